@@ -1,4 +1,5 @@
-/* main.c -- finds the command, reads its options, runs it; the only place that prints errors and exits. */
+/* main.c -- finds the command, reads its options, runs it; the only place that prints errors and
+ * exits. */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -27,9 +28,9 @@ static mpl_status no_command(mpl_ctx *ctx, const char *name)
     for (int i = 0; i < MPL_N_COMMANDS; i++)
         if (mpl_nearer(name, strlen(name), mpl_commands[i].name, &least))
             near = mpl_commands[i].name;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "no command '%.100s'%s%s%s; see memplan --help",
-                    name, near != NULL ? " (is '" : "", near != NULL ? near : "",
-                    near != NULL ? "' meant?)" : "");
+    return mpl_fail(
+        ctx, MPL_EINPUT, __FILE__, __LINE__, "no command '%.100s'%s%s%s; see memplan --help", name,
+        near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
 }
 
 static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv, mpl_options *options)
@@ -59,7 +60,8 @@ out:
     return st;
 }
 
-/* Whether JSON is asked for, also where the options were not read to their end; getopt has moved what is no option behind. */
+/* Whether JSON is asked for, also where the options were not read to their end; getopt has moved
+ * what is no option behind. */
 static bool wants_json(int argc, char **argv, const mpl_options *options)
 {
     bool asked = options->json;
@@ -69,7 +71,8 @@ static bool wants_json(int argc, char **argv, const mpl_options *options)
     return asked;
 }
 
-/* The object that the command left; of a failure with `error` and `exit_status` in it, or these alone. */
+/* The object that the command left; of a failure with `error` and `exit_status` in it, or these
+ * alone. */
 static void print_json(mpl_ctx *ctx, mpl_status st, const char *result)
 {
     size_t n = result != NULL ? strlen(result) : 0;
@@ -83,15 +86,17 @@ static void print_json(mpl_ctx *ctx, mpl_status st, const char *result)
     memcpy(message, ctx->message, sizeof message);
     if (mpl_json_quote(ctx, message, &quoted) != MPL_OK) /* no memory, or no text in UTF-8 */
         (void)mpl_json_quote(ctx, mpl_status_name(st), &quoted);
-    printf("%.*s%s\"error\": %s, \"exit_status\": %d}\n", n > 2 ? (int)n - 1 : 0, n > 2 ? result : "",
-           n > 2 ? ", " : "{", quoted != NULL ? quoted : "null", mpl_status_exit(st));
+    printf("%.*s%s\"error\": %s, \"exit_status\": %d}\n", n > 2 ? (int)n - 1 : 0,
+           n > 2 ? result : "", n > 2 ? ", " : "{", quoted != NULL ? quoted : "null",
+           mpl_status_exit(st));
     mpl_free(ctx, quoted);
     memcpy(ctx->message, message, sizeof message);
 }
 
-/* Threads of oneDNN that wait for work are to sleep: one that spins takes its core from whoever has work there, on a shared
- * machine up to 30 times the time. OpenMP reads its environment when it is loaded, before main: so what executes begins once
- * more, in an environment that says so; where it cannot, it goes on as it is. A user's own setting stands. */
+/* Threads of oneDNN that wait for work are to sleep: one that spins takes its core from whoever has
+ * work there, on a shared machine up to 30 times the time. OpenMP reads its environment when it is
+ * loaded, before main: so what executes begins once more, in an environment that says so; where it
+ * cannot, it goes on as it is. A user's own setting stands. */
 static void sleep_while_waiting(int argc, char **argv)
 {
     char path[4096];
@@ -114,7 +119,7 @@ int main(int argc, char **argv)
     mpl_status st;
 
     sleep_while_waiting(argc, argv);
-    setlocale(LC_CTYPE, "");  /* which characters the terminal shows; numbers stay in the C locale */
+    setlocale(LC_CTYPE, ""); /* which characters the terminal shows; numbers stay in the C locale */
     signal(SIGXFSZ, SIG_IGN); /* a full quota is an error of write(), not a signal */
     mpl_ctx_init(&ctx);
     mpl_options_init(&options);

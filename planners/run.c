@@ -19,8 +19,8 @@ static bool next_item(const char **rest, char separator, const char **item, size
     return true;
 }
 
-/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner checks
- * itself. */
+/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner
+ * checks itself. */
 static bool value_allowed(const char *alternatives, size_t n, const char *value)
 {
     size_t at = 0;
@@ -61,13 +61,14 @@ static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
         int found = (planner->traits & MPL_FOREIGN) != 0 ? 2 : declared(planner, key, value);
 
         if (found == 0)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s has no parameter '%.50s'; it takes: %s", planner->name,
-                     key, takes);
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s has no parameter '%.50s'; it takes: %s",
+                     planner->name, key, takes);
         if (found == 1)
             MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: %s=%.50s is not possible; it takes: %s",
                      planner->name, key, value, takes);
         if (mpl_run_param(run, key) != value)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: parameter '%s' is given twice", planner->name, key);
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: parameter '%s' is given twice",
+                     planner->name, key);
     }
 out:
     return st;
@@ -81,7 +82,8 @@ static mpl_status check_traits(const mpl_planner *planner, const mpl_run *run, c
     if (planner->plan == NULL)
         MPL_FAIL(run->ctx, MPL_EUNAVAIL, "planner %s is not in this build", planner->name);
     if ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL)
-        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "planner %s needs an order of steps: it cannot plan under parallel",
+        MPL_FAIL(run->ctx, MPL_EUNAVAIL,
+                 "planner %s needs an order of steps: it cannot plan under parallel",
                  planner->name);
     for (mpl_buffer b = 0; (planner->traits & MPL_BLOCKS) != 0 && p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
@@ -92,9 +94,10 @@ out:
     return st;
 }
 
-/* A heuristic that needs more than there is has decided nothing: that is a limit, not a wrong plan. */
-static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run, const mpl_problem *p,
-                                 const mpl_plan *plan)
+/* A heuristic that needs more than there is has decided nothing: that is a limit, not a wrong
+ * plan. */
+static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run,
+                                 const mpl_problem *p, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     char text[24];
@@ -126,7 +129,8 @@ static bool loses_gaps(const mpl_planner *planner, const mpl_problem *p)
 /* Without gaps, parts of a family may overlap at one step, so that it has to be whole then. */
 static bool loses_families(const mpl_planner *planner, const mpl_problem *p)
 {
-    return p->inside != NULL && ((planner->traits & MPL_USES_FAMILIES) == 0 || loses_gaps(planner, p));
+    return p->inside != NULL &&
+           ((planner->traits & MPL_USES_FAMILIES) == 0 || loses_gaps(planner, p));
 }
 
 bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
@@ -134,17 +138,18 @@ bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
     return loses_gaps(planner, p) || loses_families(planner, p);
 }
 
-/* What was found for lifetimes without gaps or for whole families: a plan of the problem, but no optimum or bound of it. */
+/* What was found for lifetimes without gaps or for whole families: a plan of the problem, but no
+ * optimum or bound of it. */
 static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
 
     if (plan->claim == MPL_INFEASIBLE)
-        MPL_FAIL(
-            run->ctx, MPL_ELIMIT,
-            "planner %s proved that no plan fits if lifetimes had no gaps and families were whole; as they "
-            "are, there may be one",
-            planner->name);
+        MPL_FAIL(run->ctx, MPL_ELIMIT,
+                 "planner %s proved that no plan fits if lifetimes had no gaps and families were "
+                 "whole; as they "
+                 "are, there may be one",
+                 planner->name);
     if (plan->claim == MPL_OPTIMAL)
         plan->claim = MPL_FEASIBLE;
     plan->bound_bytes = plan->spread.cost_bound = 0;
@@ -158,7 +163,8 @@ out:
 }
 
 /* The planner itself, on what it is shown. */
-static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan *plan)
+static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
+                          mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     mpl_problem hull = *p; /* borrows all that it has */
@@ -173,8 +179,8 @@ static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_pr
 }
 
 /* From the plan of whole families to that of their parts. */
-static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t *into, mpl_plan *whole,
-                             mpl_plan *plan)
+static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t *into,
+                             mpl_plan *whole, mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     mpl_spread *to = &plan->spread, *from = &whole->spread;
@@ -194,7 +200,8 @@ static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t 
             plan->block[b] = whole->block[into[b]];
         if (from->n > 0) {
             to->memory[b] = from->memory[into[b]];
-            to->cost += p->pool[b] == 0 ? p->bytes[b] * to->price[to->memory[b]] : 0; /* the verifier's sum */
+            to->cost += p->pool[b] == 0 ? p->bytes[b] * to->price[to->memory[b]]
+                                        : 0; /* the verifier's sum */
         }
     }
 out:
@@ -229,7 +236,8 @@ out:
 }
 
 /* The planner's part of a run. */
-static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan *plan)
+static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
+                       mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
@@ -244,7 +252,8 @@ out:
     return st;
 }
 
-mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out)
+mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
+                           mpl_plan **out)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;

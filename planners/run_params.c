@@ -24,8 +24,8 @@ const char *mpl_run_param(const mpl_run *run, const char *key)
     return NULL;
 }
 
-mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, int64_t max, int64_t otherwise,
-                             int64_t *out)
+mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, int64_t max,
+                             int64_t otherwise, int64_t *out)
 {
     mpl_status st = MPL_OK;
     const char *text = mpl_run_param(run, key);
@@ -40,8 +40,8 @@ mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, i
     value = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || value < min || value > max)
         MPL_FAIL(run->ctx, MPL_EINPUT,
-                 "parameter %s=%.50s: a whole number from %" PRId64 " to %" PRId64 " is needed", key, text,
-                 min, max);
+                 "parameter %s=%.50s: a whole number from %" PRId64 " to %" PRId64 " is needed",
+                 key, text, min, max);
     *out = value;
 out:
     return st;
@@ -53,7 +53,8 @@ mpl_status mpl_run_decided(const mpl_run *run, const mpl_plan *plan)
 
     if (plan->claim == MPL_UNKNOWN)
         MPL_FAIL(run->ctx, MPL_ELIMIT,
-                 "no plan within the capacity was found, and none was refuted, in %" PRIu64 " ticks",
+                 "no plan within the capacity was found, and none was refuted, in %" PRIu64
+                 " ticks",
                  run->ticks);
 out:
     return st;

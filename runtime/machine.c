@@ -1,4 +1,5 @@
-/* machine.c -- facts of the machine, and memory bound to a NUMA node, through hwloc. See machine.h. */
+/* machine.c -- facts of the machine, and memory bound to a NUMA node, through hwloc. See
+ * machine.h. */
 #include "runtime/machine.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL: could not
- * be read. */
+/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL:
+ * could not be read. */
 static hwloc_topology_t topology;
 static pthread_once_t topology_once = PTHREAD_ONCE_INIT;
 
@@ -24,8 +25,8 @@ static void topology_load(void)
 {
     hwloc_topology_t t;
 
-    setenv("HWLOC_HIDE_ERRORS", "2",
-           0); /* where /sys is not mounted it prints a complaint, and counts what it can */
+    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* where /sys is not mounted it prints a complaint, and
+                                            counts what it can */
     if (hwloc_topology_init(&t) != 0)
         return;
     if (hwloc_topology_load(t) != 0) {
@@ -83,13 +84,14 @@ mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
     if (gethostname(host, sizeof host - 1) != 0 || uname(&os) != 0)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not say its name: %s", strerror(errno));
     snprintf(m.host, sizeof m.host, "%016" PRIx64, mpl_hash(MPL_HASH_SEED, host, strlen(host)));
-    model = hwloc_obj_get_info_by_name(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0), "CPUModel");
+    model = hwloc_obj_get_info_by_name(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0),
+                                       "CPUModel");
     snprintf(m.cpu, sizeof m.cpu, "%s", model != NULL ? model : os.machine);
     snprintf(m.isa, sizeof m.isa, "%s", isa_name());
     snprintf(m.os, sizeof m.os, "%.20s %.40s", os.sysname, os.release);
     m.n_threads = count_of(HWLOC_OBJ_PU);
-    m.n_cores =
-        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? count_of(HWLOC_OBJ_CORE) : m.n_threads;
+    m.n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? count_of(HWLOC_OBJ_CORE)
+                                                                       : m.n_threads;
     m.n_nodes = count_of(HWLOC_OBJ_NUMANODE);
     m.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
     if (m.memory_bytes == 0 && sysconf(_SC_PHYS_PAGES) > 0)
@@ -134,9 +136,9 @@ void mpl_bind_thread(uint32_t index)
         hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
 }
 
-/* Binds untouched pages to the node of the calling thread. Where the system cannot (mpl_machine.binds_memory,
- * or a container that forbids it), its own rule stands: a page lies on the node of the thread that touches it
- * first. */
+/* Binds untouched pages to the node of the calling thread. Where the system cannot
+ * (mpl_machine.binds_memory, or a container that forbids it), its own rule stands: a page lies on
+ * the node of the thread that touches it first. */
 static void bind_locally(void *base, uint64_t bytes)
 {
     hwloc_cpuset_t here = hwloc_bitmap_alloc();
@@ -158,10 +160,11 @@ mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages", bytes);
     pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
-        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes, strerror(errno));
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
+                 strerror(errno));
     bind_locally(pages, bytes);
-    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels without huge
-     * pages. */
+    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels
+     * without huge pages. */
     (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
     *base = pages;
 out:
@@ -185,7 +188,8 @@ mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, ui
         size_t pages = (size_t)mpl_min_u64((end - at + page - 1) / page, sizeof in_core);
 
         if (mincore((void *)at, pages * page, in_core) != 0)
-            MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s", strerror(errno));
+            MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s",
+                     strerror(errno));
         for (size_t i = 0; i < pages; i++)
             n += in_core[i] & 1;
         at += pages * page;

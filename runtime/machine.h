@@ -18,15 +18,16 @@ typedef struct mpl_machine {
 /* MPL_EUNAVAIL: the system does not say. */
 mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
 
-/* Binds this process to the index-th of n shares of the usable cores, n at most their number; where the system forbids it,
- * its own rule stands. */
+/* Binds this process to the index-th of n shares of the usable cores, n at most their number; where
+ * the system forbids it, its own rule stands. */
 void mpl_bind_cores(uint32_t index, uint32_t n);
 
-/* Binds the calling thread to the index-th usable core, if there are so many; else, and where the system forbids it, its own
- * rule stands. */
+/* Binds the calling thread to the index-th usable core, if there are so many; else, and where the
+ * system forbids it, its own rule stands. */
 void mpl_bind_thread(uint32_t index);
 
-/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident, never huge; bytes > 0. */
+/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident, never huge; bytes
+ * > 0. */
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);
 void mpl_pages_free(void *base, uint64_t bytes);
 /* Bytes of the pages in [base, base + bytes) that are resident. */

@@ -11,6 +11,7 @@
 #   docs      folders' READMEs have at most 30 lines
 #   folders   at most 25 source files in a folder, and no base name of a .c file twice
 #   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
+#   columns   a line of source ends at column 100
 #   length    a function of the four rooms has at most 80 lines
 # Exit status 1 when anything is found.
 set -u
@@ -65,6 +66,7 @@ done
 
 code() { sources "$@" | grep -E '\.(c|h|cu|def)$' | grep -v '/example/'; }
 say "$(code graphs planners runtime harness tests | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2 ":0: " $1 " source files; 25 are the most" }')"
+say "$(code graphs planners runtime harness tests | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}' | sed 's#$#   [over 100 columns]#')"
 say "$(code graphs planners runtime harness | grep '\.c$' | awk -F / 'seen[$NF] { print $0 ":0: the name of " seen[$NF] } { seen[$NF] = $0 }')"
 
 # Names in backquotes and links that look like a file of the tree. What a page tells its reader to write is a block that it names.

@@ -50,7 +50,7 @@ fault "s: the greater top" $c 's/was.top = a->top < b->top ?/was.top = a->top > 
 fault "s: the lesser align" $c 's/was.align = a->align > b->align ?/was.align = a->align < b->align ?/'
 fault "s: est of the first" $c 's/raise_est(c, a, was.est > a->est ? was.est : a->est);/raise_est(c, a, a->est);/'
 fault "s: states of a branch" $c 's/        c->numbered.at\[i\].refuted = false;/        ;/'
-fault "s: no second child" $c 's/kept k = {PAIR, .n_left = 2,/kept k = {PAIR, .n_left = 1,/'
+fault "s: no second child" $c '/kept k = {PAIR/,/}/s/\.n_left = 2,/.n_left = 1,/'
 fault "s: the second child has moved" $c '/^static void next_of_pair/,/^}/s/    c->moved = false;/    ;/'
 fault "b: the greatest est" $c 's/c->member\[m\]->est < floor ? c->member\[m\]->est : floor;/c->member[m]->est;/'
 fault "b: nobody may be missing" $c 's/(!k->refuted || (i->candidate && !seen->marked))/i->candidate \&\& !seen->marked/'

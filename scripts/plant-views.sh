@@ -33,7 +33,7 @@ fault "merge: a version that is gone" $pass"_reduce.c" 's/    v = mpl_ssa_find(s
 fault "removal: an access of any box" $pass"_reduce.c" 's/mpl_strided_equal(&s->node\[i\].box, box) &&/mpl_shape_equal(\&s->node[i].box.shape, \&box->shape) \&\&/'
 fault "removal: the assign before, of any box" $pass"_reduce.c" 's/if (mpl_strided_equal(&before->box, box)) {/if (true) {/'
 fault "removal: the assign before, though it is read" $pass"_reduce.c" 's/before != NULL && s->value\[v\].n_uses == 1/before != NULL/'
-fault "removal: what is written back, of any box" $pass"_reduce.c" 's/ && mpl_strided_equal(&read->box, &node->box)) {/) {/'
+fault "removal: what is written back, of any box" $pass"_reduce.c" 's/mpl_strided_equal(&read->box, &node->box)) {/true) {/'
 fault "fuse: loads that are another's" $pass"_fuse.c" 's/made.n_loads + g->step\[j\].of/g->step[j].of/'
 fault "fuse: the load's own box" $pass"_fuse.c" 's/mpl_strided_compose(&g->load\[j\].from, &f->load\[k\].from/mpl_strided_compose(\&f->load[k].from, \&g->load[j].from/'
 fault "fuse: writes over what it reads" $pass"_fuse.c" 's/        if (f->load\[i\].input == base && !mpl_strided_equal/        if (false \&\& !mpl_strided_equal/'

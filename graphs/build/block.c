@@ -83,10 +83,10 @@ mpl_status mpl_graph_check_seen(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, u
 {
     if (mpl_block_within(g, block, g->value_block[v]))
         return MPL_OK;
-    return mpl_fail(
-        ctx, MPL_EINPUT, __FILE__, __LINE__,
-        "'%.100s' reads '%.100s' of block '%.100s', which it cannot see; a block hands values out as results",
-        what, g->value_name[v], g->block_name[g->value_block[v]]);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "'%.100s' reads '%.100s' of block '%.100s', which it cannot see; a block hands "
+                    "values out as results",
+                    what, g->value_name[v], g->block_name[g->value_block[v]]);
 }
 
 mpl_status mpl_graph_open_block(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t *out)
@@ -107,15 +107,16 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph grows */
+    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph
+                                      grows */
     uint32_t b = g->caps->open;
     char *copy = NULL;
     uint64_t bytes;
 
     if (b == 0 || g->block_param_begin[b] + g->block_n_params[b] != g->caps->n_params ||
         g->block_op_begin[b] != g->n_ops)
-        MPL_FAIL(ctx, MPL_EINPUT, "parameter '%s' stands %s; parameters come first in a block", name,
-                 b == 0 ? "outside of a block" : "behind an operation or a block");
+        MPL_FAIL(ctx, MPL_EINPUT, "parameter '%s' stands %s; parameters come first in a block",
+                 name, b == 0 ? "outside of a block" : "behind an operation or a block");
     MPL_TRY(mpl_graph_check_new_name(ctx, g, name));
     MPL_TRY(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
     MPL_TRY(mpl_graph_reserve_values(ctx, g, 1));
@@ -128,7 +129,8 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results, const mpl_value *result)
+mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
+                                 const mpl_value *result)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
@@ -143,7 +145,8 @@ mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
         if (g->block_parent[i] == b && g->block_owner[i] == MPL_NONE)
             MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is run by no operation", g->block_name[i]);
     /* One more, so that the lists of blocks without results or parameters have an address, too. */
-    MPL_TRY(mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
+    MPL_TRY(
+        mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
     MPL_TRY(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
     g->block_result_begin[b] = c->n_results;
     g->block_n_results[b] = n_results;
@@ -156,23 +159,25 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_check_bodies(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name,
-                                  uint32_t n_bodies, const uint32_t *body)
+mpl_status mpl_graph_check_bodies(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind,
+                                  const char *name, uint32_t n_bodies, const uint32_t *body)
 {
     mpl_status st = MPL_OK;
     bool control = kind == MPL_OP_while || kind == MPL_OP_case;
     mpl_op end = g->n_ops;
 
     if (control != (n_bodies > 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) has %u blocks; %s", name, mpl_op_table[kind].name,
-                 n_bodies, control ? "it needs at least one" : "this operator has none");
+        MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) has %u blocks; %s", name,
+                 mpl_op_table[kind].name, n_bodies,
+                 control ? "it needs at least one" : "this operator has none");
     for (uint32_t i = n_bodies; i-- > 0; end = g->block_op_begin[body[i]])
         if (body[i] == 0 || body[i] >= g->n_blocks || g->block_parent[body[i]] != g->caps->open ||
             g->block_owner[body[i]] != MPL_NONE || g->block_op_end[body[i]] != end ||
             (i > 0 && body[i] <= body[i - 1]))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "operation '%s' (%s): block %u is not one that stands, unused, right before it", name,
-                     mpl_op_table[kind].name, i);
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "operation '%s' (%s): block %u is not one that stands, unused, right before it",
+                name, mpl_op_table[kind].name, i);
 out:
     return st;
 }
@@ -189,8 +194,10 @@ mpl_status mpl_graph_check_blocks(mpl_ctx *ctx, const mpl_graph *g)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op owner = g->block_owner[g->op_block[op]];
 
-        if (g->op_kind[op] == MPL_OP_exit_unless && (owner == MPL_NONE || g->op_kind[owner] != MPL_OP_while))
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (exit_unless) does not stand in the body of a while",
+        if (g->op_kind[op] == MPL_OP_exit_unless &&
+            (owner == MPL_NONE || g->op_kind[owner] != MPL_OP_while))
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "operation '%s' (exit_unless) does not stand in the body of a while",
                      g->op_name[op]);
     }
 out:
@@ -236,10 +243,11 @@ bool mpl_graph_has_loop(const mpl_graph *g)
     return false;
 }
 
-/* ---- the walk -------------------------------------------------------------------------------------------- */
+/* ---- the walk ---- */
 
-/* Whether the next operation's first output is the next value; one without outputs comes behind inputs and weights, but before the
- * end of the block that is open, and before the next one begins. */
+/* Whether the next operation's first output is the next value; one without outputs comes behind
+ * inputs and weights, but before the end of the block that is open, and before the next one
+ * begins. */
 static bool op_is_next(const mpl_graph *g, const mpl_walk *w)
 {
     uint32_t b = w->next_block;

@@ -107,14 +107,16 @@ bool mpl_is_bound(const mpl_graph *g, mpl_value v)
 
 bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b)
 {
-    return g->value_type[a] == g->value_type[b] && mpl_shape_equal(&g->value_shape[a], &g->value_shape[b]);
+    return g->value_type[a] == g->value_type[b] &&
+           mpl_shape_equal(&g->value_shape[a], &g->value_shape[b]);
 }
 
-mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role, mpl_type type,
-                               const mpl_shape *shape, mpl_value *out)
+mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role,
+                               mpl_type type, const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph grows */
+    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph
+                                      grows */
     char *copy = NULL;
     uint64_t bytes;
 
@@ -187,7 +189,8 @@ mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
     for (uint32_t i = 0; i <= index; i++, last = next) {
         next = MPL_NONE;
         for (uint32_t j = 0; j < g->n_inputs + g->n_bound; j++) {
-            mpl_value v = j < g->n_inputs ? g->input[j] : mpl_graph_find(g, g->bound_input[j - g->n_inputs]);
+            mpl_value v =
+                j < g->n_inputs ? g->input[j] : mpl_graph_find(g, g->bound_input[j - g->n_inputs]);
 
             if ((last == MPL_NONE || v > last) && v < next)
                 next = v;
@@ -198,7 +201,8 @@ mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
     return last;
 }
 
-static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out, uint32_t n_bodies)
+static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out,
+                             uint32_t n_bodies)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
@@ -213,7 +217,8 @@ static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t
     MPL_TRY(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
     MPL_TRY(mpl_reserve(ctx, g->op_block, c->op_block, n));
     MPL_TRY(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
-    MPL_TRY(mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies));
+    MPL_TRY(
+        mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies));
 out:
     return st;
 }
@@ -264,33 +269,40 @@ static bool count_fits(uint32_t n, uint8_t least, uint8_t most)
 }
 
 static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name,
-                           uint32_t n_in, const mpl_value *in, uint32_t n_out, const char *const *out_name)
+                           uint32_t n_in, const mpl_value *in, uint32_t n_out,
+                           const char *const *out_name)
 {
     mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[kind];
 
     if ((info->traits & MPL_PROGRAM) != 0 && !g->program)
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values "
+            "never change",
+            name, info->name);
+    if (!count_fits(n_in, info->min_in, info->max_in) ||
+        !count_fits(n_out, info->min_out, info->max_out))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values "
-                 "never change",
-                 name, info->name);
-    if (!count_fits(n_in, info->min_in, info->max_in) || !count_fits(n_out, info->min_out, info->max_out))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u", name,
-                 info->name, n_in, n_out, info->min_in, info->max_in, info->min_out, info->max_out);
+                 "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
+                 name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out,
+                 info->max_out);
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i] == MPL_NONE ? i < info->min_in : in[i] >= g->n_values)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name, i);
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name,
+                     i);
         else if (in[i] != MPL_NONE)
             MPL_TRY(mpl_graph_check_seen(ctx, g, in[i], g->caps->open, name));
     for (uint32_t i = 0; i < n_out; i++) {
         if (out_name[i] == NULL && i < info->min_out)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): output %u has no name", name, info->name, i);
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): output %u has no name", name,
+                     info->name, i);
         if (out_name[i] != NULL)
             MPL_TRY(mpl_graph_check_new_name(ctx, g, out_name[i]));
         for (uint32_t j = 0; j < i && out_name[i] != NULL; j++)
             if (out_name[j] != NULL && strcmp(out_name[i], out_name[j]) == 0)
-                MPL_FAIL(ctx, MPL_EINPUT, "value '%s' is made twice; names must be unique", out_name[i]);
+                MPL_FAIL(ctx, MPL_EINPUT, "value '%s' is made twice; names must be unique",
+                         out_name[i]);
     }
 out:
     return st;
@@ -298,8 +310,8 @@ out:
 
 /* Runs the shape rule for the operation that stands behind the last one. */
 static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in,
-                        const mpl_value *in, uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
-                        mpl_shape *out_shape, mpl_type *out_type)
+                        const mpl_value *in, uint32_t n_bodies, const uint32_t *body,
+                        uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
 {
     mpl_status st = MPL_OK;
     const mpl_shape **in_shape = NULL;
@@ -313,12 +325,12 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
             in_shape[i] = &g->value_shape[in[i]];
             in_type[i] = (mpl_type)g->value_type[in[i]];
         }
-    st = mpl_shape_of(ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, n_bodies, body,
-                                             out_shape, out_type, 0});
+    st = mpl_shape_of(ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, n_bodies,
+                                             body, out_shape, out_type, 0});
     if (st == MPL_EINPUT) {
         memcpy(why, ctx->message, sizeof why);
-        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name,
-                 why);
+        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name,
+                 mpl_op_table[g->op_kind[g->n_ops]].name, why);
     }
 out:
     mpl_free(ctx, in_shape);
@@ -327,9 +339,9 @@ out:
 }
 
 mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
-                                 uint32_t n_in, const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
-                                 uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
-                                 const char *const *out_name, mpl_value *out)
+                                 uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                                 const mpl_attr *attr, uint32_t n_bodies, const uint32_t *body,
+                                 uint32_t n_out, const char *const *out_name, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps before = *g->caps;
@@ -375,8 +387,8 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
         mpl_value v = MPL_NONE;
 
         if (names[i] != NULL)
-            v = mpl_graph_push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op,
-                                     g->caps->open),
+            v = mpl_graph_push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i],
+                                     bytes[i], op, g->caps->open),
             names[i] = NULL;
         g->op_out[g->op_out_begin[op] + i] = v;
         if (out != NULL)
@@ -400,11 +412,13 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
-                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
-                            const char *const *out_name, mpl_value *out)
+mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
+                            uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                            const mpl_attr *attr, uint32_t n_out, const char *const *out_name,
+                            mpl_value *out)
 {
-    return mpl_graph_add_control(ctx, g, kind, name, n_in, in, n_attr, attr, 0, NULL, n_out, out_name, out);
+    return mpl_graph_add_control(ctx, g, kind, name, n_in, in, n_attr, attr, 0, NULL, n_out,
+                                 out_name, out);
 }
 
 mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v)
@@ -420,7 +434,8 @@ out:
     return st;
 }
 
-/* What operation `op` reads, block results included, item by item: MPL_NONE where it leaves one out, false at the end. */
+/* What operation `op` reads, block results included, item by item: MPL_NONE where it leaves one
+ * out, false at the end. */
 static bool next_read(const mpl_graph *g, mpl_op op, uint32_t i, mpl_value *v)
 {
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -475,9 +490,10 @@ mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g)
 {
     if (!g->program)
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "'%.200s' is a program, which changes its values: the pass tensor_ssa must come first",
-                    g->name);
+    return mpl_fail(
+        ctx, MPL_EINPUT, __FILE__, __LINE__,
+        "'%.200s' is a program, which changes its values: the pass tensor_ssa must come first",
+        g->name);
 }
 
 /* A program's views are all within their roots, and what is written has no element twice. */
@@ -487,13 +503,14 @@ static mpl_status check_program(mpl_ctx *ctx, const mpl_graph *g)
     mpl_views *views = NULL;
 
     if (g->n_blocks > 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "program '%s' has blocks; programs are straight runs of operations",
-                 g->name);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "program '%s' has blocks; programs are straight runs of operations", g->name);
     MPL_TRY(mpl_views_new(ctx, g, &views));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_MUTATES) != 0 &&
             !mpl_strided_distinct(&views->of_root[g->op_in[g->op_in_begin[op]]]))
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) writes through a view that has an element twice",
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "operation '%s' (%s) writes through a view that has an element twice",
                      g->op_name[op], mpl_op_table[g->op_kind[op]].name);
 out:
     mpl_views_free(ctx, views);
@@ -532,12 +549,14 @@ static bool op_ok(const mpl_graph *g, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
 
-        if (v != MPL_NONE && (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op) ||
-                              !mpl_block_within(g, g->op_block[op], g->value_block[v])))
+        if (v != MPL_NONE &&
+            (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op) ||
+             !mpl_block_within(g, g->op_block[op], g->value_block[v])))
             return false;
     }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE && (g->op_out[i] >= g->n_values || g->value_op[g->op_out[i]] != op))
+        if (g->op_out[i] != MPL_NONE &&
+            (g->op_out[i] >= g->n_values || g->value_op[g->op_out[i]] != op))
             return false;
     return true;
 }
@@ -571,7 +590,8 @@ static uint64_t hash_kind(uint64_t h, const mpl_graph *g, mpl_value v)
     h = mpl_hash(h, type, strlen(type) + 1);
     h = mpl_hash(h, &g->value_role[v], sizeof g->value_role[v]);
     h = mpl_hash(h, &g->value_shape[v].rank, sizeof g->value_shape[v].rank);
-    return mpl_hash(h, g->value_shape[v].dim, g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
+    return mpl_hash(h, g->value_shape[v].dim,
+                    g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
 }
 
 /* Parameters and results of blocks are known by their ids. */
@@ -618,8 +638,8 @@ static uint32_t place_of(mpl_value v, const mpl_value *list, uint32_t n)
     return i;
 }
 
-/* A value by what it is, not by its id: an output of an operation, an input of the graph, or an operand of the first operation
- * that reads it. */
+/* A value by what it is, not by its id: an output of an operation, an input of the graph, or an
+ * operand of the first operation that reads it. */
 static uint64_t hash_value(uint64_t h, const mpl_graph *g, mpl_value v)
 {
     uint32_t name[2] = {MPL_NONE, MPL_NONE}; /* which, of what */
@@ -660,8 +680,10 @@ uint64_t mpl_graph_hash(const mpl_graph *g)
         h = mpl_hash(h, kind, strlen(kind) + 1);
         for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++)
             h = hash_attr(h, mpl_attr_at(g, i));
-        h = hash_values(h, g, g->op_in + g->op_in_begin[op], g->op_in_begin[op + 1] - g->op_in_begin[op]);
-        h = hash_values(h, g, g->op_out + g->op_out_begin[op], g->op_out_begin[op + 1] - g->op_out_begin[op]);
+        h = hash_values(h, g, g->op_in + g->op_in_begin[op],
+                        g->op_in_begin[op + 1] - g->op_in_begin[op]);
+        h = hash_values(h, g, g->op_out + g->op_out_begin[op],
+                        g->op_out_begin[op + 1] - g->op_out_begin[op]);
     }
     if (g->n_blocks > 1)
         h = hash_blocks(g, h);

@@ -48,8 +48,8 @@ mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, con
     uint64_t count;
 
     if (shape->rank > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name, shape->rank,
-                 MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name,
+                 shape->rank, MPL_MAX_RANK);
     if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), bytes))
         MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
                  mpl_shape_text(shape, text));
@@ -79,8 +79,8 @@ out:
     return st;
 }
 
-mpl_value mpl_graph_push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type, const mpl_shape *shape,
-                               uint64_t bytes, mpl_op op, uint32_t block)
+mpl_value mpl_graph_push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type,
+                               const mpl_shape *shape, uint64_t bytes, mpl_op op, uint32_t block)
 {
     mpl_value v = g->n_values;
 
@@ -104,6 +104,6 @@ mpl_status mpl_graph_check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char
 {
     if (mpl_graph_find(g, name) == MPL_NONE)
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "value '%s' is made twice; names must be unique",
-                    name);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "value '%s' is made twice; names must be unique", name);
 }

@@ -1,8 +1,8 @@
 /* ops.c -- the shape rule and the reference loop of every operator, by ops.def. */
 #include "graphs/graph.h"
 
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
-    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                                  \
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
+    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/ops.def"
 #undef OP

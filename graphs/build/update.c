@@ -15,13 +15,15 @@ uint32_t mpl_n_read(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    return mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : g->op_in_begin[op + 1] - g->op_in_begin[op];
+    return mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in
+                                   : g->op_in_begin[op + 1] - g->op_in_begin[op];
 }
 
 const char *mpl_part_name(mpl_part part)
 {
-    static const char *const names[MPL_N_PARTS] = {
-        [MPL_PART_WEIGHT] = "weights", [MPL_PART_GRADIENT] = "gradients", [MPL_PART_STATE] = "state"};
+    static const char *const names[MPL_N_PARTS] = {[MPL_PART_WEIGHT] = "weights",
+                                                   [MPL_PART_GRADIENT] = "gradients",
+                                                   [MPL_PART_STATE] = "state"};
 
     return names[part];
 }
@@ -42,20 +44,22 @@ static void mark_addend(const mpl_graph *g, mpl_value v, uint64_t bytes, uint8_t
     }
 }
 
-/* What a gradient is added up from, and can lie in: operands of sums, and roots that pieces are written into. */
+/* What a gradient is added up from, and can lie in: operands of sums, and roots that pieces are
+ * written into. */
 static void mark_addends(const mpl_graph *g, uint8_t *part)
 {
     for (mpl_op op = g->n_ops; op-- > 0;) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
-        mpl_value out =
-            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
+                            ? g->op_out[g->op_out_begin[op]]
+                            : MPL_NONE;
         bool adds = kind == MPL_OP_add || kind == MPL_OP_sum;
 
         if (out == MPL_NONE || part[out] != MPL_PART_GRADIENT ||
             !(adds || kind == MPL_OP_assign || kind == MPL_OP_scatter_nd))
             continue;
-        for (uint32_t i = g->op_in_begin[op]; i < (adds ? g->op_in_begin[op + 1] : g->op_in_begin[op] + 1);
-             i++)
+        for (uint32_t i = g->op_in_begin[op];
+             i < (adds ? g->op_in_begin[op + 1] : g->op_in_begin[op] + 1); i++)
             mark_addend(g, g->op_in[i], g->value_bytes[out], part);
     }
 }
@@ -68,7 +72,8 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
         bool counts = kind == MPL_OP_step_update;
 
-        if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train || kind == MPL_OP_set_update)
+        if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train ||
+            kind == MPL_OP_set_update)
             continue;
         if (!counts && part[g->op_in[g->op_in_begin[op]]] == MPL_PART_NONE)
             part[g->op_in[g->op_in_begin[op]]] = MPL_PART_GRADIENT;
@@ -80,11 +85,11 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
 
 typedef struct checker {
     const mpl_graph *g;
-    mpl_op *updater; /* [n_values] of a weight; MPL_NONE: none */
-    mpl_value
-        *weight;    /* [n_values] the weight whose first contents a value shows: itself, or through views */
-    uint32_t *seen; /* [n_ops] the last search that came here */
-    mpl_op *stack;  /* [n_ops] */
+    mpl_op *updater;   /* [n_values] of a weight; MPL_NONE: none */
+    mpl_value *weight; /* [n_values] the weight whose first contents a value shows: itself, or
+                          through views */
+    uint32_t *seen;    /* [n_ops] the last search that came here */
+    mpl_op *stack;     /* [n_ops] */
     uint32_t search;
 } checker;
 
@@ -96,7 +101,8 @@ static void push_op(checker *c, mpl_op op, uint32_t *n)
     c->stack[(*n)++] = op;
 }
 
-/* Marks all that `op` waits for with c->search: who makes what it reads, all of its blocks, and what those wait for. */
+/* Marks all that `op` waits for with c->search: who makes what it reads, all of its blocks, and
+ * what those wait for. */
 static void mark_awaited(checker *c, mpl_op op)
 {
     const mpl_graph *g = c->g;
@@ -114,9 +120,11 @@ static void mark_awaited(checker *c, mpl_op op)
 
             for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
                 push_op(c, in, &n);
-            for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b];
-                 i++)
-                push_op(c, g->block_result[i] != MPL_NONE ? g->value_op[g->block_result[i]] : MPL_NONE, &n);
+            for (uint32_t i = g->block_result_begin[b];
+                 i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+                push_op(c,
+                        g->block_result[i] != MPL_NONE ? g->value_op[g->block_result[i]] : MPL_NONE,
+                        &n);
         }
     }
 }
@@ -132,9 +140,10 @@ static mpl_status note_updates(mpl_ctx *ctx, checker *c, mpl_op op)
         if (v == MPL_NONE)
             continue;
         if (g->value_role[v] != MPL_WEIGHT || g->op_block[op] != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' updates '%.100s', which is %s", g->op_name[op],
-                     g->value_name[v],
-                     g->op_block[op] != 0 ? "inside a block: only the whole graph can" : "no weight");
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' updates '%.100s', which is %s",
+                     g->op_name[op], g->value_name[v],
+                     g->op_block[op] != 0 ? "inside a block: only the whole graph can"
+                                          : "no weight");
         if (c->updater[v] != MPL_NONE)
             MPL_FAIL(ctx, MPL_EINPUT, "weight '%.100s' is updated twice, by '%.100s' and '%.100s'",
                      g->value_name[v], g->op_name[c->updater[v]], g->op_name[op]);
@@ -157,7 +166,8 @@ static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
         for (uint32_t i = g->value_use_begin[w]; i < g->value_use_begin[w + 1]; i++)
             if (c->seen[g->value_use[i]] != c->search)
                 MPL_FAIL(ctx, MPL_EINPUT,
-                         "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need not wait "
+                         "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need "
+                         "not wait "
                          "for that; add "
                          "an output of the reader to its inputs",
                          g->op_name[g->value_use[i]], g->value_name[v], g->op_name[c->updater[v]]);
@@ -185,7 +195,8 @@ mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g)
         c.weight[v] = g->value_op[v] == MPL_NONE ? v : MPL_NONE;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         MPL_TRY(note_updates(ctx, &c, op));
-        for (uint32_t i = g->op_out_begin[op]; mpl_may_be_view(g, op) && i < g->op_out_begin[op + 1]; i++)
+        for (uint32_t i = g->op_out_begin[op];
+             mpl_may_be_view(g, op) && i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
                 c.weight[g->op_out[i]] = c.weight[g->op_in[g->op_in_begin[op]]];
     }

@@ -88,7 +88,8 @@ static mpl_status place(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k,
     mpl_strided of_parent, of_root;
     bool is_view;
 
-    if (g->op_in_begin[op] == g->op_in_begin[op + 1] || (in = g->op_in[g->op_in_begin[op]]) == MPL_NONE)
+    if (g->op_in_begin[op] == g->op_in_begin[op + 1] ||
+        (in = g->op_in[g->op_in_begin[op]]) == MPL_NONE)
         return MPL_OK;
     if (g->op_kind[op] == MPL_OP_view && !mpl_has_index(g, op)) {
         mpl_value root = views->root[in];

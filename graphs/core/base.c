@@ -12,7 +12,8 @@ void mpl_ctx_init(mpl_ctx *ctx)
     ctx->fail_after = -1;
 }
 
-mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format, ...)
+mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format,
+                    ...)
 {
     va_list args;
 
@@ -55,7 +56,8 @@ void *mpl_alloc(mpl_ctx *ctx, size_t n, size_t size)
     if (!planted)
         p = calloc(n > 0 ? n : 1, size > 0 ? size : 1);
     if (p == NULL)
-        mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items of %zu bytes", n, size);
+        mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items of %zu bytes", n,
+                 size);
     else
         ctx->n_live++;
     return p;
@@ -260,8 +262,8 @@ uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n)
 
 uint64_t mpl_table_hash(uint64_t hash, const void *data, size_t n)
 {
-    const void *secret =
-        (const void *)(uintptr_t)getauxval(AT_RANDOM); /* 16 bytes of the kernel's, for this process */
+    /* 16 bytes of the kernel's, for this process */
+    const void *secret = (const void *)(uintptr_t)getauxval(AT_RANDOM);
     uint64_t key[2] = {0, 0};
 
     if (secret != NULL)

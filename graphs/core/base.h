@@ -34,32 +34,33 @@ typedef struct mpl_ctx {
 
 void mpl_ctx_init(mpl_ctx *ctx);
 
-/* Writes the message of a failure into ctx, a line without control characters, and returns `code`. Use MPL_FAIL. */
-mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* Writes the message of a failure into ctx, a line without control characters, and returns `code`.
+ * Use MPL_FAIL. */
+mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format,
+                    ...) __attribute__((format(printf, 5, 6)));
 
 /* "ok", "out of memory", "bad input", ... */
 const char *mpl_status_name(mpl_status st);
 
-/* Exit status of a program that ends with `st` (0 good, 1 refused or differing, 2 bad input, 3 limit,
- * 4 unavailable; host memory run out counts as 3). */
+/* Exit status of a program that ends with `st` (0 good, 1 refused or differing, 2 bad input, 3
+ * limit, 4 unavailable; host memory run out counts as 3). */
 int mpl_status_exit(mpl_status st);
 
-#define MPL_TRY(call)                                                                                        \
-    do {                                                                                                     \
-        if ((st = (call)) != MPL_OK)                                                                         \
-            goto out;                                                                                        \
+#define MPL_TRY(call)                                                                              \
+    do {                                                                                           \
+        if ((st = (call)) != MPL_OK)                                                               \
+            goto out;                                                                              \
     } while (0)
-#define MPL_FAIL(ctx, code, ...)                                                                             \
-    do {                                                                                                     \
-        st = mpl_fail(ctx, code, __FILE__, __LINE__, __VA_ARGS__);                                           \
-        goto out;                                                                                            \
+#define MPL_FAIL(ctx, code, ...)                                                                   \
+    do {                                                                                           \
+        st = mpl_fail(ctx, code, __FILE__, __LINE__, __VA_ARGS__);                                 \
+        goto out;                                                                                  \
     } while (0)
 
 /* Memory. All of it comes zeroed, through ctx, so that a test can let the k-th allocation fail.
- * mpl_alloc: n * size bytes (n * size = 0 gives a valid pointer); NULL with a message when it cannot.
- * mpl_realloc: grows or shrinks *p from old_n to n items, zeroing what is new; *p untouched on failure.
- * mpl_free: accepts NULL. */
+ * mpl_alloc: n * size bytes (n * size = 0 gives a valid pointer); NULL with a message when it
+ * cannot. mpl_realloc: grows or shrinks *p from old_n to n items, zeroing what is new; *p untouched
+ * on failure. mpl_free: accepts NULL. */
 void *mpl_alloc(mpl_ctx *ctx, size_t n, size_t size);
 mpl_status mpl_realloc_bytes(mpl_ctx *ctx, void **p, size_t old_n, size_t n, size_t size);
 void mpl_free(mpl_ctx *ctx, void *p);
@@ -68,7 +69,8 @@ char *mpl_strdup(mpl_ctx *ctx, const char *text);
 /* MPL_TRY(mpl_new(ctx, p, n)): p = n zeroed items. */
 #define mpl_new(ctx, p, n) (((p) = mpl_alloc(ctx, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
 
-/* MPL_TRY(mpl_reserve(ctx, p, cap, n)): room for at least n items in p, growing cap (a size_t) by doubling. */
+/* MPL_TRY(mpl_reserve(ctx, p, cap, n)): room for at least n items in p, growing cap (a size_t) by
+ * doubling. */
 #define mpl_reserve(ctx, p, cap, n) mpl_reserve_bytes(ctx, (void **)&(p), &(cap), n, sizeof *(p))
 mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size_t size);
 
@@ -97,8 +99,9 @@ static inline uint64_t mpl_divisor(uint64_t a, uint64_t b)
 /* 64-bit FNV-1a, for names of contents (graph and problem hashes). Start with MPL_HASH_SEED. */
 #define MPL_HASH_SEED UINT64_C(0xcbf29ce484222325)
 uint64_t mpl_hash(uint64_t hash, const void *data, size_t n);
-/* The same for the slots of tables, whose keys a file chooses: by a secret of this process, so that none can choose keys that meet. It
- * is another number in each process and decides nothing but where a key lies; no table is read in the order of its slots. */
+/* The same for the slots of tables, whose keys a file chooses: by a secret of this process, so that
+ * none can choose keys that meet. It is another number in each process and decides nothing but
+ * where a key lies; no table is read in the order of its slots. */
 uint64_t mpl_table_hash(uint64_t hash, const void *data, size_t n);
 /* SipHash-2-4. */
 uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n);
@@ -111,10 +114,10 @@ int64_t mpl_clock_ns(void);
 #define MPL_CHECK 0
 #endif
 void mpl_assert_fail(const char *text, const char *file, int line) __attribute__((noreturn));
-#define MPL_ASSERT_LEVEL(level, x)                                                                           \
-    do {                                                                                                     \
-        if (MPL_CHECK >= (level) && !(x))                                                                    \
-            mpl_assert_fail(#x, __FILE__, __LINE__);                                                         \
+#define MPL_ASSERT_LEVEL(level, x)                                                                 \
+    do {                                                                                           \
+        if (MPL_CHECK >= (level) && !(x))                                                          \
+            mpl_assert_fail(#x, __FILE__, __LINE__);                                               \
     } while (0)
 #define mpl_assert(x)      MPL_ASSERT_LEVEL(1, x)
 #define mpl_assert_ok(x)   MPL_ASSERT_LEVEL(2, x)
@@ -132,10 +135,10 @@ static inline uint64_t mpl_min_u64(uint64_t a, uint64_t b)
 }
 
 /* Frees each of an array of pointers, whose length is known here. */
-#define MPL_FREE_ALL(ctx, arrays)                                                                            \
-    do {                                                                                                     \
-        for (size_t mpl_i = 0; mpl_i < sizeof(arrays) / sizeof *(arrays); mpl_i++)                           \
-            mpl_free(ctx, (arrays)[mpl_i]);                                                                  \
+#define MPL_FREE_ALL(ctx, arrays)                                                                  \
+    do {                                                                                           \
+        for (size_t mpl_i = 0; mpl_i < sizeof(arrays) / sizeof *(arrays); mpl_i++)                 \
+            mpl_free(ctx, (arrays)[mpl_i]);                                                        \
     } while (0)
 
 /* Sets of small numbers as rows of 64-bit words. */
@@ -156,16 +159,18 @@ static inline void mpl_bit_drop(uint64_t *row, uint32_t i)
 void mpl_sort_u32(uint32_t *x, size_t n);
 void mpl_sort_i64(int64_t *x, size_t n);
 
-/* Lists of lists by counting. begin[n + 2] holds in [key + 2] how many items each key has, and zero in [0] and [1]. Makes of it
- * that items of a key go to begin[key + 1]++, of which begin[0 .. n] comes out right; [n + 1] counts them all. O(n). */
+/* Lists of lists by counting. begin[n + 2] holds in [key + 2] how many items each key has, and zero
+ * in [0] and [1]. Makes of it that items of a key go to begin[key + 1]++, of which begin[0 .. n]
+ * comes out right; [n + 1] counts them all. O(n). */
 void mpl_lists_begin(uint32_t *begin, uint32_t n);
-/* Items by key: those of k are item[begin[k]] to item[begin[k + 1] - 1], in the order in which they come. Item i is value[i]; value
- * NULL: i itself. key[n_items] < n_keys, or MPL_NONE: in no list. begin[n_keys + 2] and item[n_items] are the caller's to free.
- * MPL_EMEM, also for 2^32 items and more; then neither is there. O(n_keys + n_items). */
+/* Items by key: those of k are item[begin[k]] to item[begin[k + 1] - 1], in the order in which they
+ * come. Item i is value[i]; value NULL: i itself. key[n_items] < n_keys, or MPL_NONE: in no list.
+ * begin[n_keys + 2] and item[n_items] are the caller's to free. MPL_EMEM, also for 2^32 items and
+ * more; then neither is there. O(n_keys + n_items). */
 mpl_status mpl_lists_new(mpl_ctx *ctx, uint32_t n_keys, size_t n_items, const uint32_t *key,
                          const uint32_t *value, uint32_t **begin, uint32_t **item);
-/* Lists turned round: of each key below n_keys the lists that it is in, ascending, as often as it is in them. List i is key[from[i]]
- * to key[from[i + 1] - 1], from[n + 1]. The rest as above. */
+/* Lists turned round: of each key below n_keys the lists that it is in, ascending, as often as it
+ * is in them. List i is key[from[i]] to key[from[i + 1] - 1], from[n + 1]. The rest as above. */
 mpl_status mpl_lists_turn(mpl_ctx *ctx, uint32_t n_keys, uint32_t n, const uint32_t *from,
                           const uint32_t *key, uint32_t **begin, uint32_t **item);
 

@@ -49,11 +49,12 @@ static bool is_special(const char *path)
 
 const char *mpl_temporary_folder(void)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
     const char *folder = getenv("TMPDIR");
 
-    if (folder == NULL || folder[0] != '/' || folder[strspn(folder, plain)] != '\0' || strlen(folder) > 200 ||
-        access(folder, W_OK | X_OK) != 0)
+    if (folder == NULL || folder[0] != '/' || folder[strspn(folder, plain)] != '\0' ||
+        strlen(folder) > 200 || access(folder, W_OK | X_OK) != 0)
         return P_tmpdir;
     return folder;
 }
@@ -72,9 +73,9 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
     }
     fd = fresh.temporary != NULL
              ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
-         : strcmp(path, "/dev/stdout") == 0
-             ? dup(STDOUT_FILENO) /* opened anew, a file would begin at its start */
-             : open(path, O_WRONLY | O_CLOEXEC);
+         : strcmp(path, "/dev/stdout") == 0 ? dup(STDOUT_FILENO) /* opened anew, a file would begin
+                                                                    at its start */
+                                            : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || (fresh.stream = fdopen(fd, "wb")) == NULL) {
         int why = errno;
 

@@ -3,7 +3,8 @@
 
 enum { MAX_NAME = 32 };
 
-/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at most MAX_NAME. */
+/* Least number of characters put in, left out or changed that makes b from the n characters at a;
+ * both at most MAX_NAME. */
 static uint32_t edits(const char *a, size_t n, const char *b, size_t m)
 {
     uint32_t row[MAX_NAME + 1];

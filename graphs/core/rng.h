@@ -1,4 +1,5 @@
-/* rng.h -- the one source of randomness: SplitMix64 (Steele, Lea, Flood, 2014), the same on every machine. */
+/* rng.h -- the one source of randomness: SplitMix64 (Steele, Lea, Flood, 2014), the same on every
+ * machine. */
 #ifndef MPL_RNG_H
 #define MPL_RNG_H
 
@@ -27,7 +28,8 @@ static inline uint64_t mpl_rng_next(mpl_rng *rng)
     return mpl_rng_mix(rng->state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Uniform in [0, n), n > 0, by multiplication of the upper half; the bias is below n / 2^32. n <= 2^32. */
+/* Uniform in [0, n), n > 0, by multiplication of the upper half; the bias is below n / 2^32. n <=
+ * 2^32. */
 static inline uint64_t mpl_rng_below(mpl_rng *rng, uint64_t n)
 {
     return ((mpl_rng_next(rng) >> 32) * n) >> 32;

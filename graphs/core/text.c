@@ -4,8 +4,8 @@
 /* The character of n bytes at `text`; UINT32_MAX: it is not written as UTF-8 writes one. */
 static uint32_t decode(const unsigned char *text, uint32_t n)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800,
-                                     0x10000}; /* what fewer bytes hold is not written with n */
+    /* what fewer bytes hold is not written with n */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t c = n == 1 ? text[0] : text[0] & (0x7fu >> n);
 
     for (uint32_t i = 1; i < n; i++) {

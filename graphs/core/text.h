@@ -1,11 +1,13 @@
-/* text.h -- text from files, names of files and commands, where it is shown: nothing in it may steer what shows it. */
+/* text.h -- text from files, names of files and commands, where it is shown: nothing in it may
+ * steer what shows it. */
 #ifndef MPL_TEXT_H
 #define MPL_TEXT_H
 
 #include "graphs/core/base.h"
 
-/* Bytes of the character that `text` begins with, 1 to 4, where that is whole UTF-8 and one to be seen; 0 where it is none: bytes
- * that are not UTF-8, control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of writing. */
+/* Bytes of the character that `text` begins with, 1 to 4, where that is whole UTF-8 and one to be
+ * seen; 0 where it is none: bytes that are not UTF-8, control characters (C0, DEL, C1), line and
+ * paragraph separators, marks that turn the direction of writing. */
 uint32_t mpl_text_seen(const char *text);
 bool mpl_text_is_seen(const char *text); /* all of it */
 /* Bytes that are no character to be seen become '?'. */

@@ -1,4 +1,5 @@
-/* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See source.h. */
+/* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See
+ * source.h. */
 #include "graphs/core/file.h"
 #include "graphs/core/names.h"
 #include "graphs/io/lists/lists.h"
@@ -32,8 +33,8 @@ static const char *first_line(const char *data, size_t size, size_t *n)
     return at;
 }
 
-/* Text begins with 'graph ' or 'program ', a buffer list with a header of several columns; ONNX is binary, for its first
- * field is a number below 32. */
+/* Text begins with 'graph ' or 'program ', a buffer list with a header of several columns; ONNX is
+ * binary, for its first field is a number below 32. */
 static content content_of(const char *data, size_t size)
 {
     size_t n, probe = size < 512 ? size : 512;
@@ -63,14 +64,16 @@ static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_opt
 
     if (options != NULL && options->n_dims > 0 && !options->spare_dims)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have parameters "
+                 "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have "
+                 "parameters "
                  "(memplan list graphs)",
                  text, options->dim_name[0]);
 out:
     return st;
 }
 
-static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_source *out)
+static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
+                            mpl_source *out)
 {
     mpl_status st = MPL_OK;
     char *data = NULL;
@@ -78,8 +81,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
 
     MPL_TRY(mpl_file_read(ctx, path, &data, &size));
     if (size == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; it should hold ONNX, .graph text or a buffer list",
-                 path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: the file is empty; it should hold ONNX, .graph text or a buffer list", path);
     if (content_of(data, size) != ONNX)
         MPL_TRY(refuse_dims(ctx, path, options));
     switch (content_of(data, size)) {
@@ -90,18 +93,21 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_TRY(mpl_text_read_memory(ctx, path, data, size, &out->graph));
         break;
     case LIST:
-        MPL_TRY(ends_with(path, ".tensors.csv") ? mpl_nnc_read(ctx, path, &out->problem, NULL)
-                                                : mpl_csv_read(ctx, path, &out->problem, &out->offset));
+        MPL_TRY(ends_with(path, ".tensors.csv")
+                    ? mpl_nnc_read(ctx, path, &out->problem, NULL)
+                    : mpl_csv_read(ctx, path, &out->problem, &out->offset));
         break;
     case JSON:
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: JSON is no graph; a plan goes behind --plan, or to verify, certify, export and check",
+                 "%s: JSON is no graph; a plan goes behind --plan, or to verify, certify, export "
+                 "and check",
                  path);
     case UNKNOWN:
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
-                 "list (with a header such as 'id,lower,upper,size')",
-                 path);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
+            "list (with a header such as 'id,lower,upper,size')",
+            path);
     }
     out->file_bytes = size;
 out:
@@ -156,7 +162,7 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* ---- twins ------------------------------------------------------------------------------------------------ */
+/* ---- twins ---- */
 
 static const char twin_mark[] = ":twin=";
 
@@ -186,8 +192,9 @@ static mpl_status make_twin(mpl_ctx *ctx, const char *text, const char *kind, mp
     else if (strcmp(kind, "reversed") == 0)
         MPL_TRY(mpl_problem_reverse(ctx, source->problem));
     else
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: '%.60s' is no twin; reversed, shuffled and shuffled,seed=N are",
-                 text, kind);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: '%.60s' is no twin; reversed, shuffled and shuffled,seed=N are", text,
+                 kind);
     MPL_TRY(mpl_new(ctx, name, strlen(source->problem->name) + sizeof twin_mark + strlen(kind)));
     sprintf(name, "%s%s%s", source->problem->name, twin_mark, kind);
     mpl_free(ctx, source->problem->name);
@@ -196,8 +203,8 @@ out:
     return st;
 }
 
-static mpl_status open_twin(mpl_ctx *ctx, const char *text, const char *mark, const mpl_read_options *options,
-                            mpl_source *out)
+static mpl_status open_twin(mpl_ctx *ctx, const char *text, const char *mark,
+                            const mpl_read_options *options, mpl_source *out)
 {
     mpl_status st = MPL_OK;
     mpl_source source = {0};
@@ -215,7 +222,8 @@ out:
     return st;
 }
 
-mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out)
+mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
+                           mpl_source *out)
 {
     mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
@@ -235,10 +243,12 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return open_synthetic(ctx, text, out);
     if (exists)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
-    MPL_FAIL(ctx, MPL_EINPUT,
-             "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
-             "networks",
-             text, near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+    MPL_FAIL(
+        ctx, MPL_EINPUT,
+        "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
+        "networks",
+        text, near != NULL ? " (is '" : "", near != NULL ? near : "",
+        near != NULL ? "' meant?)" : "");
 out:
     return st;
 }

@@ -25,8 +25,8 @@ bool mpl_keeps_layout(mpl_op_kind kind)
 uint32_t mpl_n_images(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
-    bool all =
-        kind == MPL_OP_concat || kind == MPL_OP_sum || (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0;
+    bool all = kind == MPL_OP_concat || kind == MPL_OP_sum ||
+               (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0;
 
     return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? mpl_op_n_in(g, op) : 1;
 }

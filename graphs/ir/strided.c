@@ -1,8 +1,9 @@
 /* strided.c -- views and their meetings. See strided.h.
  *
- * Whether two boxes meet is whether a sum of multiples of positive strides, each multiple within its range, reaches a target: a
- * bounded knapsack. It is searched by descending stride; what the rest can reach, and the divisor of the rest's strides,
- * leave few multiples to try at each stride. */
+ * Whether two boxes meet is whether a sum of multiples of positive strides, each multiple within
+ * its range, reaches a target: a bounded knapsack. It is searched by descending stride; what the
+ * rest can reach, and the divisor of the rest's strides, leave few multiples to try at each
+ * stride. */
 #include "graphs/ir/strided.h"
 
 #include <stdlib.h>
@@ -76,7 +77,7 @@ bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most)
     return low >= 0 && high < limit;
 }
 
-/* ---- strides in a plain form -------------------------------------------------------------------------------------- */
+/* ---- strides in a plain form ---- */
 
 typedef struct term {
     int64_t stride; /* > 0 */
@@ -92,7 +93,8 @@ static int by_stride(const void *a, const void *b)
     return x->most < y->most ? -1 : x->most > y->most;
 }
 
-/* The strides that a view that is not empty steps along, descending, all positive, none of them 0; their number. */
+/* The strides that a view that is not empty steps along, descending, all positive, none of them 0;
+ * their number. */
 static uint32_t terms_of(const mpl_strided *v, term *out)
 {
     uint32_t n = 0;
@@ -116,7 +118,8 @@ bool mpl_strided_distinct(const mpl_strided *v)
         if (v->shape.dim[i] > 1 && v->stride[i] == 0)
             return false;
     n = terms_of(v, all);
-    while (n-- > 0) { /* the smallest first: a step must lead behind all that the smaller ones reach */
+    while (n-- > 0) { /* the smallest first: a step must lead behind all that the smaller ones reach
+                       */
         if (all[n].stride <= reach)
             return false;
         reach += all[n].stride * all[n].most;
@@ -124,7 +127,7 @@ bool mpl_strided_distinct(const mpl_strided *v)
     return true;
 }
 
-/* ---- views of views -------------------------------------------------------------------------------------------------- */
+/* ---- views of views ---- */
 
 bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step, int64_t n)
 {
@@ -135,7 +138,8 @@ bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step
     if (n > 0) {
         if (start < 0 || start >= v->shape.dim[axis] ||
             (n > 1 && (step == 0 || __builtin_mul_overflow(n - 1, step, &last) ||
-                       __builtin_add_overflow(last, start, &last) || last < 0 || last >= v->shape.dim[axis])))
+                       __builtin_add_overflow(last, start, &last) || last < 0 ||
+                       last >= v->shape.dim[axis])))
             return false;
         v->offset += start * v->stride[axis];
     }
@@ -223,7 +227,8 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
     mpl_strided_join(v, &joined);
     at = joined.shape.rank;
     for (uint32_t i = to->rank; i-- > 0;) {
-        if (to->dim[i] > 1 && left == 1) { /* the number of elements is equal: there is another one */
+        if (to->dim[i] > 1 && left == 1) { /* the number of elements is equal: there is another one
+                                            */
             left = joined.shape.dim[--at];
             stride = joined.stride[at];
         }
@@ -237,10 +242,10 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
     return true;
 }
 
-/* Adds a step of `steps` elements of the row-major order of dims `plain` to axis steps; which index it starts from is not
- * known here. Cut at the largest strides first. */
-static int64_t real_stride(const mpl_strided *joined, const mpl_strided *plain, int64_t steps, int64_t times,
-                           int64_t low[MPL_MAX_RANK], int64_t high[MPL_MAX_RANK])
+/* Adds a step of `steps` elements of the row-major order of dims `plain` to axis steps; which index
+ * it starts from is not known here. Cut at the largest strides first. */
+static int64_t real_stride(const mpl_strided *joined, const mpl_strided *plain, int64_t steps,
+                           int64_t times, int64_t low[MPL_MAX_RANK], int64_t high[MPL_MAX_RANK])
 {
     int64_t real = 0, sign = steps < 0 ? -1 : 1;
 
@@ -289,7 +294,7 @@ bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl
     return true;
 }
 
-/* ---- NumPy's index --------------------------------------------------------------------------------------------------- */
+/* ---- NumPy's index ---- */
 
 /* A number at *at, if there is one. */
 static bool take_number(const char **at, int64_t *out)
@@ -388,7 +393,8 @@ static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t 
         *at = probe;
         return mpl_strided_select(v, *axis, index < 0 ? index + v->shape.dim[*axis] : index);
     }
-    return **at != ',' && **at != '\0' && take_range(at, v->shape.dim[*axis], &index, &step, &count) &&
+    return **at != ',' && **at != '\0' &&
+           take_range(at, v->shape.dim[*axis], &index, &step, &count) &&
            mpl_strided_take(v, (*axis)++, index, step, count);
 }
 
@@ -402,14 +408,14 @@ mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text)
 
     if (dots > 1 || taken > v->shape.rank)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "index '%.80s' has more than one '...', or more items than the %u dims of %s", text,
-                 v->shape.rank, mpl_shape_text(&v->shape, dims));
+                 "index '%.80s' has more than one '...', or more items than the %u dims of %s",
+                 text, v->shape.rank, mpl_shape_text(&v->shape, dims));
     while (*at != '\0') {
         if (!take_item(&out, &at, &axis, v->shape.rank - taken) || (*at != '\0' && *at != ','))
-            MPL_FAIL(
-                ctx, MPL_EINPUT,
-                "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, '...' or None",
-                text, mpl_shape_text(&v->shape, dims), at);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, "
+                     "'...' or None",
+                     text, mpl_shape_text(&v->shape, dims), at);
         at += *at == ',';
     }
     *v = out;
@@ -417,7 +423,7 @@ out:
     return st;
 }
 
-/* ---- meetings -------------------------------------------------------------------------------------------------------- */
+/* ---- meetings ---- */
 
 static int64_t divisor(int64_t a, int64_t b)
 {
@@ -446,10 +452,12 @@ static mpl_meeting reach_target(search *s, uint32_t at, int64_t target)
     if (target < 0 || target > s->reach[at] || (target != 0 && target % s->unit[at] != 0))
         return MPL_APART;
     if (target == 0 || target == s->reach[at] || at + 1 == s->n)
-        return MPL_MEET; /* with one term left its stride divides the target, and the target is in reach */
+        return MPL_MEET; /* with one term left its stride divides the target, and the target is in
+                            reach */
     if (s->left-- == 0)
         return s->left = 0, MPL_UNDECIDED;
-    least = target > s->reach[at + 1] ? (target - s->reach[at + 1] - 1) / s->item[at].stride + 1 : 0;
+    least =
+        target > s->reach[at + 1] ? (target - s->reach[at + 1] - 1) / s->item[at].stride + 1 : 0;
     most = target / s->item[at].stride;
     most = most < s->item[at].most ? most : s->item[at].most;
     for (int64_t k = most; k >= least; k--) {
@@ -478,7 +486,8 @@ mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_
     n = terms_of(a, s.item);
     n += terms_of(b, s.item + n);
     qsort(s.item, n, sizeof *s.item, by_stride);
-    for (uint32_t i = 0; i < n; i++) /* multiples of one stride add up to any multiple up to their sum */
+    for (uint32_t i = 0; i < n; i++) /* multiples of one stride add up to any multiple up to their
+                                        sum */
         if (s.n > 0 && s.item[s.n - 1].stride == s.item[i].stride)
             s.item[s.n - 1].most += s.item[i].most;
         else
@@ -496,8 +505,8 @@ const char *mpl_strided_text(const mpl_strided *v, char *text)
     char dims[200], strides[200];
 
     mpl_shape_text(&(mpl_shape){v->shape.rank,
-                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3], v->stride[4],
-                                 v->stride[5], v->stride[6], v->stride[7]}},
+                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3],
+                                 v->stride[4], v->stride[5], v->stride[6], v->stride[7]}},
                    strides);
     sprintf(text, "(%s,%s,%" PRId64 ")", mpl_shape_text(&v->shape, dims), strides, v->offset);
     return text;

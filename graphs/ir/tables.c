@@ -1,4 +1,5 @@
-/* tables.c -- what types, attributes and operators are called, and facts of them, from the .def files. See graph.h. */
+/* tables.c -- what types, attributes and operators are called, and facts of them, from the .def
+ * files. See graph.h. */
 #include "graphs/graph.h"
 
 static const struct {
@@ -20,7 +21,7 @@ static const struct {
 };
 
 const mpl_op_info mpl_op_table[MPL_N_OPS] = {
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     {#name, min_in, max_in, min_out, max_out, traits},
 #include "graphs/ir/ops.def"
 #undef OP

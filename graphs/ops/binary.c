@@ -3,7 +3,7 @@
 
 #include <tgmath.h>
 
-/* ---- shape rules --------------------------------------------------------------------------------------- */
+/* ---- shape rules ---- */
 
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 {
@@ -17,7 +17,8 @@ out:
     return st;
 }
 
-/* add, sub, mul, div; pow, whose exponent has a type of its own; mod; prelu, whose slope broadcasts to the input. */
+/* add, sub, mul, div; pow, whose exponent has a type of its own; mod; prelu, whose slope broadcasts
+ * to the input. */
 mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -30,12 +31,14 @@ mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
         call->out_type[0] = call->in_type[0];
         goto out;
     }
-    MPL_TRY(mpl_shape_two(ctx, call, kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
+    MPL_TRY(mpl_shape_two(ctx, call,
+                          kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
     if (kind == MPL_OP_prelu)
         MPL_TRY(mpl_check_broadcast_to(ctx, "the slope", call->in_shape[1], call->in_shape[0]));
     if (kind == MPL_OP_mod && mpl_type_in(call->in_type[0], MPL_SET_FLOAT) &&
         mpl_attr_int(call->graph, call->op, MPL_ATTR_fmod, 0) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "type %s needs the attribute fmod = 1", mpl_type_name(call->in_type[0]));
+        MPL_FAIL(ctx, MPL_EINPUT, "type %s needs the attribute fmod = 1",
+                 mpl_type_name(call->in_type[0]));
 out:
     return st;
 }
@@ -69,37 +72,39 @@ out:
     return st;
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
-static mpl_status binary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH], bool to_bool)
+static mpl_status binary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH],
+                         bool to_bool)
 {
     mpl_elementwise(call, 2, mpl_arith_of(call->in[0].type), kernel, to_bool, NULL);
     return MPL_OK;
 }
 
 /* x and z in the expressions; integers in int64, that wrap in the end as their own type does. */
-#define BINARY(name, y_float, y_double, y_int, to_bool, expr, int_expr)                                      \
-    MPL_KERNEL_2(name##_float, float, y_float, expr)                                                         \
-    MPL_KERNEL_2(name##_double, double, y_double, expr)                                                      \
-    MPL_KERNEL_2(name##_int, int64_t, y_int, int_expr)                                                       \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};             \
-                                                                                                             \
-        (void)ctx;                                                                                           \
-        return binary(call, kernel, to_bool);                                                                \
+#define BINARY(name, y_float, y_double, y_int, to_bool, expr, int_expr)                            \
+    MPL_KERNEL_2(name##_float, float, y_float, expr)                                               \
+    MPL_KERNEL_2(name##_double, double, y_double, expr)                                            \
+    MPL_KERNEL_2(name##_int, int64_t, y_int, int_expr)                                             \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+                                                                                                   \
+        (void)ctx;                                                                                 \
+        return binary(call, kernel, to_bool);                                                      \
     }
 #define NUMBERS(name, expr, int_expr) BINARY(name, float, double, int64_t, false, expr, int_expr)
 #define COMPARE(name, expr)           BINARY(name, uint8_t, uint8_t, uint8_t, true, expr, expr)
-#define INTEGERS(name, int_expr)                                                                             \
-    MPL_KERNEL_2(name##_int, int64_t, int64_t, int_expr)                                                     \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return binary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, name##_int}, false);                 \
+#define INTEGERS(name, int_expr)                                                                   \
+    MPL_KERNEL_2(name##_int, int64_t, int64_t, int_expr)                                           \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        (void)ctx;                                                                                 \
+        return binary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, name##_int}, false);       \
     }
 
-/* Towards zero. Division by zero gives 0; -1 is a negation, which wraps where the division would trap. */
+/* Towards zero. Division by zero gives 0; -1 is a negation, which wraps where the division would
+ * trap. */
 static int64_t quotient(int64_t x, int64_t z)
 {
     if (z == 0)
@@ -115,7 +120,8 @@ static int64_t floor_remainder(int64_t x, int64_t z)
     return rest != 0 && (rest < 0) != (z < 0) ? rest + z : rest;
 }
 
-/* By squaring, modulo 2^64. A negative exponent leaves the whole part of a fraction, 0^negative is 0. */
+/* By squaring, modulo 2^64. A negative exponent leaves the whole part of a fraction, 0^negative is
+ * 0. */
 static int64_t int_pow(int64_t x, int64_t z)
 {
     uint64_t power = 1, base = (uint64_t)x;
@@ -158,7 +164,8 @@ mpl_status mpl_eval_mod(mpl_ctx *ctx, const mpl_op_call *call)
     static const mpl_kernel like_python[MPL_N_ARITH] = {NULL, NULL, mod_int};
 
     (void)ctx;
-    return binary(call, mpl_attr_int(call->graph, call->op, MPL_ATTR_fmod, 0) != 0 ? like_c : like_python,
+    return binary(call,
+                  mpl_attr_int(call->graph, call->op, MPL_ATTR_fmod, 0) != 0 ? like_c : like_python,
                   false);
 }
 
@@ -171,7 +178,8 @@ mpl_status mpl_eval_bit_shift(mpl_ctx *ctx, const mpl_op_call *call)
     bool left = strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_direction, ""), "LEFT") == 0;
 
     (void)ctx;
-    return binary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, left ? shift_left : shift_right}, false);
+    return binary(
+        call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, left ? shift_left : shift_right}, false);
 }
 
 MPL_KERNEL_2(pow_float, float, real, pow(x, z))

@@ -17,21 +17,23 @@ mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
     mpl_status st = MPL_OK;
 
     if (call->in_type[i] != call->in_type[j])
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, but input %u has type %s; they must be the same",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "input %u has type %s, but input %u has type %s; they must be the same",
                  call->first_in + i, mpl_type_name(call->in_type[i]), call->first_in + j,
                  mpl_type_name(call->in_type[j]));
 out:
     return st;
 }
 
-mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least, uint32_t most)
+mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
+                          uint32_t most)
 {
     mpl_status st = MPL_OK;
     char text[200];
 
     if (call->in_shape[i]->rank < least || call->in_shape[i]->rank > most)
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims", call->first_in + i,
-                 mpl_shape_text(call->in_shape[i], text), least, most);
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims",
+                 call->first_in + i, mpl_shape_text(call->in_shape[i], text), least, most);
 out:
     return st;
 }
@@ -46,8 +48,9 @@ mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t
     for (uint32_t i = first; i < call->n_in; i++) {
         MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
         if (call->in_shape[i]->rank != 1 || call->in_shape[i]->dim[0] != n)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must be [%" PRId64 "], one element a channel",
-                     i, mpl_shape_text(call->in_shape[i], text), n);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "input %u has dims %s; it must be [%" PRId64 "], one element a channel", i,
+                     mpl_shape_text(call->in_shape[i], text), n);
     }
 out:
     return st;
@@ -122,7 +125,8 @@ out:
     return st;
 }
 
-mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in, const mpl_shape *out)
+mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in,
+                                  const mpl_shape *out)
 {
     mpl_status st = MPL_OK;
     char text_in[200], text_out[200];

@@ -16,8 +16,8 @@ static bool stored_so(mpl_arith arith, mpl_type type)
 }
 
 /* step: 0 where the element is repeated, else 1. */
-MPL_INLINE void load(mpl_type type, mpl_arith arith, const void *data, int64_t at, int64_t step, int64_t n,
-                     mpl_piece *buffer)
+MPL_INLINE void load(mpl_type type, mpl_arith arith, const void *data, int64_t at, int64_t step,
+                     int64_t n, mpl_piece *buffer)
 {
     switch (arith) {
     case MPL_IN_FLOAT:
@@ -34,8 +34,8 @@ MPL_INLINE void load(mpl_type type, mpl_arith arith, const void *data, int64_t a
     }
 }
 
-const void *mpl_piece_load(mpl_arith arith, mpl_type type, const void *data, int64_t at, bool repeated,
-                           int64_t n, mpl_piece *buffer)
+const void *mpl_piece_load(mpl_arith arith, mpl_type type, const void *data, int64_t at,
+                           bool repeated, int64_t n, mpl_piece *buffer)
 {
     int64_t step = repeated ? 0 : 1;
 
@@ -145,13 +145,14 @@ void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
     while (at < total) {
         for (int64_t from = 0, n; from < w.n; from += n, at += n) {
             const void *x[2] = {NULL, NULL};
-            void *y =
-                straight ? (char *)out->data + (size_t)at * mpl_type_bytes(out->type) : (void *)&buffer[2];
+            void *y = straight ? (char *)out->data + (size_t)at * mpl_type_bytes(out->type)
+                               : (void *)&buffer[2];
 
             n = whole || w.n - from < MPL_PIECE ? w.n - from : MPL_PIECE;
             for (uint32_t k = 0; k < n_in; k++)
-                x[k] = mpl_piece_load(arith, in[k].type, in[k].data, w.offset[k] + (w.repeated[k] ? 0 : from),
-                                      w.repeated[k], n, &buffer[k]);
+                x[k] = mpl_piece_load(arith, in[k].type, in[k].data,
+                                      w.offset[k] + (w.repeated[k] ? 0 : from), w.repeated[k], n,
+                                      &buffer[k]);
             kernel[arith](x[0], x[1], y, n, s);
             if (!straight)
                 mpl_piece_store(arith, out->type, out->data, at, n, &buffer[2]);

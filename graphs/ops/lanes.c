@@ -43,8 +43,8 @@ int64_t mpl_dims_count(const mpl_dims *dims)
     return n;
 }
 
-mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t otherwise,
-                       uint32_t *set)
+mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
+                       uint32_t otherwise, uint32_t *set)
 {
     mpl_status st = MPL_OK;
     mpl_attr attr;

@@ -4,7 +4,8 @@
 
 #include "graphs/ops/ops_priv.h"
 
-/* A tensor seen as [outer, n, inner], n being one axis: element i of lane (o, j) is (o * n + i) * inner + j. */
+/* A tensor seen as [outer, n, inner], n being one axis: element i of lane (o, j) is (o * n + i) *
+ * inner + j. */
 typedef struct mpl_lanes {
     int64_t outer, n, inner;
 } mpl_lanes;
@@ -14,7 +15,8 @@ mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis);
 /* The axis of attribute `axis` that the shape rule has checked. */
 uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
 
-/* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels around each. */
+/* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels around
+ * each. */
 typedef struct mpl_lrn {
     double factor, beta, bias;
     int64_t below, above; /* channels on either side that count */
@@ -22,10 +24,12 @@ typedef struct mpl_lrn {
 
 mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op);
 
-enum { MPL_BLOCK = 256 }; /* neighbouring lanes that are walked together: memory is read in its order */
+enum {
+    MPL_BLOCK = 256
+}; /* neighbouring lanes that are walked together: memory is read in its order */
 
-/* Dims split in two, those kept and those reduced; neighbours of one kind are merged and dims of 1 left out, so that
- * two dims of a kind never touch. Strides in elements of the whole tensor. */
+/* Dims split in two, those kept and those reduced; neighbours of one kind are merged and dims of 1
+ * left out, so that two dims of a kind never touch. Strides in elements of the whole tensor. */
 typedef struct mpl_dims {
     uint32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_MAX_RANK];
@@ -36,8 +40,9 @@ void mpl_split_dims(const mpl_shape *shape, uint32_t set, mpl_dims *kept, mpl_di
 
 int64_t mpl_dims_count(const mpl_dims *dims);
 
-/* The axes of attribute `axes` as a set; `otherwise` where there is none, an empty list being an empty set. */
-mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t otherwise,
-                       uint32_t *set);
+/* The axes of attribute `axes` as a set; `otherwise` where there is none, an empty list being an
+ * empty set. */
+mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
+                       uint32_t otherwise, uint32_t *set);
 
 #endif

@@ -1,5 +1,6 @@
-/* loss.c -- softmax cross-entropy over rows of logits, and its gradient. Sums are taken in double; the loss is the mean over the
- * rows of log(sum of exp(logit - largest)) + largest - the label's logit. */
+/* loss.c -- softmax cross-entropy over rows of logits, and its gradient. Sums are taken in double;
+ * the loss is the mean over the rows of log(sum of exp(logit - largest)) + largest - the label's
+ * logit. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -14,9 +15,10 @@ static mpl_status check_rows(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_check_rank(ctx, call, 0, 2, 2));
     MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
     if (labels->rank != 1 || labels->dim[0] != rows->dim[0] || mpl_count(rows) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "rows of dims %s, labels of dims %s; there must be one label a row, and some of both",
-                 mpl_shape_text(rows, text), mpl_shape_text(labels, other));
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "rows of dims %s, labels of dims %s; there must be one label a row, and some of both",
+            mpl_shape_text(rows, text), mpl_shape_text(labels, other));
 out:
     return st;
 }
@@ -50,15 +52,16 @@ static mpl_status check_labels(mpl_ctx *ctx, const mpl_tensor *labels, int64_t c
 
     for (int64_t i = 0; i < labels->shape.dim[0]; i++)
         if (label[i] < 0 || label[i] >= classes)
-            MPL_FAIL(ctx, MPL_EINPUT, "label %" PRId64 " of row %" PRId64 " is none of %" PRId64 " classes",
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "label %" PRId64 " of row %" PRId64 " is none of %" PRId64 " classes",
                      label[i], i, classes);
 out:
     return st;
 }
 
 /* The loss of one row, and its probabilities. */
-MPL_INLINE void row_loss(mpl_type type, const void *x, void *prob, int64_t base, int64_t n, int64_t label,
-                         double *loss)
+MPL_INLINE void row_loss(mpl_type type, const void *x, void *prob, int64_t base, int64_t n,
+                         int64_t label, double *loss)
 {
     double most = mpl_get(type, x, base), sum = 0;
 
@@ -87,11 +90,12 @@ out:
     return st;
 }
 
-MPL_INLINE void rows_gradient(mpl_type type, const void *prob, const int64_t *label, void *dx, int64_t rows,
-                              int64_t n)
+MPL_INLINE void rows_gradient(mpl_type type, const void *prob, const int64_t *label, void *dx,
+                              int64_t rows, int64_t n)
 {
     for (int64_t i = 0; i < rows * n; i++)
-        mpl_put(type, dx, i, (mpl_get(type, prob, i) - (label[i / n] == i % n ? 1 : 0)) / (double)rows);
+        mpl_put(type, dx, i,
+                (mpl_get(type, prob, i) - (label[i / n] == i % n ? 1 : 0)) / (double)rows);
 }
 
 mpl_status mpl_eval_cross_entropy_grad(mpl_ctx *ctx, const mpl_op_call *call)

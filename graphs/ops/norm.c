@@ -1,4 +1,5 @@
-/* norm.c -- normalisation: over the batch, channels, trailing dims, groups of channels, or one axis.
+/* norm.c -- normalisation: over the batch, channels, trailing dims, groups of channels, or one
+ * axis.
  *
  * Means and variances are kept in double and made in two passes; each output is rounded once. */
 #include "graphs/ops/elementwise_priv.h"
@@ -6,7 +7,7 @@
 
 #include <math.h>
 
-/* ---- shape rules --------------------------------------------------------------------------------------- */
+/* ---- shape rules ---- */
 
 static double epsilon_of(const mpl_op_call *call)
 {
@@ -45,7 +46,8 @@ out:
     return st;
 }
 
-/* Scale and bias broadcast to the input; the optional mean and inverse deviation are f32, one for each row. */
+/* Scale and bias broadcast to the input; the optional mean and inverse deviation are f32, one for
+ * each row. */
 static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -57,7 +59,8 @@ static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
     for (uint32_t i = 1; i < call->n_in; i++)
         if (call->in_shape[i] != NULL) {
             MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
-            MPL_TRY(mpl_check_broadcast_to(ctx, i == 1 ? "the scale" : "the bias", call->in_shape[i], in));
+            MPL_TRY(mpl_check_broadcast_to(ctx, i == 1 ? "the scale" : "the bias",
+                                           call->in_shape[i], in));
         }
     for (uint32_t i = 0; i < call->n_out; i++) {
         mpl_like_input(call, i, i == 0 ? call->in_type[0] : MPL_TYPE_f32);
@@ -92,8 +95,8 @@ mpl_status mpl_shape_group_norm(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
     if (groups < 1 || call->in_shape[0]->dim[1] % groups != 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels", groups,
-                 call->in_shape[0]->dim[1]);
+                 "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels",
+                 groups, call->in_shape[0]->dim[1]);
     MPL_TRY(mpl_check_channels(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
@@ -107,8 +110,8 @@ mpl_status mpl_shape_lp_norm(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), call->in_shape[0]->rank,
-                     &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
+                     call->in_shape[0]->rank, &axis));
     if (p != 1 && p != 2)
         MPL_FAIL(ctx, MPL_EINPUT, "attribute 'p' is %" PRId64 "; it must be 1 or 2", p);
     mpl_like_input(call, 0, call->in_type[0]);
@@ -126,7 +129,8 @@ static mpl_status mean_variance_axes(mpl_ctx *ctx, const mpl_graph *g, mpl_op op
     MPL_TRY(mpl_axes_of(ctx, g, op, rank, 1u << 0 | 1u << 2 | 1u << 3, set));
     if (*set >> rank != 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "attribute 'axes' is missing; its default, 0, 2 and 3, needs 4 dims, not %u", rank);
+                 "attribute 'axes' is missing; its default, 0, 2 and 3, needs 4 dims, not %u",
+                 rank);
 out:
     return st;
 }
@@ -143,11 +147,11 @@ out:
     return st;
 }
 
-/* ---- affine maps of contiguous runs ---------------------------------------------------------------------- */
+/* ---- affine maps of contiguous runs ---- */
 
 /* y = (x - mean) * factor + bias over n neighbours. */
-MPL_INLINE void affine_run(mpl_type type, const void *x, void *y, int64_t at, int64_t n, double mean,
-                           double factor, double bias)
+MPL_INLINE void affine_run(mpl_type type, const void *x, void *y, int64_t at, int64_t n,
+                           double mean, double factor, double bias)
 {
     for (int64_t k = at; k < at + n; k++)
         mpl_put(type, y, k, (mpl_get(type, x, k) - mean) * factor + bias);
@@ -157,9 +161,10 @@ static void affine(const mpl_tensor *in, const mpl_tensor *out, int64_t at, int6
                    double factor, double bias){
     MPL_FOR_FLOAT(in->type, affine_run, in->data, out->data, at, n, mean, factor, bias)}
 
-/* out[0] = mean, out[1] = mean of the squares of the distances from `centre`; that is the mean where it is NULL. */
-MPL_INLINE void moments_run(mpl_type type, const void *x, int64_t at, int64_t n, const double *centre,
-                            double *mean, double *variance)
+/* out[0] = mean, out[1] = mean of the squares of the distances from `centre`; that is the mean
+ * where it is NULL. */
+MPL_INLINE void moments_run(mpl_type type, const void *x, int64_t at, int64_t n,
+                            const double *centre, double *mean, double *variance)
 {
     double sum = 0, squares = 0, middle;
 
@@ -179,7 +184,7 @@ static void moments(const mpl_tensor *in, int64_t at, int64_t n, const double *c
                     double *variance){
     MPL_FOR_FLOAT(in->type, moments_run, in->data, at, n, centre, mean, variance)}
 
-/* ---- batch_norm, instance_norm, group_norm ------------------------------------------------------------------ */
+/* ---- batch_norm, instance_norm, group_norm ---- */
 
 mpl_status mpl_eval_batch_norm(mpl_ctx *ctx, const mpl_op_call *call)
 {
@@ -200,7 +205,8 @@ mpl_status mpl_eval_batch_norm(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* Each of `groups` groups of neighbouring channels has its own mean and variance, each channel scale and bias. */
+/* Each of `groups` groups of neighbouring channels has its own mean and variance, each channel
+ * scale and bias. */
 static mpl_status normalise_groups(const mpl_op_call *call, int64_t groups)
 {
     const mpl_tensor *in = call->in;
@@ -235,7 +241,7 @@ mpl_status mpl_eval_group_norm(mpl_ctx *ctx, const mpl_op_call *call)
     return normalise_groups(call, mpl_attr_int(call->graph, call->op, MPL_ATTR_num_groups, 1));
 }
 
-/* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------ */
+/* ---- layer_norm, rms_norm ---- */
 
 /* Scale or bias along the rows of the input; a missing one stands still at `otherwise`. */
 typedef struct operand {
@@ -250,8 +256,8 @@ static double operand_at(const operand *o, int64_t at)
 }
 
 /* One run: y = (x - mean) * inverse * scale + bias. */
-MPL_INLINE void scaled_run(mpl_type type, const mpl_op_call *call, int64_t at, int64_t n, double mean,
-                           double inverse, const operand *o, const int64_t *offset)
+MPL_INLINE void scaled_run(mpl_type type, const mpl_op_call *call, int64_t at, int64_t n,
+                           double mean, double inverse, const operand *o, const int64_t *offset)
 {
     for (int64_t k = 0; k < n; k++) {
         double scale = operand_at(&o[0], offset[0] + (o[0].repeated ? 0 : k));
@@ -262,7 +268,8 @@ MPL_INLINE void scaled_run(mpl_type type, const mpl_op_call *call, int64_t at, i
     }
 }
 
-/* Normalises each row, dims [axis, rank), about its mean or about 0. Along a run scale and bias are contiguous. */
+/* Normalises each row, dims [axis, rank), about its mean or about 0. Along a run scale and bias are
+ * contiguous. */
 static mpl_status normalise_rows(const mpl_op_call *call, bool about_mean)
 {
     const mpl_tensor *in = call->in, *out = call->out;
@@ -270,7 +277,8 @@ static mpl_status normalise_rows(const mpl_op_call *call, bool about_mean)
     const double zero = 0, epsilon = epsilon_of(call);
     uint32_t axis = mpl_axis_of(call, -1, shape->rank), begin = axis;
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK] = {{0}}, offset[2] = {0};
-    int64_t rows = mpl_count_dims(shape, 0, axis), row = mpl_count_dims(shape, axis, shape->rank), run;
+    int64_t rows = mpl_count_dims(shape, 0, axis), row = mpl_count_dims(shape, axis, shape->rank),
+            run;
     operand o[2] = {{.otherwise = 1}, {.otherwise = 0}};
 
     for (uint32_t i = 1; i <= 2 && i < call->n_in; i++)
@@ -312,7 +320,7 @@ mpl_status mpl_eval_rms_norm(mpl_ctx *ctx, const mpl_op_call *call)
     return normalise_rows(call, false);
 }
 
-/* ---- lrn, lp_norm --------------------------------------------------------------------------------------------- */
+/* ---- lrn, lp_norm ---- */
 
 mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op)
 {
@@ -325,7 +333,8 @@ mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op)
                      .above = size / 2};
 }
 
-/* Root of a root where beta is 3/4, as in every network that was published with it: pow is ten times slower. */
+/* Root of a root where beta is 3/4, as in every network that was published with it: pow is ten
+ * times slower. */
 static double lrn_power(double x, double beta)
 {
     double root = sqrt(x);
@@ -334,8 +343,8 @@ static double lrn_power(double x, double beta)
 }
 
 /* Channel c of m neighbouring places, the first of which lies at `base` in channel 0. */
-MPL_INLINE void lrn_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes, int64_t m,
-                          int64_t c, const mpl_lrn *how)
+MPL_INLINE void lrn_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,
+                          int64_t m, int64_t c, const mpl_lrn *how)
 {
     int64_t first = c > how->below ? c - how->below : 0;
     int64_t end = lanes.n - c > how->above ? c + how->above + 1 : lanes.n;
@@ -377,8 +386,8 @@ mpl_status mpl_eval_lrn(mpl_ctx *ctx, const mpl_op_call *call)
 }
 
 /* Of m neighbouring lanes. A lane of zeros stays one. */
-MPL_INLINE void lp_norm_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes, int64_t m,
-                              bool squares)
+MPL_INLINE void lp_norm_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,
+                              int64_t m, bool squares)
 {
     double norm[MPL_BLOCK] = {0};
 
@@ -412,12 +421,13 @@ mpl_status mpl_eval_lp_norm(mpl_ctx *ctx, const mpl_op_call *call)
             int64_t base = o * lanes.n * lanes.inner + j;
             int64_t m = lanes.inner - j < MPL_BLOCK ? lanes.inner - j : MPL_BLOCK;
 
-            MPL_FOR_FLOAT(in->type, lp_norm_block, in->data, call->out[0].data, base, lanes, m, squares)
+            MPL_FOR_FLOAT(in->type, lp_norm_block, in->data, call->out[0].data, base, lanes, m,
+                          squares)
         }
     return MPL_OK;
 }
 
-/* ---- mean_variance_norm ---------------------------------------------------------------------------------------- */
+/* ---- mean_variance_norm ---- */
 
 /* Everything that is normalised together with element `base`. */
 MPL_INLINE void mean_variance_set(mpl_type type, const void *x, void *y, int64_t base,
@@ -455,7 +465,8 @@ mpl_status mpl_eval_mean_variance_norm(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_split_dims(&in->shape, set, &kept, &reduced);
     do {
         MPL_FOR_FLOAT(in->type, mean_variance_set, in->data, call->out[0].data, base, &reduced)
-    } while (mpl_step(kept.dim, kept.rank, index, 1, (const int64_t(*)[MPL_MAX_RANK]) & kept.stride, &base));
+    } while (mpl_step(kept.dim, kept.rank, index, 1, (const int64_t(*)[MPL_MAX_RANK]) & kept.stride,
+                      &base));
 out:
     return st;
 }

@@ -1,4 +1,5 @@
-/* op_control.c -- shape rules of the operators that own blocks, and of the exit test. What they do, the executor does. */
+/* op_control.c -- shape rules of the operators that own blocks, and of the exit test. What they do,
+ * the executor does. */
 #include "graphs/ops/ops_priv.h"
 
 static mpl_status check_same(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, mpl_type type,
@@ -24,8 +25,8 @@ static mpl_status check_one(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape,
     char text[200];
 
     if (!mpl_type_in(type, set) || mpl_count(shape) != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s is %s %s; it must be one element of type %s", what, mpl_type_name(type),
-                 mpl_shape_text(shape, text),
+        MPL_FAIL(ctx, MPL_EINPUT, "%s is %s %s; it must be one element of type %s", what,
+                 mpl_type_name(type), mpl_shape_text(shape, text),
                  set == MPL_SET(bool)  ? "bool"
                  : set == MPL_SET(i64) ? "i64"
                                        : "i64, i32 or bool");
@@ -38,7 +39,7 @@ mpl_status mpl_shape_exit_unless(mpl_ctx *ctx, const mpl_shape_call *call)
     return check_one(ctx, call->in_type[0], call->in_shape[0], MPL_SET(bool), "the test");
 }
 
-/* ---- while ------------------------------------------------------------------------------------------------- */
+/* ---- while ---- */
 
 typedef struct loop {
     uint32_t n_carried, n_scans, n_rows;
@@ -55,20 +56,22 @@ static mpl_status loop_counts(mpl_ctx *ctx, const mpl_shape_call *call, loop *l)
     if (call->n_bodies != 1)
         MPL_FAIL(ctx, MPL_EINPUT, "%u blocks; a while has one, its body", call->n_bodies);
     if (call->n_in < 2 || carried < 0 || carried > (int64_t)call->n_in - 2)
-        MPL_FAIL(ctx, MPL_EINPUT, "carried=%" PRId64 " of %u inputs; the first two are trips and go", carried,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "carried=%" PRId64 " of %u inputs; the first two are trips and go", carried,
                  call->n_in);
     l->n_carried = (uint32_t)carried;
     l->n_scans = call->n_in - 2 - l->n_carried;
     if (g->block_n_params[b] != 1 + l->n_carried + l->n_scans)
-        MPL_FAIL(ctx, MPL_EINPUT, "the body has %u parameters; the round, %u carried and %u slices make %u",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "the body has %u parameters; the round, %u carried and %u slices make %u",
                  g->block_n_params[b], l->n_carried, l->n_scans, 1 + l->n_carried + l->n_scans);
     if (g->block_n_results[b] < 1 + l->n_carried)
         MPL_FAIL(ctx, MPL_EINPUT, "the body has %u results; `go` and %u carried make at least %u",
                  g->block_n_results[b], l->n_carried, 1 + l->n_carried);
     l->n_rows = g->block_n_results[b] - 1 - l->n_carried;
     if (call->n_out != l->n_carried + l->n_rows)
-        MPL_FAIL(ctx, MPL_EINPUT, "%u outputs; %u carried and %u stacked make %u", call->n_out, l->n_carried,
-                 l->n_rows, l->n_carried + l->n_rows);
+        MPL_FAIL(ctx, MPL_EINPUT, "%u outputs; %u carried and %u stacked make %u", call->n_out,
+                 l->n_carried, l->n_rows, l->n_carried + l->n_rows);
     l->param = g->block_param + g->block_param_begin[b];
     l->result = g->block_result + g->block_result_begin[b];
 out:
@@ -96,7 +99,8 @@ static mpl_status check_control(mpl_ctx *ctx, const mpl_shape_call *call, const 
     const mpl_graph *g = call->graph;
 
     if (call->in_shape[0] != NULL)
-        MPL_TRY(check_one(ctx, call->in_type[0], call->in_shape[0], MPL_SET(i64), "input 0, trips,"));
+        MPL_TRY(
+            check_one(ctx, call->in_type[0], call->in_shape[0], MPL_SET(i64), "input 0, trips,"));
     if (call->in_shape[1] != NULL)
         MPL_TRY(check_one(ctx, call->in_type[1], call->in_shape[1], MPL_SET(bool), "input 1, go,"));
     MPL_TRY(check_same(ctx, g, l->param[0], MPL_TYPE_i64, &(mpl_shape){0}, "parameter", 0));
@@ -120,7 +124,8 @@ static mpl_status slice_of(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t in
     if (whole == NULL || whole->rank == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "input %u is scanned along its first axis, but has none", in);
     if (*most >= 0 && whole->dim[0] != *most)
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has %" PRId64 " slices where others, or trips=, say %" PRId64, in,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "input %u has %" PRId64 " slices where others, or trips=, say %" PRId64, in,
                  whole->dim[0], *most);
     *most = whole->dim[0];
     slice->rank = whole->rank - 1;
@@ -147,7 +152,8 @@ mpl_status mpl_shape_while(mpl_ctx *ctx, const mpl_shape_call *call)
 
         if (shape == NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "input %u, a carried value's first, is left out", 2 + i);
-        MPL_TRY(check_same(ctx, g, l.param[1 + i], call->in_type[2 + i], shape, "parameter", 1 + i));
+        MPL_TRY(
+            check_same(ctx, g, l.param[1 + i], call->in_type[2 + i], shape, "parameter", 1 + i));
         MPL_TRY(check_same(ctx, g, l.result[1 + i], call->in_type[2 + i], shape, "result", 1 + i));
         call->out_type[i] = call->in_type[2 + i];
         call->out_shape[i] = *shape;
@@ -157,8 +163,8 @@ mpl_status mpl_shape_while(mpl_ctx *ctx, const mpl_shape_call *call)
         mpl_shape slice = {0};
 
         MPL_TRY(slice_of(ctx, call, in, &most, &slice));
-        MPL_TRY(check_same(ctx, g, l.param[1 + l.n_carried + i], call->in_type[in], &slice, "parameter",
-                           1 + l.n_carried + i));
+        MPL_TRY(check_same(ctx, g, l.param[1 + l.n_carried + i], call->in_type[in], &slice,
+                           "parameter", 1 + l.n_carried + i));
     }
     for (uint32_t i = 0; i < l.n_rows; i++) {
         mpl_value row = l.result[1 + l.n_carried + i];
@@ -175,13 +181,13 @@ mpl_status mpl_shape_while(mpl_ctx *ctx, const mpl_shape_call *call)
     }
     mpl_attr_ints(g, call->op, MPL_ATTR_scan_reverse, &n_flags);
     if (n_flags != 0 && n_flags != l.n_scans + l.n_rows)
-        MPL_FAIL(ctx, MPL_EINPUT, "scan_reverse has %u flags for %u scans and %u rows", n_flags, l.n_scans,
-                 l.n_rows);
+        MPL_FAIL(ctx, MPL_EINPUT, "scan_reverse has %u flags for %u scans and %u rows", n_flags,
+                 l.n_scans, l.n_rows);
 out:
     return st;
 }
 
-/* ---- case -------------------------------------------------------------------------------------------------- */
+/* ---- case ---- */
 
 mpl_status mpl_shape_case(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -190,7 +196,8 @@ mpl_status mpl_shape_case(mpl_ctx *ctx, const mpl_shape_call *call)
 
     if (call->n_in == 0 || call->in_shape[0] == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "input 0, the index of the branch, is missing");
-    MPL_TRY(check_one(ctx, call->in_type[0], call->in_shape[0], MPL_SET_INDEX | MPL_SET(bool), "the index"));
+    MPL_TRY(check_one(ctx, call->in_type[0], call->in_shape[0], MPL_SET_INDEX | MPL_SET(bool),
+                      "the index"));
     if (call->n_in != 1 && call->n_in != 1 + call->n_out)
         MPL_FAIL(ctx, MPL_EINPUT, "%u bypass inputs for %u outputs; there is one for each, or none",
                  call->n_in - 1, call->n_out);
@@ -199,8 +206,9 @@ mpl_status mpl_shape_case(mpl_ctx *ctx, const mpl_shape_call *call)
         const mpl_value *result = g->block_result + g->block_result_begin[b];
 
         if (g->block_n_params[b] != 0 || g->block_n_results[b] != call->n_out)
-            MPL_FAIL(ctx, MPL_EINPUT, "branch %u has %u parameters and %u results; it must have none and %u",
-                     k, g->block_n_params[b], g->block_n_results[b], call->n_out);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "branch %u has %u parameters and %u results; it must have none and %u", k,
+                     g->block_n_params[b], g->block_n_results[b], call->n_out);
         for (uint32_t i = 0; i < call->n_out; i++) {
             if (k == 0 && result[i] != MPL_NONE) {
                 call->out_type[i] = (mpl_type)g->value_type[result[i]];
@@ -208,20 +216,22 @@ mpl_status mpl_shape_case(mpl_ctx *ctx, const mpl_shape_call *call)
             }
             if (k == 0 && result[i] == MPL_NONE)
                 MPL_FAIL(ctx, MPL_EINPUT, "branch 0 leaves result %u out", i);
-            MPL_TRY(check_same(ctx, g, result[i], call->out_type[i], &call->out_shape[i], "a branch's result",
-                               i));
+            MPL_TRY(check_same(ctx, g, result[i], call->out_type[i], &call->out_shape[i],
+                               "a branch's result", i));
         }
     }
     for (uint32_t i = 1; i < call->n_in; i++)
         if (call->in_shape[i] == NULL || call->in_type[i] != call->out_type[i - 1] ||
             !mpl_shape_equal(call->in_shape[i], &call->out_shape[i - 1]))
-            MPL_FAIL(ctx, MPL_EINPUT, "bypass input %u has not the type and dims of output %u", i, i - 1);
+            MPL_FAIL(ctx, MPL_EINPUT, "bypass input %u has not the type and dims of output %u", i,
+                     i - 1);
 out:
     return st;
 }
 
 mpl_status mpl_eval_control(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "'%.100s' (%s) is control flow, no computation",
-                    call->graph->op_name[call->op], mpl_op_table[call->graph->op_kind[call->op]].name);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "'%.100s' (%s) is control flow, no computation", call->graph->op_name[call->op],
+                    mpl_op_table[call->graph->op_kind[call->op]].name);
 }

@@ -1,20 +1,21 @@
 /* ops_priv.h -- what the shape rules and reference loops of the operators share.
  *
- * Loops that serve every type are written once, as an always-inline function that takes the type as its first
- * argument and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT and MPL_FOR_INT call it
- * with the type as a constant, so that the choice of type is made outside of the loop. */
+ * Loops that serve every type are written once, as an always-inline function that takes the type as
+ * its first argument and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT
+ * and MPL_FOR_INT call it with the type as a constant, so that the choice of type is made outside
+ * of the loop. */
 #ifndef MPL_OPS_PRIV_H
 #define MPL_OPS_PRIV_H
 
 #include "graphs/graph.h"
 
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
-    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                                  \
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
+    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/ops.def"
 #undef OP
 
-/* ---- sets of types ------------------------------------------------------------------------------------- */
+/* ---- sets of types ---- */
 
 #define MPL_SET(name)  (1u << MPL_TYPE_##name)
 #define MPL_SET_FLOAT  (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
@@ -43,56 +44,65 @@ mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
 mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
                           uint32_t most);
 
-/* MPL_EINPUT unless the inputs from `first` on that are there are of input 0's type and one element: the bounds of a clip. */
+/* MPL_EINPUT unless the inputs from `first` on that are there are of input 0's type and one
+ * element: the bounds of a clip. */
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
 
-/* MPL_EINPUT unless the inputs from `first` on are vectors of floats, one for each channel of input 0; of one dim it has one
- * channel. */
+/* MPL_EINPUT unless the inputs from `first` on are vectors of floats, one for each channel of input
+ * 0; of one dim it has one channel. */
 mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
 
-/* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast to. MPL_EINPUT. */
+/* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast
+ * to. MPL_EINPUT. */
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
 
-/* Input 0, of their type, is added to what operator `rule` makes of the inputs behind it. MPL_EINPUT. */
+/* Input 0, of their type, is added to what operator `rule` makes of the inputs behind it.
+ * MPL_EINPUT. */
 mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
                               mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call));
 
 /* Output i has the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 
-/* First indices that a slice takes along each axis of `in`; *steps: some axis is not taken step by step. MPL_EINPUT as the shape
- * rule. */
+/* First indices that a slice takes along each axis of `in`; *steps: some axis is not taken step by
+ * step. MPL_EINPUT as the shape rule. */
 mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                             int64_t start[MPL_MAX_RANK], bool *steps);
-/* An index as slice means it: counted from the end where negative, then brought into [least, most]. */
+/* An index as slice means it: counted from the end where negative, then brought into [least,
+ * most]. */
 static inline int64_t mpl_clamp_index(int64_t i, int64_t dim, int64_t least, int64_t most)
 {
     i += i < 0 ? dim : 0;
     return i < least ? least : i > most ? most : i;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------- */
+/* ---- shapes ---- */
 
-/* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of [-rank, rank). */
+/* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of
+ * [-rank, rank). */
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out);
 
 /* Bit i of *set: axis i is among the n given; MPL_EINPUT for one out of range or given twice. */
-mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank, uint32_t *set);
+mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank,
+                        uint32_t *set);
 
-/* The dims that a and b broadcast to as NumPy does; out may be a or b. MPL_EINPUT where they do not. */
+/* The dims that a and b broadcast to as NumPy does; out may be a or b. MPL_EINPUT where they do
+ * not. */
 mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, mpl_shape *out);
 
 /* MPL_EINPUT unless `in` broadcasts to exactly `out`; `what` names it in the message. */
-mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in, const mpl_shape *out);
+mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in,
+                                  const mpl_shape *out);
 
 /* Row-major strides of a shape. [element] */
 void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK]);
 
-/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated. [element] */
+/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated.
+ * [element] */
 void mpl_broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t stride[MPL_MAX_RANK]);
 
-/* Steps a row-major index through the dims [0, rank) of a shape, and one offset per operand along with it;
- * false after the last index, index and offsets then being those of the first again. */
+/* Steps a row-major index through the dims [0, rank) of a shape, and one offset per operand along
+ * with it; false after the last index, index and offsets then being those of the first again. */
 static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, uint32_t n,
                             const int64_t (*stride)[MPL_MAX_RANK], int64_t *offset)
 {
@@ -109,10 +119,11 @@ static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, u
     return false;
 }
 
-/* ---- elements ------------------------------------------------------------------------------------------ */
+/* ---- elements ---- */
 
-/* The double nearest to x with `mantissa` explicit bits and least normal exponent `least`, as a 16-bit float of the
- * IEEE kind; ties go to the even one, what is too large becomes infinity, a NaN stays one. */
+/* The double nearest to x with `mantissa` explicit bits and least normal exponent `least`, as a
+ * 16-bit float of the IEEE kind; ties go to the even one, what is too large becomes infinity, a NaN
+ * stays one. */
 static inline uint16_t mpl_narrow(double x, int mantissa, int least)
 {
     const uint32_t infinity = (uint32_t)(2 - 2 * least + 1) << mantissa;
@@ -136,9 +147,10 @@ static inline uint16_t mpl_narrow(double x, int mantissa, int least)
     rest = significand & ((UINT64_C(1) << shift) - 1);
     half = UINT64_C(1) << (shift - 1);
     kept += rest > half || (rest == half && (kept & 1) != 0);
-    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds up. */
-    return (uint16_t)(sign |
-                      (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) + (uint32_t)kept));
+    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds
+     * up. */
+    return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) +
+                              (uint32_t)kept));
 }
 
 static inline uint16_t mpl_to_f16(double x)
@@ -236,7 +248,8 @@ static inline double mpl_get(mpl_type type, const void *data, int64_t i)
     }
 }
 
-/* Element i from double: to the nearest, ties to even; integers towards zero and modulo 2^bits; bool: not zero. */
+/* Element i from double: to the nearest, ties to even; integers towards zero and modulo 2^bits;
+ * bool: not zero. */
 static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
 {
     switch (type) {
@@ -260,34 +273,35 @@ static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
     }
 }
 
-/* ---- the choice of type, outside of loops ------------------------------------------------------------------ */
+/* ---- the choice of type, outside of loops ---- */
 
 #define MPL_INLINE static inline __attribute__((always_inline))
 
-#define MPL_CASE(name, f, ...)                                                                               \
-    case MPL_TYPE_##name:                                                                                    \
-        f(MPL_TYPE_##name, __VA_ARGS__);                                                                     \
+#define MPL_CASE(name, f, ...)                                                                     \
+    case MPL_TYPE_##name:                                                                          \
+        f(MPL_TYPE_##name, __VA_ARGS__);                                                           \
         break;
 
-/* f(type, ...) with the type as a constant; for the floating types, and for the others with bool. */
-#define MPL_FOR_FLOAT(type, f, ...)                                                                          \
-    switch (type) {                                                                                          \
-        MPL_CASE(f64, f, __VA_ARGS__)                                                                        \
-        MPL_CASE(f32, f, __VA_ARGS__)                                                                        \
-        MPL_CASE(f16, f, __VA_ARGS__)                                                                        \
-        MPL_CASE(bf16, f, __VA_ARGS__)                                                                       \
-    default:                                                                                                 \
-        mpl_assert(false);                                                                                   \
+/* f(type, ...) with the type as a constant; for the floating types, and for the others with
+ * bool. */
+#define MPL_FOR_FLOAT(type, f, ...)                                                                \
+    switch (type) {                                                                                \
+        MPL_CASE(f64, f, __VA_ARGS__)                                                              \
+        MPL_CASE(f32, f, __VA_ARGS__)                                                              \
+        MPL_CASE(f16, f, __VA_ARGS__)                                                              \
+        MPL_CASE(bf16, f, __VA_ARGS__)                                                             \
+    default:                                                                                       \
+        mpl_assert(false);                                                                         \
     }
-#define MPL_FOR_INT(type, f, ...)                                                                            \
-    switch (type) {                                                                                          \
-        MPL_CASE(i64, f, __VA_ARGS__)                                                                        \
-        MPL_CASE(i32, f, __VA_ARGS__)                                                                        \
-        MPL_CASE(i8, f, __VA_ARGS__)                                                                         \
-        MPL_CASE(u8, f, __VA_ARGS__)                                                                         \
-        MPL_CASE(bool, f, __VA_ARGS__)                                                                       \
-    default:                                                                                                 \
-        mpl_assert(false);                                                                                   \
+#define MPL_FOR_INT(type, f, ...)                                                                  \
+    switch (type) {                                                                                \
+        MPL_CASE(i64, f, __VA_ARGS__)                                                              \
+        MPL_CASE(i32, f, __VA_ARGS__)                                                              \
+        MPL_CASE(i8, f, __VA_ARGS__)                                                               \
+        MPL_CASE(u8, f, __VA_ARGS__)                                                               \
+        MPL_CASE(bool, f, __VA_ARGS__)                                                             \
+    default:                                                                                       \
+        mpl_assert(false);                                                                         \
     }
 
 #endif

@@ -1,7 +1,8 @@
 /* reduce.c -- reductions over any set of axes.
  *
- * Sums are kept in double, in the order of memory; those of integers in int64 modulo 2^64. Where the innermost dim is
- * kept, a block of neighbouring outputs is reduced together, so that memory is read in its order. */
+ * Sums are kept in double, in the order of memory; those of integers in int64 modulo 2^64. Where
+ * the innermost dim is kept, a block of neighbouring outputs is reduced together, so that memory is
+ * read in its order. */
 #include "graphs/ops/elementwise_priv.h"
 #include "graphs/ops/lanes_priv.h"
 
@@ -31,27 +32,27 @@ out:
     return st;
 }
 
-/* acc and x are double or int64, as the arithmetic of the reduction. A run: n elements into one; lanes: n elements
- * into n. */
+/* acc and x are double or int64, as the arithmetic of the reduction. A run: n elements into one;
+ * lanes: n elements into n. */
 typedef void (*fold)(void *acc, const void *x, int64_t n);
 
-#define FOLD(name, number, expr)                                                                             \
-    static void name##_run(void *acc, const void *x, int64_t n)                                              \
-    {                                                                                                        \
-        number a = *(number *)acc;                                                                           \
-                                                                                                             \
-        for (int64_t k = 0; k < n; k++) {                                                                    \
-            number v = ((const number *)x)[k];                                                               \
-            a = (number)(expr);                                                                              \
-        }                                                                                                    \
-        *(number *)acc = a;                                                                                  \
-    }                                                                                                        \
-    static void name##_lanes(void *acc, const void *x, int64_t n)                                            \
-    {                                                                                                        \
-        for (int64_t k = 0; k < n; k++) {                                                                    \
-            number a = ((number *)acc)[k], v = ((const number *)x)[k];                                       \
-            ((number *)acc)[k] = (number)(expr);                                                             \
-        }                                                                                                    \
+#define FOLD(name, number, expr)                                                                   \
+    static void name##_run(void *acc, const void *x, int64_t n)                                    \
+    {                                                                                              \
+        number a = *(number *)acc;                                                                 \
+                                                                                                   \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            number v = ((const number *)x)[k];                                                     \
+            a = (number)(expr);                                                                    \
+        }                                                                                          \
+        *(number *)acc = a;                                                                        \
+    }                                                                                              \
+    static void name##_lanes(void *acc, const void *x, int64_t n)                                  \
+    {                                                                                              \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            number a = ((number *)acc)[k], v = ((const number *)x)[k];                             \
+            ((number *)acc)[k] = (number)(expr);                                                   \
+        }                                                                                          \
     }
 
 FOLD(sum, double, a + v)
@@ -72,7 +73,8 @@ typedef enum finish { AS_IS, DIVIDE, ROOT, LOGARITHM, LOG_SUM_EXP } finish;
 typedef struct reduction {
     double start;
     int64_t int_start;
-    fold run, lanes, int_run, int_lanes; /* the latter NULL: integers are reduced in double as well */
+    fold run, lanes, int_run, int_lanes; /* the latter NULL: integers are reduced in double as well
+                                          */
     finish finish;
 } reduction;
 
@@ -93,8 +95,8 @@ typedef struct plan {
 static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, uint32_t set)
 {
     *p = (plan){.call = call, .how = how, .run = 1, .lanes = 1};
-    p->arith =
-        mpl_arith_of(call->in[0].type) == MPL_IN_INT && how->int_run != NULL ? MPL_IN_INT : MPL_IN_DOUBLE;
+    p->arith = mpl_arith_of(call->in[0].type) == MPL_IN_INT && how->int_run != NULL ? MPL_IN_INT
+                                                                                    : MPL_IN_DOUBLE;
     mpl_split_dims(&call->in[0].shape, set, &p->kept, &p->reduced);
     p->n_reduced = mpl_dims_count(&p->reduced);
     if (p->reduced.rank > 0 && p->reduced.stride[p->reduced.rank - 1] == 1)
@@ -104,7 +106,8 @@ static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, ui
 }
 
 /* x[k] = exp(x[k] - shift), which makes of a sum the second half of log_sum_exp. */
-static const double *shifted_exp(const double *x, const double *shift, int64_t step, int64_t n, double *y)
+static const double *shifted_exp(const double *x, const double *shift, int64_t step, int64_t n,
+                                 double *y)
 {
     for (int64_t k = 0; k < n; k++)
         y[k] = exp(x[k] - shift[k * step]);
@@ -122,9 +125,10 @@ static void fold_piece(const plan *p, int64_t offset, int64_t n, accumulators *a
     how(acc, shift != NULL ? shifted_exp(x, shift, step, n, buffer.d) : x, n);
 }
 
-/* Folds all that is reduced into n outputs whose first elements lie from `base` on. shift: see shifted_exp. */
-static void fold_block(const plan *p, int64_t base, int64_t n, accumulators *acc, fold run, fold lanes,
-                       const double *shift)
+/* Folds all that is reduced into n outputs whose first elements lie from `base` on. shift: see
+ * shifted_exp. */
+static void fold_block(const plan *p, int64_t base, int64_t n, accumulators *acc, fold run,
+                       fold lanes, const double *shift)
 {
     int64_t index[MPL_MAX_RANK] = {0}, offset = base;
 
@@ -134,8 +138,8 @@ static void fold_block(const plan *p, int64_t base, int64_t n, accumulators *acc
         if (p->run == 1)
             fold_piece(p, offset, n, acc, lanes, shift, 1);
         for (int64_t from = 0; p->run > 1 && from < p->run; from += MPL_PIECE)
-            fold_piece(p, offset + from, p->run - from < MPL_PIECE ? p->run - from : MPL_PIECE, acc, run,
-                       shift, 0);
+            fold_piece(p, offset + from, p->run - from < MPL_PIECE ? p->run - from : MPL_PIECE, acc,
+                       run, shift, 0);
     } while (mpl_step(p->reduced.dim, p->reduced.rank, index, 1, &p->reduced.stride, &offset));
 }
 
@@ -178,7 +182,8 @@ static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
             most.d[k] = -INFINITY;
         fold_block(p, base, n, &most, largest_run, largest_lanes, NULL);
         fold_block(p, base, n, &acc, sum_run, sum_lanes, most.d);
-        for (int64_t k = 0; k < n; k++) /* an infinite maximum is the answer, and its differences are NaN */
+        for (int64_t k = 0; k < n; k++) /* an infinite maximum is the answer, and its differences
+                                           are NaN */
             acc.d[k] = isinf(most.d[k]) ? most.d[k] : most.d[k] + log(acc.d[k]);
     } else
         fold_block(p, base, n, &acc, how->run, how->lanes, NULL);
@@ -203,26 +208,26 @@ static mpl_status reduce(mpl_ctx *ctx, const mpl_op_call *call, const reduction 
             n = p.lanes - from < MPL_PIECE ? p.lanes - from : MPL_PIECE;
             reduce_block(&p, base + from, n, at);
         }
-    } while (
-        mpl_step(p.kept.dim, p.kept.rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])p.kept.stride, &base));
+    } while (mpl_step(p.kept.dim, p.kept.rank, index, 1,
+                      (const int64_t(*)[MPL_MAX_RANK])p.kept.stride, &base));
 out:
     return st;
 }
 
-#define REDUCE(name, ...)                                                                                    \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        static const reduction how = {__VA_ARGS__};                                                          \
-                                                                                                             \
-        return reduce(ctx, call, &how);                                                                      \
+#define REDUCE(name, ...)                                                                          \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        static const reduction how = {__VA_ARGS__};                                                \
+                                                                                                   \
+        return reduce(ctx, call, &how);                                                            \
     }
 
 REDUCE(reduce_sum, 0, 0, sum_run, sum_lanes, int_sum_run, int_sum_lanes, AS_IS)
 REDUCE(reduce_mean, 0, 0, sum_run, sum_lanes, int_sum_run, int_sum_lanes, DIVIDE)
 REDUCE(reduce_l1, 0, 0, sum_abs_run, sum_abs_lanes, int_sum_abs_run, int_sum_abs_lanes, AS_IS)
 REDUCE(reduce_l2, 0, 0, sum_square_run, sum_square_lanes, NULL, NULL, ROOT)
-REDUCE(reduce_sum_square, 0, 0, sum_square_run, sum_square_lanes, int_sum_square_run, int_sum_square_lanes,
-       AS_IS)
+REDUCE(reduce_sum_square, 0, 0, sum_square_run, sum_square_lanes, int_sum_square_run,
+       int_sum_square_lanes, AS_IS)
 REDUCE(reduce_log_sum, 0, 0, sum_run, sum_lanes, NULL, NULL, LOGARITHM)
 REDUCE(reduce_log_sum_exp, 0, 0, NULL, NULL, NULL, NULL, LOG_SUM_EXP)
 REDUCE(reduce_prod, 1, 1, product_run, product_lanes, int_product_run, int_product_lanes, AS_IS)

@@ -1,7 +1,7 @@
 /* scan.c -- what looks along one axis for places: arg_max, arg_min, cumsum, top_k. */
 #include "graphs/ops/lanes_priv.h"
 
-/* ---- shape rules --------------------------------------------------------------------------------------- */
+/* ---- shape rules ---- */
 
 mpl_status mpl_shape_arg_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -46,8 +46,8 @@ mpl_status mpl_shape_top_k(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis = 0;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), call->in_shape[0]->rank,
-                     &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
+                     call->in_shape[0]->rank, &axis));
     if (k < 0 || k > call->in_shape[0]->dim[axis])
         MPL_FAIL(ctx, MPL_EINPUT, "k is %" PRId64 "; axis %u has %" PRId64 " elements", k, axis,
                  call->in_shape[0]->dim[axis]);
@@ -59,31 +59,32 @@ out:
     return st;
 }
 
-/* ---- arg_max, arg_min ------------------------------------------------------------------------------------- */
+/* ---- arg_max, arg_min ---- */
 
 typedef struct arg_mode {
     bool least, last; /* arg_min; the last one of equals */
 } arg_mode;
 
-/* A block of m neighbouring lanes: memory is read in its order. NaN is never better than what was found before. */
-#define ARG_BLOCK(name, number, get)                                                                         \
-    MPL_INLINE void name(mpl_type type, const void *x, int64_t base, mpl_lanes lanes, int64_t m,             \
-                         arg_mode how, int64_t *where)                                                       \
-    {                                                                                                        \
-        number best[MPL_BLOCK];                                                                              \
-                                                                                                             \
-        for (int64_t j = 0; j < m; j++) {                                                                    \
-            best[j] = get(type, x, base + j);                                                                \
-            where[j] = 0;                                                                                    \
-        }                                                                                                    \
-        for (int64_t i = 1; i < lanes.n; i++)                                                                \
-            for (int64_t j = 0; j < m; j++) {                                                                \
-                number v = get(type, x, base + i * lanes.inner + j);                                         \
-                if ((how.least ? v < best[j] : v > best[j]) || (how.last && v == best[j])) {                 \
-                    best[j] = v;                                                                             \
-                    where[j] = i;                                                                            \
-                }                                                                                            \
-            }                                                                                                \
+/* A block of m neighbouring lanes: memory is read in its order. NaN is never better than what was
+ * found before. */
+#define ARG_BLOCK(name, number, get)                                                               \
+    MPL_INLINE void name(mpl_type type, const void *x, int64_t base, mpl_lanes lanes, int64_t m,   \
+                         arg_mode how, int64_t *where)                                             \
+    {                                                                                              \
+        number best[MPL_BLOCK];                                                                    \
+                                                                                                   \
+        for (int64_t j = 0; j < m; j++) {                                                          \
+            best[j] = get(type, x, base + j);                                                      \
+            where[j] = 0;                                                                          \
+        }                                                                                          \
+        for (int64_t i = 1; i < lanes.n; i++)                                                      \
+            for (int64_t j = 0; j < m; j++) {                                                      \
+                number v = get(type, x, base + i * lanes.inner + j);                               \
+                if ((how.least ? v < best[j] : v > best[j]) || (how.last && v == best[j])) {       \
+                    best[j] = v;                                                                   \
+                    where[j] = i;                                                                  \
+                }                                                                                  \
+            }                                                                                      \
     }
 
 ARG_BLOCK(arg_float, double, mpl_get)
@@ -124,26 +125,26 @@ mpl_status mpl_eval_arg_min(mpl_ctx *ctx, const mpl_op_call *call)
     return arg(call, true);
 }
 
-/* ---- cumsum ------------------------------------------------------------------------------------------------- */
+/* ---- cumsum ---- */
 
 typedef struct cumsum_mode {
     bool exclusive, reverse;
 } cumsum_mode;
 
 /* Sums in double, or in int64 modulo 2^64. */
-#define CUMSUM_BLOCK(name, number, get, put, plus)                                                           \
-    MPL_INLINE void name(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes, int64_t m,    \
-                         cumsum_mode how)                                                                    \
-    {                                                                                                        \
-        number sum[MPL_BLOCK] = {0};                                                                         \
-                                                                                                             \
-        for (int64_t i = 0; i < lanes.n; i++)                                                                \
-            for (int64_t j = 0; j < m; j++) {                                                                \
-                int64_t at = base + (how.reverse ? lanes.n - 1 - i : i) * lanes.inner + j;                   \
-                number before = sum[j];                                                                      \
-                sum[j] = plus(sum[j], get(type, x, at));                                                     \
-                put(type, y, at, how.exclusive ? before : sum[j]);                                           \
-            }                                                                                                \
+#define CUMSUM_BLOCK(name, number, get, put, plus)                                                 \
+    MPL_INLINE void name(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,     \
+                         int64_t m, cumsum_mode how)                                               \
+    {                                                                                              \
+        number sum[MPL_BLOCK] = {0};                                                               \
+                                                                                                   \
+        for (int64_t i = 0; i < lanes.n; i++)                                                      \
+            for (int64_t j = 0; j < m; j++) {                                                      \
+                int64_t at = base + (how.reverse ? lanes.n - 1 - i : i) * lanes.inner + j;         \
+                number before = sum[j];                                                            \
+                sum[j] = plus(sum[j], get(type, x, at));                                           \
+                put(type, y, at, how.exclusive ? before : sum[j]);                                 \
+            }                                                                                      \
     }
 #define PLUS(a, b)     ((a) + (b))
 #define INT_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
@@ -176,9 +177,10 @@ mpl_status mpl_eval_cumsum(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* ---- top_k --------------------------------------------------------------------------------------------------- */
+/* ---- top_k ---- */
 
-/* One lane: the k best so far are a heap of indices in the output itself, the worst of them at its root. */
+/* One lane: the k best so far are a heap of indices in the output itself, the worst of them at its
+ * root. */
 typedef struct lane {
     const void *x;
     int64_t *heap;      /* element i at heap[i * step] */
@@ -186,11 +188,13 @@ typedef struct lane {
     bool largest;
 } lane;
 
-/* Element i comes before j in the answer; equals go by the index, and a NaN counts as the largest number. */
+/* Element i comes before j in the answer; equals go by the index, and a NaN counts as the largest
+ * number. */
 MPL_INLINE bool better(mpl_type type, const lane *l, int64_t i, int64_t j)
 {
     if (mpl_type_in(type, MPL_SET_FLOAT)) {
-        double a = mpl_get(type, l->x, l->base + i * l->step), b = mpl_get(type, l->x, l->base + j * l->step);
+        double a = mpl_get(type, l->x, l->base + i * l->step),
+               b = mpl_get(type, l->x, l->base + j * l->step);
         bool above = a > b || (a != a && b == b), below = a < b || (b != b && a == a);
 
         return above || below ? above == l->largest : i < j;
@@ -207,7 +211,8 @@ MPL_INLINE void sink(mpl_type type, const lane *l, int64_t root, int64_t n)
     int64_t item = l->heap[root * l->step];
 
     for (int64_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && better(type, l, l->heap[child * l->step], l->heap[(child + 1) * l->step]))
+        if (child + 1 < n &&
+            better(type, l, l->heap[child * l->step], l->heap[(child + 1) * l->step]))
             child++;
         if (better(type, l, l->heap[child * l->step], item))
             break;
@@ -217,7 +222,8 @@ MPL_INLINE void sink(mpl_type type, const lane *l, int64_t root, int64_t n)
 }
 
 /* O(n log k). */
-MPL_INLINE void top_k_lane(mpl_type type, const lane *l, int64_t n, int64_t k, void *values, int64_t at)
+MPL_INLINE void top_k_lane(mpl_type type, const lane *l, int64_t n, int64_t k, void *values,
+                           int64_t at)
 {
     for (int64_t i = 0; i < k; i++)
         l->heap[i * l->step] = i;
@@ -268,8 +274,8 @@ mpl_status mpl_eval_top_k(mpl_ctx *ctx, const mpl_op_call *call)
     for (int64_t o = 0; o < lanes.outer; o++)
         for (int64_t j = 0; j < lanes.inner; j++) {
             int64_t at = o * k * lanes.inner + j;
-            lane l = {in->data, (int64_t *)call->out[1].data + at, o * lanes.n * lanes.inner + j, lanes.inner,
-                      largest};
+            lane l = {in->data, (int64_t *)call->out[1].data + at, o * lanes.n * lanes.inner + j,
+                      lanes.inner, largest};
 
             top_k_of(in->type, &l, lanes.n, k, call->out[0].data, at);
         }

@@ -9,8 +9,8 @@ mpl_status mpl_shape_softmax(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), call->in_shape[0]->rank,
-                     &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
+                     call->in_shape[0]->rank, &axis));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;
@@ -123,7 +123,10 @@ static mpl_status along_axis(const mpl_op_call *call,
             int64_t m = lanes.inner - j < MPL_BLOCK ? lanes.inner - j : MPL_BLOCK;
 
             run(in->type, in->data, call->out[0].data,
-                (block){.base = o * lanes.n * lanes.inner + j, .n = lanes.n, .inner = lanes.inner, .m = m});
+                (block){.base = o * lanes.n * lanes.inner + j,
+                        .n = lanes.n,
+                        .inner = lanes.inner,
+                        .m = m});
         }
     return MPL_OK;
 }

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <tgmath.h>
 
-/* ---- shape rules --------------------------------------------------------------------------------------- */
+/* ---- shape rules ---- */
 
 static unsigned unary_types(mpl_op_kind kind)
 {
@@ -109,11 +109,12 @@ out:
     return st;
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------- */
+/* ---- functions ---- */
 
-/* The first operand's type decides the arithmetic. A: attribute that becomes s->a, B: s->b, with their defaults. */
-static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH], mpl_attr_key key_a,
-                        double a, mpl_attr_key key_b, double b)
+/* The first operand's type decides the arithmetic. A: attribute that becomes s->a, B: s->b, with
+ * their defaults. */
+static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH],
+                        mpl_attr_key key_a, double a, mpl_attr_key key_b, double b)
 {
     mpl_scalars s = {.a = mpl_attr_float(call->graph, call->op, key_a, a),
                      .b = mpl_attr_float(call->graph, call->op, key_b, b)};
@@ -126,31 +127,31 @@ static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
 #define A ((real)s->a)
 #define B ((real)s->b)
 
-#define KERNELS(name, expr)                                                                                  \
-    MPL_KERNEL_1(name##_float, float, real, expr)                                                            \
+#define KERNELS(name, expr)                                                                        \
+    MPL_KERNEL_1(name##_float, float, real, expr)                                                  \
     MPL_KERNEL_1(name##_double, double, real, expr)
 
-#define UNARY_WITH(name, key_a, a, key_b, b, expr)                                                           \
-    KERNELS(name, expr)                                                                                      \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, NULL};                   \
-                                                                                                             \
-        (void)ctx;                                                                                           \
-        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                                \
+#define UNARY_WITH(name, key_a, a, key_b, b, expr)                                                 \
+    KERNELS(name, expr)                                                                            \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, NULL};         \
+                                                                                                   \
+        (void)ctx;                                                                                 \
+        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                      \
     }
 #define UNARY(name, expr) UNARY_WITH(name, alpha, 0, beta, 0, expr)
 
 /* With another expression for integers. */
-#define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr)                                             \
-    KERNELS(name, expr)                                                                                      \
-    MPL_KERNEL_1(name##_int, int64_t, real, int_expr)                                                        \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};             \
-                                                                                                             \
-        (void)ctx;                                                                                           \
-        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                                \
+#define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr)                                   \
+    KERNELS(name, expr)                                                                            \
+    MPL_KERNEL_1(name##_int, int64_t, real, int_expr)                                              \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+                                                                                                   \
+        (void)ctx;                                                                                 \
+        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                      \
     }
 #define UNARY_INT(name, expr, int_expr) UNARY_INT_WITH(name, alpha, 0, beta, 0, expr, int_expr)
 
@@ -164,15 +165,19 @@ UNARY_WITH(selu, alpha, 1.67326319217681884765625, gamma, 1.05070102214813232421
 UNARY_WITH(celu, alpha, 1, beta, 0, x < 0 ? A * expm1(x / A) : x)
 UNARY(sigmoid, 1 / (1 + exp(-x)))
 UNARY_WITH(swish, alpha, 1, beta, 0, x / (1 + exp(-A * x)))
-UNARY_WITH(hard_sigmoid, alpha, 0.2, beta, 0.5, (A * x) + B < 0 ? 0 : (A * x) + B > 1 ? 1 : (A * x) + B)
+UNARY_WITH(hard_sigmoid, alpha, 0.2, beta, 0.5,
+           (A * x) + B < 0   ? 0
+           : (A * x) + B > 1 ? 1
+                             : (A * x) + B)
 UNARY(hard_swish, x *(x<-3 ? 0 : x> 3 ? 1 : x / 6 + (real)0.5))
 UNARY(softplus, (x < 0 ? 0 : x) + log1p(exp(-fabs(x))))
 UNARY(mish, x *tanh((x < 0 ? 0 : x) + log1p(exp(-fabs(x)))))
 UNARY(softsign, x / (1 + fabs(x)))
 UNARY(tanh, tanh(x))
 UNARY_INT_WITH(shrink, bias, 0, lambd, 0.5, x<-B ? x + A : x> B ? x - A : 0,
-               (double)x<-s->b ? mpl_to_int((double)x + s->a) : (double)x> s->b ? mpl_to_int((double)x - s->a)
-                                                                                : 0)
+               (double)x<-s->b ? mpl_to_int((double)x + s->a) : (double)x> s->b
+                   ? mpl_to_int((double)x - s->a)
+                   : 0)
 UNARY(exp, exp(x))
 UNARY(log, log(x))
 UNARY(sqrt, sqrt(x))
@@ -206,13 +211,14 @@ mpl_status mpl_eval_gelu(mpl_ctx *ctx, const mpl_op_call *call)
 {
     static const mpl_kernel exact[MPL_N_ARITH] = {gelu_float, gelu_double, NULL};
     static const mpl_kernel near[MPL_N_ARITH] = {gelu_tanh_float, gelu_tanh_double, NULL};
-    bool by_tanh = strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none"), "tanh") == 0;
+    bool by_tanh =
+        strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none"), "tanh") == 0;
 
     (void)ctx;
     return unary(call, by_tanh ? near : exact, MPL_ATTR_alpha, 0, MPL_ATTR_beta, 0);
 }
 
-/* ---- logic, bits, predicates ------------------------------------------------------------------------------- */
+/* ---- logic, bits, predicates ---- */
 
 MPL_KERNEL_1(not_int, int64_t, real, x == 0)
 MPL_KERNEL_1(bitwise_not_int, int64_t, real, ~x)
@@ -220,21 +226,23 @@ MPL_KERNEL_1(bitwise_not_int, int64_t, real, ~x)
 mpl_status mpl_eval_not(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, not_int}, MPL_ATTR_alpha, 0, MPL_ATTR_beta,
-                 0);
+    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, not_int}, MPL_ATTR_alpha, 0,
+                 MPL_ATTR_beta, 0);
 }
 
 mpl_status mpl_eval_bitwise_not(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, bitwise_not_int}, MPL_ATTR_alpha, 0,
-                 MPL_ATTR_beta, 0);
+    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, bitwise_not_int}, MPL_ATTR_alpha,
+                 0, MPL_ATTR_beta, 0);
 }
 
 MPL_KERNEL_1(is_nan_float, float, uint8_t, x != x)
 MPL_KERNEL_1(is_nan_double, double, uint8_t, x != x)
-MPL_KERNEL_1(is_inf_float, float, uint8_t, (s->i != 0 && x < -FLT_MAX) || (s->j != 0 && x > FLT_MAX))
-MPL_KERNEL_1(is_inf_double, double, uint8_t, (s->i != 0 && x < -DBL_MAX) || (s->j != 0 && x > DBL_MAX))
+MPL_KERNEL_1(is_inf_float, float, uint8_t,
+             (s->i != 0 && x < -FLT_MAX) || (s->j != 0 && x > FLT_MAX))
+MPL_KERNEL_1(is_inf_double, double, uint8_t,
+             (s->i != 0 && x < -DBL_MAX) || (s->j != 0 && x > DBL_MAX))
 
 mpl_status mpl_eval_is_nan(mpl_ctx *ctx, const mpl_op_call *call)
 {
@@ -256,10 +264,10 @@ mpl_status mpl_eval_is_inf(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* ---- cast and clip ------------------------------------------------------------------------------------------- */
+/* ---- cast and clip ---- */
 
-/* As double with at most 53 bits, the last of which is set where bits were lost (rounding to odd): rounding that to
- * a narrower type gives what rounding x itself gives. */
+/* As double with at most 53 bits, the last of which is set where bits were lost (rounding to odd):
+ * rounding that to a narrower type gives what rounding x itself gives. */
 static double odd_double(int64_t x)
 {
     uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
@@ -272,7 +280,8 @@ static double odd_double(int64_t x)
 mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_tensor *in = &call->in[0], *out = &call->out[0];
-    bool from_float = mpl_type_in(in->type, MPL_SET_FLOAT), to_float = mpl_type_in(out->type, MPL_SET_FLOAT);
+    bool from_float = mpl_type_in(in->type, MPL_SET_FLOAT),
+         to_float = mpl_type_in(out->type, MPL_SET_FLOAT);
     mpl_arith arith = from_float ? MPL_IN_DOUBLE : MPL_IN_INT;
     int64_t total = mpl_count(&in->shape);
     mpl_piece buffer;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- shape rules --------------------------------------------------------------------------------------- */
+/* ---- shape rules ---- */
 
 /* min, max: numbers; sum, mean: floating. */
 mpl_status mpl_shape_variadic(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -11,8 +11,8 @@ mpl_status mpl_shape_variadic(mpl_ctx *ctx, const mpl_shape_call *call)
     mpl_status st = MPL_OK;
     uint16_t kind = call->graph->op_kind[call->op];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0,
-                           kind == MPL_OP_min || kind == MPL_OP_max ? MPL_SET_NUMBER : MPL_SET_FLOAT));
+    MPL_TRY(mpl_check_type(
+        ctx, call, 0, kind == MPL_OP_min || kind == MPL_OP_max ? MPL_SET_NUMBER : MPL_SET_FLOAT));
     mpl_like_input(call, 0, call->in_type[0]);
     for (uint32_t i = 1; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
@@ -57,9 +57,10 @@ mpl_status mpl_shape_div_sqrt(mpl_ctx *ctx, const mpl_shape_call *call)
     return mpl_shape_two(ctx, call, MPL_SET_FLOAT);
 }
 
-/* ---- min, max, sum, mean ------------------------------------------------------------------------------------- */
+/* ---- min, max, sum, mean ---- */
 
-/* The longest run of trailing dims along which each operand is all there or repeated; see mpl_row_begin. */
+/* The longest run of trailing dims along which each operand is all there or repeated; see
+ * mpl_row_begin. */
 static uint32_t common_row(const mpl_op_call *call, uint32_t n_in)
 {
     uint32_t begin = 0;
@@ -73,7 +74,8 @@ static uint32_t common_row(const mpl_op_call *call, uint32_t n_in)
 }
 
 /* Where the row with that index begins in an operand. [element] */
-static int64_t row_offset(const mpl_shape *in, const mpl_shape *out, uint32_t n_outer, const int64_t *index)
+static int64_t row_offset(const mpl_shape *in, const mpl_shape *out, uint32_t n_outer,
+                          const int64_t *index)
 {
     int64_t stride[MPL_MAX_RANK], offset = 0;
 
@@ -83,9 +85,11 @@ static int64_t row_offset(const mpl_shape *in, const mpl_shape *out, uint32_t n_
     return offset;
 }
 
-/* One piece of a row: all operands are read before the output is written, which may be one of them. */
-static void fold_piece(const mpl_op_call *call, mpl_arith arith, mpl_kernel combine, mpl_kernel last,
-                       uint32_t begin, const int64_t *index, int64_t from, int64_t n, int64_t at)
+/* One piece of a row: all operands are read before the output is written, which may be one of
+ * them. */
+static void fold_piece(const mpl_op_call *call, mpl_arith arith, mpl_kernel combine,
+                       mpl_kernel last, uint32_t begin, const int64_t *index, int64_t from,
+                       int64_t n, int64_t at)
 {
     const mpl_tensor *out = &call->out[0];
     mpl_scalars s = {.a = (double)call->n_in};
@@ -129,16 +133,16 @@ static mpl_status variadic(const mpl_op_call *call, const mpl_kernel combine[MPL
 
 static const mpl_kernel nothing[MPL_N_ARITH];
 
-#define VARIADIC(name, last, expr, int_expr)                                                                 \
-    MPL_KERNEL_2(name##_float, float, real, expr)                                                            \
-    MPL_KERNEL_2(name##_double, double, real, expr)                                                          \
-    MPL_KERNEL_2(name##_int, int64_t, real, int_expr)                                                        \
-    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
-    {                                                                                                        \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};             \
-                                                                                                             \
-        (void)ctx;                                                                                           \
-        return variadic(call, kernel, last);                                                                 \
+#define VARIADIC(name, last, expr, int_expr)                                                       \
+    MPL_KERNEL_2(name##_float, float, real, expr)                                                  \
+    MPL_KERNEL_2(name##_double, double, real, expr)                                                \
+    MPL_KERNEL_2(name##_int, int64_t, real, int_expr)                                              \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
+    {                                                                                              \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+                                                                                                   \
+        (void)ctx;                                                                                 \
+        return variadic(call, kernel, last);                                                       \
     }
 
 MPL_KERNEL_1(mean_of_float, float, real, x / (real)s->a)
@@ -151,10 +155,12 @@ VARIADIC(max, nothing, x > z || x != x ? x : z, x > z ? x : z)
 VARIADIC(sum, nothing, x + z, (uint64_t)x + (uint64_t)z)
 VARIADIC(mean, mean_of, x + z, (uint64_t)x + (uint64_t)z)
 
-/* ---- fma, div_sqrt ------------------------------------------------------------------------------------------- */
+/* ---- fma, div_sqrt ---- */
 
-/* One piece of the output from those of the operands; all of them are read before anything is written. */
-typedef void join(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n, mpl_piece *y);
+/* One piece of the output from those of the operands; all of them are read before anything is
+ * written. */
+typedef void join(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
+                  mpl_piece *y);
 
 static mpl_status joined(const mpl_op_call *call, join *piece)
 {
@@ -175,7 +181,8 @@ static mpl_status joined(const mpl_op_call *call, join *piece)
                 bool repeated = mpl_row_repeated(&in->shape, out, begin);
 
                 x[k] = mpl_piece_load(arith, in->type, in->data,
-                                      row_offset(&in->shape, out, begin, index) + (repeated ? 0 : from),
+                                      row_offset(&in->shape, out, begin, index) +
+                                          (repeated ? 0 : from),
                                       repeated, n, &buffer[k]);
             }
             piece(call, arith, x, n, &y);
@@ -194,7 +201,8 @@ MPL_KERNEL_1(root_double, double, real, sqrt(x + s->a))
 MPL_KERNEL_2(over_float, float, real, x / z)
 MPL_KERNEL_2(over_double, double, real, x / z)
 
-static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n, mpl_piece *y)
+static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
+                      mpl_piece *y)
 {
     static const mpl_kernel times[MPL_N_ARITH] = {times_float, times_double, times_int};
     static const mpl_kernel plus[MPL_N_ARITH] = {sum_float, sum_double, sum_int};
@@ -204,8 +212,8 @@ static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *cons
     plus[arith](y, x[2], y, n, NULL);
 }
 
-static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
-                           mpl_piece *y)
+static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x,
+                           int64_t n, mpl_piece *y)
 {
     static const mpl_kernel root[MPL_N_ARITH] = {root_float, root_double, NULL};
     static const mpl_kernel over[MPL_N_ARITH] = {over_float, over_double, NULL};
@@ -217,7 +225,8 @@ static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void 
 
 enum { AT_ONCE = 16 }; /* a count that compilers know makes vectors of it */
 
-/* A piece of a row; a step of 0 repeats an operand. The usual one, a scale and a shift for each channel, has a loop of its own. */
+/* A piece of a row; a step of 0 repeats an operand. The usual one, a scale and a shift for each
+ * channel, has a loop of its own. */
 static void fma_floats(const float *const *x, const int64_t *step, int64_t n, float *restrict y)
 {
     const float *a = x[0], *b = x[1], *c = x[2];
@@ -232,12 +241,14 @@ static void fma_floats(const float *const *x, const int64_t *step, int64_t n, fl
         y[k] = a[k * step[0]] * b[k * step[1]] + c[k * step[2]];
 }
 
-/* What `joined` does, without a copy of each repeated operand: planned networks spend their time here. */
+/* What `joined` does, without a copy of each repeated operand: planned networks spend their time
+ * here. */
 static void fma_of_floats(const mpl_op_call *call)
 {
     const mpl_shape *out = &call->out[0].shape;
     uint32_t begin = common_row(call, 3);
-    int64_t row = mpl_count_dims(out, begin, out->rank), total = mpl_count(out), index[MPL_MAX_RANK] = {0};
+    int64_t row = mpl_count_dims(out, begin, out->rank), total = mpl_count(out),
+            index[MPL_MAX_RANK] = {0};
     int64_t step[3];
     float y[MPL_PIECE];
 
@@ -247,7 +258,8 @@ static void fma_of_floats(const mpl_op_call *call)
         const float *x[3];
 
         for (uint32_t k = 0; k < 3; k++)
-            x[k] = (const float *)call->in[k].data + row_offset(&call->in[k].shape, out, begin, index);
+            x[k] =
+                (const float *)call->in[k].data + row_offset(&call->in[k].shape, out, begin, index);
         for (int64_t from = 0, n; from < row; from += n, at += n) {
             n = row - from < MPL_PIECE ? row - from : MPL_PIECE;
             fma_floats(x, step, n, y);
@@ -273,15 +285,15 @@ mpl_status mpl_eval_div_sqrt(mpl_ctx *ctx, const mpl_op_call *call)
     return joined(call, div_sqrt_piece);
 }
 
-/* ---- where ------------------------------------------------------------------------------------------------- */
+/* ---- where ---- */
 
-#define WHERE_LOOP(ctype)                                                                                    \
-    for (int64_t k = 0; k < n; k++)                                                                          \
-        ((ctype *)y)[k] =                                                                                    \
-            which[k * step[0]] != 0 ? ((const ctype *)yes)[k * step[1]] : ((const ctype *)no)[k * step[2]];
+#define WHERE_LOOP(ctype)                                                                          \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        ((ctype *)y)[k] = which[k * step[0]] != 0 ? ((const ctype *)yes)[k * step[1]]              \
+                                                  : ((const ctype *)no)[k * step[2]];
 
-static void where_row(uint32_t bytes, const uint8_t *which, const void *yes, const void *no, void *y,
-                      const int64_t *step, int64_t n)
+static void where_row(uint32_t bytes, const uint8_t *which, const void *yes, const void *no,
+                      void *y, const int64_t *step, int64_t n)
 {
     switch (bytes) {
     case 1:
@@ -313,8 +325,8 @@ mpl_status mpl_eval_where(mpl_ctx *ctx, const mpl_op_call *call)
     for (int64_t at = 0; at < total; at += row) {
         where_row(bytes, (const uint8_t *)call->in[0].data + offset[0],
                   (const char *)call->in[1].data + offset[1] * bytes,
-                  (const char *)call->in[2].data + offset[2] * bytes, (char *)call->out[0].data + at * bytes,
-                  step, row);
+                  (const char *)call->in[2].data + offset[2] * bytes,
+                  (char *)call->out[0].data + at * bytes, step, row);
         mpl_step(out->dim, begin, index, 3, (const int64_t(*)[MPL_MAX_RANK])stride, offset);
     }
     return MPL_OK;

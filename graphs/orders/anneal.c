@@ -1,11 +1,13 @@
 /* anneal.c -- simulated annealing over orders. See orders_priv.h.
  *
- * Idea     A move takes one operation to another place between the last one that must come before it and the first one that
- *          must come after. What is minimised is the peak, and beside it, far less, the mean of the costs above the
- *          floor: that tells moves apart which leave the peak alone. Worse orders are taken with a probability that falls
- *          with the temperature.
- * Source   S. Kirkpatrick, C. Gelatt, M. Vecchi, "Optimization by Simulated Annealing", Science 220, 1983.
- * Differs  Logarithms are read off the bits of a random number, in integers: the same decisions on every machine.
+ * Idea     A move takes one operation to another place between the last one that must come before
+ *          it and the first one that must come after. What is minimised is the peak, and beside it,
+ *          far less, the mean of the costs above the floor: that tells moves apart which leave the
+ *          peak alone. Worse orders are taken with a probability that falls with the temperature.
+ * Source   S. Kirkpatrick, C. Gelatt, M. Vecchi, "Optimization by Simulated Annealing", Science
+ *          220, 1983.
+ * Differs  Logarithms are read off the bits of a random number, in integers: the same decisions on
+ *          every machine.
  * Cost     O(n + uses) a move. */
 #include "graphs/orders/orders_priv.h"
 
@@ -97,7 +99,8 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
     now = energy(&a);
     hot = (*peak - floor) / 4 + 1;
     for (uint64_t i = 0; i<rounds && * peak> floor && !mpl_effort_spent(effort); i++) {
-        uint64_t part = (rounds - i) * 1024 / rounds, warmth = (hot / 1024 + 1) * part * part / 1024, next;
+        uint64_t part = (rounds - i) * 1024 / rounds,
+                 warmth = (hot / 1024 + 1) * part * part / 1024, next;
         uint32_t from, to;
 
         effort->ticks++;

@@ -1,14 +1,18 @@
-/* cut.c -- where each operation costs least: a bound of every order, and better orders. See orders_priv.h.
+/* cut.c -- where each operation costs least: a bound of every order, and better orders. See
+ * orders_priv.h.
  *
- * Idea     When v runs, a closed set is done that has all of v's ancestors and none of its descendants. The fewest live bytes of
- *          such a set are a minimum cut: operations done on the source's side, with them a node for each buffer that is
- *          freed, which needs all of its users; a buffer that is made and not freed pays its bytes on the arc between.
- *          An operation may save the bytes of its output where one operand's other users are done: tried for each operand.
- *          The set of such a cut also tells how to mend an order: those of it first, then v, then the others, each as they
- *          stood. Then v costs least, and so does what stood before v and still does, and what stood behind it and still
- *          does, for cuts are submodular; what changed sides may cost more, and is looked at next.
+ * Idea     When v runs, a closed set is done that has all of v's ancestors and none of its
+ *          descendants. The fewest live bytes of such a set are a minimum cut: operations done on
+ *          the source's side, with them a node for each buffer that is freed, which needs all of
+ *          its users; a buffer that is made and not freed pays its bytes on the arc between. An
+ *          operation may save the bytes of its output where one operand's other users are done:
+ *          tried for each operand. The set of such a cut also tells how to mend an order: those of
+ *          it first, then v, then the others, each as they stood. Then v costs least, and so does
+ *          what stood before v and still does, and what stood behind it and still does, for cuts
+ *          are submodular; what changed sides may cost more, and is looked at next.
  * Source   live bytes as a cut, and mending: this project; Dinic's algorithm: E. A. Dinic, 1970.
- * Cost     One or a few maximum flows for each operation that costs more in the order at hand than is proved. */
+ * Cost     One or a few maximum flows for each operation that costs more in the order at hand than
+ *          is proved. */
 #include "graphs/orders/orders_priv.h"
 
 #include <stdlib.h>
@@ -32,7 +36,8 @@ typedef struct cutter {
     uint8_t *side; /* [n] 1: done, 2: not done, 0: open */
     uint8_t *best; /* [n] 1: done where the operation last asked for costs least */
     uint32_t *stack;
-    uint32_t *group; /* [n_group] operations, the first of which is asked for: the others are not done */
+    uint32_t *group; /* [n_group] operations, the first of which is asked for: the others are not
+                        done */
     uint32_t n_group;
 } cutter;
 
@@ -44,7 +49,8 @@ static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t
     g->capacity[i + 1] = 0;
 }
 
-/* Arcs 4 v and 4 v + 2 tie operation v to the source and to the sink: they are set for each question. */
+/* Arcs 4 v and 4 v + 2 tie operation v to the source and to the sink: they are set for each
+ * question. */
 static mpl_status make_network(cutter *c)
 {
     mpl_status st = MPL_OK;
@@ -164,7 +170,8 @@ static uint64_t max_flow(cutter *c, uint64_t enough)
     return sum;
 }
 
-/* Marks v and all that it reaches over `lists`, where they are open; false where one is on the other side. */
+/* Marks v and all that it reaches over `lists`, where they are open; false where one is on the
+ * other side. */
 static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
 {
     uint32_t n = 0;
@@ -188,7 +195,8 @@ static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
     return true;
 }
 
-/* Done is what v needs, and the other users of buffer b (MPL_NONE: of none); false: that cannot be. */
+/* Done is what v needs, and the other users of buffer b (MPL_NONE: of none); false: that cannot
+ * be. */
 static bool pose(cutter *c, uint32_t v, uint32_t b)
 {
     const mpl_order_model *m = c->m;
@@ -206,8 +214,8 @@ static bool pose(cutter *c, uint32_t v, uint32_t b)
     return possible && (b == MPL_NONE || !m->kept[b]);
 }
 
-/* What the source still reaches, or all that does not reach the sink any more: the smallest and the largest set of a
- * minimum cut. Into best[]. */
+/* What the source still reaches, or all that does not reach the sink any more: the smallest and the
+ * largest set of a minimum cut. Into best[]. */
 static void read_cut(cutter *c, bool largest)
 {
     network *g = &c->net;
@@ -237,8 +245,9 @@ static void read_cut(cutter *c, bool largest)
 
 typedef enum wanted { COST, SMALLEST, LARGEST } wanted;
 
-/* The least cost of v in any order where none of the group comes before it, as far as `enough`; UINT64_MAX: there is no such order.
- * Where the set is wanted, too, best[] is one, if the cost is below `enough`. */
+/* The least cost of v in any order where none of the group comes before it, as far as `enough`;
+ * UINT64_MAX: there is no such order. Where the set is wanted, too, best[] is one, if the cost is
+ * below `enough`. */
 static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
 {
     const mpl_order_model *m = c->m;
@@ -254,7 +263,8 @@ static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
     for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++) {
         uint64_t cost;
 
-        if (!pose(c, v, m->over.item[i]) || (cost = own - m->saves[v] + max_flow(c, enough)) >= least)
+        if (!pose(c, v, m->over.item[i]) ||
+            (cost = own - m->saves[v] + max_flow(c, enough)) >= least)
             continue;
         least = cost;
         if (what != COST)
@@ -299,8 +309,8 @@ static void cutter_fini(cutter *c)
     MPL_FREE_ALL(c->ctx, arrays);
 }
 
-mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint64_t known,
-                               mpl_effort *effort, uint64_t *bound)
+mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                               uint64_t known, mpl_effort *effort, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     cutter c = {.ctx = ctx, .m = m, .effort = effort};
@@ -325,7 +335,7 @@ out:
     return st;
 }
 
-/* ---- mending ------------------------------------------------------------------------------------------------------------ */
+/* ---- mending ---- */
 
 /* Those of best[] first, then v, then the others, each as they stood. */
 static void mend_at(const cutter *c, uint32_t v, uint32_t *order, uint32_t *scratch)
@@ -403,7 +413,7 @@ out:
     return st;
 }
 
-/* ---- the first of several ---------------------------------------------------------------------------------------------- */
+/* ---- the first of several ---- */
 
 enum { MOST_GROUP = 64 };
 
@@ -424,8 +434,8 @@ static uint32_t cheapest(cutter *c, uint64_t *least)
     return found;
 }
 
-/* Mends the way from the start to entry n - 1 of `order` until it stays below `peak`, within its places of `order`. *found: the
- * dearest operation that is left; MPL_NONE: it does stay below. */
+/* Mends the way from the start to entry n - 1 of `order` until it stays below `peak`, within its
+ * places of `order`. *found: the dearest operation that is left; MPL_NONE: it does stay below. */
 static mpl_status mend_way(cutter *c, uint32_t *order, uint32_t n, uint64_t peak, uint32_t *found)
 {
     mpl_status st = MPL_OK;
@@ -457,10 +467,10 @@ out:
     return st;
 }
 
-/* The way to where v, of the group, is cheap, and the others behind it, into now. *found: what is dear on the way; MPL_NONE:
- * nothing is. */
-static mpl_status go_round(cutter *c, uint32_t v, const uint32_t *order, uint64_t peak, uint32_t *now,
-                           uint32_t *scratch, uint32_t *found)
+/* The way to where v, of the group, is cheap, and the others behind it, into now. *found: what is
+ * dear on the way; MPL_NONE: nothing is. */
+static mpl_status go_round(cutter *c, uint32_t v, const uint32_t *order, uint64_t peak,
+                           uint32_t *now, uint32_t *scratch, uint32_t *found)
 {
     uint32_t n = 1;
 
@@ -472,8 +482,9 @@ static mpl_status go_round(cutter *c, uint32_t v, const uint32_t *order, uint64_
     return mend_way(c, now, n, peak, found);
 }
 
-mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_t known, mpl_effort *effort,
-                                 uint32_t *order, uint64_t *peak, uint64_t *bound)
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_t known,
+                                 mpl_effort *effort, uint32_t *order, uint64_t *peak,
+                                 uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     cutter c = {.ctx = ctx, .m = m, .effort = effort};

@@ -1,10 +1,12 @@
-/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and order.h.
+/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and
+ * order.h.
  *
- * Idea     Operations that every other one is before or after stand at the same place in every order: what lies between two of
- *          them is ordered by itself, and the peak is the highest of the parts'. Parts are taken up highest first; none is
- *          worked on below what another needs anyway. Of each: the best of the plain orders and a beam, a bound by minimum
- *          cuts (cut.c), the polynomial answer where it is series-parallel (series.c), and best-first search, forwards and
- *          backwards in turns, each time with more states.
+ * Idea     Operations that every other one is before or after stand at the same place in every
+ *          order: what lies between two of them is ordered by itself, and the peak is the highest
+ *          of the parts'. Parts are taken up highest first; none is worked on below what another
+ *          needs anyway. Of each: the best of the plain orders and a beam, a bound by minimum cuts
+ *          (cut.c), the polynomial answer where it is series-parallel (series.c), and best-first
+ *          search, forwards and backwards in turns, each time with more states.
  * Source   EXACT section 3; see the files named for theirs.
  * Limits   A budget that ends leaves the best order and the highest bound that were found. */
 #include "graphs/orders/orders_priv.h"
@@ -35,7 +37,8 @@ typedef struct planner {
 
 void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
 {
-    *run = (mpl_order_run){.ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
+    *run = (mpl_order_run){
+        .ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
 }
 
 /* Whole parameter in [min, max], or `otherwise`. MPL_EINPUT. */
@@ -54,9 +57,11 @@ static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t
             continue;
         errno = 0;
         value = strtoull(text, &end, 10);
-        if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min || value > max)
+        if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min ||
+            value > max)
             MPL_FAIL(run->ctx, MPL_EINPUT,
-                     "order parameter %s=%.50s: a whole number from %" PRIu64 " to %" PRIu64 " is needed",
+                     "order parameter %s=%.50s: a whole number from %" PRIu64 " to %" PRIu64
+                     " is needed",
                      key, text, min, max);
         *out = value;
     }
@@ -64,15 +69,16 @@ out:
     return st;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------ */
+/* ---- pieces ---- */
 
-/* after[v] 1: every operation is before v, v itself, or after it. v is the only operation up to v that none of those follows,
- * and the only one from v on that follows none of those. */
+/* after[v] 1: every operation is before v, v itself, or after it. v is the only operation up to v
+ * that none of those follows, and the only one from v on that follows none of those. */
 static mpl_status find_pieces(planner *x)
 {
     mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
-    int32_t *last = NULL, *first = NULL; /* differences of how many such operations there are at each v */
+    int32_t *last = NULL, *first = NULL; /* differences of how many such operations there are at
+                                            each v */
     int64_t n_last = 0, n_first = 0;
     uint32_t from = 0;
 
@@ -82,8 +88,9 @@ static mpl_status find_pieces(planner *x)
     for (uint32_t v = 0; v < m->n; v++) {
         last[v]++;
         last[m->after.begin[v] < m->after.begin[v + 1] ? m->after.item[m->after.begin[v]] : m->n]--;
-        first[m->before.begin[v] < m->before.begin[v + 1] ? m->before.item[m->before.begin[v + 1] - 1] + 1
-                                                          : 0]++;
+        first[m->before.begin[v] < m->before.begin[v + 1]
+                  ? m->before.item[m->before.begin[v + 1] - 1] + 1
+                  : 0]++;
         first[v + 1]--;
     }
     for (uint32_t v = 0; v < m->n; v++) {
@@ -105,8 +112,8 @@ out:
 /* Each piece from that of the plain orders in which it peaks least. */
 static mpl_status begin_orders(planner *x, const mpl_graph *g)
 {
-    static mpl_status (*const plain[])(mpl_ctx *, const mpl_graph *,
-                                       mpl_op *) = {mpl_order_given, mpl_order_dfs, mpl_order_greedy};
+    static mpl_status (*const plain[])(mpl_ctx *, const mpl_graph *, mpl_op *) = {
+        mpl_order_given, mpl_order_dfs, mpl_order_greedy};
     mpl_status st = MPL_OK;
     mpl_order_walk walk = {0};
     mpl_op *order = NULL;
@@ -150,7 +157,7 @@ out:
     return st;
 }
 
-/* ---- one piece ---------------------------------------------------------------------------------------------------------- */
+/* ---- one piece ---- */
 
 static void raise_bound(planner *x, uint64_t bound, const char *method)
 {
@@ -207,12 +214,14 @@ static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *ord
     MPL_TRY(mpl_order_model_reverse(x->ctx, m, &reverse));
     for (uint64_t states = 10000; !done && !mpl_effort_spent(&x->effort); states *= 8) {
         states = mpl_min_u64(states, x->states);
-        MPL_TRY(mpl_order_best_first(x->ctx, m, x->bound, states, &x->effort, order, peak, &bound, &done));
+        MPL_TRY(mpl_order_best_first(x->ctx, m, x->bound, states, &x->effort, order, peak, &bound,
+                                     &done));
         raise_bound(x, bound, "search");
         if (done || mpl_effort_spent(&x->effort))
             break;
         turn_round(order, m->n);
-        st = mpl_order_best_first(x->ctx, reverse, x->bound, states, &x->effort, order, peak, &bound, &done);
+        st = mpl_order_best_first(x->ctx, reverse, x->bound, states, &x->effort, order, peak,
+                                  &bound, &done);
         turn_round(order, m->n);
         MPL_TRY(st);
         raise_bound(x, bound, "search");
@@ -242,7 +251,8 @@ static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order,
     if (*peak > x->bound && (x->methods & BEAM))
         MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, (uint32_t)width, &x->effort, order, peak));
     if (*peak > x->bound && (x->methods & ANNEAL))
-        MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order, peak));
+        MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order,
+                                 peak));
     if (*peak > x->bound && (x->methods & SEARCH))
         MPL_TRY(try_search(x, m, order, peak));
 out:
@@ -305,7 +315,8 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, unsigned method
     planner x = {.run = run, .ctx = run->ctx, .methods = methods, .order = order};
 
     MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
-                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget, &x.effort.budget));
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget,
+                       &x.effort.budget));
     MPL_TRY(read_param(run, "width", 1, 100000, 64, &x.width));
     MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
     MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));

@@ -1,12 +1,13 @@
 /* list.c -- the orders of a small graph, one by one. See orders.h.
  *
- * Idea     Depth first over the operations that are ready. Sets of operations from which no order stays within the bytes allowed
- *          are remembered. Of two neighbours u, v that could change places, share no operand, and of which u frees nothing, v may as
- *          well come first: what lives at once then, also lives at once when u does. Where both free nothing, the one that
- *          comes first in `start` does here, too. Each such change lets operations that free come earlier, or sorts
- *          those that do not: it ends at an order that is listed.
- * Source   this project; leaving out orders that commute: P. Godefroid, "Partial-Order Methods for the Verification of Concurrent
- *          Systems", 1996.
+ * Idea     Depth first over the operations that are ready. Sets of operations from which no order
+ *          stays within the bytes allowed are remembered. Of two neighbours u, v that could change
+ *          places, share no operand, and of which u frees nothing, v may as well come first: what
+ *          lives at once then, also lives at once when u does. Where both free nothing, the one
+ *          that comes first in `start` does here, too. Each such change lets operations that free
+ *          come earlier, or sorts those that do not: it ends at an order that is listed.
+ * Source   this project; leaving out orders that commute: P. Godefroid, "Partial-Order Methods for
+ *          the Verification of Concurrent Systems", 1996.
  * Cost     As many orders as there are; a table of the sets that lead nowhere, of bounded size. */
 #include "graphs/orders/orders.h"
 
@@ -43,8 +44,9 @@ mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     mpl_order_list *list = NULL;
 
     if (g->n_ops > MPL_ORDER_LIST_MOST)
-        MPL_FAIL(ctx, MPL_EINPUT, "'%.100s' has %u operations, more than the %d whose orders can be listed",
-                 g->name, g->n_ops, MPL_ORDER_LIST_MOST);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "'%.100s' has %u operations, more than the %d whose orders can be listed", g->name,
+                 g->n_ops, MPL_ORDER_LIST_MOST);
     MPL_TRY(mpl_new(ctx, list, 1));
     list->ctx = ctx;
     MPL_TRY(mpl_order_model_new(ctx, g, options, &list->m));
@@ -90,7 +92,8 @@ static bool shares_operand(const mpl_order_model *m, uint32_t u, uint32_t v)
     return false;
 }
 
-/* Whether running v leaves less than there was with what it makes, or has bytes for its step alone. */
+/* Whether running v leaves less than there was with what it makes, or has bytes for its step
+ * alone. */
 static bool would_free(const mpl_order_list *list, uint32_t v)
 {
     const mpl_order_model *m = list->m;
@@ -154,7 +157,8 @@ static uint32_t next_op(mpl_order_list *list, uint64_t most)
         uint32_t v = list->start[at->next++];
         uint64_t set = list->set | UINT64_C(1) << v;
 
-        if (list->walk.done[v] || list->walk.waits[v] > 0 || mpl_order_walk_cost(&list->walk, v) > most)
+        if (list->walk.done[v] || list->walk.waits[v] > 0 ||
+            mpl_order_walk_cost(&list->walk, v) > most)
             continue;
         if (commutes(list, v)) {
             at->skipped = true;
@@ -166,8 +170,8 @@ static uint32_t next_op(mpl_order_list *list, uint64_t most)
     return MPL_NONE;
 }
 
-mpl_status mpl_order_list_next(mpl_order_list *list, uint64_t most, uint64_t budget, uint64_t *ticks,
-                               mpl_op *order, bool *found, bool *ended)
+mpl_status mpl_order_list_next(mpl_order_list *list, uint64_t most, uint64_t budget,
+                               uint64_t *ticks, mpl_op *order, bool *found, bool *ended)
 {
     *found = false;
     list->walk.n_ready = 0;

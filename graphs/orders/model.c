@@ -8,7 +8,7 @@
 
 static const uint64_t MOST = INT64_MAX / 4; /* sums of three such figures do not overflow */
 
-/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 typedef struct pair {
     uint32_t of, item;
@@ -62,7 +62,8 @@ out:
 }
 
 /* The same arcs from the other side. */
-static mpl_status turn_lists(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items, mpl_lists *out)
+static mpl_status turn_lists(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items,
+                             mpl_lists *out)
 {
     mpl_status st = MPL_OK;
     pairs list = {0};
@@ -82,7 +83,7 @@ static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
     mpl_free(ctx, l->item);
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------- */
+/* ---- models ---- */
 
 static mpl_status model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order_model **out)
 {
@@ -108,7 +109,8 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
 {
     if (m == NULL)
         return;
-    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads, &m->makers, &m->users, &m->over};
+    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads,
+                                &m->makers, &m->users, &m->over};
     void *const arrays[] = {m->op, m->extra, m->saves, m->bytes, m->first, m->kept};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -133,10 +135,11 @@ typedef struct source {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    mpl_alias
-        alias; /* views and pieces; operands of concats are copied: which are not is decided for an order */
+    mpl_alias alias; /* views and pieces; operands of concats are copied: which are not is decided
+                        for an order */
     mpl_cuts cuts;
-    uint8_t *is_read; /* [cuts.n] 1: somebody reads it, 2: it is there to the end, whoever reads it */
+    uint8_t *is_read; /* [cuts.n] 1: somebody reads it, 2: it is there to the end, whoever reads it
+                       */
     uint8_t *pinned;  /* [n_values] of a root: takes no memory of its own */
     uint8_t *part;    /* [n_values] scratch */
     uint32_t *id;     /* [cuts.n] buffer of a part, or MPL_NONE */
@@ -148,7 +151,8 @@ static uint64_t slots(const source *s, uint64_t bytes)
     return (bytes + s->options->align - 1) & ~(uint64_t)(s->options->align - 1);
 }
 
-/* What lies in a pool of its own is no matter of pool 0, whose peak is what counts. part[n_values]: scratch. */
+/* What lies in a pool of its own is no matter of pool 0, whose peak is what counts. part[n_values]:
+ * scratch. */
 static void leave_pools(source *s, uint8_t *part)
 {
     const mpl_graph *g = s->g;
@@ -163,7 +167,8 @@ static void leave_pools(source *s, uint8_t *part)
     }
 }
 
-/* The parts that `op` touches with v: of storage that is cut those that v lies in, if it does anything; else all there is. */
+/* The parts that `op` touches with v: of storage that is cut those that v lies in, if it does
+ * anything; else all there is. */
 static uint32_t parts_of(const source *s, mpl_op op, mpl_value v, uint32_t *first)
 {
     if (mpl_cuts_cut(&s->cuts, &s->alias, v)) {
@@ -203,8 +208,9 @@ static void mark_roots(source *s)
     }
 }
 
-/* Buffers that somebody reads become buffers of the model, others bytes of one step. An input that is not pinned
- * and that nobody reads counts for the first step, whichever it is: it is left out, since bounds must hold for all. */
+/* Buffers that somebody reads become buffers of the model, others bytes of one step. An input that
+ * is not pinned and that nobody reads counts for the first step, whichever it is: it is left out,
+ * since bounds must hold for all. */
 static mpl_status add_buffers(source *s, mpl_order_model *m)
 {
     mpl_status st = MPL_OK;
@@ -222,7 +228,8 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
         if (s->pinned[v] || (s->is_read[i] == 0 && g->value_op[v] == MPL_NONE))
             continue;
         if (bytes > MOST || !mpl_add_bytes(sum, slots(s, bytes), &sum) || sum > MOST)
-            MPL_FAIL(s->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
+            MPL_FAIL(s->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes",
+                     g->name);
         if (s->is_read[i] == 0) {
             m->extra[g->value_op[v]] += slots(s, bytes);
             continue;
@@ -236,7 +243,8 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
         m->k++;
     }
     for (mpl_op op = 0; workspace != NULL && op < g->n_ops; op++) {
-        if (workspace[op] > MOST || !mpl_add_bytes(sum, slots(s, workspace[op]), &sum) || sum > MOST)
+        if (workspace[op] > MOST || !mpl_add_bytes(sum, slots(s, workspace[op]), &sum) ||
+            sum > MOST)
             MPL_FAIL(s->ctx, MPL_EINPUT, "the workspaces of '%.100s' pass 2^61 bytes", g->name);
         m->extra[op] += slots(s, workspace[op]);
     }
@@ -244,7 +252,8 @@ out:
     return st;
 }
 
-/* Whether output 0 of `op`, which has a buffer alone, may be written over its input i, which has one that is not kept. */
+/* Whether output 0 of `op`, which has a buffer alone, may be written over its input i, which has
+ * one that is not kept. */
 static bool may_overwrite(const source *s, mpl_op op, uint32_t i)
 {
     mpl_value v = s->g->op_in[s->g->op_in_begin[op] + i];
@@ -285,10 +294,11 @@ static mpl_status add_operands(source *s, mpl_order_model *m)
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_value out =
-            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        bool can = s->options->in_place && out != MPL_NONE && s->alias.root[out] == out && !s->pinned[out] &&
-                   !mpl_cuts_cut(&s->cuts, &s->alias, out);
+        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
+                            ? g->op_out[g->op_out_begin[op]]
+                            : MPL_NONE;
+        bool can = s->options->in_place && out != MPL_NONE && s->alias.root[out] == out &&
+                   !s->pinned[out] && !mpl_cuts_cut(&s->cuts, &s->alias, out);
 
         m->op[op] = op;
         if (can)
@@ -311,7 +321,8 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     if (o.align == 0 || (o.align & (o.align - 1)) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", o.align);
     MPL_TRY(mpl_alias_new(
-        ctx, g, &(mpl_alias_options){o.views, o.align, NULL, o.in_place && o.pin_outputs, false}, &s.alias));
+        ctx, g, &(mpl_alias_options){o.views, o.align, NULL, o.in_place && o.pin_outputs, false},
+        &s.alias));
     MPL_TRY(mpl_cuts_new(ctx, g, &s.alias, o.in_place, o.align, &s.cuts));
     MPL_TRY(mpl_new(ctx, s.is_read, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
@@ -359,7 +370,8 @@ static bool inside(const part *x, uint32_t v)
     return x->place[v] >= x->from && x->place[v] < x->to;
 }
 
-/* What buffer b is to the part: nothing, alive throughout, or one that its operations make or free. */
+/* What buffer b is to the part: nothing, alive throughout, or one that its operations make or
+ * free. */
 static mpl_status part_buffer(part *x, uint32_t b)
 {
     mpl_status st = MPL_OK;
@@ -393,8 +405,9 @@ out:
     return st;
 }
 
-/* Buffers that lived through before the part began, and were no buffers of the model's lists, are in its base already. An
- * operand that dies behind the part cannot be overwritten in it; one that is base can not either. */
+/* Buffers that lived through before the part began, and were no buffers of the model's lists, are
+ * in its base already. An operand that dies behind the part cannot be overwritten in it; one that
+ * is base can not either. */
 static mpl_status part_fill(part *x, const uint32_t *order)
 {
     mpl_status st = MPL_OK;
@@ -431,8 +444,8 @@ out:
     return st;
 }
 
-mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint32_t from,
-                                uint32_t to, mpl_order_model **out)
+mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                                uint32_t from, uint32_t to, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
     part x = {.ctx = ctx, .m = m, .from = from, .to = to};
@@ -456,7 +469,8 @@ out:
     return st;
 }
 
-/* A copy of n lists: their items turned round in [0, items), they themselves in [0, n) where `turn`. items 0: as they are. */
+/* A copy of n lists: their items turned round in [0, items), they themselves in [0, n) where
+ * `turn`. items 0: as they are. */
 static mpl_status mirror(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, bool turn, uint32_t items,
                          mpl_lists *out)
 {
@@ -465,7 +479,8 @@ static mpl_status mirror(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, bool tur
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = in->begin[i]; j < in->begin[i + 1]; j++)
-            MPL_TRY(add(ctx, &list, turn ? n - 1 - i : i, items > 0 ? items - 1 - in->item[j] : in->item[j]));
+            MPL_TRY(add(ctx, &list, turn ? n - 1 - i : i,
+                        items > 0 ? items - 1 - in->item[j] : in->item[j]));
     MPL_TRY(make_lists(ctx, n, &list, out));
 out:
     mpl_free(ctx, list.at);
@@ -501,7 +516,7 @@ out:
     return st;
 }
 
-/* ---- walks ------------------------------------------------------------------------------------------------------------ */
+/* ---- walks ---- */
 
 mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_walk *w)
 {

@@ -1,10 +1,12 @@
-/* model.h -- what an order decides about memory, stripped of the graph: operations, who comes before whom, and buffers with
- * those who make and those who read them. Private to graphs/ and its tests.
+/* model.h -- what an order decides about memory, stripped of the graph: operations, who comes
+ * before whom, and buffers with those who make and those who read them. Private to graphs/ and its
+ * tests.
  *
- * The live bytes of a set of operations that is closed under "before" are the buffers that some maker in it has made (or that
- * are there from the start) and some user outside it has still to read (or that are kept). A step costs the live bytes of
- * the set before it, and what it makes, less what it saves by writing its output over an input that dies with it.
- * Everything here reads the same backwards: makers and users, start and end change places. */
+ * The live bytes of a set of operations that is closed under "before" are the buffers that some
+ * maker in it has made (or that are there from the start) and some user outside it has still to
+ * read (or that are kept). A step costs the live bytes of the set before it, and what it makes,
+ * less what it saves by writing its output over an input that dies with it. Everything here reads
+ * the same backwards: makers and users, start and end change places. */
 #ifndef MPL_ORDER_MODEL_H
 #define MPL_ORDER_MODEL_H
 
@@ -22,8 +24,10 @@ typedef struct mpl_order_model {
     mpl_op *op;              /* [n] the operation of the graph */
     mpl_lists before, after; /* [n] operations, distinct, ascending */
     mpl_lists makes, reads;  /* [n] buffers that it makes, and that it is a user of */
-    mpl_lists makers, users; /* [k] operations, distinct, ascending; of a graph: at most one maker */
-    mpl_lists over; /* [n] buffers, one of which it saves on where that one changes hands at its step */
+    mpl_lists makers, users; /* [k] operations, distinct, ascending; of a graph: at most one maker
+                              */
+    mpl_lists over; /* [n] buffers, one of which it saves on where that one changes hands at its
+                       step */
     uint8_t *first, *kept; /* [k] there before every step; there after every step */
     uint64_t *bytes;       /* [k] whole slots */
     uint64_t *extra;       /* [n] bytes for its step alone: workspaces, outputs that nobody reads */
@@ -32,17 +36,20 @@ typedef struct mpl_order_model {
     bool backward;         /* made by mpl_order_model_reverse: v is a maker of what it saves on */
 } mpl_order_model;
 
-/* The model of a graph under the options, read as serial. MPL_EINPUT: the buffers together pass 2^61 bytes. O(size log size). */
+/* The model of a graph under the options, read as serial. MPL_EINPUT: the buffers together pass
+ * 2^61 bytes. O(size log size). */
 mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                mpl_order_model **out);
-/* Operations [from, to) of an order of m, all that stands in front of them being done and all behind them not. */
-mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint32_t from,
-                                uint32_t to, mpl_order_model **out);
-/* Time backwards: ids count from the end. An order of the result, read backwards through n - 1 - id, is one of m of the same peak. */
+/* Operations [from, to) of an order of m, all that stands in front of them being done and all
+ * behind them not. */
+mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                                uint32_t from, uint32_t to, mpl_order_model **out);
+/* Time backwards: ids count from the end. An order of the result, read backwards through n - 1 -
+ * id, is one of m of the same peak. */
 mpl_status mpl_order_model_reverse(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_model **out);
 void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m);
 
-/* ---- running operations one after the other -------------------------------------------------------------------------- */
+/* ---- running operations one after the other ---- */
 
 typedef struct mpl_order_walk {
     const mpl_order_model *m;
@@ -67,7 +74,8 @@ uint64_t mpl_order_walk_cost(const mpl_order_walk *walk, uint32_t v);
 /* Live bytes once v is done. O(its buffers). */
 uint64_t mpl_order_walk_after(const mpl_order_walk *walk, uint32_t v);
 void mpl_order_walk_run(mpl_order_walk *walk, uint32_t v);
-/* Undoes the last run that was not undone: v, from the live bytes and the entries of ready there were before. */
+/* Undoes the last run that was not undone: v, from the live bytes and the entries of ready there
+ * were before. */
 void mpl_order_walk_undo(mpl_order_walk *walk, uint32_t v, uint64_t live, uint32_t n_ready);
 
 /* The highest cost of an order of all n operations. O(size). */

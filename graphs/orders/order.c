@@ -1,21 +1,23 @@
-/* order.c -- the list of orders, and an order by its name and parameters. See order.h and orders.def. */
+/* order.c -- the list of orders, and an order by its name and parameters. See order.h and
+ * orders.def. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"
 
 #include <stdlib.h>
 
-#define ORDER(name, about)                                                                                   \
+#define ORDER(name, about)                                                                         \
     static const mpl_order_kind order_##name = {#name, about, mpl_order_##name, NULL, NULL};
-#define SEARCH(name, about, params)                                                                          \
-    static mpl_status make_##name(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)                           \
-    {                                                                                                        \
-        mpl_order_run run;                                                                                   \
-                                                                                                             \
-        mpl_order_run_init(&run, ctx);                                                                       \
-        return mpl_order_search_##name(&run, g, order);                                                      \
-    }                                                                                                        \
-    static const mpl_order_kind order_##name = {#name, about, make_##name, params, mpl_order_search_##name};
+#define SEARCH(name, about, params)                                                                \
+    static mpl_status make_##name(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)                 \
+    {                                                                                              \
+        mpl_order_run run;                                                                         \
+                                                                                                   \
+        mpl_order_run_init(&run, ctx);                                                             \
+        return mpl_order_search_##name(&run, g, order);                                            \
+    }                                                                                              \
+    static const mpl_order_kind order_##name = {#name, about, make_##name, params,                 \
+                                                mpl_order_search_##name};
 #include "graphs/orders/orders.def"
 #undef ORDER
 #undef SEARCH
@@ -58,10 +60,12 @@ static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op
 {
     const block_run *b = how;
 
-    return b->kind->search != NULL ? b->kind->search(b->run, g, order) : b->kind->make(ctx, g, order);
+    return b->kind->search != NULL ? b->kind->search(b->run, g, order)
+                                   : b->kind->make(ctx, g, order);
 }
 
-mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g, mpl_op *order)
+mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
+                          mpl_op *order)
 {
     mpl_status st = MPL_OK;
 
@@ -71,14 +75,15 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
     MPL_TRY(mpl_graph_check_ssa(run->ctx, g));
     for (uint32_t i = 0; i < run->n_params; i++)
         if (!has_param(kind->params, run->param_key[i]))
-            MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s", kind->name,
-                     run->param_key[i], kind->params != NULL ? kind->params : "none");
+            MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s",
+                     kind->name, run->param_key[i], kind->params != NULL ? kind->params : "none");
     if (g->n_blocks > 1 && kind->make != mpl_order_given) {
         MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, &(block_run){run, kind}, order));
         run->live_bytes = run->bound_bytes = 0;
         run->method = NULL;
     } else {
-        MPL_TRY(kind->search != NULL ? kind->search(run, g, order) : kind->make(run->ctx, g, order));
+        MPL_TRY(kind->search != NULL ? kind->search(run, g, order)
+                                     : kind->make(run->ctx, g, order));
     }
 out:
     return st;

@@ -1,7 +1,8 @@
 /* order_beam.c -- a few sets of operations carried along side by side. See orders_priv.h.
  *
- * Idea     Each round every set takes each operation that is ready, then what may follow without loss (closure.c); the best
- *          `width` sets that this makes go on: lowest peak first, then fewest live bytes, then most operations done.
+ * Idea     Each round every set takes each operation that is ready, then what may follow without
+ *          loss (closure.c); the best `width` sets that this makes go on: lowest peak first, then
+ *          fewest live bytes, then most operations done.
  * Source   beam search: B. Lowerre, "The Harpy Speech Recognition System", 1976.
  * Cost     O(rounds * width * ready * n) time, width * 5 n + paths bytes. */
 #include "graphs/orders/orders_priv.h"
@@ -115,7 +116,8 @@ static void choose(beam *x)
         if (i > 0 && c->hash == c[-1].hash && c->n_done == c[-1].n_done)
             continue;
         mpl_order_walk_copy(&x->next[n], &x->now[c->parent]);
-        memcpy(order, x->now_order + (size_t)c->parent * x->m->n, x->now[c->parent].n_done * sizeof *order);
+        memcpy(order, x->now_order + (size_t)c->parent * x->m->n,
+               x->now[c->parent].n_done * sizeof *order);
         x->next_peak[n] = advance(x, &x->next[n], x->now_peak[c->parent], c->choice, order);
         n++;
     }
@@ -179,7 +181,8 @@ mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor
         return MPL_OK;
     MPL_TRY(beam_init(&x, floor));
     while (x.n > 0 && !mpl_effort_spent(effort)) {
-        if (x.now[0].n_done == m->n) { /* the first to finish has the lowest peak of those that are left */
+        if (x.now[0].n_done == m->n) { /* the first to finish has the lowest peak of those that are
+                                          left */
             uint64_t found = mpl_order_model_peak(&x.trial, x.now_order);
 
             if (found < *peak) {

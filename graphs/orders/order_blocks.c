@@ -1,11 +1,14 @@
-/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own. See order.h.
+/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own.
+ * See order.h.
  *
- * In its block, an operation that owns others is one operation that also reads what they capture. */
+ * In its block, an operation that owns others is one operation that also reads what they
+ * capture. */
 #include "graphs/orders/order_blocks.h"
 #include "graphs/build/graph_priv.h"
 
-/* One block as a graph: its direct operations, and all the values of the whole graph under their ids. Names, types,
- * shapes and bytes are the whole graph's own arrays; no more is set than orders look at. */
+/* One block as a graph: its direct operations, and all the values of the whole graph under their
+ * ids. Names, types, shapes and bytes are the whole graph's own arrays; no more is set than orders
+ * look at. */
 typedef struct stand_in {
     mpl_graph g;
     mpl_op *op;    /* [g.n_ops] the operation of the whole graph */
@@ -52,7 +55,8 @@ static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
     MPL_TRY(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* its own inputs, and what is captured */
+    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* its own inputs, and what is
+                                                                   captured */
     MPL_TRY(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
     MPL_TRY(mpl_new(ctx, s->g.value_op, g->n_values));
     MPL_TRY(mpl_new(ctx, s->g.value_role, g->n_values));
@@ -61,7 +65,7 @@ out:
     return st;
 }
 
-/* ---- filling it with a block ------------------------------------------------------------------------------------- */
+/* ---- filling it with a block ---- */
 
 /* One more value that the last operation reads, if it is made in block b and not noted yet. */
 static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v)
@@ -72,7 +76,8 @@ static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v
     s->g.op_in[s->g.op_in_begin[s->g.n_ops + 1]++] = v;
 }
 
-/* What the blocks of `owner`, and those nested in them, read of block b. They are the last ones before it. */
+/* What the blocks of `owner`, and those nested in them, read of block b. They are the last ones
+ * before it. */
 static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op owner)
 {
     uint32_t first = g->op_body[g->op_body_begin[owner]];
@@ -80,8 +85,8 @@ static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op own
     for (mpl_op op = g->block_op_begin[first]; op < owner; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
             add_capture(g, s, b, g->op_in[i]);
-    for (uint32_t k = first; k < g->n_blocks && g->block_op_begin[k] <= owner && g->block_owner[k] <= owner;
-         k++)
+    for (uint32_t k = first;
+         k < g->n_blocks && g->block_op_begin[k] <= owner && g->block_owner[k] <= owner; k++)
         for (uint32_t i = 0; i < g->block_n_results[k]; i++)
             add_capture(g, s, b, g->block_result[g->block_result_begin[k] + i]);
 }
@@ -140,9 +145,10 @@ out:
     return st;
 }
 
-/* ---- the whole order --------------------------------------------------------------------------------------------- */
+/* ---- the whole order ---- */
 
-/* Moves the exit tests of a block's order as far ahead as they can stand: no order maker knows what they are for. */
+/* Moves the exit tests of a block's order as far ahead as they can stand: no order maker knows what
+ * they are for. */
 static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
 {
     const mpl_graph *g = &s->g;
@@ -163,8 +169,9 @@ static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
     return n;
 }
 
-/* Puts the blocks' orders into one: those of an operation's blocks right before it. begin[b] is where block b's stands in
- * local; at[b] how far it has come. Blocks nest as deep as a graph likes: no recursion. */
+/* Puts the blocks' orders into one: those of an operation's blocks right before it. begin[b] is
+ * where block b's stands in local; at[b] how far it has come. Blocks nest as deep as a graph likes:
+ * no recursion. */
 static void interleave(const mpl_graph *g, const mpl_op *local, const uint32_t *begin, uint32_t *at,
                        mpl_op *order)
 {
@@ -181,7 +188,8 @@ static void interleave(const mpl_graph *g, const mpl_op *local, const uint32_t *
             continue;
         }
         op = local[at[b]];
-        for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1] && next == MPL_NONE; k++)
+        for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1] && next == MPL_NONE;
+             k++)
             if (at[g->op_body[k]] < begin[g->op_body[k] + 1])
                 next = g->op_body[k];
         if (next != MPL_NONE)

@@ -1,4 +1,5 @@
-/* order_random.c -- topological orders at random, to try plans that claim to be safe in all of them. See order.h. */
+/* order_random.c -- topological orders at random, to try plans that claim to be safe in all of
+ * them. See order.h. */
 #include "graphs/orders/order.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/core/rng.h"

@@ -1,7 +1,7 @@
 /* pebble.c -- the pebble game, exactly. See pebble.h.
  *
- * Source   R. Sethi, "Complete register allocation problems", 1975; Owl's paper ("Functional Design of Computation Graph",
- *          section 3) for sliding as a result in place.
+ * Source   R. Sethi, "Complete register allocation problems", 1975; Owl's paper ("Functional Design
+ *          of Computation Graph", section 3) for sliding as a result in place.
  * Cost     Sets of pebbles times sets of sinks that have had one, for each number of pebbles. */
 #include "graphs/orders/pebble.h"
 
@@ -26,7 +26,8 @@ static uint32_t sinks_of(const mpl_dag *dag)
     return sinks;
 }
 
-/* Which of the sinks have had a pebble is kept in the upper bits of a state, sinks in ascending order. */
+/* Which of the sinks have had a pebble is kept in the upper bits of a state, sinks in ascending
+ * order. */
 static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uint32_t v)
 {
     uint32_t had = state >> g->dag->n;
@@ -72,21 +73,23 @@ static mpl_status move(game *g, uint32_t state, uint32_t time)
             MPL_TRY(reach(g, with_pebble(g, state, pebbles | bit, v), time + 1, true));
         for (uint32_t u = 0; g->sliding && u < v; u++)
             if (before >> u & 1)
-                MPL_TRY(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v), time + 1,
-                              true));
+                MPL_TRY(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v),
+                              time + 1, true));
     }
 out:
     return st;
 }
 
-mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, bool sliding, uint32_t *time)
+mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, bool sliding,
+                           uint32_t *time)
 {
     mpl_status st = MPL_OK;
     game g = {.ctx = ctx, .dag = dag, .sliding = sliding, .space = space, .sinks = sinks_of(dag)};
     uint32_t n_sinks = (uint32_t)__builtin_popcount(g.sinks), found = MPL_NONE;
 
     if (dag->n + n_sinks > MOST_BITS)
-        MPL_FAIL(ctx, MPL_ELIMIT, "pebbles: %u vertices and %u sinks are too many", dag->n, n_sinks);
+        MPL_FAIL(ctx, MPL_ELIMIT, "pebbles: %u vertices and %u sinks are too many", dag->n,
+                 n_sinks);
     MPL_TRY(mpl_new(ctx, g.time, (size_t)1 << (dag->n + n_sinks)));
     memset(g.time, 0xff, ((size_t)1 << (dag->n + n_sinks)) * sizeof *g.time);
     MPL_TRY(reach(&g, 0, 0, false));
@@ -113,13 +116,14 @@ out:
     return st;
 }
 
-mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, mpl_pebble_point *point,
-                               uint32_t *n_points)
+mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
+                               mpl_pebble_point *point, uint32_t *n_points)
 {
     mpl_status st = MPL_OK;
     uint32_t n = 0, best = MPL_NONE;
 
-    /* Every vertex leads to a sink, so that n placements are needed; n pebbles are always enough for them. */
+    /* Every vertex leads to a sink, so that n placements are needed; n pebbles are always enough
+     * for them. */
     for (uint32_t space = 1; space <= dag->n && best != dag->n; space++) {
         uint32_t time;
 
@@ -136,7 +140,8 @@ mpl_status mpl_pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint3
 {
     mpl_status st = MPL_OK;
     uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
-    uint8_t *least = NULL; /* by the set of vertices that have been pebbled; UINT8_MAX: no such set */
+    uint8_t *least = NULL; /* by the set of vertices that have been pebbled; UINT8_MAX: no such set
+                            */
 
     for (uint32_t v = 0; v < n; v++)
         for (uint32_t u = 0; u < v; u++)
@@ -168,7 +173,7 @@ out:
     return st;
 }
 
-/* ---- all small graphs ------------------------------------------------------------------------------------------------ */
+/* ---- all small graphs ---- */
 
 static void decode(uint32_t n, uint32_t code, mpl_dag *dag)
 {
@@ -192,9 +197,11 @@ static bool is_connected(const mpl_dag *dag)
     return reached == (UINT32_C(1) << dag->n) - 1;
 }
 
-/* Whether other names that ascend along edges give a lower code: all permutations, by recursion n deep. name[v] is the new one;
- * vertices are named in the order of the new names, which must be one of the graph's orders. */
-static bool has_lower(const mpl_dag *dag, uint32_t code, uint32_t *name, uint32_t named, uint32_t set)
+/* Whether other names that ascend along edges give a lower code: all permutations, by recursion n
+ * deep. name[v] is the new one; vertices are named in the order of the new names, which must be one
+ * of the graph's orders. */
+static bool has_lower(const mpl_dag *dag, uint32_t code, uint32_t *name, uint32_t named,
+                      uint32_t set)
 {
     uint32_t other = 0, shift = 0;
     uint32_t at[MPL_PEBBLE_MOST];

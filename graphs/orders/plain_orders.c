@@ -34,10 +34,11 @@ mpl_status mpl_order_given(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     return MPL_OK;
 }
 
-/* Appends the operations that `last` needs, and it, as far as they are not there yet. stack and next_in have n_ops items;
- * next_in[op] is the input of op to be looked at next, kept for good: an operation is finished once. */
-static uint32_t dfs_from(const mpl_graph *g, mpl_op last, mpl_op *stack, uint32_t *next_in, uint8_t *seen,
-                         mpl_op *order, uint32_t n)
+/* Appends the operations that `last` needs, and it, as far as they are not there yet. stack and
+ * next_in have n_ops items; next_in[op] is the input of op to be looked at next, kept for good: an
+ * operation is finished once. */
+static uint32_t dfs_from(const mpl_graph *g, mpl_op last, mpl_op *stack, uint32_t *next_in,
+                         uint8_t *seen, mpl_op *order, uint32_t n)
 {
     uint32_t depth = 0;
 
@@ -88,8 +89,8 @@ out:
 void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; (needed == NULL || needed[op]) && i < g->op_in_begin[op + 1];
-             i++)
+        for (uint32_t i = g->op_in_begin[op];
+             (needed == NULL || needed[op]) && i < g->op_in_begin[op + 1]; i++)
             if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
                 waits[op]++;
 }
@@ -123,24 +124,26 @@ out:
     return st;
 }
 
-/* At each step, of the ready operations: those that keep below the peak so far come first, the one that leaves the fewest
- * live bytes among them; if all raise the peak, the one that raises it least (then: leaves least). Ties go by id.
- * Live are what default options would plan: no inputs, weights, outputs; views lie in their roots.
- * Ready operations stand at the leaves of a tree in the order of the bytes that they make, so that both questions are
- * answered from its root. O(n log n + edges). */
+/* At each step, of the ready operations: those that keep below the peak so far come first, the one
+ * that leaves the fewest live bytes among them; if all raise the peak, the one that raises it least
+ * (then: leaves least). Ties go by id. Live are what default options would plan: no inputs,
+ * weights, outputs; views lie in their roots. Ready operations stand at the leaves of a tree in the
+ * order of the bytes that they make, so that both questions are answered from its root. O(n log n +
+ * edges). */
 typedef struct greedy {
     const mpl_graph *g;
     mpl_value *root;
     uint8_t *needed, *counted; /* [n_ops], [n_values] counted: a root that takes memory */
     uint32_t *waits;           /* [n_ops] */
-    uint32_t *readers;         /* [n_values] operations that have still to read a root or a view of it */
-    uint64_t *last_reader;     /* [n_values] the sum of their ids: the last one's, when one is left */
-    uint64_t *makes,
-        *frees;        /* [n_ops] bytes of the outputs; bytes of roots that only this one has still to read */
-    mpl_op *leaf_op;   /* [n_ops] by makes, then id */
-    uint32_t *leaf_of; /* [n_ops] */
-    uint32_t leaves;   /* a power of two >= n_ops */
-    mpl_op *best;      /* [2 * leaves] the ready operation below that leaves least; MPL_NONE: none is ready */
+    uint32_t *readers; /* [n_values] operations that have still to read a root or a view of it */
+    uint64_t *last_reader;   /* [n_values] the sum of their ids: the last one's, when one is left */
+    uint64_t *makes, *frees; /* [n_ops] bytes of the outputs; bytes of roots that only this one has
+                                still to read */
+    mpl_op *leaf_op;         /* [n_ops] by makes, then id */
+    uint32_t *leaf_of;       /* [n_ops] */
+    uint32_t leaves;         /* a power of two >= n_ops */
+    mpl_op *best; /* [2 * leaves] the ready operation below that leaves least; MPL_NONE: none is
+                     ready */
     mpl_value *touched;    /* scratch: distinct roots of one operation */
     uint32_t *seen, round; /* [n_values] the round in which a root was touched last */
 } greedy;
@@ -183,7 +186,8 @@ static void set_leaf(greedy *y, mpl_op op, bool ready)
     }
 }
 
-/* The ready operation that leaves least among those that make at most `room` bytes; MPL_NONE: there is none. */
+/* The ready operation that leaves least among those that make at most `room` bytes; MPL_NONE: there
+ * is none. */
 static mpl_op best_within(const greedy *y, uint64_t room)
 {
     uint32_t low = 0, high = y->g->n_ops; /* leaves [0, low) make at most room */
@@ -252,7 +256,8 @@ static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (y->counted[v]) {
             if (!mpl_add_bytes(sum, g->value_bytes[v], &sum) || sum > INT64_MAX / 4)
-                MPL_FAIL(ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
+                MPL_FAIL(ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes",
+                         g->name);
             y->makes[g->value_op[v]] += g->value_bytes[v];
         }
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -312,7 +317,8 @@ out:
     return st;
 }
 
-/* Takes `op` off the ready ones, readies those that waited for it, and tells last readers that they are the last. */
+/* Takes `op` off the ready ones, readies those that waited for it, and tells last readers that they
+ * are the last. */
 static void greedy_take(greedy *y, mpl_op op)
 {
     const mpl_graph *g = y->g;

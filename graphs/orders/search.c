@@ -1,10 +1,12 @@
-/* search.c -- the least peak by best-first search over closed sets of operations. See orders_priv.h.
+/* search.c -- the least peak by best-first search over closed sets of operations. See
+ * orders_priv.h.
  *
- * Idea     An order is a path through sets of operations that are closed under "before"; what a set needs of the past is
- *          only the set. Sets wait in a heap, the one with the lowest peak so far first, among those the fullest; every set
- *          is followed by the steps that lose nothing (closure.c) before it is kept, and kept once, with the lowest peak.
- *          When the whole comes off the heap its peak is the least; when the work ends first, the lowest peak that
- *          still waits is a bound.
+ * Idea     An order is a path through sets of operations that are closed under "before"; what a set
+ *          needs of the past is only the set. Sets wait in a heap, the one with the lowest peak so
+ *          far first, among those the fullest; every set is followed by the steps that lose nothing
+ *          (closure.c) before it is kept, and kept once, with the lowest peak. When the whole comes
+ *          off the heap its peak is the least; when the work ends first, the lowest peak that still
+ *          waits is a bound.
  * Source   EXACT section 3; sets instead of orders as in M. Held, R. Karp, 1962.
  * Cost     O(sets * ready * n) time; sets * (n / 8 + 24) bytes. */
 #include "graphs/orders/orders_priv.h"
@@ -125,7 +127,8 @@ out:
 }
 
 /* Keeps the set that the walk is at, if it is new or reached with a lower peak than before. */
-static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32_t parent, uint32_t choice)
+static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32_t parent,
+                       uint32_t choice)
 {
     mpl_status st = MPL_OK;
     uint64_t *words, h;
@@ -199,8 +202,9 @@ out:
     return st;
 }
 
-/* The order that leads to a state. What followed a choice without loss is found again as it was found then: from the set of the
- * parent, whose peak may have fallen since, within the peak of the child. */
+/* The order that leads to a state. What followed a choice without loss is found again as it was
+ * found then: from the set of the parent, whose peak may have fallen since, within the peak of the
+ * child. */
 static void trace(search *s, uint32_t id, uint32_t *order)
 {
     uint32_t depth = 0, n = 0, *chain = s->ran;
@@ -232,8 +236,8 @@ static mpl_status search_init(search *s)
     s->table_size = 1024;
     MPL_TRY(mpl_new(s->ctx, s->table, s->table_size));
     memset(s->table, 0xff, s->table_size * sizeof *s->table);
-    MPL_TRY(mpl_new(s->ctx, s->ran,
-                    (size_t)s->m->n + 1)); /* a path has a state for each operation, and the start */
+    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* a path has a state for each operation,
+                                                              and the start */
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->at));
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->child));
     mpl_order_close(&s->child, s->floor, s->ran, &s->effort->ticks);
@@ -242,13 +246,17 @@ out:
     return st;
 }
 
-mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, size_t max_states,
-                                mpl_effort *effort, uint32_t *order, uint64_t *peak, uint64_t *bound,
-                                bool *done)
+mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor,
+                                size_t max_states, mpl_effort *effort, uint32_t *order,
+                                uint64_t *peak, uint64_t *bound, bool *done)
 {
     mpl_status st = MPL_OK;
-    search s = {
-        .ctx = ctx, .m = m, .effort = effort, .floor = floor, .limit = *peak, .max_states = max_states};
+    search s = {.ctx = ctx,
+                .m = m,
+                .effort = effort,
+                .floor = floor,
+                .limit = *peak,
+                .max_states = max_states};
 
     *bound = floor;
     *done = *peak <= floor;

@@ -1,15 +1,19 @@
 /* series.c -- the least peak of series-parallel graphs, in polynomial time. See orders_priv.h.
  *
- * Idea     Where each buffer has one last user, a step's cost and what it leaves depend on the steps before it only through
- *          their sum. A series-parallel order of operations falls into parts that follow each other, or that have nothing to do
- *          with each other. Of the latter, each best sequence is cut into segments: up to its lowest point, segments that leave
- *          less than there was, each with a higher climb than the one before; from there on the same, seen from the end. All
- *          segments that fall are run by ascending climb, then those that rise, by descending climb from their end. The result is as
- *          good as any, and stands for the whole in the next larger part.
- * Source   J. Liu, "An application of generalized tree pebbling to sparse matrix factorization", 1987; H. Abdel-Wahab, T. Kameda,
- *          "Scheduling to minimize maximum cumulative cost subject to series-parallel precedence constraints", 1978;
- *          E. Kayaaslan, T. Lambert, L. Marchal, B. Ucar, "Scheduling series-parallel task graphs to minimize peak memory", 2018.
- * Differs  Parts are found by connected components of "comparable" and of "not comparable", not by an SP tree given.
+ * Idea     Where each buffer has one last user, a step's cost and what it leaves depend on the
+ *          steps before it only through their sum. A series-parallel order of operations falls into
+ *          parts that follow each other, or that have nothing to do with each other. Of the latter,
+ *          each best sequence is cut into segments: up to its lowest point, segments that leave
+ *          less than there was, each with a higher climb than the one before; from there on the
+ *          same, seen from the end. All segments that fall are run by ascending climb, then those
+ *          that rise, by descending climb from their end. The result is as good as any, and stands
+ *          for the whole in the next larger part.
+ * Source   J. Liu, "An application of generalized tree pebbling to sparse matrix factorization",
+ *          1987; H. Abdel-Wahab, T. Kameda, "Scheduling to minimize maximum cumulative cost subject
+ *          to series-parallel precedence constraints", 1978; E. Kayaaslan, T. Lambert, L. Marchal,
+ *          B. Ucar, "Scheduling series-parallel task graphs to minimize peak memory", 2018.
+ * Differs  Parts are found by connected components of "comparable" and of "not comparable", not by
+ *          an SP tree given.
  * Cost     O(depth * n^2 / 64 + depth * n log n); 2 n^2 / 8 bytes. */
 #include "graphs/orders/orders_priv.h"
 
@@ -18,7 +22,7 @@
 enum { LARGEST = 2048 }; /* operations; larger graphs are left to the others */
 
 typedef struct segment {
-    int64_t climb;       /* highest cost over where it starts; over where it ends, for those that rise */
+    int64_t climb; /* highest cost over where it starts; over where it ends, for those that rise */
     uint32_t part, at;   /* of which sequence; place in it */
     uint32_t begin, end; /* operations [begin, end) of the sequence */
 } segment;
@@ -48,7 +52,8 @@ static mpl_status make_related(series *s)
 
     s->n_words = (m->n + 63) / 64;
     MPL_TRY(mpl_new(s->ctx, s->related, (size_t)m->n * s->n_words));
-    for (uint32_t v = 0; v < m->n; v++) { /* ids are a valid order: rows of those before are whole */
+    for (uint32_t v = 0; v < m->n; v++) { /* ids are a valid order: rows of those before are whole
+                                           */
         uint64_t *row = s->related + (size_t)v * s->n_words;
 
         for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++) {
@@ -123,10 +128,10 @@ out:
     return st;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
-/* Sorts item[n] into connected components of "related" (or of its opposite): their ends into end[], their number. The first
- * members ascend, and so do the members of each. */
+/* Sorts item[n] into connected components of "related" (or of its opposite): their ends into end[],
+ * their number. The first members ascend, and so do the members of each. */
 static uint32_t components(series *s, uint32_t *item, uint32_t n, bool related, uint32_t *end)
 {
     uint32_t n_parts = 0, at = 0;
@@ -189,9 +194,10 @@ static void add_segment(segment *list, uint32_t *n, uint32_t first, segment x, b
     list[(*n)++] = x;
 }
 
-/* Cuts sequence `part`, operations op[begin..end), into segments that fall and segments that rise. */
-static void cut(series *s, const uint32_t *op, uint32_t part, uint32_t begin, uint32_t end, uint32_t *n_fall,
-                uint32_t *n_rise)
+/* Cuts sequence `part`, operations op[begin..end), into segments that fall and segments that
+ * rise. */
+static void cut(series *s, const uint32_t *op, uint32_t part, uint32_t begin, uint32_t end,
+                uint32_t *n_fall, uint32_t *n_rise)
 {
     uint32_t n = end - begin, lowest = 0, first = *n_fall, first_rise = *n_rise;
 
@@ -207,18 +213,22 @@ static void cut(series *s, const uint32_t *op, uint32_t part, uint32_t begin, ui
 
         for (to = from + 1; s->level[to] > s->level[from]; to++)
             climb = s->high[to] - s->level[from] > climb ? s->high[to] - s->level[from] : climb;
-        add_segment(s->fall, n_fall, first, (segment){climb, part, 0, begin + from, begin + to}, false);
+        add_segment(s->fall, n_fall, first, (segment){climb, part, 0, begin + from, begin + to},
+                    false);
     }
     for (uint32_t to = n, from; to > lowest; to = from) {
         int64_t climb = s->high[to - 1] - s->level[to];
 
         for (from = to - 1; s->level[from] > s->level[to]; from--)
-            climb = s->high[from - 1] - s->level[to] > climb ? s->high[from - 1] - s->level[to] : climb;
-        add_segment(s->rise, n_rise, first_rise, (segment){climb, part, 0, begin + from, begin + to}, true);
+            climb =
+                s->high[from - 1] - s->level[to] > climb ? s->high[from - 1] - s->level[to] : climb;
+        add_segment(s->rise, n_rise, first_rise,
+                    (segment){climb, part, 0, begin + from, begin + to}, true);
     }
 }
 
-/* Sequences that have nothing to do with each other become one: op[0..n), sequence i ending at end[i]. */
+/* Sequences that have nothing to do with each other become one: op[0..n), sequence i ending at
+ * end[i]. */
 static void merge(series *s, uint32_t *op, uint32_t n_parts, const uint32_t *end)
 {
     uint32_t n_fall = 0, n_rise = 0, at = 0, n = end[n_parts - 1];
@@ -237,7 +247,8 @@ static void merge(series *s, uint32_t *op, uint32_t n_parts, const uint32_t *end
     memcpy(op, s->scratch, n * sizeof *op);
 }
 
-/* Turns op[n], ascending, into a best sequence. Recursion: each level has fewer operations, of at most LARGEST. */
+/* Turns op[n], ascending, into a best sequence. Recursion: each level has fewer operations, of at
+ * most LARGEST. */
 static mpl_status solve(series *s, uint32_t *op, uint32_t n)
 {
     mpl_status st = MPL_OK;
@@ -270,8 +281,8 @@ out:
     return st;
 }
 
-mpl_status mpl_order_series(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint32_t *result,
-                            uint64_t *bound, bool *exact, bool *found)
+mpl_status mpl_order_series(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                            uint32_t *result, uint64_t *bound, bool *exact, bool *found)
 {
     mpl_status st = MPL_OK;
     series s = {.ctx = ctx, .m = m};
@@ -303,7 +314,8 @@ mpl_status mpl_order_series(mpl_ctx *ctx, const mpl_order_model *m, const uint32
     *found = !s.failed;
     *bound = (uint64_t)most;
 out:;
-    void *const arrays[] = {s.related, s.cost, s.net, s.level, s.high, s.fall, s.rise, s.scratch, s.seen};
+    void *const arrays[] = {s.related, s.cost, s.net,     s.level, s.high,
+                            s.fall,    s.rise, s.scratch, s.seen};
     MPL_FREE_ALL(ctx, arrays);
     return st;
 }

@@ -13,7 +13,8 @@ static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
     return v == MPL_NONE ? 0 : n;
 }
 
-/* Length of the sums of a matrix product whose left operand is input i: its columns, or its rows where it is turned. */
+/* Length of the sums of a matrix product whose left operand is input i: its columns, or its rows
+ * where it is turned. */
 static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
@@ -48,11 +49,14 @@ static double work(const mpl_graph *g, mpl_op op)
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
-        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) *
+               elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_conv_sum:
-        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) *
+               elements(g, mpl_op_input(g, op, 2), 1);
     case MPL_OP_conv_transpose:
-        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) *
+               elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_matmul:
     case MPL_OP_gemm:
     case MPL_OP_gemm_act:
@@ -60,14 +64,17 @@ static double work(const mpl_graph *g, mpl_op op)
     case MPL_OP_gemm_sum:
         return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * depth(g, op, 1);
     case MPL_OP_conv_grad_input:
-        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) *
+               elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_conv_grad_weight:
-        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_output(g, op, 0), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) *
+               elements(g, mpl_op_output(g, op, 0), 1);
     case MPL_OP_conv_grad:
-        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1) *
-               gradients(g, op, 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) *
+               elements(g, mpl_op_input(g, op, 2), 1) * gradients(g, op, 1);
     case MPL_OP_gemm_grad:
-        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * depth(g, op, 1) * gradients(g, op, 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * depth(g, op, 1) *
+               gradients(g, op, 1);
     default:
         return mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 0 : moved(g, op);
     }

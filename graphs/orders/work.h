@@ -6,12 +6,13 @@
 
 #define MPL_MOST_WORK (UINT64_C(1) << 62)
 
-/* Multiplications and additions of products (convolutions, matrix products, their gradients: two for each pair of elements), and
- * bytes read and written of all others, which memory paces; 0 of a view. At most MPL_MOST_WORK. O(operands). */
+/* Multiplications and additions of products (convolutions, matrix products, their gradients: two
+ * for each pair of elements), and bytes read and written of all others, which memory paces; 0 of a
+ * view. At most MPL_MOST_WORK. O(operands). */
 uint64_t mpl_op_work(const mpl_graph *g, mpl_op op);
 
-/* What running it takes, as a limit counts it: mpl_op_work, times the window of what slides one, bytes of its outputs, and so many
- * for the step. At most MPL_MOST_WORK. */
+/* What running it takes, as a limit counts it: mpl_op_work, times the window of what slides one,
+ * bytes of its outputs, and so many for the step. At most MPL_MOST_WORK. */
 #define MPL_STEP_WORK 1024
 uint64_t mpl_run_work(const mpl_graph *g, mpl_op op);
 

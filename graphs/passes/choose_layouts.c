@@ -1,4 +1,5 @@
-/* choose_layouts.c -- convolutions, and what stands between them, with their channels last; explicit reorders around. See passes.h. */
+/* choose_layouts.c -- convolutions, and what stands between them, with their channels last;
+ * explicit reorders around. See passes.h. */
 #include "graphs/ir/layout.h"
 
 #include "graphs/ops/matrix/conv.h"
@@ -21,15 +22,17 @@ static bool is_image(const mpl_graph *g, mpl_value v)
     return v != MPL_NONE && g->value_type[v] == MPL_TYPE_f32 && g->value_shape[v].rank == 4;
 }
 
-/* Whether operand i of two has one pixel, or number, that is repeated over the images of the result. Then it is the same in either
- * layout. As operand 0 it tells of the layout (graphs/ir/layout.h), so it must be an image itself. */
+/* Whether operand i of two has one pixel, or number, that is repeated over the images of the
+ * result. Then it is the same in either layout. As operand 0 it tells of the layout
+ * (graphs/ir/layout.h), so it must be an image itself. */
 static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     mpl_value v = mpl_op_input(g, op, i);
     const mpl_shape *s;
 
-    if (kind != MPL_OP_add && kind != MPL_OP_mul && ((kind != MPL_OP_sub && kind != MPL_OP_div) || i == 0))
+    if (kind != MPL_OP_add && kind != MPL_OP_mul &&
+        ((kind != MPL_OP_sub && kind != MPL_OP_div) || i == 0))
         return false;
     s = &g->value_shape[v];
     if (mpl_shape_equal(s, &g->value_shape[mpl_op_output(g, op, 0)]) ||
@@ -66,8 +69,9 @@ static bool may_be_last(const mpl_graph *g, mpl_op op)
             return false;
     for (uint32_t i = 0; i < mpl_n_images(g, op); i++)
         if (!is_repeated(g, op, i) &&
-            (!is_image(g, in[i]) || (same && mpl_n_images(g, op) > 1 &&
-                                     !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
+            (!is_image(g, in[i]) ||
+             (same && mpl_n_images(g, op) > 1 &&
+              !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
             return false;
     if (kind == MPL_OP_concat) {
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
@@ -99,7 +103,8 @@ static const char *fresh_name(laying *l, mpl_value v, const char *end)
     return l->name;
 }
 
-/* v in that layout, by a reorder where it is not there yet. The name of an output belongs to what is plain. */
+/* v in that layout, by a reorder where it is not there yet. The name of an output belongs to what
+ * is plain. */
 static mpl_status need(laying *l, mpl_value v, uint32_t layout)
 {
     mpl_status st = MPL_OK;
@@ -110,8 +115,8 @@ static mpl_status need(laying *l, mpl_value v, uint32_t layout)
         goto out;
     name = layout == PLAIN && l->is_output[v] ? l->g->value_name[v]
                                               : fresh_name(l, v, layout == LAST ? "last" : "plain");
-    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1, &mode, 1,
-                             &name, &l->map[layout][v]));
+    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1,
+                             &mode, 1, &name, &l->map[layout][v]));
 out:
     return st;
 }
@@ -140,8 +145,8 @@ static mpl_status add_last(laying *l, mpl_op op)
         in[i] = l->map[layout][v];
     }
     name[0] = l->is_output[out] ? fresh_name(l, out, "last") : g->value_name[out];
-    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
-                             attr, n_out, name, made));
+    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in,
+                             n_attr, attr, n_out, name, made));
     l->map[LAST][out] = made[0];
 out:
     mpl_free(l->ctx, in);

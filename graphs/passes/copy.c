@@ -15,15 +15,16 @@ out:
     return st;
 }
 
-mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
-                          const uint32_t *block, const mpl_copy_as *as)
+mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to,
+                          mpl_value *map, const uint32_t *block, const mpl_copy_as *as)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const char *op_name = as->name != NULL ? as->name : g->op_name[op], **name = NULL;
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_attr;
-    const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
+    const mpl_value *from_in = g->op_in + g->op_in_begin[op],
+                    *from_out = g->op_out + g->op_out_begin[op];
     mpl_value *in = NULL, *out = NULL;
     uint32_t n_bodies = g->op_body_begin[op + 1] - g->op_body_begin[op], *body = NULL;
     mpl_attr *attr = NULL;
@@ -42,10 +43,10 @@ mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph
             name[i] = as->out_name != NULL ? as->out_name[i] : g->value_name[from_out[i]];
     for (uint32_t i = 0; i < n_bodies; i++)
         body[i] = block[g->op_body[g->op_body_begin[op] + i]];
-    MPL_TRY(as->folded
-                ? mpl_graph_add_folded(ctx, to, kind, op_name, n_in, in, n_attr, attr, n_out, name, out)
-                : mpl_graph_add_control(ctx, to, kind, op_name, n_in, in, n_attr, attr, n_bodies, body, n_out,
-                                        name, out));
+    MPL_TRY(as->folded ? mpl_graph_add_folded(ctx, to, kind, op_name, n_in, in, n_attr, attr, n_out,
+                                              name, out)
+                       : mpl_graph_add_control(ctx, to, kind, op_name, n_in, in, n_attr, attr,
+                                               n_bodies, body, n_out, name, out));
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
             map[from_out[i]] = out[i];
@@ -69,7 +70,8 @@ mpl_status mpl_copy_value(mpl_ctx *ctx, mpl_graph *g, mpl_value v, mpl_graph *to
     mpl_status st = MPL_OK;
     bool bound = g->value_role[v] == MPL_WEIGHT && mpl_is_bound(g, v);
 
-    MPL_TRY(mpl_graph_add_value(ctx, to, g->value_name[v], bound ? MPL_INPUT : (mpl_role)g->value_role[v],
+    MPL_TRY(mpl_graph_add_value(ctx, to, g->value_name[v],
+                                bound ? MPL_INPUT : (mpl_role)g->value_role[v],
                                 (mpl_type)g->value_type[v], &g->value_shape[v], made));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(ctx, to, *made, g->value_data[v]));
@@ -81,8 +83,8 @@ out:
     return st;
 }
 
-mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to, mpl_value *map,
-                         uint32_t *made)
+mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,
+                         mpl_value *map, uint32_t *made)
 {
     mpl_status st = MPL_OK;
 
@@ -90,14 +92,15 @@ mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph
     for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
         mpl_value v = g->block_param[g->block_param_begin[b] + i];
 
-        MPL_TRY(mpl_graph_add_param(ctx, to, g->value_name[v], (mpl_type)g->value_type[v], &g->value_shape[v],
-                                    &map[v]));
+        MPL_TRY(mpl_graph_add_param(ctx, to, g->value_name[v], (mpl_type)g->value_type[v],
+                                    &g->value_shape[v], &map[v]));
     }
 out:
     return st;
 }
 
-mpl_status mpl_copy_close(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to, const mpl_value *map)
+mpl_status mpl_copy_close(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,
+                          const mpl_value *map)
 {
     mpl_status st = MPL_OK;
     mpl_value *result = NULL;

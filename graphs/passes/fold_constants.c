@@ -1,6 +1,7 @@
 /* fold_constants.c -- operations of constants, computed while a graph is built. See passes.h.
  *
- * The operation is tried on a scratch graph of its own, which gives it shapes, and then evaluated there. */
+ * The operation is tried on a scratch graph of its own, which gives it shapes, and then evaluated
+ * there. */
 #include "graphs/passes/passes.h"
 
 #include "graphs/ops/matrix/conv.h"
@@ -56,8 +57,8 @@ static bool only_moves(mpl_op_kind kind)
     }
 }
 
-/* A graph of the one operation; its inputs have the types of g's and, unless `scalar`, their shapes. out[n_out] are its
- * outputs. */
+/* A graph of the one operation; its inputs have the types of g's and, unless `scalar`, their
+ * shapes. out[n_out] are its outputs. */
 static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation *o, bool scalar,
                               mpl_graph **scratch, mpl_value *out)
 {
@@ -75,16 +76,16 @@ static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation 
         in[i] = MPL_NONE;
         snprintf(text[i], sizeof text[i], "in%u", i);
         if (o->in[i] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_value(ctx, s, text[i], MPL_WEIGHT, (mpl_type)g->value_type[o->in[i]],
-                                        scalar ? &(mpl_shape){.rank = 0} : &g->value_shape[o->in[i]],
-                                        &in[i]));
+            MPL_TRY(mpl_graph_add_value(
+                ctx, s, text[i], MPL_WEIGHT, (mpl_type)g->value_type[o->in[i]],
+                scalar ? &(mpl_shape){.rank = 0} : &g->value_shape[o->in[i]], &in[i]));
     }
     for (uint32_t i = 0; i < o->n_out; i++) {
         snprintf(text[o->n_in + i], sizeof *text, "out%u", i);
         out_name[i] = o->out_name[i] != NULL ? text[o->n_in + i] : NULL;
     }
-    MPL_TRY(
-        mpl_graph_add_op(ctx, s, o->kind, o->name, o->n_in, in, o->n_attr, o->attr, o->n_out, out_name, out));
+    MPL_TRY(mpl_graph_add_op(ctx, s, o->kind, o->name, o->n_in, in, o->n_attr, o->attr, o->n_out,
+                             out_name, out));
     *scratch = s, s = NULL;
 out:
     mpl_graph_free(ctx, s);
@@ -109,7 +110,8 @@ out:
     return st;
 }
 
-/* Evaluates the one operation of the scratch graph on the constants of g; data[n_out] receives the results. */
+/* Evaluates the one operation of the scratch graph on the constants of g; data[n_out] receives the
+ * results. */
 static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o, const mpl_graph *s,
                            bool scalar, const mpl_value *out, void **data)
 {
@@ -141,7 +143,8 @@ static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o,
         MPL_TRY((data[i] = mpl_alloc(ctx, s->value_bytes[out[i]], 1)) != NULL ? MPL_OK : MPL_EMEM);
         t->data = data[i];
     }
-    MPL_TRY(mpl_eval(ctx, &(mpl_op_call){s, 0, o->n_in, o->n_out, operand, operand + o->n_in, NULL}));
+    MPL_TRY(
+        mpl_eval(ctx, &(mpl_op_call){s, 0, o->n_in, o->n_out, operand, operand + o->n_in, NULL}));
 out:
     for (uint32_t i = 0; i < o->n_in && owned != NULL; i++)
         mpl_free(ctx, owned[i]);
@@ -156,8 +159,8 @@ static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const
     uint64_t bytes = 0, largest = 1, made = 1, work = 0;
     bool product = o->kind == MPL_OP_matmul || mpl_is_gemm(o->kind) || mpl_is_conv(o->kind) ||
                    o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
-                   o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn ||
-                   o->kind == MPL_OP_top_k;
+                   o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool ||
+                   o->kind == MPL_OP_lrn || o->kind == MPL_OP_top_k;
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] != MPL_NONE) {
@@ -171,16 +174,19 @@ static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const
                 return false;
             made = mpl_max_u64(made, count_of(s, out[i]));
         }
-    if (bytes > FOLD_BYTES || (product && (!mpl_mul_bytes(largest, made, &work) || work > FOLD_WORK)) ||
+    if (bytes > FOLD_BYTES ||
+        (product && (!mpl_mul_bytes(largest, made, &work) || work > FOLD_WORK)) ||
         bytes + work > FOLD_TOTAL - g->folded)
         return false;
     g->folded += bytes + work;
     return true;
 }
 
-/* Adds the results as constants of g; uniform ones have one element each, all from `element` where data is NULL. */
+/* Adds the results as constants of g; uniform ones have one element each, all from `element` where
+ * data is NULL. */
 static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
-                              const mpl_value *at, void *const *data, const void *element, mpl_value *out)
+                              const mpl_value *at, void *const *data, const void *element,
+                              mpl_value *out)
 {
     mpl_status st = MPL_OK;
 
@@ -258,9 +264,10 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
-                                const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
-                                const char *const *out_name, mpl_value *out)
+mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
+                                uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                                const mpl_attr *attr, uint32_t n_out, const char *const *out_name,
+                                mpl_value *out)
 {
     mpl_status st = MPL_OK;
     operation o = {kind, name, n_in, n_attr, n_out, in, attr, out_name};

@@ -1,11 +1,14 @@
-/* incremental.c -- a second evaluation of what depends on changed inputs, behind the first. See incremental.h.
+/* incremental.c -- a second evaluation of what depends on changed inputs, behind the first. See
+ * incremental.h.
  *
- * Idea     Owl's computation graph evaluates again only what an assignment invalidates (P. Vandenhove, "Functional Design of
- *          Computation Graph"). There nodes that may be needed again are excluded from sharing one by one; here both
- *          evaluations are one graph, so that orders, planners, the verifier and every backend take it like any other.
- * Updates  Weights are written over in place, so the first evaluation leaves those alone that the change decides about: their
- *          updates stand in the second one only, behind all that reads what was there before, in both. Batch norm of the first
- *          moves no running statistics then. Weights end as after one evaluation with the new contents. */
+ * Idea     Owl's computation graph evaluates again only what an assignment invalidates (P.
+ *          Vandenhove, "Functional Design of Computation Graph"). There nodes that may be needed
+ *          again are excluded from sharing one by one; here both evaluations are one graph, so that
+ *          orders, planners, the verifier and every backend take it like any other.
+ * Updates  Weights are written over in place, so the first evaluation leaves those alone that the
+ *          change decides about: their updates stand in the second one only, behind all that reads
+ *          what was there before, in both. Batch norm of the first moves no running statistics
+ *          then. Weights end as after one evaluation with the new contents. */
 #include "graphs/passes/incremental.h"
 
 #include "graphs/passes/copy_priv.h"
@@ -26,7 +29,8 @@ static mpl_status check(const twice *t)
 
     if (g->n_blocks > 1)
         MPL_FAIL(t->ctx, MPL_EINPUT,
-                 "graph '%s': loops and branches are evaluated as a whole; nothing of them again", g->name);
+                 "graph '%s': loops and branches are evaluated as a whole; nothing of them again",
+                 g->name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_PROGRAM) != 0)
             MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' is a program; make SSA of it first", g->name);
@@ -43,8 +47,8 @@ static mpl_status mark_input(twice *t, const char *name)
     while (i < g->n_inputs && strcmp(g->value_name[g->input[i]], name) != 0)
         i++;
     if (i == g->n_inputs)
-        MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' has no input '%s'; its first is '%s'", g->name, name,
-                 g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+        MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' has no input '%s'; its first is '%s'", g->name,
+                 name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
     if (t->changed[g->input[i]])
         MPL_FAIL(t->ctx, MPL_EINPUT, "input '%s' is named twice", name);
     t->changed[g->input[i]] = true;
@@ -65,7 +69,8 @@ static bool depends(const twice *t, mpl_op op)
 /* What v is a view of, if of anything. */
 static mpl_value root_of(const mpl_graph *g, mpl_value v)
 {
-    while (g->value_op[v] != MPL_NONE && (mpl_op_table[g->op_kind[g->value_op[v]]].traits & MPL_VIEW) != 0)
+    while (g->value_op[v] != MPL_NONE &&
+           (mpl_op_table[g->op_kind[g->value_op[v]]].traits & MPL_VIEW) != 0)
         v = g->op_in[g->op_in_begin[g->value_op[v]]];
     return v;
 }
@@ -84,8 +89,9 @@ static void mark(twice *t)
             if (g->op_out[i] != MPL_NONE)
                 t->changed[g->op_out[i]] = true;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-            mpl_value v =
-                g->op_in[i] != MPL_NONE && !t->changed[g->op_in[i]] ? root_of(g, g->op_in[i]) : MPL_NONE;
+            mpl_value v = g->op_in[i] != MPL_NONE && !t->changed[g->op_in[i]]
+                              ? root_of(g, g->op_in[i])
+                              : MPL_NONE;
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !t->kept[v]) {
                 t->kept[v] = true;
@@ -125,7 +131,8 @@ static mpl_status copy_norm(twice *t, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
-    const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
+    const mpl_value *from_in = g->op_in + g->op_in_begin[op],
+                    *from_out = g->op_out + g->op_out_begin[op];
     const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
     mpl_value in[3], out[3];
     const char *name[3];
@@ -134,8 +141,8 @@ static mpl_status copy_norm(twice *t, mpl_op op)
         in[i] = t->first[from_in[i]];
         name[i] = from_out[i] != MPL_NONE ? g->value_name[from_out[i]] : NULL;
     }
-    MPL_TRY(mpl_graph_add_op(t->ctx, t->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1, &epsilon, 3,
-                             name, out));
+    MPL_TRY(mpl_graph_add_op(t->ctx, t->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
+                             &epsilon, 3, name, out));
     for (int i = 0; i < 3; i++)
         if (from_out[i] != MPL_NONE)
             t->first[from_out[i]] = out[i];
@@ -151,7 +158,8 @@ static mpl_status copy_first_op(twice *t, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
         if (g->op_in[i] != MPL_NONE && t->first[g->op_in[i]] == MPL_NONE)
             MPL_FAIL(t->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' reads what '%s' will be; its weight is updated once, by the "
+                     "graph '%s': operation '%s' reads what '%s' will be; its weight is updated "
+                     "once, by the "
                      "second "
                      "evaluation",
                      g->name, g->op_name[op], g->value_name[g->op_in[i]]);
@@ -208,16 +216,16 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     const mpl_graph *g = t->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
-        for (uint32_t k = 0; g->op_in[i] != MPL_NONE && k < g->op_out_begin[by + 1] - g->op_out_begin[by];
-             k++)
+        for (uint32_t k = 0;
+             g->op_in[i] != MPL_NONE && k < g->op_out_begin[by + 1] - g->op_out_begin[by]; k++)
             if (mpl_updated(g, by, k) != MPL_NONE &&
                 mpl_updated(g, by, k) == mpl_shown_source(g, g->op_in[i]))
                 return true;
     return false;
 }
 
-/* Into in[], if `update` is one: a first result of each operation that is evaluated twice and reads what the second update writes
- * over. */
+/* Into in[], if `update` is one: a first result of each operation that is evaluated twice and reads
+ * what the second update writes over. */
 static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
 {
     const mpl_graph *g = t->g;
@@ -253,8 +261,9 @@ static mpl_status copy_again(twice *t, mpl_op op)
         if (from_out[i] != MPL_NONE)
             MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
     n_more = await_first(t, op, more);
-    MPL_TRY(mpl_copy_op_as(ctx, g, op, t->to, t->second, NULL,
-                           &(mpl_copy_as){name, (const char *const *)out_name, n_more, more, false}));
+    MPL_TRY(
+        mpl_copy_op_as(ctx, g, op, t->to, t->second, NULL,
+                       &(mpl_copy_as){name, (const char *const *)out_name, n_more, more, false}));
 out:
     for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
         mpl_free(ctx, out_name[i]);
@@ -284,8 +293,8 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n, const char *const *changed,
-                                 mpl_incremental_facts *facts)
+mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
+                                 const char *const *changed, mpl_incremental_facts *facts)
 {
     mpl_status st = MPL_OK;
     mpl_graph *g = *graph;

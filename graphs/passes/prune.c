@@ -2,7 +2,8 @@
 #include "graphs/passes/copy_priv.h"
 #include "graphs/passes/passes.h"
 
-/* What a live operation that owns blocks needs of them: their results and, of a loop's body, its exit tests. */
+/* What a live operation that owns blocks needs of them: their results and, of a loop's body, its
+ * exit tests. */
 static void mark_bodies(const mpl_graph *g, mpl_op op, bool *live_op, bool *live_value)
 {
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
@@ -17,8 +18,8 @@ static void mark_bodies(const mpl_graph *g, mpl_op op, bool *live_op, bool *live
     }
 }
 
-/* Marks what the outputs depend on. Operations stand after those they need, and after the blocks they own, so one pass
- * backwards is enough. */
+/* Marks what the outputs depend on. Operations stand after those they need, and after the blocks
+ * they own, so one pass backwards is enough. */
 static void mark_live(const mpl_graph *g, bool *live_op, bool *live_value)
 {
     for (uint32_t i = 0; i < g->n_outputs; i++)

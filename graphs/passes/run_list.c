@@ -59,7 +59,8 @@ static mpl_status refresh(mpl_run_list *l, mpl_value v)
     mpl_value root = l->root[v];
     uint32_t n = 0;
 
-    for (; v != root && l->shown[v] != l->version[root]; v = g->op_in[g->op_in_begin[g->value_op[v]]]) {
+    for (; v != root && l->shown[v] != l->version[root];
+         v = g->op_in[g->op_in_begin[g->value_op[v]]]) {
         MPL_TRY(mpl_reserve(l->ctx, l->chain, l->chain_cap, (size_t)n + 1));
         l->chain[n++] = v;
     }

@@ -1,4 +1,5 @@
-/* run_list.h -- a run as it is written down, views made anew where what they show was. See recompute_pass.h. */
+/* run_list.h -- a run as it is written down, views made anew where what they show was. See
+ * recompute_pass.h. */
 #ifndef MPL_RUN_LIST_H
 #define MPL_RUN_LIST_H
 
@@ -19,7 +20,8 @@ typedef struct mpl_run_list {
 } mpl_run_list;
 
 /* An operation whose one result is its input under other dims, where views take no memory. */
-static inline bool mpl_shows_input(const mpl_graph *g, const mpl_problem_options *options, mpl_op op)
+static inline bool mpl_shows_input(const mpl_graph *g, const mpl_problem_options *options,
+                                   mpl_op op)
 {
     uint32_t n = 0;
 

@@ -1,4 +1,5 @@
-/* access.c -- which operations touch which buffer first and last, in the partial order of the graph. See access.h. */
+/* access.c -- which operations touch which buffer first and last, in the partial order of the
+ * graph. See access.h. */
 #include "graphs/problem/access.h"
 
 typedef struct tracer {
@@ -99,8 +100,8 @@ out:
     return st;
 }
 
-/* Whether another event of buffer b can be reached from event e along `begin`, `item`, staying within [low, high].
- * Goes to the far end first: where there is a way it is mostly short. */
+/* Whether another event of buffer b can be reached from event e along `begin`, `item`, staying
+ * within [low, high]. Goes to the far end first: where there is a way it is mostly short. */
 static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, const uint32_t *item,
                     uint32_t low, uint32_t high)
 {
@@ -115,7 +116,8 @@ static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, co
         if (at != e && t->target[at] == b + 1)
             return true;
         for (uint32_t k = begin[at]; k < begin[at + 1]; k++) {
-            /* The last one pushed is looked at first: the highest successor, the lowest predecessor. */
+            /* The last one pushed is looked at first: the highest successor, the lowest
+             * predecessor. */
             uint32_t next = up ? item[k] : item[begin[at] + begin[at + 1] - 1 - k];
 
             if (next < low || next > high || t->seen[next] == t->search)

@@ -4,8 +4,8 @@
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/move_strided_priv.h"
 
-/* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
- * taken. */
+/* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more
+ * than one index, all is taken. */
 static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
 {
     uint32_t first = 0;
@@ -18,10 +18,10 @@ static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
     return true;
 }
 
-/* The outputs of a split or slice become parts of its input, if each is one run of bytes and begins at a whole step of the
- * alignment. */
-static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
-                                mpl_alias *alias)
+/* The outputs of a split or slice become parts of its input, if each is one run of bytes and begins
+ * at a whole step of the alignment. */
+static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+                                mpl_op op, mpl_alias *alias)
 {
     mpl_status st = MPL_OK;
     mpl_value in = g->op_in[g->op_in_begin[op]];
@@ -56,7 +56,8 @@ out:
     return st;
 }
 
-/* Whether v is what an assign or fused operation writes into: it could not do so in place while a part of v is still read. */
+/* Whether v is what an assign or fused operation writes into: it could not do so in place while a
+ * part of v is still read. */
 static bool is_written(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
@@ -70,8 +71,8 @@ static bool is_written(const mpl_graph *g, mpl_value v)
 }
 
 /* An access of one run of elements, on the same terms as a slice. */
-static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
-                             mpl_alias *alias)
+static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+                             mpl_op op, mpl_alias *alias)
 {
     mpl_status st = MPL_OK;
     mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
@@ -106,12 +107,14 @@ static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_
     return true;
 }
 
-/* Operands of the shared concats, innermost result last: a result that lies in another takes what lies in it along. */
+/* Operands of the shared concats, innermost result last: a result that lies in another takes what
+ * lies in it along. */
 static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
 {
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_value out =
-            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
+                            ? g->op_out[g->op_out_begin[op]]
+                            : MPL_NONE;
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
         uint64_t at = 0;
 
@@ -150,8 +153,9 @@ static void pass_on(const mpl_graph *g, mpl_value v, uint64_t offset, const mpl_
     }
 }
 
-/* Roots of roots: what operands were attached to may itself lie elsewhere, and views follow. Results have higher ids than
- * operands, views higher ones than their roots, so chains are followed one by one. */
+/* Roots of roots: what operands were attached to may itself lie elsewhere, and views follow.
+ * Results have higher ids than operands, views higher ones than their roots, so chains are followed
+ * one by one. */
 static void resolve(const mpl_graph *g, mpl_alias *alias)
 {
     for (mpl_value v = g->n_values; v-- > 0;) {
@@ -188,7 +192,7 @@ static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
     }
 }
 
-/* ---- bases of outputs --------------------------------------------------------------------------------------------- */
+/* ---- bases of outputs ---- */
 
 /* Marks the operations from `first` on that must run before `op`, and `op`. */
 static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *mark)
@@ -201,19 +205,22 @@ static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *ma
 }
 
 /* Whether all that reads the storage of `root` must run before `op`. */
-static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value root, mpl_op op, uint8_t *mark)
+static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value root, mpl_op op,
+                        uint8_t *mark)
 {
     mark_before(g, op, g->value_op[root], mark);
     for (mpl_value v = root; v < g->n_values; v++)
-        for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1] && alias->root[v] == root; i++)
+        for (uint32_t i = g->value_use_begin[v];
+             i < g->value_use_begin[v + 1] && alias->root[v] == root; i++)
             if (!mark[g->value_use[i]])
                 return false;
     return true;
 }
 
-/* The base that `op` writes into, if it may lie where the output does that comes of it; else MPL_NONE. */
-static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias, const uint8_t *is_output,
-                                mpl_op op, uint8_t *mark)
+/* The base that `op` writes into, if it may lie where the output does that comes of it; else
+ * MPL_NONE. */
+static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias,
+                                const uint8_t *is_output, mpl_op op, uint8_t *mark)
 {
     mpl_value base, out;
 
@@ -225,7 +232,8 @@ static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias, cons
     if (base == MPL_NONE || !is_output[alias->root[out]] || g->value_bytes[base] == 0 ||
         g->value_bytes[base] != g->value_bytes[alias->root[out]] || alias->root[base] != base ||
         is_output[base] || g->value_op[base] == MPL_NONE ||
-        !mpl_in_place_operand(g, alias->root, alias->offset, op, 0) || !read_before(g, alias, base, op, mark))
+        !mpl_in_place_operand(g, alias->root, alias->offset, op, 0) ||
+        !read_before(g, alias, base, op, mark))
         return MPL_NONE;
     return base;
 }
@@ -253,7 +261,8 @@ out:
     return st;
 }
 
-mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_alias *out)
+mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+                         mpl_alias *out)
 {
     mpl_status st = MPL_OK;
     mpl_alias alias = {NULL, NULL, NULL, NULL};
@@ -266,7 +275,8 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && mpl_n_updates(kind) > 0; i++)
+        for (uint32_t i = g->op_out_begin[op];
+             i < g->op_out_begin[op + 1] && mpl_n_updates(kind) > 0; i++)
             if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
                 alias.root[g->op_out[i]] = alias.root[mpl_updated(g, op, i - g->op_out_begin[op])];
         if (!o->views)
@@ -274,7 +284,8 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
             mpl_value in = g->op_in[g->op_in_begin[op]], v = g->op_out[g->op_out_begin[op]];
 
-            alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their inputs */
+            alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their
+                                               inputs */
             alias.offset[v] = alias.offset[in];
             alias.nothing[op] = mpl_op_lone_output(g, op);
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
@@ -326,10 +337,12 @@ static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *al
     return true;
 }
 
-/* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it must lie there as a box. */
+/* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it
+ * must lie there as a box. */
 enum { TAKEN = 1, VIEWED = 2, BOXED = 4 };
 
-/* How operands can lie in the result: not at all, as runs of its bytes, as boxes of its elements. */
+/* How operands can lie in the result: not at all, as runs of its bytes, as boxes of its
+ * elements. */
 enum { NO_WAY, RUNS, BOXES };
 
 /* Whether operands can lie in the result as boxes: NO_WAY or BOXES. */
@@ -345,28 +358,32 @@ static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, con
 }
 
 /* How the operands of `op` can lie in its result `out`; what lies in a box is in a box itself. */
-static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias_options *o,
-                            const mpl_alias *alias, const uint8_t *taken)
+static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out,
+                            const mpl_alias_options *o, const mpl_alias *alias,
+                            const uint8_t *taken)
 {
     uint8_t boxes = o->boxes ? parts_are_boxes(g, op, out, alias, taken) : NO_WAY;
 
-    if (parts_are_runs(g, op, out, o->align) && ((taken[alias->root[out]] & BOXED) == 0 || boxes == BOXES))
+    if (parts_are_runs(g, op, out, o->align) &&
+        ((taken[alias->root[out]] & BOXED) == 0 || boxes == BOXES))
         return RUNS;
     return boxes;
 }
 
 uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, const mpl_alias *alias,
-                             bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
-                             uint8_t *sharable)
+                             bool (*pinned)(const void *arg, mpl_value v), const void *arg,
+                             uint8_t *taken, uint8_t *sharable)
 {
     uint32_t n = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (alias->offset[v] != 0 || !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
+        if (alias->offset[v] != 0 ||
+            !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
             taken[alias->root[v]] |= VIEWED;
     for (mpl_op op = g->n_ops; op-- > 0;) {
-        mpl_value out =
-            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
+                            ? g->op_out[g->op_out_begin[op]]
+                            : MPL_NONE;
         uint8_t how_parts = NO_WAY, how = TAKEN;
 
         if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&

@@ -36,8 +36,8 @@ static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint
     MPL_TRY(mpl_new(ctx, *item, n_arcs));
     for (size_t i = 0; i < n_arcs; i++) {
         if (from[i] >= n || to[i] >= n)
-            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u", from[i],
-                     to[i], n, n > 0 ? n - 1 : 0);
+            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u",
+                     from[i], to[i], n, n > 0 ? n - 1 : 0);
         (*begin)[from[i] + 2]++;
     }
     for (uint32_t a = 0; a < n; a++)
@@ -49,8 +49,8 @@ out:
 }
 
 /* Kahn's order of n elements into order[n]; MPL_EINPUT naming one element of a cycle. */
-static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin, const uint32_t *item,
-                                     uint32_t *order)
+static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin,
+                                     const uint32_t *item, uint32_t *order)
 {
     mpl_status st = MPL_OK;
     uint32_t *waiting = NULL, n_done = 0;
@@ -99,16 +99,18 @@ out:
     return st;
 }
 
-/* Successors of `a` that are not successors of its successors, into item[]; returns their number. Elements are met
- * in topological order (`pos`), so each that is not yet covered when it is met belongs to the reduction. */
-static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos, uint32_t a,
-                           uint64_t *left, uint64_t *place, uint32_t *item)
+/* Successors of `a` that are not successors of its successors, into item[]; returns their number.
+ * Elements are met in topological order (`pos`), so each that is not yet covered when it is met
+ * belongs to the reduction. */
+static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos,
+                           uint32_t a, uint64_t *left, uint64_t *place, uint32_t *item)
 {
     uint32_t n_item = 0;
     const uint64_t *row = row_of(o, a);
 
-    /* place: the uncovered successors as bits at their topological positions, so that the next one is found
-     * by counting zeros; left: the same at their ids, so that a whole row is taken away at once. */
+    /* place: the uncovered successors as bits at their topological positions, so that the next one
+     * is found by counting zeros; left: the same at their ids, so that a whole row is taken away at
+     * once. */
     memcpy(left, row, o->n_words * sizeof *left);
     memset(place, 0, o->n_words * sizeof *place);
     for (uint32_t w = 0; w < o->n_words; w++)
@@ -164,8 +166,10 @@ out:
     return st;
 }
 
-/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological order. */
-static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item, const uint32_t *order)
+/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological
+ * order. */
+static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item,
+                       const uint32_t *order)
 {
     for (uint32_t at = o->n; at-- > 0;) {
         uint64_t *row = row_of(o, order[at]);
@@ -244,7 +248,8 @@ out:
 }
 
 /* common[] = the events that every last event of `a` reaches. */
-static void meet_reached(const mpl_before *reach, const mpl_access *access, uint32_t a, uint64_t *common)
+static void meet_reached(const mpl_before *reach, const mpl_access *access, uint32_t a,
+                         uint64_t *common)
 {
     memset(common, 0xff, reach->n_words * sizeof *common);
     for (uint32_t i = access->last_begin[a]; i < access->last_begin[a + 1]; i++)
@@ -252,7 +257,8 @@ static void meet_reached(const mpl_before *reach, const mpl_access *access, uint
             common[w] &= row_of(reach, access->last_item[i])[w];
 }
 
-mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *access, mpl_before **out)
+mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *access,
+                                  mpl_before **out)
 {
     mpl_status st = MPL_OK;
     mpl_before *reach = NULL, *o = NULL;
@@ -260,8 +266,8 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
     uint64_t *common = NULL;
 
     MPL_TRY(event_arcs(ctx, access, &from));
-    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from, access->edge_item,
-                       &reach));
+    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from,
+                       access->edge_item, &reach));
     MPL_TRY(new_before(ctx, n, NULL, &o));
     MPL_TRY(mpl_new(ctx, common, reach->n_words));
     for (uint32_t a = 0; a < n; a++) {
@@ -275,7 +281,8 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
                 mpl_bit_add(row_of(o, a), b);
         }
     }
-    mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: gone before the reduction begins */
+    mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: gone before the reduction
+                                                  begins */
     MPL_TRY(reduce(ctx, o));
     *out = o, o = NULL;
 out:
@@ -295,7 +302,9 @@ mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t
     for (uint32_t a = 0; a < before->n; a++)
         for (uint32_t w = 0; w < before->n_words; w++)
             for (uint64_t bits = row_of(before, a)[w]; bits != 0; bits &= bits - 1)
-                mpl_bit_add(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) * before->n_words, a);
+                mpl_bit_add(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) *
+                                         before->n_words,
+                            a);
     *rows = turned;
 out:
     return st;

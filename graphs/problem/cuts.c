@@ -115,8 +115,8 @@ static void fill_parts(cutter *c)
         mpl_value root = c->alias->root[v];
         uint64_t from = c->alias->offset[v], to = from + g->value_bytes[v];
 
-        for (uint32_t i = p->first[root]; root != v && from < to && i < p->first[root] + p->count[root];
-             i++) {
+        for (uint32_t i = p->first[root];
+             root != v && from < to && i < p->first[root] + p->count[root]; i++) {
             if (p->at[i] >= to || p->at[i] + p->bytes[i] <= from)
                 continue;
             if (p->count[v]++ == 0)
@@ -133,8 +133,8 @@ bool mpl_cuts_operand(const mpl_graph *g, const mpl_alias *alias, const mpl_cuts
     return in != MPL_NONE && parts->count[in] == 1 && mpl_in_place_part(g, alias, op, i);
 }
 
-/* Roots that are better left whole: some operation might overwrite in place what lies in several of their parts. *any: there is a
- * new one. */
+/* Roots that are better left whole: some operation might overwrite in place what lies in several of
+ * their parts. *any: there is a new one. */
 static void find_overwritten(cutter *c, bool *any)
 {
     const mpl_graph *g = c->g;
@@ -144,8 +144,10 @@ static void find_overwritten(cutter *c, bool *any)
         for (uint32_t i = 0; i < mpl_n_read(g, op) && !c->alias->nothing[op]; i++) {
             mpl_value in = g->op_in[g->op_in_begin[op] + i];
 
-            if (in == MPL_NONE || c->parts.count[in] < 2 || g->op_out_begin[op] == g->op_out_begin[op + 1] ||
-                g->op_out[g->op_out_begin[op]] == MPL_NONE || !mpl_in_place_part(g, c->alias, op, i))
+            if (in == MPL_NONE || c->parts.count[in] < 2 ||
+                g->op_out_begin[op] == g->op_out_begin[op + 1] ||
+                g->op_out[g->op_out_begin[op]] == MPL_NONE ||
+                !mpl_in_place_part(g, c->alias, op, i))
                 continue;
             *any = true;
             c->whole[c->alias->root[in]] = 1;

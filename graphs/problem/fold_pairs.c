@@ -1,7 +1,7 @@
 /* fold_pairs.c -- in-place folding of a problem. See fold_pairs.h.
  *
- * Source   NNC's in-place pass: outputs fold onto inputs greedily, in topological order. Which pairs are legal at
- *          all was decided when the problem was made, by the operator table.
+ * Source   NNC's in-place pass: outputs fold onto inputs greedily, in topological order. Which
+ *          pairs are legal at all was decided when the problem was made, by the operator table.
  * Cost     O(n + pairs), and n^2 / 64 for the rows of a partial order. */
 #include "graphs/problem/fold_pairs.h"
 
@@ -45,13 +45,14 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
         g->first[b] = g->last[b] = b;
         g->next[b] = MPL_NONE;
     }
-    /* Pairs stand in step order, so an input's group is whole up to that input when its output comes. A partial order
-     * has pairs of incomparable steps in any order: then a group may gain members in front, hence the relabelling. */
+    /* Pairs stand in step order, so an input's group is whole up to that input when its output
+     * comes. A partial order has pairs of incomparable steps in any order: then a group may gain
+     * members in front, hence the relabelling. */
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
-        if (g->next[in] != MPL_NONE || g->first[out] != out || g->first[in] == out || is_fixed(p, in) ||
-            is_fixed(p, out) || in_family[in] || in_family[out])
+        if (g->next[in] != MPL_NONE || g->first[out] != out || g->first[in] == out ||
+            is_fixed(p, in) || is_fixed(p, out) || in_family[in] || in_family[out])
             continue;
         g->next[in] = out;
         for (mpl_buffer b = out; b != MPL_NONE; b = g->next[b])
@@ -70,7 +71,8 @@ static void groups_fini(mpl_ctx *ctx, groups *g)
     mpl_free(ctx, g->last);
 }
 
-/* Lists first_begin/item or last_begin/item of the folded access: each new buffer's from its representative. */
+/* Lists first_begin/item or last_begin/item of the folded access: each new buffer's from its
+ * representative. */
 static mpl_status fold_lists(mpl_ctx *ctx, uint32_t n, const mpl_buffer *of, const uint32_t *begin,
                              const uint32_t *item, uint32_t **new_begin, uint32_t **new_item)
 {
@@ -91,8 +93,8 @@ out:
     return st;
 }
 
-static mpl_status fold_access(mpl_ctx *ctx, const mpl_access *access, uint32_t n, const mpl_buffer *first,
-                              const mpl_buffer *last, mpl_access **out)
+static mpl_status fold_access(mpl_ctx *ctx, const mpl_access *access, uint32_t n,
+                              const mpl_buffer *first, const mpl_buffer *last, mpl_access **out)
 {
     mpl_status st = MPL_OK;
     mpl_access *a = NULL;
@@ -104,9 +106,10 @@ static mpl_status fold_access(mpl_ctx *ctx, const mpl_access *access, uint32_t n
     MPL_TRY(mpl_new(ctx, a->edge_item, n_edges));
     memcpy(a->edge_begin, access->edge_begin, ((size_t)a->n_events + 1) * sizeof *a->edge_begin);
     memcpy(a->edge_item, access->edge_item, n_edges * sizeof *a->edge_item);
-    MPL_TRY(
-        fold_lists(ctx, n, first, access->first_begin, access->first_item, &a->first_begin, &a->first_item));
-    MPL_TRY(fold_lists(ctx, n, last, access->last_begin, access->last_item, &a->last_begin, &a->last_item));
+    MPL_TRY(fold_lists(ctx, n, first, access->first_begin, access->first_item, &a->first_begin,
+                       &a->first_item));
+    MPL_TRY(fold_lists(ctx, n, last, access->last_begin, access->last_item, &a->last_begin,
+                       &a->last_item));
     *out = a, a = NULL;
 out:
     mpl_access_free(ctx, a);
@@ -114,8 +117,8 @@ out:
 }
 
 /* The order of the groups: a's last member before b's first. */
-static mpl_status fold_before(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first,
-                              const mpl_buffer *last, mpl_before **out)
+static mpl_status fold_before(mpl_ctx *ctx, const mpl_problem *p, uint32_t n,
+                              const mpl_buffer *first, const mpl_buffer *last, mpl_before **out)
 {
     mpl_status st = MPL_OK;
     uint32_t n_words = n / 64 + (n % 64 != 0);
@@ -148,8 +151,8 @@ out:
 }
 
 /* Families stay as they are: none of their parts is folded. */
-static mpl_status fold_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first,
-                                const uint32_t *into, mpl_problem *f)
+static mpl_status fold_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t n,
+                                const mpl_buffer *first, const uint32_t *into, mpl_problem *f)
 {
     mpl_status st = MPL_OK;
 
@@ -165,8 +168,8 @@ out:
     return st;
 }
 
-static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first,
-                                mpl_problem *f)
+static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n,
+                                const mpl_buffer *first, mpl_problem *f)
 {
     mpl_status st = MPL_OK;
 
@@ -176,8 +179,9 @@ static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, 
         MPL_TRY(mpl_new(ctx, f->buffer_name, n));
         for (uint32_t i = 0; i < n; i++)
             if (p->buffer_name[first[i]] != NULL)
-                MPL_TRY((f->buffer_name[i] = mpl_strdup(ctx, p->buffer_name[first[i]])) != NULL ? MPL_OK
-                                                                                                : MPL_EMEM);
+                MPL_TRY((f->buffer_name[i] = mpl_strdup(ctx, p->buffer_name[first[i]])) != NULL
+                            ? MPL_OK
+                            : MPL_EMEM);
     }
     if (p->no_reuse != NULL) {
         MPL_TRY(mpl_new(ctx, f->no_reuse, n));
@@ -193,9 +197,10 @@ out:
     return st;
 }
 
-/* A group has the gaps of its members, which meet at one step only, and need each other's bytes there. */
-static mpl_status fold_gaps(mpl_ctx *ctx, const mpl_problem *p, const groups *g, const mpl_buffer *first,
-                            mpl_problem *f)
+/* A group has the gaps of its members, which meet at one step only, and need each other's bytes
+ * there. */
+static mpl_status fold_gaps(mpl_ctx *ctx, const mpl_problem *p, const groups *g,
+                            const mpl_buffer *first, mpl_problem *f)
 {
     mpl_status st = MPL_OK;
     uint32_t n = 0;

@@ -1,4 +1,5 @@
-/* hull.c -- families: their parts as lists, and each as one buffer for planners that know none. See problem.h. */
+/* hull.c -- families: their parts as lists, and each as one buffer for planners that know none. See
+ * problem.h. */
 #include "graphs/problem/before.h"
 
 typedef struct hull {
@@ -38,8 +39,9 @@ static mpl_status fill_buffers(hull *x)
             h->death[i] = p->death[b] > h->death[i] ? p->death[b] : h->death[i];
         }
         if (p->buffer_name != NULL && p->buffer_name[first] != NULL)
-            MPL_TRY((h->buffer_name[i] = mpl_strdup(x->ctx, p->buffer_name[first])) != NULL ? MPL_OK
-                                                                                            : MPL_EMEM);
+            MPL_TRY((h->buffer_name[i] = mpl_strdup(x->ctx, p->buffer_name[first])) != NULL
+                        ? MPL_OK
+                        : MPL_EMEM);
     }
 out:
     return st;
@@ -147,7 +149,8 @@ static mpl_status fill_before(hull *x)
     for (mpl_buffer a = 0; a < p->n; a++)
         for (mpl_buffer b = 0; b < p->n; b++)
             if (!mpl_is_before(p->before, a, b))
-                rows[(size_t)x->into[a] * n_words + x->into[b] / 64] &= ~(UINT64_C(1) << (x->into[b] % 64));
+                rows[(size_t)x->into[a] * n_words + x->into[b] / 64] &=
+                    ~(UINT64_C(1) << (x->into[b] % 64));
     MPL_TRY(mpl_before_from_rows_take(x->ctx, x->n, &rows, &before));
     x->h->before = before;
 out:
@@ -169,7 +172,8 @@ static mpl_status fill_pools(hull *x)
     h->n_pools = n;
     for (uint32_t i = 0; i < n; i++) {
         h->pool_capacity[i] = p->pool_capacity[i];
-        MPL_TRY((h->pool_name[i] = mpl_strdup(x->ctx, p->pool_name[i])) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((h->pool_name[i] = mpl_strdup(x->ctx, p->pool_name[i])) != NULL ? MPL_OK
+                                                                                : MPL_EMEM);
     }
 out:
     return st;

@@ -7,9 +7,10 @@ static bool have_common_bytes(const mpl_graph *g, const uint64_t *offset, mpl_va
     return offset[a] < offset[b] + g->value_bytes[b] && offset[b] < offset[a] + g->value_bytes[a];
 }
 
-/* part: what else lies in the root's storage counts only where it has bytes in common with the input. */
-static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, bool part,
-                           mpl_op op, uint32_t i)
+/* part: what else lies in the root's storage counts only where it has bytes in common with the
+ * input. */
+static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint64_t *offset,
+                           bool part, mpl_op op, uint32_t i)
 {
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -23,7 +24,8 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
     /* A view that is copied moves no byte: its new dims do not matter. */
     if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
         return false;
-    /* The same storage read as another operand: safe where each element is read just before it is written. */
+    /* The same storage read as another operand: safe where each element is read just before it is
+     * written. */
     for (uint32_t j = 0; j < n_in; j++)
         if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
             (!part || have_common_bytes(g, offset, in[j], in[i])) &&
@@ -33,8 +35,8 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
     return true;
 }
 
-bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
-                          uint32_t i)
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset,
+                          mpl_op op, uint32_t i)
 {
     mpl_value in = g->op_in[g->op_in_begin[op] + i];
 

@@ -8,7 +8,8 @@ uint32_t mpl_flow_words(const mpl_flow *flow)
 }
 
 /* Recomputes both sets of a node; true when live_in grew. */
-static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out, uint64_t *next)
+static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out,
+                      uint64_t *next)
 {
     uint32_t words = mpl_flow_words(f);
     uint64_t *in = live_in + (size_t)node * words, *out = live_out + (size_t)node * words;
@@ -37,14 +38,15 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uin
     uint8_t *queued = NULL;
     uint64_t *next = NULL;
 
-    MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin, &pred));
+    MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin,
+                           &pred));
     MPL_TRY(mpl_new(ctx, stack, f->n_nodes));
     MPL_TRY(mpl_new(ctx, queued, f->n_nodes));
     MPL_TRY(mpl_new(ctx, next, words));
     memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
     memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
-    for (uint32_t node = 0; node < f->n_nodes;
-         node++) /* the last node comes off first: liveness flows backwards */
+    for (uint32_t node = 0; node < f->n_nodes; node++) /* the last node comes off first: liveness
+                                                          flows backwards */
         stack[n_stack++] = node, queued[node] = 1;
     while (n_stack > 0) {
         uint32_t node = stack[--n_stack];
@@ -83,7 +85,8 @@ void mpl_value_roots(const mpl_graph *g, mpl_value *root)
     }
 }
 
-static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *step_of)
+static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                              uint32_t *step_of)
 {
     mpl_status st = MPL_OK;
 
@@ -132,7 +135,8 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
         mpl_value root = r->alias.root[v];
 
         r->first[root] = r->first[v] < r->first[root] ? r->first[v] : r->first[root];
-        r->last[root] = r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
+        r->last[root] =
+            r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (r->alias.root[v] != v)

@@ -1,5 +1,5 @@
-/* liveness.h -- who is alive where: data flow over a control-flow graph, and its closed form over one order. Private to
- * graphs/ and its tests. */
+/* liveness.h -- who is alive where: data flow over a control-flow graph, and its closed form over
+ * one order. Private to graphs/ and its tests. */
 #ifndef MPL_LIVENESS_H
 #define MPL_LIVENESS_H
 
@@ -14,7 +14,7 @@ static inline void mpl_mark_makers(const mpl_graph *g, mpl_op op, uint8_t *mark)
             mark[g->value_op[g->op_in[i]]] = 1;
 }
 
-/* ---- data flow over a control-flow graph of operations ---------------------------------------------------------- */
+/* ---- data flow over a control-flow graph of operations ---- */
 
 /* Nodes with successors, and the variables that each reads and writes: lists of lists. */
 typedef struct mpl_flow {
@@ -27,29 +27,32 @@ typedef struct mpl_flow {
 /* 64-bit words of one set of variables. */
 uint32_t mpl_flow_words(const mpl_flow *flow);
 
-/* The least solution of live_in(n) = use(n) + (live_out(n) - def(n)), live_out(n) = union of live_in over the successors,
- * by a worklist (Paddle, "Memory Optimization" design; Appel, Modern Compiler Implementation, 10.1). live_in and live_out
- * have n_nodes rows of mpl_flow_words words. O(rounds * edges * words). */
+/* The least solution of live_in(n) = use(n) + (live_out(n) - def(n)), live_out(n) = union of
+ * live_in over the successors, by a worklist (Paddle, "Memory Optimization" design; Appel, Modern
+ * Compiler Implementation, 10.1). live_in and live_out have n_nodes rows of mpl_flow_words words.
+ * O(rounds * edges * words). */
 mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, uint64_t *live_out);
 
-/* ---- one order ------------------------------------------------------------------------------------------------- */
+/* ---- one order ---- */
 
-/* root[v]: the value in whose storage v lies: the input of a chain of views, the weight or state that v is after an update, v itself
- * where it is neither. O(size). */
+/* root[v]: the value in whose storage v lies: the input of a chain of views, the weight or state
+ * that v is after an update, v itself where it is neither. O(size). */
 void mpl_value_roots(const mpl_graph *g, mpl_value *root);
 
-/* Whether output 0 of `op` (which it must have) may be written over its input `i`, as far as the operator, types, dims and the
- * other operands say: the input's last use must be at `op`, too. offset (NULL: 0): of a value in its root's storage; the input
- * must lie at its start. O(inputs). */
-bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
-                          uint32_t i);
+/* Whether output 0 of `op` (which it must have) may be written over its input `i`, as far as the
+ * operator, types, dims and the other operands say: the input's last use must be at `op`, too.
+ * offset (NULL: 0): of a value in its root's storage; the input must lie at its start.
+ * O(inputs). */
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset,
+                          mpl_op op, uint32_t i);
 
-/* The same of an input that may begin anywhere in its root's storage, and that fills a buffer alone; others there are of no matter
- * where they do not overlap with it. */
+/* The same of an input that may begin anywhere in its root's storage, and that fills a buffer
+ * alone; others there are of no matter where they do not overlap with it. */
 bool mpl_in_place_part(const mpl_graph *g, const mpl_alias *alias, mpl_op op, uint32_t i);
 
-/* Live ranges over an order. For a root: first is the first step that makes it or a part of it (0 for inputs and weights), last
- * the last step that reads it or a part (first where nobody does). Values that are no roots have MPL_NONE. */
+/* Live ranges over an order. For a root: first is the first step that makes it or a part of it (0
+ * for inputs and weights), last the last step that reads it or a part (first where nobody does).
+ * Values that are no roots have MPL_NONE. */
 typedef struct mpl_ranges {
     mpl_alias alias;   /* root and offset of each value */
     uint32_t *step_of; /* [n_ops] */
@@ -57,7 +60,8 @@ typedef struct mpl_ranges {
     uint32_t *last;    /* [n_values] [step] */
 } mpl_ranges;
 
-/* MPL_EINPUT when `order` is no permutation of the operations that respects the graph; names the operation. O(size). */
+/* MPL_EINPUT when `order` is no permutation of the operations that respects the graph; names the
+ * operation. O(size). */
 mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                           const mpl_alias_options *options, mpl_ranges **out);
 void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *ranges);

@@ -48,13 +48,20 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->buffer_name[b]);
     for (uint32_t i = 0; p->pool_name != NULL && i < p->n_pools; i++)
         mpl_free(ctx, p->pool_name[i]);
-    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns it */
+    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns
+                                                      it */
     mpl_access_free(ctx, (mpl_access *)p->access);
-    void *arrays[] = {
-        p->name,        p->buffer_name,  p->bytes,         p->align,  p->pool,      p->birth,
-        p->death,       p->gap_begin,    p->gap_from,      p->gap_to, p->pool_name, p->pool_capacity,
-        p->in_place_in, p->in_place_out, p->in_place_step, p->inside, p->inside_at, p->fixed,
-        p->type_id,     p->shape_id,     p->no_reuse,      p};
+    void *arrays[] = {p->name,          p->buffer_name,
+                      p->bytes,         p->align,
+                      p->pool,          p->birth,
+                      p->death,         p->gap_begin,
+                      p->gap_from,      p->gap_to,
+                      p->pool_name,     p->pool_capacity,
+                      p->in_place_in,   p->in_place_out,
+                      p->in_place_step, p->inside,
+                      p->inside_at,     p->fixed,
+                      p->type_id,       p->shape_id,
+                      p->no_reuse,      p};
     MPL_FREE_ALL(ctx, arrays);
 }
 
@@ -111,23 +118,27 @@ static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
     const char *label = mpl_buffer_label(p, b, text);
 
     if (p->bytes[b] == 0 || p->bytes[b] > INT64_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible", label,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible", label,
                  p->bytes[b]);
     if (p->align[b] == 0 || (p->align[b] & (p->align[b] - 1)) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label,
                  p->align[b]);
     if (p->pool[b] >= p->n_pools)
         MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b],
                  p->n_pools);
     if (p->before == NULL && p->birth[b] >= p->death[b])
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives in [%u, %u); it must live for at least one step",
-                 label, p->birth[b], p->death[b]);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' lives in [%u, %u); it must live for at least one step", label,
+                 p->birth[b], p->death[b]);
     if (p->before == NULL && p->death[b] > p->n_steps)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u", label,
-                 p->death[b], p->n_steps);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u",
+                 label, p->death[b], p->n_steps);
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] % p->align[b] != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u",
-                 label, p->fixed[b], p->align[b]);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u", label,
+                 p->fixed[b], p->align[b]);
 out:
     return st;
 }
@@ -143,10 +154,12 @@ static mpl_status check_gaps(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
     for (uint32_t i = p->gap_begin[b]; i < p->gap_begin[b + 1]; i++) {
         if (p->gap_from[i] <= last || p->gap_to[i] <= p->gap_from[i] || p->gap_to[i] >= p->death[b])
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "buffer '%.100s' lives in [%u, %u), and not in [%u, %u): gaps ascend, apart from each "
+                     "buffer '%.100s' lives in [%u, %u), and not in [%u, %u): gaps ascend, apart "
+                     "from each "
                      "other and "
                      "from both ends",
-                     mpl_buffer_label(p, b, text), p->birth[b], p->death[b], p->gap_from[i], p->gap_to[i]);
+                     mpl_buffer_label(p, b, text), p->birth[b], p->death[b], p->gap_from[i],
+                     p->gap_to[i]);
         last = p->gap_to[i];
     }
 out:
@@ -160,7 +173,8 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
     uint32_t step = p->in_place_step[i];
 
     if (in >= p->n || out >= p->n || in == out)
-        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers %u and %u; there are %u", i, in, out, p->n);
+        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers %u and %u; there are %u", i, in,
+                 out, p->n);
     if (p->pool[in] != p->pool[out])
         MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers of different pools", i);
     if (p->bytes[out] > p->bytes[in])
@@ -168,24 +182,28 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
                  "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
                  " of buffer %u that it would overwrite",
                  i, out, p->bytes[out], p->bytes[in], in);
-    if (p->before == NULL && (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), "
-                 "which does not "
-                 "end there",
-                 i, step, out, p->birth[out], in, p->birth[in], p->death[in]);
+    if (p->before == NULL &&
+        (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), "
+            "which does not "
+            "end there",
+            i, step, out, p->birth[out], in, p->birth[in], p->death[in]);
     if (i > 0) {
         uint64_t last = (uint64_t)p->in_place_step[i - 1] << 32 | p->in_place_out[i - 1];
         uint64_t key = (uint64_t)step << 32 | out;
 
         if (last > key || (last == key && p->in_place_in[i - 1] >= in))
-            MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u stands out of order; (step, out, in) must rise", i);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "in-place pair %u stands out of order; (step, out, in) must rise", i);
     }
 out:
     return st;
 }
 
-/* Whether all that comes right after `out`, and the n that may overwrite it in turn, come after `in`. */
+/* Whether all that comes right after `out`, and the n that may overwrite it in turn, come after
+ * `in`. */
 static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint32_t n,
                         const mpl_buffer *next)
 {
@@ -198,9 +216,10 @@ static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint
     return first;
 }
 
-/* Whether what comes right before buffer `in` comes before all n that may overwrite it, for each `in`; *pair: one of which
- * that does not hold. What comes earlier is then before them, too. */
-static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32_t *item, uint32_t *pair)
+/* Whether what comes right before buffer `in` comes before all n that may overwrite it, for each
+ * `in`; *pair: one of which that does not hold. What comes earlier is then before them, too. */
+static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32_t *item,
+                       uint32_t *pair)
 {
     const mpl_before *o = p->before;
 
@@ -212,8 +231,9 @@ static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32
     return true;
 }
 
-/* The rule beside in_place_in (problem.h). It is what lets a chain of pairs be one buffer, ordered by its first and its last
- * member (fold_pairs.h), and what makes the order with every pair added as "in before out" an order again (mpl_antichain). */
+/* The rule beside in_place_in (problem.h). It is what lets a chain of pairs be one buffer, ordered
+ * by its first and its last member (fold_pairs.h), and what makes the order with every pair added
+ * as "in before out" an order again (mpl_antichain). */
 static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -227,21 +247,22 @@ static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
         if (!mpl_conflict(p, in, out))
-            MPL_FAIL(
-                ctx, MPL_EINPUT,
-                "in-place pair %u: one of buffers %u and %u is before the other; a pair is read last and "
-                "written first at one operation",
-                i, in, out);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "in-place pair %u: one of buffers %u and %u is before the other; a pair is "
+                     "read last and "
+                     "written first at one operation",
+                     i, in, out);
         if (!comes_first(p->before, in, out, begin[out + 1] - begin[out], next + begin[out]))
-            MPL_FAIL(
-                ctx, MPL_EINPUT,
-                "in-place pair %u: what follows or overwrites buffer %u must come after buffer %u, which "
-                "it overwrites",
-                i, out, in);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "in-place pair %u: what follows or overwrites buffer %u must come after "
+                     "buffer %u, which "
+                     "it overwrites",
+                     i, out, in);
     }
     if (!comes_last(p, begin, item, &pair))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "in-place pair %u: what is before buffer %u must be before buffer %u, which overwrites it",
+                 "in-place pair %u: what is before buffer %u must be before buffer %u, which "
+                 "overwrites it",
                  pair, p->in_place_in[pair], p->in_place_out[pair]);
 out:
     mpl_free(ctx, begin);
@@ -261,13 +282,17 @@ static mpl_status check_part(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 
     if (of >= p->n || p->inside[of] != of || p->inside_at[of] != 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' lies inside buffer %u, which is not the lowest of its family", label, of);
-    if (p->pool[of] != p->pool[b] || !mpl_add_bytes(p->inside_at[b], p->bytes[b], &end) || end > INT64_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lies inside one of another pool, or beyond 2^63 - 1 bytes",
+                 "buffer '%.100s' lies inside buffer %u, which is not the lowest of its family",
+                 label, of);
+    if (p->pool[of] != p->pool[b] || !mpl_add_bytes(p->inside_at[b], p->bytes[b], &end) ||
+        end > INT64_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' lies inside one of another pool, or beyond 2^63 - 1 bytes",
                  label);
     if (p->inside_at[b] % p->align[b] != 0 || p->align[of] < p->align[b])
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s', %" PRIu64 " bytes behind another, is aligned to %u bytes, and that one to "
+                 "buffer '%.100s', %" PRIu64
+                 " bytes behind another, is aligned to %u bytes, and that one to "
                  "%u",
                  label, p->inside_at[b], p->align[b], p->align[of]);
     if (of != b && p->fixed != NULL && (p->fixed[b] != MPL_UNFIXED || p->fixed[of] != MPL_UNFIXED))
@@ -309,15 +334,19 @@ static mpl_status check_before(mpl_ctx *ctx, const mpl_problem *p)
     const mpl_before *before = p->before;
 
     if (before->n != p->n || before->n_words != (p->n + UINT64_C(63)) / 64)
-        MPL_FAIL(ctx, MPL_EINPUT, "the partial order has %u buffers, the problem %u", before->n, p->n);
+        MPL_FAIL(ctx, MPL_EINPUT, "the partial order has %u buffers, the problem %u", before->n,
+                 p->n);
     for (mpl_buffer a = 0; a < p->n; a++) {
         if (mpl_is_before(before, a, a))
-            MPL_FAIL(ctx, MPL_EINPUT, "buffer %u is before itself: the partial order has a cycle", a);
+            MPL_FAIL(ctx, MPL_EINPUT, "buffer %u is before itself: the partial order has a cycle",
+                     a);
         if (before->red_begin[a] > before->red_begin[a + 1])
-            MPL_FAIL(ctx, MPL_EINPUT, "the reduction of the partial order is broken at buffer %u", a);
+            MPL_FAIL(ctx, MPL_EINPUT, "the reduction of the partial order is broken at buffer %u",
+                     a);
         for (uint32_t i = before->red_begin[a]; i < before->red_begin[a + 1]; i++)
             if (before->red_item[i] >= p->n || !mpl_is_before(before, a, before->red_item[i]))
-                MPL_FAIL(ctx, MPL_EINPUT, "the partial order and its reduction differ at buffer %u", a);
+                MPL_FAIL(ctx, MPL_EINPUT, "the partial order and its reduction differ at buffer %u",
+                         a);
     }
 out:
     return st;
@@ -383,8 +412,8 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
         h = mpl_hash(h, p->birth, p->n * sizeof *p->birth);
         h = mpl_hash(h, p->death, p->n * sizeof *p->death);
     }
-    if (p->gap_begin != NULL &&
-        p->gap_begin[p->n] > 0) { /* nothing is added for none: names from before stay */
+    if (p->gap_begin != NULL && p->gap_begin[p->n] > 0) { /* nothing is added for none: names from
+                                                             before stay */
         h = mpl_hash(h, p->gap_begin, (p->n + (size_t)1) * sizeof *p->gap_begin);
         h = mpl_hash(h, p->gap_from, p->gap_begin[p->n] * sizeof *p->gap_from);
         h = mpl_hash(h, p->gap_to, p->gap_begin[p->n] * sizeof *p->gap_to);

@@ -1,7 +1,8 @@
 /* steps.c -- an order with the steps at which blocks begin and end. See steps.h. */
 #include "graphs/problem/steps.h"
 
-static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *position)
+static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                    uint32_t *position)
 {
     mpl_status st = MPL_OK;
 
@@ -25,10 +26,12 @@ static uint32_t push(mpl_program *p, mpl_step_kind kind, uint32_t of)
     return p->n_steps++;
 }
 
-/* Begins and ends the blocks of `owner` that have no operations, up to block `until` (MPL_NONE: all). */
+/* Begins and ends the blocks of `owner` that have no operations, up to block `until` (MPL_NONE:
+ * all). */
 static void pass_empty(const mpl_graph *g, mpl_program *p, mpl_op owner, uint32_t until)
 {
-    for (uint32_t k = g->op_body_begin[owner]; k < g->op_body_begin[owner + 1] && g->op_body[k] != until; k++)
+    for (uint32_t k = g->op_body_begin[owner];
+         k < g->op_body_begin[owner + 1] && g->op_body[k] != until; k++)
         if (p->begin_step[g->op_body[k]] == MPL_NONE) {
             p->begin_step[g->op_body[k]] = push(p, MPL_STEP_BEGIN, g->op_body[k]);
             p->end_step[g->op_body[k]] = push(p, MPL_STEP_END, g->op_body[k]);
@@ -95,7 +98,8 @@ void mpl_program_free(mpl_ctx *ctx, mpl_program *p)
 }
 
 /* Whether the operations of block b have the steps [from, to). */
-static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from, uint32_t to)
+static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from,
+                  uint32_t to)
 {
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (step_of[op] < from || step_of[op] >= to)
@@ -112,9 +116,10 @@ mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32
             uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
 
             if (n > to || !fills(g, b, step_of, to - n, to))
-                MPL_FAIL(ctx, MPL_EINPUT,
-                         "the order does not have block '%.100s' in one piece before operation '%.100s'",
-                         g->block_name[b], g->op_name[op]);
+                MPL_FAIL(
+                    ctx, MPL_EINPUT,
+                    "the order does not have block '%.100s' in one piece before operation '%.100s'",
+                    g->block_name[b], g->op_name[op]);
             to -= n;
         }
 out:

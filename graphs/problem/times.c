@@ -27,7 +27,8 @@ static uint32_t rank_of(const uint64_t *time, uint32_t n, uint64_t t)
     return low;
 }
 
-static mpl_status set_ranks(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death, mpl_problem *p)
+static mpl_status set_ranks(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death,
+                            mpl_problem *p)
 {
     mpl_status st = MPL_OK;
     uint64_t *time = NULL;
@@ -48,7 +49,8 @@ out:
     return st;
 }
 
-mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death, mpl_problem *p)
+mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death,
+                                 mpl_problem *p)
 {
     uint64_t last = 0;
 

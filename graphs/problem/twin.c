@@ -1,8 +1,9 @@
 /* twin.c -- a list of buffers told differently: with time reversed, with its rows shuffled.
  *
- * Idea     Neither changes what plans there are, so a planner that does better on a list than on its twins owes that to the order
- *          in which the list happens to be written.
- * Source   this project; the shuffle is R. A. Fisher's and F. Yates's as R. Durstenfeld's algorithm 235 has it (1964). */
+ * Idea     Neither changes what plans there are, so a planner that does better on a list than on
+ *          its twins owes that to the order in which the list happens to be written.
+ * Source   this project; the shuffle is R. A. Fisher's and F. Yates's as R. Durstenfeld's algorithm
+ *          235 has it (1964). */
 #include "graphs/core/rng.h"
 #include "graphs/problem/problem.h"
 
@@ -11,7 +12,8 @@ static mpl_status refuse_directed(mpl_ctx *ctx, const mpl_problem *p)
     mpl_status st = MPL_OK;
 
     if (p->before != NULL || p->n_in_place > 0 || p->access != NULL || p->inside != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.200s': only a plain list has a twin, without %s", p->name,
+        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.200s': only a plain list has a twin, without %s",
+                 p->name,
                  p->before != NULL   ? "a partial order"
                  : p->n_in_place > 0 ? "in-place pairs"
                  : p->inside != NULL ? "buffers inside others"
@@ -26,7 +28,8 @@ static void mirror_gaps(mpl_problem *p, mpl_buffer b)
 
     for (uint32_t low = begin, high = end; low < high; low++) {
         uint32_t from = p->gap_from[low], to = p->gap_to[low];
-        uint32_t last_from = p->gap_from[--high], last_to = p->gap_to[high]; /* the same one in the middle */
+        /* the same one in the middle */
+        uint32_t last_from = p->gap_from[--high], last_to = p->gap_to[high];
 
         p->gap_from[low] = p->n_steps - last_to;
         p->gap_to[low] = p->n_steps - last_from;
@@ -52,7 +55,8 @@ out:
     return st;
 }
 
-/* item[n] of `size` bytes each: the one that stood at from[i] comes to i. store: room for all of them. NULL: nothing. */
+/* item[n] of `size` bytes each: the one that stood at from[i] comes to i. store: room for all of
+ * them. NULL: nothing. */
 static void permute(void *item, size_t size, const uint32_t *from, uint32_t n, char *store)
 {
     if (item == NULL)

@@ -1,10 +1,10 @@
 /* densenet.c -- densely connected networks of 121 to 201 layers.
  *
- * Source   G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, "Densely Connected Convolutional Networks",
- *          CVPR 2017: table 1 (DenseNet-BC, growth 32, compression 1/2).
- * Differs  As the Caffe model in the ONNX zoo, which densenet121 equals operator by operator once the
- *          constant Mul and Add behind each batch norm there are merged into it: the classifier is a 1x1
- *          convolution, its result keeps four dims, and there is no softmax. */
+ * Source   G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, "Densely Connected Convolutional
+ *          Networks", CVPR 2017: table 1 (DenseNet-BC, growth 32, compression 1/2).
+ * Differs  As the Caffe model in the ONNX zoo, which densenet121 equals operator by operator once
+ *          the constant Mul and Add behind each batch norm there are merged into it: the classifier
+ *          is a 1x1 convolution, its result keeps four dims, and there is no softmax. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {
@@ -95,12 +95,12 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-#define DENSENET(layers)                                                                                     \
-    const mpl_zoo_entry mpl_zoo_densenet##layers = {                                                         \
-        .name = "densenet" #layers,                                                                          \
-        .about = "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)",           \
-        .params = params,                                                                                    \
-        .build = build,                                                                                      \
+#define DENSENET(layers)                                                                           \
+    const mpl_zoo_entry mpl_zoo_densenet##layers = {                                               \
+        .name = "densenet" #layers,                                                                \
+        .about = "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)", \
+        .params = params,                                                                          \
+        .build = build,                                                                            \
     }
 
 DENSENET(121);

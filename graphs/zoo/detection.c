@@ -1,22 +1,27 @@
-/* detection.c -- Mask R-CNN: a residual network and a pyramid of its features, a network that proposes regions, heads that
- * classify, place and outline them.
+/* detection.c -- Mask R-CNN: a residual network and a pyramid of its features, a network that
+ * proposes regions, heads that classify, place and outline them.
  *
- * Source   K. He, G. Gkioxari, P. Dollar, R. Girshick, "Mask R-CNN", ICCV 2017; T.-Y. Lin et al., "Feature Pyramid Networks for
- *          Object Detection", CVPR 2017. Layers, anchors and the sampling of regions as in the implementation of 2017 on
- *          ResNet-101 that most people run, and that Owl's follows: strides on the first 1x1, a shared head for the proposals
- *          of all levels, one bilinear sample a bin, 7 x 7 bins for classes and boxes, 14 x 14 for masks.
- * Differs  Non-maximum suppression is left out, since how many it keeps depends on the data: the `rois` best proposals and the
- *          `detections` best regions go on, by score, overlapping or not. Background and weak detections are not dropped for the
- *          same reason. Nothing is lost of the sampling: each region reads its own level, since all levels lie in one table
- *          of rows, and the row's number is computed. Sizes of boxes grow at most 62.5 times (Detectron's bound), so that
- *          weights from a seed give no infinity. Batch is 1.
- * Train    The loss is that of the paper, the sum of five: softmax cross-entropy of the proposals' two classes and of the regions'
- *          classes, smooth L1 of the shifts of foreground anchors and of regions (of their right class; the background has none), and
- *          cross-entropy of the sigmoids of outlines (of their right class); each the mean over all rows or elements.
- *          Which anchor and region belongs to which object is not worked out: the inputs anchor_class (0, 1), anchor_shifts, region_class,
- *          region_shifts, mask_class and mask say it, in the order of anchors, proposals and outlined regions. As in the paper,
- *          no gradient goes through the places of boxes, nor through what chose them.
- * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` is then what Owl's optimiser leaves. */
+ * Source   K. He, G. Gkioxari, P. Dollar, R. Girshick, "Mask R-CNN", ICCV 2017; T.-Y. Lin et al.,
+ *          "Feature Pyramid Networks for Object Detection", CVPR 2017. Layers, anchors and the
+ *          sampling of regions as in the implementation of 2017 on ResNet-101 that most people run,
+ *          and that Owl's follows: strides on the first 1x1, a shared head for the proposals of all
+ *          levels, one bilinear sample a bin, 7 x 7 bins for classes and boxes, 14 x 14 for masks.
+ * Differs  Non-maximum suppression is left out, since how many it keeps depends on the data: the
+ *          `rois` best proposals and the `detections` best regions go on, by score, overlapping or
+ *          not. Background and weak detections are not dropped for the same reason. Nothing is lost
+ *          of the sampling: each region reads its own level, since all levels lie in one table of
+ *          rows, and the row's number is computed. Sizes of boxes grow at most 62.5 times
+ *          (Detectron's bound), so that weights from a seed give no infinity. Batch is 1.
+ * Train    The loss is that of the paper, the sum of five: softmax cross-entropy of the proposals'
+ *          two classes and of the regions' classes, smooth L1 of the shifts of foreground anchors
+ *          and of regions (of their right class; the background has none), and cross-entropy of the
+ *          sigmoids of outlines (of their right class); each the mean over all rows or elements.
+ *          Which anchor and region belongs to which object is not worked out: the inputs
+ *          anchor_class (0, 1), anchor_shifts, region_class, region_shifts, mask_class and mask say
+ *          it, in the order of anchors, proposals and outlined regions. As in the paper, no
+ *          gradient goes through the places of boxes, nor through what chose them.
+ * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` is then what
+ *          Owl's optimiser leaves. */
 #include "graphs/zoo/zoo_priv.h"
 
 #include <math.h>
@@ -40,8 +45,8 @@ typedef struct pyramid {
     int64_t first_row[SHARED]; /* of each in the table */
 } pyramid;
 
-static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, const char *name, mpl_value a,
-                         mpl_value b)
+static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, const char *name,
+                         mpl_value a, mpl_value b)
 {
     char text[96];
 
@@ -49,8 +54,8 @@ static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, con
     return mpl_net_binary(net, kind, text, a, b);
 }
 
-static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_t rank, const int64_t *dim,
-                          const void *data)
+static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
+                          const int64_t *dim, const void *data)
 {
     mpl_shape shape = {.rank = rank};
     char text[136];
@@ -63,7 +68,8 @@ static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_
     return v;
 }
 
-static mpl_value reshape(mpl_net *net, const char *name, mpl_value x, uint32_t rank, const int64_t *dim)
+static mpl_value reshape(mpl_net *net, const char *name, mpl_value x, uint32_t rank,
+                         const int64_t *dim)
 {
     return mpl_net_op(net, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, rank, dim));
 }
@@ -92,7 +98,8 @@ static mpl_value join(mpl_net *net, const char *name, uint32_t n, const mpl_valu
 static mpl_value column(mpl_net *net, const char *name, mpl_value x, int64_t k)
 {
     const int64_t start = k, end = k + 1, axis = 1;
-    const mpl_attr attr[] = {MPL_INTS(starts, 1, &start), MPL_INTS(ends, 1, &end), MPL_INTS(axes, 1, &axis)};
+    const mpl_attr attr[] = {MPL_INTS(starts, 1, &start), MPL_INTS(ends, 1, &end),
+                             MPL_INTS(axes, 1, &axis)};
 
     return mpl_net_op(net, MPL_OP_slice, name, 1, &x, 3, attr);
 }
@@ -105,11 +112,13 @@ static mpl_value clip(mpl_net *net, const char *name, mpl_value x, float least, 
     snprintf(text[1], sizeof text[1], "%s.most", name);
     return mpl_net_op(
         net, MPL_OP_clip, name, 3,
-        (mpl_value[]){x, mpl_net_scalar(net, text[0], least), mpl_net_scalar(net, text[1], most)}, 0, NULL);
+        (mpl_value[]){x, mpl_net_scalar(net, text[0], least), mpl_net_scalar(net, text[1], most)},
+        0, NULL);
 }
 
 /* The k largest of [n] in *best, where they stand in *where. */
-static void best_of(mpl_net *net, const char *name, mpl_value x, int64_t k, mpl_value *best, mpl_value *where)
+static void best_of(mpl_net *net, const char *name, mpl_value x, int64_t k, mpl_value *best,
+                    mpl_value *where)
 {
     char text[3][96];
     const char *const out_name[] = {text[1], text[2]};
@@ -119,23 +128,25 @@ static void best_of(mpl_net *net, const char *name, mpl_value x, int64_t k, mpl_
     snprintf(text[1], sizeof text[1], "%s.%s.best", net->scope, name);
     snprintf(text[2], sizeof text[2], "%s.%s.where", net->scope, name);
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_top_k, text[0], 1, &x, 1, &MPL_INT(k, k), 2,
-                                   out_name, out);
+        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_top_k, text[0], 1, &x, 1,
+                                   &MPL_INT(k, k), 2, out_name, out);
     *best = out[0];
     *where = out[1];
 }
 
 static mpl_value softmax(mpl_net *net, const char *name, mpl_value x)
 {
-    return net->owl ? mpl_net_owl_softmax(net, name, x) : mpl_net_unary(net, MPL_OP_softmax, name, x);
+    return net->owl ? mpl_net_owl_softmax(net, name, x)
+                    : mpl_net_unary(net, MPL_OP_softmax, name, x);
 }
 
-/* ---- the pyramid of features ---------------------------------------------------------------------------- */
+/* ---- the pyramid of features ---- */
 
 /* x at twice its size, added to a level of the backbone. */
 static mpl_value add_from_above(mpl_net *net, mpl_value x, mpl_value lateral)
 {
-    const int64_t sizes[] = {1, CHANNELS, mpl_net_dim(net, lateral, 2), mpl_net_dim(net, lateral, 3)};
+    const int64_t sizes[] = {1, CHANNELS, mpl_net_dim(net, lateral, 2),
+                             mpl_net_dim(net, lateral, 3)};
     const mpl_attr attr[] = {MPL_TEXT(mode, "nearest"), MPL_TEXT(coordinate_mode, "asymmetric"),
                              MPL_TEXT(nearest_mode, "floor"), MPL_INTS(sizes, 4, sizes)};
 
@@ -180,11 +191,12 @@ static void make_pyramid(mpl_net *net, pyramid *p)
         p->level[i] = mpl_net_conv(net, "conv", stage[i], CHANNELS, MPL_WINDOW(3, 1, 1), 1, true);
     }
     mpl_net_scope(net, "fpn6");
-    p->level[SHARED] = mpl_net_pool(net, MPL_OP_max_pool, "pool", p->level[SHARED - 1], MPL_WINDOW(1, 2, 0));
+    p->level[SHARED] =
+        mpl_net_pool(net, MPL_OP_max_pool, "pool", p->level[SHARED - 1], MPL_WINDOW(1, 2, 0));
     make_table(net, p);
 }
 
-/* ---- proposals ------------------------------------------------------------------------------------------ */
+/* ---- proposals ---- */
 
 /* A convolution whose weights serve all levels. */
 typedef struct shared {
@@ -207,10 +219,12 @@ static shared share(mpl_net *net, const char *name, int64_t in, int64_t out, int
 
 static mpl_value apply(mpl_net *net, const char *name, mpl_value x, const shared *s)
 {
-    const int64_t kernel[] = {s->kernel, s->kernel}, pad = s->kernel / 2, pads[] = {pad, pad, pad, pad};
+    const int64_t kernel[] = {s->kernel, s->kernel}, pad = s->kernel / 2,
+                  pads[] = {pad, pad, pad, pad};
     const mpl_attr attr[] = {MPL_INTS(kernel_shape, 2, kernel), MPL_INTS(pads, 4, pads)};
 
-    x = mpl_net_op(net, MPL_OP_conv, name, net->owl ? 2 : 3, (mpl_value[]){x, s->weight, s->bias}, 2, attr);
+    x = mpl_net_op(net, MPL_OP_conv, name, net->owl ? 2 : 3, (mpl_value[]){x, s->weight, s->bias},
+                   2, attr);
     return net->owl ? by_name(net, MPL_OP_add, name, "add", x, s->bias) : x;
 }
 
@@ -235,7 +249,8 @@ static float *level_anchors(float *at, int level, int64_t side, int64_t image)
     for (int64_t y = 0; y < side; y++)
         for (int64_t x = 0; x < side; x++)
             for (int k = 0; k < SHAPES; k++, at += 4) {
-                float half_height = size / sqrtf(ratio[k]) / 2, half_width = size * sqrtf(ratio[k]) / 2;
+                float half_height = size / sqrtf(ratio[k]) / 2,
+                      half_width = size * sqrtf(ratio[k]) / 2;
 
                 at[0] = ((float)y * stride - half_height) / whole;
                 at[1] = ((float)x * stride - half_width) / whole;
@@ -263,8 +278,8 @@ static mpl_value all_anchors(mpl_net *net, const pyramid *p)
     return v;
 }
 
-/* What is foreground, best first, of all anchors: scores [n,2], shifts [n,4] and, to be trained, what the scores are made of, level
- * below level. */
+/* What is foreground, best first, of all anchors: scores [n,2], shifts [n,4] and, to be trained,
+ * what the scores are made of, level below level. */
 static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl_value *shifts,
                           mpl_value *logits)
 {
@@ -290,18 +305,19 @@ static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl
     *logits = net->args->train ? join(net, "logits", LEVELS, logit, 0) : MPL_NONE;
 }
 
-/* One side of boxes, a middle and half a length shifted and stretched: *least and *most, within [0, 1]. */
-static void shift_side(mpl_net *net, const char *name, mpl_value least, mpl_value most, mpl_value move,
-                       mpl_value stretch, mpl_value *new_least, mpl_value *new_most)
+/* One side of boxes, a middle and half a length shifted and stretched: *least and *most, within [0,
+ * 1]. */
+static void shift_side(mpl_net *net, const char *name, mpl_value least, mpl_value most,
+                       mpl_value move, mpl_value stretch, mpl_value *new_least, mpl_value *new_most)
 {
     mpl_value half = mpl_net_scalar(net, name, 0.5f), length, middle;
     char text[64];
 
     length = by_name(net, MPL_OP_sub, name, "length", most, least);
-    middle =
-        by_name(net, MPL_OP_add, name, "middle", least, by_name(net, MPL_OP_mul, name, "half", length, half));
-    middle =
-        by_name(net, MPL_OP_add, name, "moved", middle, by_name(net, MPL_OP_mul, name, "move", move, length));
+    middle = by_name(net, MPL_OP_add, name, "middle", least,
+                     by_name(net, MPL_OP_mul, name, "half", length, half));
+    middle = by_name(net, MPL_OP_add, name, "moved", middle,
+                     by_name(net, MPL_OP_mul, name, "move", move, length));
     snprintf(text, sizeof text, "%s.bounded", name);
     stretch = clip(net, text, stretch, -logf(62.5f), logf(62.5f));
     snprintf(text, sizeof text, "%s.exp", name);
@@ -320,8 +336,9 @@ static boxes shift_boxes(mpl_net *net, mpl_value corners, mpl_value shifts)
     static const float deviation[] = {0.1f, 0.1f, 0.2f, 0.2f};
     boxes b;
 
-    shifts = mpl_net_binary(net, MPL_OP_mul, "scaled", shifts,
-                            constant(net, "deviation", MPL_TYPE_f32, 2, (const int64_t[]){1, 4}, deviation));
+    shifts = mpl_net_binary(
+        net, MPL_OP_mul, "scaled", shifts,
+        constant(net, "deviation", MPL_TYPE_f32, 2, (const int64_t[]){1, 4}, deviation));
     shift_side(net, "y", column(net, "top", corners, 0), column(net, "bottom", corners, 2),
                column(net, "dy", shifts, 0), column(net, "dh", shifts, 2), &b.top, &b.bottom);
     shift_side(net, "x", column(net, "left", corners, 1), column(net, "right", corners, 3),
@@ -344,7 +361,8 @@ typedef struct losses {
 static mpl_value foreground(mpl_net *net, mpl_value class)
 {
     const int64_t dim[] = {mpl_net_dim(net, class, 0), 1};
-    mpl_value some = mpl_net_const(net, "background", MPL_TYPE_i64, &(mpl_shape){0, {0}}, &(int64_t){0});
+    mpl_value some =
+        mpl_net_const(net, "background", MPL_TYPE_i64, &(mpl_shape){0, {0}}, &(int64_t){0});
 
     some = mpl_net_binary(net, MPL_OP_greater, "is_object", class, some);
     some = mpl_net_op(net, MPL_OP_cast, "object", 1, &some, 1, &MPL_TEXT(to, "f32"));
@@ -368,8 +386,10 @@ static mpl_value of_class(mpl_net *net, mpl_value x, mpl_value class)
     return mpl_net_binary(net, MPL_OP_gather_nd, "right", x, join(net, "right.pairs", 2, pair, 1));
 }
 
-/* The losses of rows of classes, `logits`, and of their shifts [n,4], or [n,classes,4], against inputs. */
-static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_value shifts, losses *l)
+/* The losses of rows of classes, `logits`, and of their shifts [n,4], or [n,classes,4], against
+ * inputs. */
+static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_value shifts,
+                       losses *l)
 {
     const int64_t n = mpl_net_dim(net, logits, 0);
     mpl_value class, wanted, some;
@@ -385,8 +405,9 @@ static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_val
     some = foreground(net, class);
     if (mpl_net_rank(net, shifts) == 3)
         shifts = of_class(net, shifts, class);
-    l->item[l->n++] = mpl_net_smooth_l1(net, "shifts", mpl_net_binary(net, MPL_OP_mul, "said", shifts, some),
-                                        mpl_net_binary(net, MPL_OP_mul, "wanted", wanted, some));
+    l->item[l->n++] =
+        mpl_net_smooth_l1(net, "shifts", mpl_net_binary(net, MPL_OP_mul, "said", shifts, some),
+                          mpl_net_binary(net, MPL_OP_mul, "wanted", wanted, some));
 }
 
 static void add_mask_loss(mpl_net *net, mpl_value logits, losses *l)
@@ -422,36 +443,42 @@ static boxes propose(mpl_net *net, const pyramid *p, losses *l)
     shifts = fixed(net, "all_shifts", shifts);
     scores = reshape(net, "foreground.flat", column(net, "foreground", scores, 1), 1, &n);
     best_of(net, "top", scores, mpl_zoo_arg(net->args, "rois"), &best, &where);
-    return shift_boxes(net, gather(net, "anchors", anchors, where), gather(net, "shifts", shifts, where));
+    return shift_boxes(net, gather(net, "anchors", anchors, where),
+                       gather(net, "shifts", shifts, where));
 }
 
-/* ---- regions: bilinear samples of the level that fits ------------------------------------------------------ */
+/* ---- regions: bilinear samples of the level that fits ---- */
 
-/* The level that a box reads, from 0: one further for each doubling of its side, 224 pixels at the third. */
+/* The level that a box reads, from 0: one further for each doubling of its side, 224 pixels at the
+ * third. */
 static mpl_value level_of(mpl_net *net, const boxes *b)
 {
     float image = (float)mpl_zoo_arg(net->args, "image");
     mpl_value area, x;
 
-    area =
-        mpl_net_binary(net, MPL_OP_mul, "area", mpl_net_binary(net, MPL_OP_sub, "height", b->bottom, b->top),
-                       mpl_net_binary(net, MPL_OP_sub, "width", b->right, b->left));
+    area = mpl_net_binary(net, MPL_OP_mul, "area",
+                          mpl_net_binary(net, MPL_OP_sub, "height", b->bottom, b->top),
+                          mpl_net_binary(net, MPL_OP_sub, "width", b->right, b->left));
     x = mpl_net_unary(net, MPL_OP_log, "area.log", clip(net, "area.some", area, 1e-12f, 1));
-    x = mpl_net_binary(net, MPL_OP_mul, "doublings", x, mpl_net_scalar(net, "half_log2", 0.5f / logf(2)));
-    x = mpl_net_binary(net, MPL_OP_add, "above", x, mpl_net_scalar(net, "third", 2 + log2f(image / 224)));
+    x = mpl_net_binary(net, MPL_OP_mul, "doublings", x,
+                       mpl_net_scalar(net, "half_log2", 0.5f / logf(2)));
+    x = mpl_net_binary(net, MPL_OP_add, "above", x,
+                       mpl_net_scalar(net, "third", 2 + log2f(image / 224)));
     return cast(net, "level",
                 clip(net, "near", mpl_net_unary(net, MPL_OP_round, "rounded", x), 0, SHARED - 1));
 }
 
-/* Samples along one side of boxes: the two places between which each lies, and how far behind the first. */
+/* Samples along one side of boxes: the two places between which each lies, and how far behind the
+ * first. */
 typedef struct samples {
     mpl_value first, second; /* i64 */
     mpl_value part;
 } samples;
 
-/* `bins` samples from least to most of every box, the ends included; dims [n,bins,1] down, [n,1,bins] across. */
-static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_value most, mpl_value last,
-                           int64_t bins, bool down)
+/* `bins` samples from least to most of every box, the ends included; dims [n,bins,1] down,
+ * [n,1,bins] across. */
+static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_value most,
+                           mpl_value last, int64_t bins, bool down)
 {
     int64_t n = mpl_net_dim(net, least, 0), dim[] = {n, down ? bins : 1, down ? 1 : bins};
     float step[32];
@@ -463,8 +490,10 @@ static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_
         step[i] = (float)i / (float)(bins - 1);
     snprintf(text, sizeof text, "%s.steps", name);
     at = constant(net, text, MPL_TYPE_f32, 2, (const int64_t[]){1, bins}, step);
-    at = by_name(net, MPL_OP_mul, name, "spread", by_name(net, MPL_OP_sub, name, "length", most, least), at);
-    at = by_name(net, MPL_OP_mul, name, "at", by_name(net, MPL_OP_add, name, "moved", at, least), last);
+    at = by_name(net, MPL_OP_mul, name, "spread",
+                 by_name(net, MPL_OP_sub, name, "length", most, least), at);
+    at = by_name(net, MPL_OP_mul, name, "at", by_name(net, MPL_OP_add, name, "moved", at, least),
+                 last);
     snprintf(text, sizeof text, "%s.low", name);
     low = mpl_net_unary(net, MPL_OP_floor, text, at);
     snprintf(text, sizeof text, "%s.part.dims", name);
@@ -485,9 +514,9 @@ static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_
 /* a + (b - a) part */
 static mpl_value between(mpl_net *net, const char *name, mpl_value a, mpl_value b, mpl_value part)
 {
-    return by_name(
-        net, MPL_OP_add, name, "between", a,
-        by_name(net, MPL_OP_mul, name, "scaled", by_name(net, MPL_OP_sub, name, "step", b, a), part));
+    return by_name(net, MPL_OP_add, name, "between", a,
+                   by_name(net, MPL_OP_mul, name, "scaled",
+                           by_name(net, MPL_OP_sub, name, "step", b, a), part));
 }
 
 /* Rows of the table on one line of samples, between two columns. */
@@ -519,7 +548,8 @@ static mpl_value read_regions(mpl_net *net, const pyramid *p, const boxes *b, in
 
     side = gather(net, "side", constant(net, "sides", MPL_TYPE_f32, 1, &n_levels, p->side), level);
     last = mpl_net_binary(net, MPL_OP_sub, "last", side, mpl_net_scalar(net, "one", 1));
-    first_row = gather(net, "base", constant(net, "bases", MPL_TYPE_i64, 1, &n_levels, p->first_row), level);
+    first_row = gather(net, "base",
+                       constant(net, "bases", MPL_TYPE_i64, 1, &n_levels, p->first_row), level);
     first_row = reshape(net, "base.dims", first_row, 3, cube);
     down = sample_side(net, "y", b->top, b->bottom, last, bins, true);
     across = sample_side(net, "x", b->left, b->right, last, bins, false);
@@ -535,17 +565,19 @@ static mpl_value read_regions(mpl_net *net, const pyramid *p, const boxes *b, in
                      (const int64_t[]){0, 3, 1, 2});
 }
 
-/* ---- heads -------------------------------------------------------------------------------------------------- */
+/* ---- heads ---- */
 
 static const double epsilon = 1e-3;
 
-static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w)
+static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                           mpl_window w)
 {
     return mpl_net_conv_relu(net, name, x, channels, w, epsilon);
 }
 
 /* Classes [rois, classes], what they are made of, and shifts for each class [rois, classes, 4]. */
-static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value *logits, mpl_value *shifts)
+static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value *logits,
+                     mpl_value *shifts)
 {
     int64_t n = mpl_net_dim(net, regions, 0), classes = mpl_zoo_arg(net->args, "classes");
     mpl_value x;
@@ -559,8 +591,10 @@ static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value
                       (const int64_t[]){n, classes, 4});
 }
 
-/* The best regions, each moved as its class asks for; rows of corners, score and class in *found. */
-static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value shifts, mpl_value *found)
+/* The best regions, each moved as its class asks for; rows of corners, score and class in
+ * *found. */
+static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value shifts,
+                    mpl_value *found)
 {
     static const int64_t axis = 1;
     const mpl_attr axes[] = {MPL_INT(keepdims, 0), MPL_INTS(axes, 1, &axis)};
@@ -569,15 +603,19 @@ static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value s
     mpl_value best, where, class, pair[2], corners;
     boxes b;
 
-    best_of(net, "top", mpl_net_op(net, MPL_OP_reduce_max, "score", 1, &prob, 2, axes), n, &best, &where);
-    class = gather(net, "class", mpl_net_op(net, MPL_OP_arg_max, "classes", 1, &prob, 2, over), where);
+    best_of(net, "top", mpl_net_op(net, MPL_OP_reduce_max, "score", 1, &prob, 2, axes), n, &best,
+            &where);
+    class =
+        gather(net, "class", mpl_net_op(net, MPL_OP_arg_max, "classes", 1, &prob, 2, over), where);
     pair[0] = reshape(net, "where.dims", where, 2, one);
     pair[1] = reshape(net, "class.dims", class, 2, one);
-    shifts = mpl_net_binary(net, MPL_OP_gather_nd, "shifts", shifts, join(net, "pairs", 2, pair, 1));
+    shifts =
+        mpl_net_binary(net, MPL_OP_gather_nd, "shifts", shifts, join(net, "pairs", 2, pair, 1));
     b = shift_boxes(net, gather(net, "rois", corners_of(net, rois), where), shifts);
     corners = join(net, "boxes", 4, (mpl_value[]){b.top, b.left, b.bottom, b.right}, 1);
     class = mpl_net_op(net, MPL_OP_cast, "class.number", 1, &pair[1], 1, &MPL_TEXT(to, "f32"));
-    *found = join(net, "found", 3, (mpl_value[]){corners, reshape(net, "best.dims", best, 2, one), class}, 1);
+    *found = join(net, "found", 3,
+                  (mpl_value[]){corners, reshape(net, "best.dims", best, 2, one), class}, 1);
     return b;
 }
 
@@ -586,7 +624,8 @@ static mpl_value outline(mpl_net *net, mpl_value x)
 {
     static const int64_t two[] = {2, 2};
     const mpl_attr attr[] = {MPL_INTS(kernel_shape, 2, two), MPL_INTS(strides, 2, two)};
-    const int64_t dim[] = {CHANNELS, CHANNELS, 2, 2}, channels = CHANNELS, bias[] = {1, CHANNELS, 1, 1};
+    const int64_t dim[] = {CHANNELS, CHANNELS, 2, 2}, channels = CHANNELS,
+                  bias[] = {1, CHANNELS, 1, 1};
     mpl_value in[] = {MPL_NONE, MPL_NONE, MPL_NONE};
     char text[16];
 
@@ -596,12 +635,14 @@ static mpl_value outline(mpl_net *net, mpl_value x)
     }
     in[0] = x;
     in[1] = mpl_net_weight(net, "up.w", 4, dim);
-    in[2] = net->owl ? mpl_net_weight(net, "up.b", 4, bias) : mpl_net_weight(net, "up.b", 1, &channels);
+    in[2] =
+        net->owl ? mpl_net_weight(net, "up.b", 4, bias) : mpl_net_weight(net, "up.b", 1, &channels);
     x = mpl_net_op(net, MPL_OP_conv_transpose, "up", net->owl ? 2 : 3, in, 2, attr);
     if (net->owl)
         x = mpl_net_binary(net, MPL_OP_add, "up.add", x, in[2]);
     x = mpl_net_unary(net, MPL_OP_relu, "up.relu", x);
-    return mpl_net_conv(net, "classes", x, mpl_zoo_arg(net->args, "classes"), MPL_WINDOW(1, 1, 0), 1, true);
+    return mpl_net_conv(net, "classes", x, mpl_zoo_arg(net->args, "classes"), MPL_WINDOW(1, 1, 0),
+                        1, true);
 }
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -623,7 +664,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     if (args->train)
         add_losses(&net, "region", logits, shifts, &l);
     mpl_net_scope(&net, "detections");
-    best = detect(&net, &rois, fixed(&net, "prob", prob), fixed(&net, "all_shifts", shifts), &found);
+    best =
+        detect(&net, &rois, fixed(&net, "prob", prob), fixed(&net, "all_shifts", shifts), &found);
     mpl_net_scope(&net, "mask_rois");
     regions = read_regions(&net, &p, &best, 14);
     mpl_net_scope(&net, "mask");
@@ -651,8 +693,8 @@ static const mpl_zoo_param params[] = {
 
 const mpl_zoo_entry mpl_zoo_mask_rcnn = {
     .name = "mask_rcnn",
-    .about =
-        "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum suppression",
+    .about = "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum "
+             "suppression",
     .params = params,
     .build = build,
     .own_loss = true,

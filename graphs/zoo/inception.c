@@ -1,19 +1,20 @@
 /* inception.c -- inception networks v1 (GoogLeNet), v3 and v4, without their auxiliary classifiers.
  *
- * Source   v1: C. Szegedy et al., "Going Deeper with Convolutions", CVPR 2015: table 1. v3: C. Szegedy et
- *          al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016: table 1, figures 5 to
- *          7, numbers of channels as in the authors' own release. v4: C. Szegedy et al., "Inception-v4,
- *          Inception-ResNet and the Impact of Residual Connections on Learning", AAAI 2017: figures 3 to 9.
- * Differs  v1 is the Caffe model in the ONNX zoo, operator by operator: local response norms where the paper
- *          has them, and pools that round down, so that sizes run 112, 55, 27, 13, 6 where the paper has 112,
- *          56, 28, 14, 7, and the last pool pads one row and column. v3 and v4: average pools leave the
- *          padding out. */
+ * Source   v1: C. Szegedy et al., "Going Deeper with Convolutions", CVPR 2015: table 1. v3: C.
+ *          Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016:
+ *          table 1, figures 5 to 7, numbers of channels as in the authors' own release. v4: C.
+ *          Szegedy et al., "Inception-v4, Inception-ResNet and the Impact of Residual Connections
+ *          on Learning", AAAI 2017: figures 3 to 9.
+ * Differs  v1 is the Caffe model in the ONNX zoo, operator by operator: local response norms where
+ *          the paper has them, and pools that round down, so that sizes run 112, 55, 27, 13, 6
+ *          where the paper has 112, 56, 28, 14, 7, and the last pool pads one row and column. v3
+ *          and v4: average pools leave the padding out. */
 #include "graphs/zoo/zoo_priv.h"
 
-/* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the module's
- * input, k the k-th row above. A JOIN concatenates the `from` rows above it. What no row of the module reads
- * is its result, concatenated in order of the rows. `out` is the number of channels; ARG(i) is the i-th of
- * the module's numbers. */
+/* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the
+ * module's input, k the k-th row above. A JOIN concatenates the `from` rows above it. What no row
+ * of the module reads is its result, concatenated in order of the rows. `out` is the number of
+ * channels; ARG(i) is the i-th of the module's numbers. */
 typedef enum what { CONV, MAX, AVG, LRN, JOIN } what;
 
 typedef struct row {
@@ -265,8 +266,8 @@ static const module v4[] = {
 /* clang-format on */
 
 /* Convolution and relu: with a bias in v1, with a batch norm between them in v3 and v4. */
-static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                           bool norm)
+static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                           mpl_window w, bool norm)
 {
     char text[32];
 
@@ -284,8 +285,8 @@ static mpl_value lrn(mpl_net *net, const char *name, mpl_value x, int64_t size)
     return mpl_net_op(net, MPL_OP_lrn, name, 1, &x, 4, attr);
 }
 
-static mpl_value apply_row(mpl_net *net, const module *m, const row *r, mpl_value x, const mpl_value *joined,
-                           bool norm)
+static mpl_value apply_row(mpl_net *net, const module *m, const row *r, mpl_value x,
+                           const mpl_value *joined, bool norm)
 {
     int64_t pad[2] = {r->padded ? r->kernel[0] / 2 : 0, r->padded ? r->kernel[1] / 2 : 0};
     mpl_window w = {{r->kernel[0], r->kernel[1]}, r->stride, {pad[0], pad[1]}};
@@ -316,7 +317,8 @@ static mpl_value apply_module(mpl_net *net, const module *m, mpl_value x, bool n
         const row *r = &m->rows[i];
         int first = i - r->from;
 
-        for (int k = first; k < i; k++) /* all of them where they are joined, else the one that is read */
+        for (int k = first; k < i; k++) /* all of them where they are joined, else the one that is
+                                           read */
             used[k] |= r->what == JOIN || k == first;
         result[i] = apply_row(net, m, r, r->from == 0 ? x : result[first], &result[first], norm);
     }
@@ -326,7 +328,8 @@ static mpl_value apply_module(mpl_net *net, const module *m, mpl_value x, bool n
     return n_last == 1 ? last[0] : mpl_net_concat(net, "concat", n_last, last);
 }
 
-/* The end of the Caffe model: a pool one larger than the image, padded by that one at the far ends. */
+/* The end of the Caffe model: a pool one larger than the image, padded by that one at the far
+ * ends. */
 static mpl_value classify_v1(mpl_net *net, mpl_value x)
 {
     int64_t kernel = mpl_net_dim(net, x, 2) + 1;
@@ -356,8 +359,8 @@ static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **o
     return mpl_net_end(&net, classify_v1(&net, x), out);
 }
 
-static mpl_status build_normed(mpl_ctx *ctx, const mpl_zoo_args *args, const module *modules, size_t n,
-                               mpl_graph **out)
+static mpl_status build_normed(mpl_ctx *ctx, const mpl_zoo_args *args, const module *modules,
+                               size_t n, mpl_graph **out)
 {
     mpl_net net;
     mpl_value x;
@@ -388,7 +391,8 @@ static const mpl_zoo_param params_v1[] = {
 };
 
 static const mpl_zoo_param params_normed[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(299, 75), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM, MPL_PARAM_END,
+    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(299, 75), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM,
+    MPL_PARAM_END,
 };
 
 const mpl_zoo_entry mpl_zoo_inception_v1 = {

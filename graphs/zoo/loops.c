@@ -1,12 +1,15 @@
 /* loops.c -- small networks of loops and branches, one form of control flow each.
  *
- * Source   pingpong, delay, nested_loop: the loops of L. Liu, "The NNC Tensor Allocation Algorithm", 2018 (x = conv(x); x[c] =
- *          conv(x[c - 4]); loops in loops). piecewise: its case..of, a function in pieces. seq2seq: I. Sutskever, O. Vinyals,
- *          Q. Le, "Sequence to Sequence Learning with Neural Networks", 2014, with the GRU of Cho et al.
- * Differs  The sizes, the pieces and the bypass are ours; seq2seq has one layer a side, and decodes greedily.
- * Train    seq2seq: the words of the right answer are an input, and each round reads the one before, whatever the decoder would have
- *          said (R. Williams, D. Zipser, 1989, teacher forcing); there is no arg-max then. The loss is the mean of softmax
- *          cross-entropy over all words, those behind the end, 0, included. */
+ * Source   pingpong, delay, nested_loop: the loops of L. Liu, "The NNC Tensor Allocation
+ *          Algorithm", 2018 (x = conv(x); x[c] = conv(x[c - 4]); loops in loops). piecewise: its
+ *          case..of, a function in pieces. seq2seq: I. Sutskever, O. Vinyals, Q. Le, "Sequence to
+ *          Sequence Learning with Neural Networks", 2014, with the GRU of Cho et al.
+ * Differs  The sizes, the pieces and the bypass are ours; seq2seq has one layer a side, and decodes
+ *          greedily.
+ * Train    seq2seq: the words of the right answer are an input, and each round reads the one
+ *          before, whatever the decoder would have said (R. Williams, D. Zipser, 1989, teacher
+ *          forcing); there is no arg-max then. The loss is the mean of softmax cross-entropy over
+ *          all words, those behind the end, 0, included. */
 #include "graphs/zoo/zoo_priv.h"
 
 static mpl_value add_round(mpl_net *net)
@@ -21,17 +24,19 @@ static mpl_value same_conv(mpl_net *net, const char *name, mpl_value x)
 }
 
 /* A loop that carries x alone. */
-static mpl_value carry_one(mpl_net *net, const char *name, uint32_t body, int64_t trips, mpl_value x)
+static mpl_value carry_one(mpl_net *net, const char *name, uint32_t body, int64_t trips,
+                           mpl_value x)
 {
     mpl_value out;
 
-    mpl_net_while(
-        net, name,
-        &(mpl_net_loop){.body = body, .trips = trips, .n_carried = 1, .init = &x, .out_name = &name}, &out);
+    mpl_net_while(net, name,
+                  &(mpl_net_loop){
+                      .body = body, .trips = trips, .n_carried = 1, .init = &x, .out_name = &name},
+                  &out);
     return out;
 }
 
-/* ---- x = conv(x) ---------------------------------------------------------------------------------------------- */
+/* ---- x = conv(x) ---- */
 
 static mpl_status build_pingpong(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -64,7 +69,7 @@ const mpl_zoo_entry mpl_zoo_pingpong = {
     .build = build_pingpong,
 };
 
-/* ---- x[c] = conv(x[c - taps]) ----------------------------------------------------------------------------------- */
+/* ---- x[c] = conv(x[c - taps]) ---- */
 
 enum { MAX_TAPS = 64 };
 
@@ -72,7 +77,8 @@ enum { MAX_TAPS = 64 };
 static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     int64_t taps = mpl_zoo_arg(args, "taps");
-    mpl_value init[MAX_TAPS], tap[MAX_TAPS] = {MPL_NONE}, result[1 + MAX_TAPS] = {MPL_NONE}, last[MAX_TAPS];
+    mpl_value init[MAX_TAPS], tap[MAX_TAPS] = {MPL_NONE}, result[1 + MAX_TAPS] = {MPL_NONE},
+                              last[MAX_TAPS];
     const char *name[MAX_TAPS] = {"y"};
     mpl_net_loop loop = {.trips = mpl_zoo_arg(args, "rounds"), .init = init, .out_name = name};
     int64_t image = mpl_zoo_arg(args, "image");
@@ -117,7 +123,7 @@ const mpl_zoo_entry mpl_zoo_delay = {
     .build = build_delay,
 };
 
-/* ---- loops in loops --------------------------------------------------------------------------------------------- */
+/* ---- loops in loops ---- */
 
 /* Level `left` of the nest: a convolution, the loop inside, then what was there is added. */
 static mpl_value nest(mpl_net *net, int64_t left, mpl_value x)
@@ -144,7 +150,8 @@ static mpl_status build_nested(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph
 
     mpl_net_begin(&net, ctx, args);
     return mpl_net_end(
-        &net, nest(&net, mpl_zoo_arg(args, "depth"), mpl_net_image(&net, mpl_zoo_arg(args, "channels"))),
+        &net,
+        nest(&net, mpl_zoo_arg(args, "depth"), mpl_net_image(&net, mpl_zoo_arg(args, "channels"))),
         out);
 }
 
@@ -164,11 +171,12 @@ const mpl_zoo_entry mpl_zoo_nested_loop = {
     .build = build_nested,
 };
 
-/* ---- a function in pieces --------------------------------------------------------------------------------------- */
+/* ---- a function in pieces ---- */
 
 enum { MAX_BRANCHES = 16 };
 
-/* Branch k: k + 1 convolutions. The mean of x, from 0 to 1 in as many parts, decides; below 0 x goes by. */
+/* Branch k: k + 1 convolutions. The mean of x, from 0 to 1 in as many parts, decides; below 0 x
+ * goes by. */
 static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     int64_t n = mpl_zoo_arg(args, "branches"), most = n - 1;
@@ -180,11 +188,13 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, mpl_zoo_arg(args, "channels"));
     index = mpl_net_op(&net, MPL_OP_reduce_mean, "mean", 1, &x, 1, &MPL_INT(keepdims, 0));
-    index = mpl_net_binary(&net, MPL_OP_mul, "part", index, mpl_net_scalar(&net, "parts", (float)n));
+    index =
+        mpl_net_binary(&net, MPL_OP_mul, "part", index, mpl_net_scalar(&net, "parts", (float)n));
     index = mpl_net_unary(&net, MPL_OP_floor, "floor", index);
     index = mpl_net_op(&net, MPL_OP_cast, "whole", 1, &index, 1, &MPL_TEXT(to, "i64"));
-    index = mpl_net_binary(&net, MPL_OP_min, "index", index,
-                           mpl_net_const(&net, "most", MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &most));
+    index =
+        mpl_net_binary(&net, MPL_OP_min, "index", index,
+                       mpl_net_const(&net, "most", MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &most));
     for (int64_t k = 0; k < n; k++) {
         mpl_net_scope(&net, "piece%" PRId64, k);
         branch[k] = mpl_net_open(&net, "branch");
@@ -215,7 +225,7 @@ const mpl_zoo_entry mpl_zoo_piecewise = {
     .build = build_piecewise,
 };
 
-/* ---- sequence to sequence --------------------------------------------------------------------------------------- */
+/* ---- sequence to sequence ---- */
 
 enum { Z, R, N, N_GATES };
 
@@ -225,7 +235,8 @@ typedef struct gru {
 
 static gru add_gru(mpl_net *net, int64_t hidden)
 {
-    static const char *const name[N_GATES][3] = {{"wz", "uz", "bz"}, {"wr", "ur", "br"}, {"wn", "un", "bn"}};
+    static const char *const name[N_GATES][3] = {
+        {"wz", "uz", "bz"}, {"wr", "ur", "br"}, {"wn", "un", "bn"}};
     const int64_t dim[] = {hidden, hidden};
     gru g;
 
@@ -237,9 +248,11 @@ static gru add_gru(mpl_net *net, int64_t hidden)
     return g;
 }
 
-static mpl_value gate(mpl_net *net, const gru *g, int i, mpl_op_kind activation, mpl_value x, mpl_value h)
+static mpl_value gate(mpl_net *net, const gru *g, int i, mpl_op_kind activation, mpl_value x,
+                      mpl_value h)
 {
-    static const char *const name[N_GATES][3] = {{"xz", "hz", "z"}, {"xr", "hr", "r"}, {"xn", "hn", "n"}};
+    static const char *const name[N_GATES][3] = {
+        {"xz", "hz", "z"}, {"xr", "hr", "r"}, {"xn", "hn", "n"}};
     mpl_value sum;
 
     sum = mpl_net_op(net, MPL_OP_gemm, name[i][0], 3, (mpl_value[]){x, g->w[i], g->b[i]}, 0, NULL);
@@ -251,7 +264,8 @@ static mpl_value gru_cell(mpl_net *net, const gru *g, mpl_value x, mpl_value h)
 {
     mpl_value r = gate(net, g, R, MPL_OP_sigmoid, x, h);
     mpl_value n = gate(net, g, N, MPL_OP_tanh, x, mpl_net_binary(net, MPL_OP_mul, "rh", r, h));
-    mpl_value z = gate(net, g, Z, MPL_OP_sigmoid, x, h), d = mpl_net_binary(net, MPL_OP_sub, "d", h, n);
+    mpl_value z = gate(net, g, Z, MPL_OP_sigmoid, x, h),
+              d = mpl_net_binary(net, MPL_OP_sub, "d", h, n);
 
     return mpl_net_binary(net, MPL_OP_add, "h", n, mpl_net_binary(net, MPL_OP_mul, "zh", z, d));
 }
@@ -311,15 +325,17 @@ static mpl_value teach(mpl_net *net, mpl_value state, int64_t batch, int64_t hid
                                     MPL_INTS(axes, 1, &axis)};
     const char *name[] = {NULL, "states"};
     decoder d = add_decoder(net, &(mpl_shape){2, {1, batch}}, hidden);
-    mpl_value answer = mpl_net_numbers(net, "answer", 2, (int64_t[]){most, batch}), read = d.begin, x, h,
-              out[2];
+    mpl_value answer = mpl_net_numbers(net, "answer", 2, (int64_t[]){most, batch}), read = d.begin,
+              x, h, out[2];
     uint32_t body;
 
     if (most > 1) {
         read = mpl_net_op(net, MPL_OP_slice, "said", 1, &answer, 3, all_but_one);
-        read = mpl_net_op(net, MPL_OP_concat, "read", 2, (mpl_value[]){d.begin, read}, 1, &MPL_INT(axis, 0));
+        read = mpl_net_op(net, MPL_OP_concat, "read", 2, (mpl_value[]){d.begin, read}, 1,
+                          &MPL_INT(axis, 0));
     }
-    x = mpl_net_op(net, MPL_OP_gather, "words", 2, (mpl_value[]){d.table, read}, 1, &MPL_INT(axis, 0));
+    x = mpl_net_op(net, MPL_OP_gather, "words", 2, (mpl_value[]){d.table, read}, 1,
+                   &MPL_INT(axis, 0));
     body = mpl_net_open(net, "step");
     add_round(net);
     h = mpl_net_param_like(net, "before", state);
@@ -338,7 +354,8 @@ static mpl_value teach(mpl_net *net, mpl_value state, int64_t batch, int64_t hid
     h = mpl_net_op(net, MPL_OP_reshape, "state", 1, &out[1], 1,
                    &MPL_INTS(shape, 2, ((const int64_t[]){n, hidden})));
     answer = mpl_net_op(net, MPL_OP_reshape, "labels", 1, &answer, 1, &MPL_INTS(shape, 1, &n));
-    return mpl_net_cross_entropy(net, "loss", mpl_net_binary(net, MPL_OP_matmul, "score", h, d.back), answer);
+    return mpl_net_cross_entropy(net, "loss",
+                                 mpl_net_binary(net, MPL_OP_matmul, "score", h, d.back), answer);
 }
 
 /* Word 0 ends a sentence: what comes behind is 0, too, and the loop ends when all sentences did. */
@@ -401,7 +418,8 @@ static const mpl_zoo_param seq2seq_params[] = {
 
 const mpl_zoo_entry mpl_zoo_seq2seq = {
     .name = "seq2seq",
-    .about = "encoder and decoder as loops; the decoder ends with its sentences (Sutskever et al. 2014)",
+    .about =
+        "encoder and decoder as loops; the decoder ends with its sentences (Sutskever et al. 2014)",
     .params = seq2seq_params,
     .build = build_seq2seq,
     .own_loss = true,

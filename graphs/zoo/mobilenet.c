@@ -1,12 +1,13 @@
 /* mobilenet.c -- networks of depthwise and pointwise convolutions, width 1.
  *
- * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
- *          Applications", arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2: Inverted Residuals
- *          and Linear Bottlenecks", CVPR 2018: table 2.
- * Forms    form=fused is what TensorFlow Lite plans: batch norm folded into weights and bias, the activation part of the
- *          convolution. Here nothing stands for the activation, so that only its sizes are the network's.
- * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1; it has 1
- *          here. */
+ * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile
+ *          Vision Applications", arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2:
+ *          Inverted Residuals and Linear Bottlenecks", CVPR 2018: table 2.
+ * Forms    form=fused is what TensorFlow Lite plans: batch norm folded into weights and bias, the
+ *          activation part of the convolution. Here nothing stands for the activation, so that only
+ *          its sizes are the network's.
+ * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1;
+ *          it has 1 here. */
 #include "graphs/zoo/zoo_priv.h"
 
 static const double epsilon = 1e-5;
@@ -14,8 +15,8 @@ static const double epsilon = 1e-5;
 static const char *const forms[] = {"plain", "fused"};
 
 /* A convolution and its batch norm, which under form=fused leaves no more than a bias. */
-static mpl_value conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                           int64_t group)
+static mpl_value conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                           mpl_window w, int64_t group)
 {
     if (mpl_zoo_arg(net->args, "form") == 1)
         return mpl_net_conv(net, name, x, channels, w, group, true);
@@ -23,11 +24,12 @@ static mpl_value conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t 
 }
 
 /* v1: channels and stride of each pair. */
-static const int16_t pairs[13][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
-                                     {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+static const int16_t pairs[13][2] = {{64, 1},  {128, 2},  {128, 1}, {256, 2}, {256, 1},
+                                     {512, 2}, {512, 1},  {512, 1}, {512, 1}, {512, 1},
+                                     {512, 1}, {1024, 2}, {1024, 1}};
 
-static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                           int64_t group)
+static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                           mpl_window w, int64_t group)
 {
     x = conv_norm(net, name, x, channels, w, group);
     return mpl_zoo_arg(net->args, "form") == 1 ? x : mpl_net_relu(net, name, x);
@@ -58,8 +60,8 @@ typedef struct bounds {
     mpl_value zero, six;
 } bounds;
 
-static mpl_value conv_clip(mpl_net *net, const bounds *b, const char *name, mpl_value x, int64_t channels,
-                           mpl_window w, int64_t group)
+static mpl_value conv_clip(mpl_net *net, const bounds *b, const char *name, mpl_value x,
+                           int64_t channels, mpl_window w, int64_t group)
 {
     char text[32];
 
@@ -70,8 +72,8 @@ static mpl_value conv_clip(mpl_net *net, const bounds *b, const char *name, mpl_
     return mpl_net_op(net, MPL_OP_clip, text, 3, (mpl_value[]){x, b->zero, b->six}, 0, NULL);
 }
 
-static mpl_value bottleneck(mpl_net *net, const bounds *b, mpl_value x, int64_t expansion, int64_t channels,
-                            int64_t stride)
+static mpl_value bottleneck(mpl_net *net, const bounds *b, mpl_value x, int64_t expansion,
+                            int64_t channels, int64_t stride)
 {
     int64_t width = mpl_net_dim(net, x, 1) * expansion;
     mpl_value y = x;
@@ -99,7 +101,8 @@ static mpl_status build_v2(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **o
     for (int stage = 0; stage < 7; stage++)
         for (int i = 0; i < stages[stage][2]; i++) {
             mpl_net_scope(&net, "block%d_%d", stage + 1, i);
-            x = bottleneck(&net, &b, x, stages[stage][0], stages[stage][1], i == 0 ? stages[stage][3] : 1);
+            x = bottleneck(&net, &b, x, stages[stage][0], stages[stage][1],
+                           i == 0 ? stages[stage][3] : 1);
         }
     mpl_net_scope(&net, "%s", "");
     x = conv_clip(&net, &b, "last", x, 1280, MPL_WINDOW(1, 1, 0), 1);

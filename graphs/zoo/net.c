@@ -7,7 +7,8 @@ enum { NAME_SIZE = 128, MOST_OUTPUTS = MPL_NET_CARRIED };
 
 const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
 {
-    snprintf(text, NAME_SIZE, "%s%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name, suffix);
+    snprintf(text, NAME_SIZE, "%s%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name,
+             suffix);
     return text;
 }
 
@@ -36,7 +37,8 @@ const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256])
             n += (size_t)snprintf(name + n, 256 - n, "%c%s=%s", mark, param[i].key,
                                   param[i].choices[args->value[i]]);
         else
-            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%" PRId64, mark, param[i].key, args->value[i]);
+            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%" PRId64, mark, param[i].key,
+                                  args->value[i]);
         mark = ',';
     }
     return name;
@@ -83,8 +85,8 @@ int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis)
     return net->st == MPL_OK ? net->graph->value_shape[x].dim[axis] : 1;
 }
 
-mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
-                            const int64_t *dim)
+mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type,
+                            uint32_t rank, const int64_t *dim)
 {
     mpl_shape shape = {.rank = rank};
     mpl_value v = MPL_NONE;
@@ -100,14 +102,16 @@ mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int
 {
     char text[NAME_SIZE];
 
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32,
+                             rank, dim);
 }
 
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
 {
     char text[NAME_SIZE];
 
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64,
+                             rank, dim);
 }
 
 mpl_value mpl_net_image(mpl_net *net, int64_t channels)
@@ -122,8 +126,8 @@ mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const in
 {
     char text[NAME_SIZE];
 
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32, rank,
-                             dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32,
+                             rank, dim);
 }
 
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
@@ -133,8 +137,8 @@ mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), type,
-                                      shape, element, true, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
+                                      type, shape, element, true, &v);
     return v;
 }
 
@@ -150,16 +154,16 @@ mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
     return v;
 }
 
-mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr)
+mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
+                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
     const char *out_name = mpl_net_full_name(net, name, "", text);
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st =
-            mpl_graph_add_op(net->ctx, net->graph, kind, out_name, n_in, in, n_attr, attr, 1, &out_name, &v);
+        net->st = mpl_graph_add_op(net->ctx, net->graph, kind, out_name, n_in, in, n_attr, attr, 1,
+                                   &out_name, &v);
     return v;
 }
 
@@ -205,11 +209,11 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
     return mpl_net_op(net, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, 2, dim));
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------ */
+/* ---- losses ---- */
 
 /* Part of a loss: the operation `name`.`part`. */
-static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, const char *part, mpl_value a,
-                           mpl_value b)
+static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, const char *part,
+                           mpl_value a, mpl_value b)
 {
     char text[NAME_SIZE / 2];
 
@@ -217,7 +221,8 @@ static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, con
     return mpl_net_op(net, kind, text, b == MPL_NONE ? 1 : 2, (mpl_value[]){a, b}, 0, NULL);
 }
 
-/* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c = min(|d|, 1). */
+/* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c =
+ * min(|d|, 1). */
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted)
 {
     char text[2][NAME_SIZE / 2];
@@ -230,8 +235,9 @@ mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_val
     near = mpl_net_op(net, MPL_OP_clip, text[0], 3,
                       (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, text[1], 1)}, 0, NULL);
     snprintf(text[1], sizeof text[1], "%.50s.half", name);
-    size = loss_part(net, MPL_OP_sub, name, "rest", size,
-                     loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
+    size = loss_part(
+        net, MPL_OP_sub, name, "rest", size,
+        loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
     return mpl_net_op(net, MPL_OP_reduce_mean, name, 1,
                       (mpl_value[]){loss_part(net, MPL_OP_mul, name, "each", near, size)}, 1,
                       &MPL_INT(keepdims, 0));
@@ -252,7 +258,7 @@ mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x)
     return mpl_net_op(net, MPL_OP_identity, name, 1, &x, 1, &MPL_INT(stop, 1));
 }
 
-/* ---- control flow ------------------------------------------------------------------------------------------ */
+/* ---- control flow ---- */
 
 uint32_t mpl_net_open(mpl_net *net, const char *name)
 {
@@ -260,7 +266,8 @@ uint32_t mpl_net_open(mpl_net *net, const char *name)
     uint32_t block = 0;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_open_block(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), &block);
+        net->st = mpl_graph_open_block(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
+                                       &block);
     return block;
 }
 
@@ -270,8 +277,8 @@ mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_param(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), type,
-                                      shape, &v);
+        net->st = mpl_graph_add_param(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
+                                      type, shape, &v);
     return v;
 }
 
@@ -307,9 +314,10 @@ void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result)
 }
 
 /* Adds an operation that owns blocks; outputs without a name are left out. */
-static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
-                        uint32_t n_attr, const mpl_attr *attr, uint32_t n_bodies, const uint32_t *body,
-                        uint32_t n_out, const char *const *out_name, mpl_value *out)
+static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
+                        const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
+                        uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
+                        const char *const *out_name, mpl_value *out)
 {
     char op_name[NAME_SIZE], text[MOST_OUTPUTS][NAME_SIZE];
     const char *full[MOST_OUTPUTS];
@@ -321,8 +329,8 @@ static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32
     }
     mpl_net_full_name(net, name, "", op_name);
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_control(net->ctx, net->graph, kind, op_name, n_in, in, n_attr, attr, n_bodies,
-                                        body, n_out, full, out);
+        net->st = mpl_graph_add_control(net->ctx, net->graph, kind, op_name, n_in, in, n_attr, attr,
+                                        n_bodies, body, n_out, full, out);
 }
 
 void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl_value *out)
@@ -335,16 +343,17 @@ void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl
         in[2 + i] = loop->init[i];
     for (uint32_t i = 0; i < loop->n_scans; i++)
         in[2 + loop->n_carried + i] = loop->scan[i];
-    add_control(net, MPL_OP_while, name, 2 + loop->n_carried + loop->n_scans, in, loop->trips < 0 ? 1 : 2,
-                attr, 1, &loop->body, loop->n_carried + loop->n_rows, loop->out_name, out);
+    add_control(net, MPL_OP_while, name, 2 + loop->n_carried + loop->n_scans, in,
+                loop->trips < 0 ? 1 : 2, attr, 1, &loop->body, loop->n_carried + loop->n_rows,
+                loop->out_name, out);
 }
 
-mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass, uint32_t n_branches,
-                       const uint32_t *branch)
+mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass,
+                       uint32_t n_branches, const uint32_t *branch)
 {
     mpl_value in[] = {index, bypass}, out;
 
-    add_control(net, MPL_OP_case, name, bypass == MPL_NONE ? 1 : 2, in, 0, NULL, n_branches, branch, 1, &name,
-                &out);
+    add_control(net, MPL_OP_case, name, bypass == MPL_NONE ? 1 : 2, in, 0, NULL, n_branches, branch,
+                1, &name, &out);
     return out;
 }

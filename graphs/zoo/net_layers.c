@@ -11,8 +11,8 @@ static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, u
 {
     char text[NAME_SIZE];
 
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, suffix, text), MPL_WEIGHT, MPL_TYPE_f32, rank,
-                             dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, suffix, text), MPL_WEIGHT,
+                             MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
@@ -47,8 +47,8 @@ mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsil
     return mpl_net_op(net, MPL_OP_batch_norm, name, 5, in, 1, &MPL_FLOAT(epsilon, epsilon));
 }
 
-mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            int64_t group, double epsilon)
+mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                            mpl_window w, int64_t group, double epsilon)
 {
     char text[NAME_SIZE];
 
@@ -58,8 +58,8 @@ mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t
     return mpl_net_norm(net, text, x, epsilon);
 }
 
-mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            double epsilon)
+mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                            mpl_window w, double epsilon)
 {
     return mpl_net_relu(net, name, mpl_net_conv_norm(net, name, x, channels, w, 1, epsilon));
 }
@@ -99,7 +99,7 @@ mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_softmax_cross_entropy, out_name[0], 2,
-                                   (mpl_value[]){logits, labels}, 0, NULL, 2, out_name, out);
+        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_softmax_cross_entropy, out_name[0],
+                                   2, (mpl_value[]){logits, labels}, 0, NULL, 2, out_name, out);
     return out[0];
 }

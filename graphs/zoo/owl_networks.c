@@ -1,17 +1,19 @@
-/* owl_networks.c -- layers taken apart as the Owl library computes them, for networks with form=owl.
+/* owl_networks.c -- layers taken apart as the Owl library computes them, for networks with
+ * form=owl.
  *
  * Source   P. Vandenhove, "Functional Design of Computation Graph", and what Owl's neurons do: a
- *          convolution adds its bias in an operation of its own; batch norm is (x - mean) / sqrt(var + 1e-8)
- *          * gamma + beta, one operation a sign; softmax is exp(x - max) / sum; the pool over the whole image
- *          is followed by a reshape; ResNet pads its image first and has its strides on the first 1x1 (Keras'
- *          variant).
- * Differs  Owl's images are NHWC, the bytes are the same. Owl's optimiser joins the product and the sum of
- *          each batch norm into one fma, and counts without them: 447 operations for ResNet-50 and 789 for
- *          Inception-v3; here they stand apart, 53 and 94 more. The planned bytes are the same with and
- *          without.
- * Result   Under the order dfs and the planner owl:rule=code, the sums, planned bytes and numbers of blocks
- *          that a simulation of Owl's rule gives, to the last digit (tests/planners/test_planners_owl_figures.c). form=plain takes more (ResNet-50
- *          9.63 for 8.03, Inception-v3 12.47 for 10.18, 10^6 bytes): a whole batch norm cannot overwrite its
+ *          convolution adds its bias in an operation of its own; batch norm is (x - mean) /
+ *          sqrt(var + 1e-8) * gamma + beta, one operation a sign; softmax is exp(x - max) / sum;
+ *          the pool over the whole image is followed by a reshape; ResNet pads its image first and
+ *          has its strides on the first 1x1 (Keras' variant).
+ * Differs  Owl's images are NHWC, the bytes are the same. Owl's optimiser joins the product and the
+ *          sum of each batch norm into one fma, and counts without them: 447 operations for
+ *          ResNet-50 and 789 for Inception-v3; here they stand apart, 53 and 94 more. The planned
+ *          bytes are the same with and without.
+ * Result   Under the order dfs and the planner owl:rule=code, the sums, planned bytes and numbers
+ *          of blocks that a simulation of Owl's rule gives, to the last digit
+ *          (tests/planners/test_planners_owl_figures.c). form=plain takes more (ResNet-50 9.63 for
+ *          8.03, Inception-v3 12.47 for 10.18, 10^6 bytes): a whole batch norm cannot overwrite its
  *          input, its parts can. */
 #include "graphs/zoo/zoo_priv.h"
 

@@ -1,15 +1,19 @@
-/* programs.c -- programs of views and writes in place: an example, box decoders, a stencil by slices, a step of an environment.
+/* programs.c -- programs of views and writes in place: an example, box decoders, a stencil by
+ * slices, a step of an environment.
  *
- * Source   views: the example of the TensorSSA proposal. offset2bbox: the decoder that it names, as detection libraries write it:
- *          offsets to anchors of corners, variances 0.1 and 0.2. stencil: the heat equation as NumPy's users write it. ssd_boxes: W. Liu
- *          et al., "SSD: Single Shot MultiBox Detector", ECCV 2016, section 2.2. yolo_boxes: J. Redmon and A. Farhadi, "YOLOv3",
- *          arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C. Anderson, 1983, the equations and constants of OpenAI Gym's.
+ * Source   views: the example of the TensorSSA proposal. offset2bbox: the decoder that it names, as
+ *          detection libraries write it: offsets to anchors of corners, variances 0.1 and 0.2.
+ *          stencil: the heat equation as NumPy's users write it. ssd_boxes: W. Liu et al., "SSD:
+ *          Single Shot MultiBox Detector", ECCV 2016, section 2.2. yolo_boxes: J. Redmon and A.
+ *          Farhadi, "YOLOv3", arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C.
+ *          Anderson, 1983, the equations and constants of OpenAI Gym's.
  * Forms    ssa=full, views, copy: what tensor_ssa makes of it; ssa=program: as it is.
  *
- * Train    The box decoders learn their bias, by smooth L1 of the boxes that they make (of yolo_boxes: of all that it makes) against
- *          wanted ones. The others have no weight.
+ * Train    The box decoders learn their bias, by smooth L1 of the boxes that they make (of
+ *          yolo_boxes: of all that it makes) against wanted ones. The others have no weight.
  *
- * What is written to is made by an operation first, as it is where a network ends: an input could not be overwritten. */
+ * What is written to is made by an operation first, as it is where a network ends: an input could
+ * not be overwritten. */
 #include "graphs/passes/passes.h"
 #include "graphs/zoo/zoo_priv.h"
 
@@ -17,9 +21,9 @@
 
 static const char *const levels[] = {"full", "views", "copy", "program"};
 
-#define PARAM_SSA                                                                                            \
-    {                                                                                                        \
-        "ssa", 0, 0, 3, "what becomes of views and writes", levels                                           \
+#define PARAM_SSA                                                                                  \
+    {                                                                                              \
+        "ssa", 0, 0, 3, "what becomes of views and writes", levels                                 \
     }
 
 /* Text that grows; after a failure nothing more is added. */
@@ -65,7 +69,8 @@ static void scalar(script *s, const char *name, double value)
     say(s, "weight %s f32 [] = splat %g\n", name, value);
 }
 
-/* The output: what was made or, to be trained, the smooth L1 loss (net.c) of it against an input `wanted` of those dims. */
+/* The output: what was made or, to be trained, the smooth L1 loss (net.c) of it against an input
+ * `wanted` of those dims. */
 static void learn(script *s, const char *made, const char *dims)
 {
     if (!s->args->train) {
@@ -73,10 +78,13 @@ static void learn(script *s, const char *made, const char *dims)
         return;
     }
     say(s,
-        "input wanted f32 %s\nweight loss_one f32 [] = splat 1\nweight loss_half f32 [] = splat 0.5\n"
-        "loss_off = sub(%s, wanted)\nloss_size = abs(loss_off)\nloss_near = clip(loss_size, _, loss_one)\n"
+        "input wanted f32 %s\nweight loss_one f32 [] = splat 1\nweight loss_half f32 [] = splat "
+        "0.5\n"
+        "loss_off = sub(%s, wanted)\nloss_size = abs(loss_off)\nloss_near = clip(loss_size, _, "
+        "loss_one)\n"
         "loss_part = mul(loss_near, loss_half)\nloss_rest = sub(loss_size, loss_part)\n"
-        "loss_each = mul(loss_near, loss_rest)\nloss = reduce_mean(loss_each) keepdims=0\noutput loss\n",
+        "loss_each = mul(loss_near, loss_rest)\nloss = reduce_mean(loss_each) keepdims=0\noutput "
+        "loss\n",
         dims, made);
 }
 
@@ -91,10 +99,11 @@ static mpl_status end(script *s, mpl_graph **out)
 
     MPL_TRY(s->st);
     if (s->args->train && (ssa == 1 || ssa == 3))
-        MPL_FAIL(s->ctx, MPL_EINPUT,
-                 "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which fuses "
-                 "nothing then, or ssa=copy",
-                 s->args->entry->name, levels[ssa]);
+        MPL_FAIL(
+            s->ctx, MPL_EINPUT,
+            "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which fuses "
+            "nothing then, or ssa=copy",
+            s->args->entry->name, levels[ssa]);
     MPL_TRY(mpl_text_read_memory(s->ctx, s->args->entry->name, s->text, s->n, &program));
     if (ssa < 3) {
         MPL_TRY(mpl_tensor_ssa(s->ctx, program, level[ssa], NULL, NULL, out));
@@ -107,7 +116,7 @@ out:
     return st;
 }
 
-/* ---- the example --------------------------------------------------------------------------------------- */
+/* ---- the example ---- */
 
 static mpl_status build_views(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -129,10 +138,12 @@ static mpl_status build_views(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
 static const mpl_zoo_param views_params[] = {
     {"columns", 65536, 1, 100000000, "of three rows", NULL}, PARAM_SSA, MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_views = {
-    .name = "views", .about = "the example of TensorSSA", .params = views_params, .build = build_views};
+const mpl_zoo_entry mpl_zoo_views = {.name = "views",
+                                     .about = "the example of TensorSSA",
+                                     .params = views_params,
+                                     .build = build_views};
 
-/* ---- boxes --------------------------------------------------------------------------------------------- */
+/* ---- boxes ---- */
 
 static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -140,7 +151,8 @@ static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_
     char dims[64];
     int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
 
-    say(&s, "input anchors f32 [%d,4]\ninput head f32 [%d,%d,4]\nweight bias f32 [4]\n", n, batch, n);
+    say(&s, "input anchors f32 [%d,4]\ninput head f32 [%d,%d,4]\nweight bias f32 [4]\n", n, batch,
+        n);
     scalar(&s, "half", 0.5);
     scalar(&s, "tenth", 0.1);
     scalar(&s, "fifth", 0.2);
@@ -171,7 +183,8 @@ static const mpl_zoo_param offset2bbox_params[] = {
     MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "anchors", NULL}, PARAM_SSA, MPL_PARAM_END};
 
 const mpl_zoo_entry mpl_zoo_offset2bbox = {.name = "offset2bbox",
-                                           .about = "boxes from offsets to anchors, written in place",
+                                           .about =
+                                               "boxes from offsets to anchors, written in place",
                                            .params = offset2bbox_params,
                                            .build = build_offset2bbox,
                                            .own_loss = true};
@@ -183,7 +196,8 @@ static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
 
     say(&s,
-        "input priors f32 [%d,4]\ninput head f32 [%d,%d,4]\ninput conf f32 [%d,%d,%d]\nweight bias f32 [4]\n",
+        "input priors f32 [%d,4]\ninput head f32 [%d,%d,4]\ninput conf f32 [%d,%d,%d]\nweight bias "
+        "f32 [4]\n",
         n, batch, n, batch, n, (int)mpl_zoo_arg(args, "classes") + 1);
     scalar(&s, "zero", 0);
     scalar(&s, "one", 1);
@@ -224,11 +238,12 @@ static const mpl_zoo_param ssd_params[] = {MPL_PARAM_BATCH(8),
                                            PARAM_SSA,
                                            MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_ssd_boxes = {.name = "ssd_boxes",
-                                         .about = "boxes and scores as SSD decodes them, written in place",
-                                         .params = ssd_params,
-                                         .build = build_ssd,
-                                         .own_loss = true};
+const mpl_zoo_entry mpl_zoo_ssd_boxes = {
+    .name = "ssd_boxes",
+    .about = "boxes and scores as SSD decodes them, written in place",
+    .params = ssd_params,
+    .build = build_ssd,
+    .own_loss = true};
 
 static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -237,8 +252,8 @@ static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     int batch = (int)mpl_zoo_arg(args, "batch"), cells = (int)mpl_zoo_arg(args, "cells");
     int width = 5 + (int)mpl_zoo_arg(args, "classes");
 
-    say(&s, "input head f32 [%d,%d,%d,%d]\nweight bias f32 [%d,1,1]\ninput grid f32 [%d,%d,2]\n", batch,
-        3 * width, cells, cells, 3 * width, cells, cells);
+    say(&s, "input head f32 [%d,%d,%d,%d]\nweight bias f32 [%d,1,1]\ninput grid f32 [%d,%d,2]\n",
+        batch, 3 * width, cells, cells, 3 * width, cells, cells);
     say(&s, "weight anchors f32 [3,1,1,2] = data 10 13 16 30 33 23\n");
     scalar(&s, "stride", 8);
     scalar(&s, "half", 0.5);
@@ -268,11 +283,12 @@ static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     return end(&s, out);
 }
 
-static const mpl_zoo_param yolo_params[] = {MPL_PARAM_BATCH(1),
-                                            {"cells", 52, 1, 10000, "of the grid, along a side", NULL},
-                                            MPL_PARAM_CLASSES(80),
-                                            PARAM_SSA,
-                                            MPL_PARAM_END};
+static const mpl_zoo_param yolo_params[] = {
+    MPL_PARAM_BATCH(1),
+    {"cells", 52, 1, 10000, "of the grid, along a side", NULL},
+    MPL_PARAM_CLASSES(80),
+    PARAM_SSA,
+    MPL_PARAM_END};
 
 const mpl_zoo_entry mpl_zoo_yolo_boxes = {
     .name = "yolo_boxes",
@@ -281,7 +297,7 @@ const mpl_zoo_entry mpl_zoo_yolo_boxes = {
     .build = build_yolo,
     .own_loss = true};
 
-/* ---- slices -------------------------------------------------------------------------------------------- */
+/* ---- slices ---- */
 
 static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -324,7 +340,7 @@ const mpl_zoo_entry mpl_zoo_stencil = {.name = "stencil",
                                        .params = stencil_params,
                                        .build = build_stencil};
 
-/* ---- an environment ---------------------------------------------------------------------------------------- */
+/* ---- an environment ---- */
 
 static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -350,21 +366,27 @@ static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
         int k = (int)i;
 
         say(&s,
-            "sin%d = sin(angle)\ncos%d = cos(angle)\nturn2%d = mul(turn, turn)\npull%d = mul(turn2%d, "
+            "sin%d = sin(angle)\ncos%d = cos(angle)\nturn2%d = mul(turn, turn)\npull%d = "
+            "mul(turn2%d, "
             "sin%d)\n"
-            "push%d = mul(pull%d, pole)\nboth%d = add(force, push%d)\nt%d = mul(both%d, per_mass)\n",
+            "push%d = mul(pull%d, pole)\nboth%d = add(force, push%d)\nt%d = mul(both%d, "
+            "per_mass)\n",
             k, k, k, k, k, k, k, k, k, k, k, k);
         say(&s,
-            "fall%d = mul(sin%d, gravity)\nct%d = mul(cos%d, t%d)\nover%d = sub(fall%d, ct%d)\ncc%d = "
+            "fall%d = mul(sin%d, gravity)\nct%d = mul(cos%d, t%d)\nover%d = sub(fall%d, "
+            "ct%d)\ncc%d = "
             "mul(cos%d, cos%d)\n"
-            "cm%d = mul(cc%d, mass)\nu1%d = sub(third, cm%d)\nunder%d = mul(u1%d, length)\nturning%d = "
+            "cm%d = mul(cc%d, mass)\nu1%d = sub(third, cm%d)\nunder%d = mul(u1%d, "
+            "length)\nturning%d = "
             "div(over%d, "
             "under%d)\n",
             k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
         say(&s,
             "tc%d = mul(turning%d, cos%d)\ntcs%d = mul(tc%d, share)\npushing%d = sub(t%d, tcs%d)\n"
-            "dx%d = mul(speed, tau)\nadd_into(x, dx%d)\ndv%d = mul(pushing%d, tau)\nadd_into(speed, dv%d)\n"
-            "da%d = mul(turn, tau)\nadd_into(angle, da%d)\ndt%d = mul(turning%d, tau)\nadd_into(turn, "
+            "dx%d = mul(speed, tau)\nadd_into(x, dx%d)\ndv%d = mul(pushing%d, "
+            "tau)\nadd_into(speed, dv%d)\n"
+            "da%d = mul(turn, tau)\nadd_into(angle, da%d)\ndt%d = mul(turning%d, "
+            "tau)\nadd_into(turn, "
             "dt%d)\n",
             k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
     }
@@ -372,10 +394,11 @@ static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     return end(&s, out);
 }
 
-static const mpl_zoo_param cart_pole_params[] = {{"batch", 65536, 1, 10000000, "environments at once", NULL},
-                                                 {"steps", 1, 1, 1000, "in time", NULL},
-                                                 PARAM_SSA,
-                                                 MPL_PARAM_END};
+static const mpl_zoo_param cart_pole_params[] = {
+    {"batch", 65536, 1, 10000000, "environments at once", NULL},
+    {"steps", 1, 1, 1000, "in time", NULL},
+    PARAM_SSA,
+    MPL_PARAM_END};
 
 const mpl_zoo_entry mpl_zoo_cart_pole = {
     .name = "cart_pole",

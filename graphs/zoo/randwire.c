@@ -1,13 +1,16 @@
 /* randwire.c -- networks whose wiring is drawn at random.
  *
- * Source   S. Xie, A. Kirillov, R. Girshick, K. He, "Exploring Randomly Wired Neural Networks for Image Recognition", ICCV 2019,
- *          small regime: two convolutions of stride 2, then stages of N nodes with C, 2 C, 4 C channels, WS(4, P) graphs
- *          (D. Watts, S. Strogatz, 1998): a ring of N nodes, each tied to its four nearest; one end of each edge moves
- *          to a random node with probability P; edges run from the lower to the higher node. A node sums what it gets,
- *          then relu, a separable 3x3 convolution and batch norm; those that get nothing take the stage's input with stride
- *          2, those that give nothing are summed. A 1x1 convolution to 1,280 channels before the classifier.
- * Differs  The positive weights within the sums, and the division of the last sum, are left out: no size depends on them. K is
- *          always 4. Order: node by node, as they are numbered; of a node, from its sum to its norm. */
+ * Source   S. Xie, A. Kirillov, R. Girshick, K. He, "Exploring Randomly Wired Neural Networks for
+ *          Image Recognition", ICCV 2019, small regime: two convolutions of stride 2, then stages
+ *          of N nodes with C, 2 C, 4 C channels, WS(4, P) graphs (D. Watts, S. Strogatz, 1998): a
+ *          ring of N nodes, each tied to its four nearest; one end of each edge moves to a random
+ *          node with probability P; edges run from the lower to the higher node. A node sums what
+ *          it gets, then relu, a separable 3x3 convolution and batch norm; those that get nothing
+ *          take the stage's input with stride 2, those that give nothing are summed. A 1x1
+ *          convolution to 1,280 channels before the classifier.
+ * Differs  The positive weights within the sums, and the division of the last sum, are left out: no
+ *          size depends on them. K is always 4. Order: node by node, as they are numbered; of a
+ *          node, from its sum to its norm. */
 #include "graphs/core/rng.h"
 #include "graphs/zoo/zoo_priv.h"
 
@@ -35,7 +38,8 @@ static uint32_t degree(const wiring *w, uint32_t a)
     return sum;
 }
 
-/* The ring, then every edge looked at once, nearest neighbours first; `percent` of them move their far end. */
+/* The ring, then every edge looked at once, nearest neighbours first; `percent` of them move their
+ * far end. */
 static void draw(wiring *w, uint32_t n, uint32_t reach, uint32_t percent, mpl_rng *rng)
 {
     memset(w, 0, sizeof *w);
@@ -48,7 +52,8 @@ static void draw(wiring *w, uint32_t n, uint32_t reach, uint32_t percent, mpl_rn
         for (uint32_t a = 0; a < n; a++) {
             uint32_t b;
 
-            if (mpl_rng_below(rng, 100) >= percent || !w->tied[a][(a + j) % n] || degree(w, a) == n - 1)
+            if (mpl_rng_below(rng, 100) >= percent || !w->tied[a][(a + j) % n] ||
+                degree(w, a) == n - 1)
                 continue;
             do
                 b = (uint32_t)mpl_rng_below(rng, n);
@@ -88,8 +93,8 @@ static mpl_value stage(mpl_net *net, int64_t index, const wiring *w, mpl_value x
             if (w->tied[a][b])
                 in[n_in++] = made[a];
         mpl_net_scope(net, "stage%" PRId64 ".node%u", index, b);
-        made[b] =
-            n_in == 0 ? node(net, x, channels, stride) : node(net, sum_of(net, "sum", n_in, in), channels, 1);
+        made[b] = n_in == 0 ? node(net, x, channels, stride)
+                            : node(net, sum_of(net, "sum", n_in, in), channels, 1);
     }
     n_in = 0;
     for (uint32_t a = 0; a < w->n; a++) {
@@ -124,7 +129,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     mpl_net_begin(&net, ctx, args);
     if (mpl_zoo_arg(args, "regime") == CELL) {
         draw(&w, (uint32_t)nodes, reach, (uint32_t)mpl_zoo_arg(args, "rewired"), &rng);
-        return mpl_net_end(&net, stage(&net, 1, &w, mpl_net_image(&net, channels), channels, 1), out);
+        return mpl_net_end(&net, stage(&net, 1, &w, mpl_net_image(&net, channels), channels, 1),
+                           out);
     }
     x = stem(&net, "conv1", mpl_net_image(&net, 3), (channels + 1) / 2);
     if (!regular)
@@ -153,8 +159,8 @@ static const mpl_zoo_param params[] = {
     {"neighbours", 4, 2, 16, "K, of a node before edges move", NULL},
     {"rewired", 75, 0, 100, "P, of an edge to be moved [%]", NULL},
     {"form", 0, 0, 1, "layers whole, or batch norm and relu within convolutions", forms},
-    {"regime", 0, 0, 2, "small, regular (random from the second convolution on), or one cell by itself",
-     regimes},
+    {"regime", 0, 0, 2,
+     "small, regular (random from the second convolution on), or one cell by itself", regimes},
     {"seed", 1, 0, INT32_MAX, "of the random graphs", NULL},
     MPL_PARAM_END,
 };

@@ -1,12 +1,14 @@
 /* recurrent.c -- stacks of LSTM or GRU layers over a sequence: unrolled over time, or one loop.
  *
- * Source   LSTM: S. Hochreiter, J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9(8), 1997, with the
- *          forget gate of F. Gers, J. Schmidhuber, F. Cummins, 2000: i, f, o = sigmoid(x W + h U + b), g =
- *          tanh(x W + h U + b), c' = f c + i g, h' = o tanh(c'). GRU: K. Cho et al., "Learning Phrase
- *          Representations using RNN Encoder-Decoder for Statistical Machine Translation", 2014, section 2.3: z, r =
- *          sigmoid(x W + h U + b), n = tanh(x W + (r h) U + b), h' = z h + (1 - z) n.
- * Differs  A matrix for each gate and side instead of one with a split behind it: every value is [batch, hidden], as in
- *          the NNC allocator's own benchmark. Order: time first, then layer. The first h and c are inputs. */
+ * Source   LSTM: S. Hochreiter, J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9(8),
+ *          1997, with the forget gate of F. Gers, J. Schmidhuber, F. Cummins, 2000: i, f, o =
+ *          sigmoid(x W + h U + b), g = tanh(x W + h U + b), c' = f c + i g, h' = o tanh(c'). GRU:
+ *          K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for
+ *          Statistical Machine Translation", 2014, section 2.3: z, r = sigmoid(x W + h U + b), n =
+ *          tanh(x W + (r h) U + b), h' = z h + (1 - z) n.
+ * Differs  A matrix for each gate and side instead of one with a split behind it: every value is
+ *          [batch, hidden], as in the NNC allocator's own benchmark. Order: time first, then layer.
+ *          The first h and c are inputs. */
 #include "graphs/zoo/zoo_priv.h"
 
 enum { MAX_LAYERS = 64, MAX_GATES = 4, MAX_STATES = 2, UNROLL = 0 };
@@ -42,8 +44,8 @@ static void add_layer(mpl_net *net, const kind *k, layer *l, int64_t batch, int6
 }
 
 /* The activated sum of both products of one gate, letter `id`. */
-static mpl_value gate_of(mpl_net *net, const layer *l, int gate, const char *id, mpl_op_kind activation,
-                         mpl_value x, mpl_value h)
+static mpl_value gate_of(mpl_net *net, const layer *l, int gate, const char *id,
+                         mpl_op_kind activation, mpl_value x, mpl_value h)
 {
     char name[3][8];
     mpl_value from_x, from_h, sum;
@@ -51,13 +53,14 @@ static mpl_value gate_of(mpl_net *net, const layer *l, int gate, const char *id,
     snprintf(name[0], sizeof name[0], "x%s", id);
     snprintf(name[1], sizeof name[1], "h%s", id);
     snprintf(name[2], sizeof name[2], "s%s", id);
-    from_x = mpl_net_op(net, MPL_OP_gemm, name[0], 3, (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
+    from_x =
+        mpl_net_op(net, MPL_OP_gemm, name[0], 3, (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
     from_h = mpl_net_binary(net, MPL_OP_matmul, name[1], h, l->u[gate]);
     sum = mpl_net_binary(net, MPL_OP_add, name[2], from_x, from_h);
     return mpl_net_unary(net, activation, id, sum);
 }
 
-/* ---- LSTM --------------------------------------------------------------------------------------------------- */
+/* ---- LSTM ---- */
 
 enum { INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE, N_LSTM_GATES };
 static const char *const lstm_gates[N_LSTM_GATES] = {"i", "f", "g", "o"};
@@ -67,16 +70,18 @@ static void lstm_cell(mpl_net *net, layer *l, mpl_value x)
     mpl_value gate[N_LSTM_GATES], kept, fresh, *h = &l->state[0], *c = &l->state[1];
 
     for (int i = 0; i < N_LSTM_GATES; i++)
-        gate[i] = gate_of(net, l, i, lstm_gates[i], i == CELL_GATE ? MPL_OP_tanh : MPL_OP_sigmoid, x, *h);
+        gate[i] =
+            gate_of(net, l, i, lstm_gates[i], i == CELL_GATE ? MPL_OP_tanh : MPL_OP_sigmoid, x, *h);
     kept = mpl_net_binary(net, MPL_OP_mul, "fc", gate[FORGET_GATE], *c);
     fresh = mpl_net_binary(net, MPL_OP_mul, "ig", gate[INPUT_GATE], gate[CELL_GATE]);
     *c = mpl_net_binary(net, MPL_OP_add, "c", kept, fresh);
-    *h = mpl_net_binary(net, MPL_OP_mul, "h", gate[OUTPUT_GATE], mpl_net_unary(net, MPL_OP_tanh, "tanh", *c));
+    *h = mpl_net_binary(net, MPL_OP_mul, "h", gate[OUTPUT_GATE],
+                        mpl_net_unary(net, MPL_OP_tanh, "tanh", *c));
 }
 
 static const kind lstm = {N_LSTM_GATES, 2, lstm_gates, lstm_cell};
 
-/* ---- GRU ---------------------------------------------------------------------------------------------------- */
+/* ---- GRU ---- */
 
 enum { UPDATE_GATE, RESET_GATE, NEW_GATE, N_GRU_GATES };
 static const char *const gru_gates[N_GRU_GATES] = {"z", "r", "n"};
@@ -96,9 +101,10 @@ static void gru_cell(mpl_net *net, layer *l, mpl_value x)
 
 static const kind gru = {N_GRU_GATES, 1, gru_gates, gru_cell};
 
-/* ---- both forms ----------------------------------------------------------------------------------------------- */
+/* ---- both forms ---- */
 
-static mpl_value unroll(mpl_net *net, const kind *k, layer *layers, int64_t n_layers, const int64_t *dim)
+static mpl_value unroll(mpl_net *net, const kind *k, layer *layers, int64_t n_layers,
+                        const int64_t *dim)
 {
     mpl_value x = MPL_NONE;
 
@@ -115,7 +121,8 @@ static mpl_value unroll(mpl_net *net, const kind *k, layer *layers, int64_t n_la
 }
 
 /* One loop over the steps, which are slices of the input; all layers in its body. */
-static mpl_value loop(mpl_net *net, const kind *k, layer *layers, int64_t n_layers, const int64_t *dim)
+static mpl_value loop(mpl_net *net, const kind *k, layer *layers, int64_t n_layers,
+                      const int64_t *dim)
 {
     mpl_value init[MAX_LAYERS * MAX_STATES], result[1 + MAX_LAYERS * MAX_STATES] = {MPL_NONE};
     mpl_value out[MAX_LAYERS * MAX_STATES], x, scan;
@@ -154,7 +161,8 @@ static mpl_value loop(mpl_net *net, const kind *k, layer *layers, int64_t n_laye
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, const kind *k, mpl_graph **out)
 {
     int64_t batch = mpl_zoo_arg(args, "batch"), hidden = mpl_zoo_arg(args, "hidden");
-    int64_t n_layers = mpl_zoo_arg(args, "layers"), dim[] = {mpl_zoo_arg(args, "steps"), batch, hidden};
+    int64_t n_layers = mpl_zoo_arg(args, "layers"),
+            dim[] = {mpl_zoo_arg(args, "steps"), batch, hidden};
     layer layers[MAX_LAYERS];
     mpl_value y;
     mpl_net net;

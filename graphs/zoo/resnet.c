@@ -1,11 +1,12 @@
 /* resnet.c -- residual networks of 18 to 152 layers.
  *
- * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016: table
- *          1, with projections where the dims change (option B).
- * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the first 1x1:
- *          so have the Caffe2 model in the ONNX zoo, which resnet50 equals operator by operator, and what
- *          most people run. stride=1x1 is the paper's, and that of the training problem recorded from libnnc
- *          (results/published.tsv): fewer bytes, since what the 3x3 reads is already small. */
+ * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR
+ *          2016: table 1, with projections where the dims change (option B).
+ * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the
+ *          first 1x1: so have the Caffe2 model in the ONNX zoo, which resnet50 equals operator by
+ *          operator, and what most people run. stride=1x1 is the paper's, and that of the training
+ *          problem recorded from libnnc (results/published.tsv): fewer bytes, since what the 3x3
+ *          reads is already small. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {
@@ -15,8 +16,9 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"resnet18", false, {2, 2, 2, 2}},  {"resnet34", false, {3, 4, 6, 3}},  {"resnet50", true, {3, 4, 6, 3}},
-    {"resnet101", true, {3, 4, 23, 3}}, {"resnet152", true, {3, 8, 36, 3}},
+    {"resnet18", false, {2, 2, 2, 2}},  {"resnet34", false, {3, 4, 6, 3}},
+    {"resnet50", true, {3, 4, 6, 3}},   {"resnet101", true, {3, 4, 23, 3}},
+    {"resnet152", true, {3, 8, 36, 3}},
 };
 
 static const double epsilon = 1e-5;
@@ -24,11 +26,14 @@ static const double epsilon = 1e-5;
 static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, int64_t kernel,
                       int64_t stride)
 {
-    return mpl_net_conv_norm(net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1, epsilon);
+    return mpl_net_conv_norm(net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1,
+                             epsilon);
 }
 
-/* `width` channels inside, four times as many at the end of a bottleneck; late: the stride stands on the second convolution. */
-static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, bool late, int64_t width, int64_t stride)
+/* `width` channels inside, four times as many at the end of a bottleneck; late: the stride stands
+ * on the second convolution. */
+static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, bool late, int64_t width,
+                       int64_t stride)
 {
     int64_t channels = bottleneck ? 4 * width : width;
     mpl_value y, shortcut = x;
@@ -98,7 +103,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 }
 
 static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM, MPL_PARAM_END,
+    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM,
+    MPL_PARAM_END,
 };
 
 static const char *const strides[] = {"3x3", "1x1"};
@@ -112,12 +118,12 @@ static const mpl_zoo_param bottleneck_params[] = {
     MPL_PARAM_END,
 };
 
-#define RESNET(layers, list)                                                                                 \
-    const mpl_zoo_entry mpl_zoo_resnet##layers = {                                                           \
-        .name = "resnet" #layers,                                                                            \
-        .about = "residual network of " #layers " layers (He et al. 2016)",                                  \
-        .params = list,                                                                                      \
-        .build = build,                                                                                      \
+#define RESNET(layers, list)                                                                       \
+    const mpl_zoo_entry mpl_zoo_resnet##layers = {                                                 \
+        .name = "resnet" #layers,                                                                  \
+        .about = "residual network of " #layers " layers (He et al. 2016)",                        \
+        .params = list,                                                                            \
+        .build = build,                                                                            \
     }
 
 RESNET(18, params);

@@ -1,7 +1,7 @@
 /* shufflenet.c -- half of the channels go through a unit, then all are shuffled.
  *
- * Source   N. Ma et al., "ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture Design", ECCV 2018: figure 3 (c, d),
- *          table 5. */
+ * Source   N. Ma et al., "ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture
+ *          Design", ECCV 2018: figure 3 (c, d), table 5. */
 #include "graphs/zoo/zoo_priv.h"
 
 static const double epsilon = 1e-5;
@@ -42,14 +42,17 @@ static void halves(mpl_net *net, mpl_value x, mpl_value part[2])
 /* Channel 2 k + i was channel k of half i. */
 static mpl_value shuffle(mpl_net *net, mpl_value x)
 {
-    int64_t n = mpl_net_dim(net, x, 1), rows = mpl_net_dim(net, x, 2), columns = mpl_net_dim(net, x, 3);
+    int64_t n = mpl_net_dim(net, x, 1), rows = mpl_net_dim(net, x, 2),
+            columns = mpl_net_dim(net, x, 3);
     int64_t batch = mpl_net_dim(net, x, 0);
     const int64_t apart[] = {batch, 2, n / 2, rows, columns}, whole[] = {batch, n, rows, columns},
                   perm[] = {0, 2, 1, 3, 4};
 
     x = mpl_net_op(net, MPL_OP_reshape, "apart", 1, &x, 1, (mpl_attr[]){MPL_INTS(shape, 5, apart)});
-    x = mpl_net_op(net, MPL_OP_transpose, "shuffle", 1, &x, 1, (mpl_attr[]){MPL_INTS(perm, 5, perm)});
-    return mpl_net_op(net, MPL_OP_reshape, "whole", 1, &x, 1, (mpl_attr[]){MPL_INTS(shape, 4, whole)});
+    x = mpl_net_op(net, MPL_OP_transpose, "shuffle", 1, &x, 1,
+                   (mpl_attr[]){MPL_INTS(perm, 5, perm)});
+    return mpl_net_op(net, MPL_OP_reshape, "whole", 1, &x, 1,
+                      (mpl_attr[]){MPL_INTS(shape, 4, whole)});
 }
 
 static mpl_value unit(mpl_net *net, mpl_value x, int64_t to, bool down)

@@ -1,8 +1,8 @@
 /* small.c -- a perceptron and a small convolutional network, for a first look and for tests.
  *
  * Source   mlp: no one's in particular. mnist_conv: the MNIST example of Owl ("Functional Design of
- *          Computation Graph"): one 5x5 convolution, one pool, two dense layers; padding as Owl's default,
- *          which keeps sizes. */
+ *          Computation Graph"): one 5x5 convolution, one pool, two dense layers; padding as Owl's
+ *          default, which keeps sizes. */
 #include "graphs/zoo/zoo_priv.h"
 
 static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -11,7 +11,8 @@ static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     mpl_value x;
 
     mpl_net_begin(&net, ctx, args);
-    x = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
+    x = mpl_net_input(&net, "data", 2,
+                      (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
     for (int64_t i = 1; i <= mpl_zoo_arg(args, "layers"); i++) {
         mpl_net_scope(&net, "hidden%" PRId64, i);
         x = mpl_net_dense(&net, "gemm", x, mpl_zoo_arg(args, "hidden"));

@@ -1,11 +1,13 @@
 /* squeezenet.c -- squeeze, then expand by two convolutions that are joined.
  *
- * Source   F. Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and <0.5MB model size",
- *          arXiv 1602.07360: table 1; version=11 is 1.1 of the authors' repository, with smaller kernels and earlier pools.
+ * Source   F. Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and
+ *          <0.5MB model size", arXiv 1602.07360: table 1; version=11 is 1.1 of the authors'
+ *          repository, with smaller kernels and earlier pools.
  * Differs  Pools round down; the paper's framework rounds up. */
 #include "graphs/zoo/zoo_priv.h"
 
-/* Channels of the squeeze and of each expansion, and whether a pool comes before: version 1.0, 1.1. */
+/* Channels of the squeeze and of each expansion, and whether a pool comes before: version 1.0,
+ * 1.1. */
 static const struct {
     int16_t squeeze, expand;
     bool pool[2];
@@ -13,7 +15,8 @@ static const struct {
               {32, 128, {true, false}},  {48, 192, {false, true}}, {48, 192, {false, false}},
               {64, 256, {false, false}}, {64, 256, {true, false}}};
 
-static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w)
+static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                           mpl_window w)
 {
     return mpl_net_relu(net, name, mpl_net_conv(net, name, x, channels, w, 1, true));
 }

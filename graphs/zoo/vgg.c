@@ -1,7 +1,7 @@
 /* vgg.c -- the network of 16 layers, configuration D.
  *
- * Source   K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition",
- *          ICLR 2015: table 1. */
+ * Source   K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image
+ *          Recognition", ICLR 2015: table 1. */
 #include "graphs/zoo/zoo_priv.h"
 
 enum { POOL = 0 };

@@ -24,13 +24,15 @@ static const char *const products[] = {"joint", "apart"};
 const mpl_zoo_param mpl_zoo_training[] = {
     [MODE] = {"mode", 0, 0, 1, "train: forward, loss, backward", modes},
     [UPDATE] = {"update", 0, 0, 4, "of the weights, in place", updates},
-    [GRADIENTS] = {"gradients", 0, 0, 2,
-                   "of weights: pinned outputs, or planned and read by the update; by_update chooses",
-                   gradients},
-    [ACCUMULATE] = {"accumulate", 0, 0, 1, "parts of a gradient by one sum, or a chain of additions",
-                    accumulates},
+    [GRADIENTS] =
+        {"gradients", 0, 0, 2,
+         "of weights: pinned outputs, or planned and read by the update; by_update chooses",
+         gradients},
+    [ACCUMULATE] = {"accumulate", 0, 0, 1,
+                    "parts of a gradient by one sum, or a chain of additions", accumulates},
     [PRODUCTS] = {"products", 0, 0, 1,
-                  "gradients of convolutions and matrix products by one operation, or one each", products},
+                  "gradients of convolutions and matrix products by one operation, or one each",
+                  products},
     [RATE] = {"rate", 0, 0, 1000000, "of the update, in millionths; 0: the network's", NULL},
     [N_TRAINING] = {NULL, 0, 0, 0, NULL, NULL},
 };
@@ -84,15 +86,16 @@ static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mp
         for (int64_t i = 0; i <= p->max; i++) {
             if (strlen(p->choices[i]) == n && memcmp(p->choices[i], text, n) == 0)
                 return *out = i, MPL_OK;
-            at += (size_t)snprintf(words + at, sizeof words - at, "%s%s", i > 0 ? ", " : "", p->choices[i]);
+            at += (size_t)snprintf(words + at, sizeof words - at, "%s%s", i > 0 ? ", " : "",
+                                   p->choices[i]);
             mpl_assert(at < sizeof words);
         }
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is none of %s", entry->name, p->key, (int)(n < 64 ? n : 64),
-                 text, words);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is none of %s", entry->name, p->key,
+                 (int)(n < 64 ? n : 64), text, words);
     }
     if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,
-                 p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64,
+                 entry->name, p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
 out:
     return st;
 }
@@ -109,7 +112,8 @@ static uint32_t find_param(const mpl_zoo_param *params, const char *key, size_t 
 {
     uint32_t i = 0;
 
-    while (params[i].key != NULL && (strlen(params[i].key) != n || memcmp(params[i].key, key, n) != 0))
+    while (params[i].key != NULL &&
+           (strlen(params[i].key) != n || memcmp(params[i].key, key, n) != 0))
         i++;
     return i;
 }
@@ -131,14 +135,14 @@ static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
         i = find_param(mpl_zoo_training, text, n_key);
     param = own ? &entry->params[i] : &mpl_zoo_training[i];
     if (mark == NULL || param->key == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s", entry->name,
-                 (int)(n < 64 ? n : 64), text, list_params(entry, list, sizeof list));
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s",
+                 entry->name, (int)(n < 64 ? n : 64), text, list_params(entry, list, sizeof list));
     seen = own ? &s->seen[i] : &s->training_seen[i];
     if (*seen)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is given twice", entry->name, param->key);
     *seen = true;
-    MPL_TRY(
-        parse_value(ctx, entry, param, mark + 1, n - n_key - 1, own ? &s->args.value[i] : &s->training[i]));
+    MPL_TRY(parse_value(ctx, entry, param, mark + 1, n - n_key - 1,
+                        own ? &s->args.value[i] : &s->training[i]));
 out:
     return st;
 }
@@ -155,9 +159,11 @@ static void name_training(const spec *s, const char *name, char *text, size_t si
         if (s->training[i] == p->otherwise)
             continue;
         if (p->choices != NULL)
-            at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key, p->choices[s->training[i]]);
+            at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key,
+                                   p->choices[s->training[i]]);
         else
-            at += (size_t)snprintf(text + at, size - at, "%c%s=%" PRId64, mark, p->key, s->training[i]);
+            at += (size_t)snprintf(text + at, size - at, "%c%s=%" PRId64, mark, p->key,
+                                   s->training[i]);
         mark = ',';
     }
 }
@@ -201,7 +207,8 @@ mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
     mpl_graph *network = NULL;
 
     if (s.args.entry == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "no network '%.*s' in the zoo; 'memplan list graphs' shows those there are",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "no network '%.*s' in the zoo; 'memplan list graphs' shows those there are",
                  (int)(n < 100 ? n : 100), text);
     for (uint32_t i = 0; s.args.entry->params[i].key != NULL; i++)
         s.args.value[i] = s.args.entry->params[i].otherwise;

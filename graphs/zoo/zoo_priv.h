@@ -1,8 +1,9 @@
-/* zoo_priv.h -- what the generators share: a builder with a sticky error, so that networks read like tables.
+/* zoo_priv.h -- what the generators share: a builder with a sticky error, so that networks read
+ * like tables.
  *
- * Every helper returns the value it made, and does nothing but return MPL_NONE once something failed;
- * mpl_net_end returns the first failure. Names are the scope, a dot, and the name given; weights add ".w",
- * ".b" and the like. Images are f32 in NCHW. */
+ * Every helper returns the value it made, and does nothing but return MPL_NONE once something
+ * failed; mpl_net_end returns the first failure. Names are the scope, a dot, and the name given;
+ * weights add ".w", ".b" and the like. Images are f32 in NCHW. */
 #ifndef MPL_ZOO_PRIV_H
 #define MPL_ZOO_PRIV_H
 
@@ -22,13 +23,26 @@ int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 /* The network's name with the parameters that are not the default's, into name; returns it. */
 const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256]);
 
-/* clang-format off */
-#define MPL_PARAM_BATCH(otherwise)   {"batch", otherwise, 1, 65536, "images or sequences at once", NULL}
-#define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width [pixel]", NULL}
-#define MPL_PARAM_CLASSES(otherwise) {"classes", otherwise, 1, 1000000, "classes told apart", NULL}
-#define MPL_PARAM_END                {NULL, 0, 0, 0, NULL, NULL}
-#define MPL_PARAM_FORM               {"form", 0, 0, 1, "layers whole, or as Owl has them", mpl_zoo_forms}
-/* clang-format on */
+#define MPL_PARAM_BATCH(otherwise)                                                                 \
+    {                                                                                              \
+        "batch", otherwise, 1, 65536, "images or sequences at once", NULL                          \
+    }
+#define MPL_PARAM_IMAGE(size, least)                                                               \
+    {                                                                                              \
+        "image", size, least, 8192, "height and width [pixel]", NULL                               \
+    }
+#define MPL_PARAM_CLASSES(otherwise)                                                               \
+    {                                                                                              \
+        "classes", otherwise, 1, 1000000, "classes told apart", NULL                               \
+    }
+#define MPL_PARAM_END                                                                              \
+    {                                                                                              \
+        NULL, 0, 0, 0, NULL, NULL                                                                  \
+    }
+#define MPL_PARAM_FORM                                                                             \
+    {                                                                                              \
+        "form", 0, 0, 1, "layers whole, or as Owl has them", mpl_zoo_forms                         \
+    }
 
 extern const char *const mpl_zoo_forms[]; /* plain, owl */
 
@@ -43,7 +57,8 @@ typedef struct mpl_net {
 
 /* A graph named after the network and its parameters; `args` is borrowed until mpl_net_end. */
 void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
-/* Makes y the output, finishes the graph and hands it over; frees it and returns the first failure otherwise. */
+/* Makes y the output, finishes the graph and hands it over; frees it and returns the first failure
+ * otherwise. */
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);
 
 /* The scope of the names that follow; "" for none. */
@@ -52,7 +67,8 @@ void mpl_net_scope(mpl_net *net, const char *format, ...) __attribute__((format(
 uint32_t mpl_net_rank(const mpl_net *net, mpl_value x);              /* 1 after a failure */
 int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis); /* 1 after a failure */
 mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
-mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image, image] */
+mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image,
+                                                            image] */
 /* Of i64: classes, words. */
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
@@ -61,11 +77,14 @@ mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl
                         const void *element); /* the same for all */
 
 /* Any operation with one output, which takes the operation's name. */
-mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr);
+mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
+                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr);
 mpl_value mpl_net_unary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x);
-mpl_value mpl_net_binary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value a, mpl_value b);
-mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n, const mpl_value *in); /* channels */
+mpl_value mpl_net_binary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value a,
+                         mpl_value b);
+mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n,
+                         const mpl_value *in); /* channels
+                                                */
 
 /* Kernel, stride and pads of convolutions and pools; the same pads at both ends. */
 typedef struct mpl_window {
@@ -77,41 +96,47 @@ typedef struct mpl_window {
 mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x, mpl_window w);
 mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
                        int64_t group, bool bias);
-mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon); /* batch_norm */
+/* batch_norm */
+mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon);
 /* NAME.conv without bias, then NAME.bn. */
-mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            int64_t group, double epsilon);
+mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                            mpl_window w, int64_t group, double epsilon);
 mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x); /* NAME.relu */
 /* NAME.conv, NAME.bn, NAME.relu. */
-mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            double epsilon);
-mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batch, the rest] by reshape */
+mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
+                            mpl_window w, double epsilon);
+/* [batch, the rest] by reshape */
+mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x);
 /* gemm, weights transposed */
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
-/* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
+/* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten,
+ * dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
 
-/* Losses, of no dims. Softmax cross-entropy of rows of logits, the mean over the rows; smooth L1, and cross-entropy of sigmoids of
- * logits, the mean over the elements. */
+/* Losses, of no dims. Softmax cross-entropy of rows of logits, the mean over the rows; smooth L1,
+ * and cross-entropy of sigmoids of logits, the mean over the elements. */
 mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels);
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted);
 mpl_value mpl_net_sigmoid_loss(mpl_net *net, const char *name, mpl_value logits, mpl_value wanted);
 /* x itself, through which no gradient goes. */
 mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x);
 
-/* resnet.c: the image and the four stages of resnet101, strides on the first 1x1; entries that call it have batch and image. */
+/* resnet.c: the image and the four stages of resnet101, strides on the first 1x1; entries that call
+ * it have batch and image. */
 void mpl_net_resnet101(mpl_net *net, mpl_value stage[4]);
 
 /* Control flow: what is made between open and close stands in the block. */
 uint32_t mpl_net_open(mpl_net *net, const char *name); /* the block */
 mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape);
-mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like);  /* a carried value */
-mpl_value mpl_net_param_slice(mpl_net *net, const char *name, mpl_value scan); /* of its first axis */
+mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like); /* a carried value */
+/* of its first axis */
+mpl_value mpl_net_param_slice(mpl_net *net, const char *name, mpl_value scan);
 void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result);
 
 #define MPL_NET_CARRIED 256 /* most values that a loop carries, scans or stacks */
 
-/* A `while` over the body; out_name[] and out[] have n_carried + n_rows items, a name of NULL leaves the output out. */
+/* A `while` over the body; out_name[] and out[] have n_carried + n_rows items, a name of NULL
+ * leaves the output out. */
 typedef struct mpl_net_loop {
     uint32_t body;
     int64_t trips; /* -1: as many as there are slices */
@@ -121,8 +146,8 @@ typedef struct mpl_net_loop {
 } mpl_net_loop;
 void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl_value *out);
 /* A `case` with one output; bypass MPL_NONE: none. */
-mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass, uint32_t n_branches,
-                       const uint32_t *branch);
+mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass,
+                       uint32_t n_branches, const uint32_t *branch);
 
 /* The parts of layers under form=owl; what they are is said in owl_networks.c. */
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
@@ -131,7 +156,7 @@ mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
 /* The scope, a dot, the name and a suffix into text[128]. */
 const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text);
 /* A value under the scope; a failure is kept for mpl_net_end. */
-mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
-                            const int64_t *dim);
+mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type,
+                            uint32_t rank, const int64_t *dim);
 
 #endif

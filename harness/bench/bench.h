@@ -1,4 +1,5 @@
-/* bench.h -- one bench at work: what it is to measure, the rows that it has, and a group of its graphs measured.
+/* bench.h -- one bench at work: what it is to measure, the rows that it has, and a group of its
+ * graphs measured.
  *
  * A unit is a graph of the suite under one safety; units count graphs, and safeties within each. */
 #ifndef MPL_BENCH_H
@@ -40,7 +41,8 @@ typedef struct mpl_bench {
 uint32_t mpl_bench_units(const mpl_bench *b);
 /* Whether a unit's run by planner p on a backend is this shard's. */
 bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p);
-/* The options of one unit: those of the bench, the safety, what the graph's line of the suite has. */
+/* The options of one unit: those of the bench, the safety, what the graph's line of the suite
+ * has. */
 mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own);
 /* Whether the file has the run of `row` already. */
 mpl_status mpl_bench_is_done(mpl_bench *b, const mpl_record *row, bool *found);
@@ -52,8 +54,8 @@ typedef struct mpl_bench_run {
 
 /* The row of the file that has the run of `row` joins those of this bench. */
 mpl_status mpl_bench_take_done(mpl_bench *b, mpl_bench_run run, const mpl_record *row);
-/* The row is finished: on the disk, to stdout if asked for, among those of this bench, which takes it over; from a worker, on its
- * way there. */
+/* The row is finished: on the disk, to stdout if asked for, among those of this bench, which takes
+ * it over; from a worker, on its way there. */
 mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **row);
 
 /* ---- bench_group.c ---- */
@@ -62,9 +64,10 @@ mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **ro
 const char *mpl_bench_graph_name(const char *graph);
 /* Runs of a unit that are this shard's. */
 uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t unit);
-/* Measures n units from the first on, on every backend: workspaces asked, problems made, every planner planned and verified, then the
- * plans executed in processes of their own, repeats going round over all of them, against one run of each unit that shares nothing.
- * What fails is a row; a failure is memory, the disk or options. Ends early when interrupted. */
+/* Measures n units from the first on, on every backend: workspaces asked, problems made, every
+ * planner planned and verified, then the plans executed in processes of their own, repeats going
+ * round over all of them, against one run of each unit that shares nothing. What fails is a row; a
+ * failure is memory, the disk or options. Ends early when interrupted. */
 mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n);
 /* The runs that the file has already, for --resume. */
 mpl_status mpl_bench_read_done(mpl_bench *b);

@@ -7,9 +7,9 @@
 #include "harness/foreign/foreign.h"
 #include "harness/job/worker.h"
 
-static const int64_t STEP_LIMIT_NS =
-    INT64_C(300) * 1000000000; /* of preparing or one run, without --time-limit */
-enum { SETTLE_US = 2000 };     /* idle threads of the worker before stop spinning */
+static const int64_t STEP_LIMIT_NS = INT64_C(300) * 1000000000; /* of preparing or one run, without
+                                                                   --time-limit */
+enum { SETTLE_US = 2000 }; /* idle threads of the worker before stop spinning */
 
 /* One run of the matrix. */
 typedef struct cell {
@@ -52,7 +52,8 @@ typedef struct group {
 static const double PLANNING = 0.1, PREPARING = 0.6;
 
 /* `share` of the way through what begins at `from` and ends at `to`, for unit u of the group. */
-static void at(const group *g, const unit *u, double from, double to, double share, const char *what)
+static void at(const group *g, const unit *u, double from, double to, double share,
+               const char *what)
 {
     char text[80];
     double whole = ((double)(u - g->unit) + share) / g->n;
@@ -91,7 +92,8 @@ out:
     return st;
 }
 
-/* What is compared with a peer, or by turns, is measured beside it: there, all or none is taken from the file. */
+/* What is compared with a peer, or by turns, is measured beside it: there, all or none is taken
+ * from the file. */
 static mpl_status take_rows(const group *g, unit *u, bool missing)
 {
     mpl_status st = MPL_OK;
@@ -108,7 +110,8 @@ out:
     return st;
 }
 
-/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
+/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the
+ * bench. */
 static void plan_cells(const group *g, unit *u)
 {
     const mpl_bench *b = g->b;
@@ -128,7 +131,8 @@ static bool wants_run(const cell *c)
     return !c->skip && c->plan != NULL && mpl_record_is(c->row, MPL_FIELD_status, "ok");
 }
 
-/* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them alike. */
+/* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them
+ * alike. */
 static mpl_status plan_in_turns(const group *g, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -147,7 +151,8 @@ static mpl_status plan_in_turns(const group *g, unit *u)
             if (!wants_run(c))
                 continue;
             at(g, u, 0, PLANNING, (r + (double)i / b->n_specs) / repeat, c->spec->planner->name);
-            mpl_job_plan_again(b->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r], &c->self_ns[r]);
+            mpl_job_plan_again(b->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r],
+                               &c->self_ns[r]);
         }
     for (uint32_t i = 0; i < b->n_specs; i++) {
         cell *c = &u->cells[i];
@@ -178,7 +183,9 @@ static cell *to_run(const group *g, uint32_t i)
     const unit *u = unit_at(g, i);
     cell *c = u->cells != NULL ? &u->cells[i % g->b->n_specs] : NULL;
 
-    return c != NULL && u->job.backend != NULL && u->job.source.graph != NULL && wants_run(c) ? c : NULL;
+    return c != NULL && u->job.backend != NULL && u->job.source.graph != NULL && wants_run(c)
+               ? c
+               : NULL;
 }
 
 /* One run of a unit that shares nothing. A failure is every run's failure. */
@@ -211,14 +218,14 @@ static mpl_status prepare_runs(const group *g, unit *u)
     const mpl_options *o = &u->options;
     double limit = o->time_limit < 3e7 ? o->time_limit : 3e7;
 
-    u->task =
-        (mpl_worker_task){.job = &u->job,
-                          .options = &u->exec,
-                          .command = o,
-                          .inputs = &u->inputs,
-                          .n_threads = (uint32_t)o->threads,
-                          .device = o->device,
-                          .limit_ns = o->given[MPL_OPT_time_limit] ? (int64_t)(limit * 1e9) : STEP_LIMIT_NS};
+    u->task = (mpl_worker_task){.job = &u->job,
+                                .options = &u->exec,
+                                .command = o,
+                                .inputs = &u->inputs,
+                                .n_threads = (uint32_t)o->threads,
+                                .device = o->device,
+                                .limit_ns = o->given[MPL_OPT_time_limit] ? (int64_t)(limit * 1e9)
+                                                                         : STEP_LIMIT_NS};
     MPL_TRY(mpl_measure_options(ctx, o, &u->exec));
     MPL_TRY(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
     if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)
@@ -278,7 +285,8 @@ out:
     return st;
 }
 
-/* Executes the cells from first to end: all prepared one after the other, then the repeats go round. */
+/* Executes the cells from first to end: all prepared one after the other, then the repeats go
+ * round. */
 static mpl_status run_cells(const group *g, uint32_t first, uint32_t end)
 {
     mpl_status st = MPL_OK;
@@ -292,9 +300,11 @@ static mpl_status run_cells(const group *g, uint32_t first, uint32_t end)
         turns += mpl_worker_status(c->worker) == NULL;
     }
     for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++) {
-        at(g, g->unit, PREPARING, PREPARING + (1 - PREPARING) * g->n, (double)r / repeat, "timed runs");
+        at(g, g->unit, PREPARING, PREPARING + (1 - PREPARING) * g->n, (double)r / repeat,
+           "timed runs");
         for (uint32_t i = first; i < end; i++)
-            if ((c = to_run(g, i)) != NULL && c->worker != NULL && mpl_worker_status(c->worker) == NULL) {
+            if ((c = to_run(g, i)) != NULL && c->worker != NULL &&
+                mpl_worker_status(c->worker) == NULL) {
                 usleep(SETTLE_US);
                 mpl_worker_run(c->worker, &c->run_ns[r], &c->other_ns[r]);
             }
@@ -430,10 +440,11 @@ static mpl_status finish_unit(const group *g, unit *u)
         MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &c->row));
     }
     if (!mpl_interrupted() && !b->progress.terminal)
-        mpl_progress_line(&b->progress,
-                          "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
-                          b->progress.done + mine, b->progress.total, u->graph,
-                          u->job.backend != NULL ? u->job.backend->name : "planned only", ok, there);
+        mpl_progress_line(
+            &b->progress,
+            "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
+            b->progress.done + mine, b->progress.total, u->graph,
+            u->job.backend != NULL ? u->job.backend->name : "planned only", ok, there);
 out:
     return st;
 }
@@ -468,7 +479,8 @@ static mpl_status begin_units(const group *g)
 
     for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
         unit *u = &g->unit[i];
-        bool list = u->job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
+        bool list = u->job.source.problem != NULL; /* cannot be executed: planned, and once is
+                                                      enough */
         mpl_status how = u->opened;
 
         if (u->absent || (list && g->backend > 0))
@@ -519,10 +531,12 @@ static const char data_mark[] = "{data}/";
 
 const char *mpl_bench_graph_name(const char *graph)
 {
-    return strncmp(graph, data_mark, sizeof data_mark - 1) == 0 ? graph + sizeof data_mark - 1 : graph;
+    return strncmp(graph, data_mark, sizeof data_mark - 1) == 0 ? graph + sizeof data_mark - 1
+                                                                : graph;
 }
 
-/* The file that a graph of the suite lies in below --data, twins and all; NULL: the graph is none of these. */
+/* The file that a graph of the suite lies in below --data, twins and all; NULL: the graph is none
+ * of these. */
 static mpl_status find_data(const mpl_bench *b, const char *graph, char **path)
 {
     mpl_status st = MPL_OK;
@@ -557,7 +571,8 @@ static void tell_skip(mpl_bench *b, const char *file)
         mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
 }
 
-/* Whether the unit's file is absent: that is told once, for its twins too. Takes the path over if so. */
+/* Whether the unit's file is absent: that is told once, for its twins too. Takes the path over if
+ * so. */
 static mpl_status skip_absent(mpl_bench *b, unit *u)
 {
     mpl_status st = MPL_OK;

@@ -1,4 +1,5 @@
-/* bench_unit.c -- the units of a bench: which are whose, which are done, their rows. See bench.h. */
+/* bench_unit.c -- the units of a bench: which are whose, which are done, their rows. See
+ * bench.h. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@ bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint
 {
     uint64_t group = (uint64_t)(unit / b->turns) * b->n_backends + backend;
 
-    return mpl_shard_of(b->n_peers > 0 || b->turns > 1 ? group : group * b->n_specs + p, b->n_shards) ==
-           b->shard;
+    return mpl_shard_of(b->n_peers > 0 || b->turns > 1 ? group : group * b->n_specs + p,
+                        b->n_shards) == b->shard;
 }
 
 static int by_text(const void *a, const void *b)
@@ -116,9 +117,10 @@ mpl_status mpl_bench_keep_row(mpl_bench *b, mpl_record **row)
 
     MPL_TRY(mpl_row_file_append(b->ctx, &b->file, *row));
     if (!ok)
-        mpl_progress_line(&b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
-                          mpl_record_get_text(*row, MPL_FIELD_planner),
-                          mpl_record_get_text(*row, MPL_FIELD_status), reason != NULL ? reason : "");
+        mpl_progress_line(
+            &b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
+            mpl_record_get_text(*row, MPL_FIELD_planner),
+            mpl_record_get_text(*row, MPL_FIELD_status), reason != NULL ? reason : "");
     b->bad |= !ok && !mpl_record_is(*row, MPL_FIELD_status, "unavailable");
     if (b->options->json) {
         MPL_TRY(mpl_record_write(b->ctx, *row, &json));

@@ -1,5 +1,6 @@
-/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" behind it, "!MESSAGE" before it gives up; other lines are its
- * unit's. Units are taken from a counter that all share, so no unit is done twice and none waits for a slow neighbour. */
+/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" behind it, "!MESSAGE" before it
+ * gives up; other lines are its unit's. Units are taken from a counter that all share, so no unit
+ * is done twice and none waits for a slow neighbour. */
 #include "harness/bench/crew.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
         _exit(1);
     mpl_scratch_tell(s->member[index].scratch);
     mpl_bind_cores(index, s->crew->n_workers);
-    while (st == MPL_OK && !mpl_interrupted() && (u = atomic_fetch_add(s->next, 1)) < s->crew->n_units) {
+    while (st == MPL_OK && !mpl_interrupted() &&
+           (u = atomic_fetch_add(s->next, 1)) < s->crew->n_units) {
         fprintf(to, "@%u\n", u);
         fflush(to);
         st = s->crew->work(&ctx, s->crew->arg, u, to);
@@ -137,7 +139,8 @@ out:
     return st;
 }
 
-/* Reaps a worker that is gone, or will be, and removes the folder that it could not; *how as waitpid says. */
+/* Reaps a worker that is gone, or will be, and removes the folder that it could not; *how as
+ * waitpid says. */
 static void reap(member *m, int *how)
 {
     while (waitpid(m->pid, how, 0) < 0 && errno == EINTR)

@@ -1,4 +1,5 @@
-/* crew.h -- units of work shared among processes, each with a core of its own; what they say comes back to one place. */
+/* crew.h -- units of work shared among processes, each with a core of its own; what they say comes
+ * back to one place. */
 #ifndef MPL_CREW_H
 #define MPL_CREW_H
 
@@ -15,8 +16,9 @@ typedef struct mpl_crew {
     mpl_status (*over)(mpl_ctx *ctx, void *arg, uint32_t u, const char *why);
 } mpl_crew;
 
-/* Workers take units in their order, the next as soon as one is free; one that dies is replaced. Returns when all units are over,
- * at a failure here, or after an interrupt (mpl_interrupted); no worker is left then. MPL_EMEM: no process to be had. */
+/* Workers take units in their order, the next as soon as one is free; one that dies is replaced.
+ * Returns when all units are over, at a failure here, or after an interrupt (mpl_interrupted); no
+ * worker is left then. MPL_EMEM: no process to be had. */
 mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew);
 
 #endif

@@ -53,13 +53,15 @@ static mpl_status no_suite(mpl_ctx *ctx, const char *name)
 
     if (mpl_zoo_find(name, strcspn(name, ":")) != NULL)
         return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "'%.100s' is a graph; a suite is a text that lists graphs, one a line", name);
+                        "'%.100s' is a graph; a suite is a text that lists graphs, one a line",
+                        name);
     for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++)
         if (mpl_nearer(name, strlen(name), s->name, &least))
             near = s->name;
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites", name,
-                    near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+                    "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites",
+                    name, near != NULL ? " (is '" : "", near != NULL ? near : "",
+                    near != NULL ? "' meant?)" : "");
 }
 
 static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
@@ -93,8 +95,9 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
 /* Whether a graph may have the option for itself: a row must tell it apart. */
 static bool is_own(const char *name)
 {
-    static const char *const names[] = {"order", "in-place",   "views",    "concat",  "loop",      "pin",
-                                        "pools", "workspaces", "optimise", "changed", "recompute", "seed"};
+    static const char *const names[] = {"order",    "in-place", "views",     "concat",
+                                        "loop",     "pin",      "pools",     "workspaces",
+                                        "optimise", "changed",  "recompute", "seed"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -117,12 +120,12 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
         const char *value = strtok_r(NULL, " \t", &more);
 
         if (strncmp(name, "--", 2) != 0 || !is_own(name + 2) || value == NULL)
-            MPL_FAIL(
-                ctx, MPL_EINPUT,
-                "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
-                " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute and --seed, each "
-                "with a value",
-                name);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
+                     " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute "
+                     "and --seed, each "
+                     "with a value",
+                     name);
         MPL_TRY(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
         s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
     }
@@ -136,8 +139,8 @@ mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_o
 
     for (uint32_t k = 0; k < suite->n_own; k++)
         if (suite->own[k].graph == i)
-            MPL_TRY(
-                mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name, suite->own[k].value, options));
+            MPL_TRY(mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name, suite->own[k].value,
+                                        options));
 out:
     return st;
 }
@@ -168,7 +171,8 @@ mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, 
             line[n - 1] = '\0';
         if (line[0] == '\0' || line[0] == '#')
             continue;
-        st = strncmp(line, "--", 2) != 0 ? take_graph(ctx, line, &s) : take_option(ctx, line, options);
+        st = strncmp(line, "--", 2) != 0 ? take_graph(ctx, line, &s)
+                                         : take_option(ctx, line, options);
         if (st != MPL_OK) {
             char message[sizeof ctx->message];
 

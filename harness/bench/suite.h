@@ -1,9 +1,10 @@
 /* suite.h -- suites: text files that list graphs, built into the program or read from a path.
  *
- * One graph a line, as on the command line; one that begins with `{data}/` is a file in the folder of `--data`, and is skipped where
- * it is absent. A line `--option value` sets an option of `bench` where the command line does
- * not. What stands behind a graph, `GRAPH --loop copy`, holds for that line alone: options that tell rows apart, of which the
- * suite sets none for all. `#` begins a comment; the first comment line says what the suite is for. */
+ * One graph a line, as on the command line; one that begins with `{data}/` is a file in the folder
+ * of `--data`, and is skipped where it is absent. A line `--option value` sets an option of `bench`
+ * where the command line does not. What stands behind a graph, `GRAPH --loop copy`, holds for that
+ * line alone: options that tell rows apart, of which the suite sets none for all. `#` begins a
+ * comment; the first comment line says what the suite is for. */
 #ifndef MPL_SUITE_H
 #define MPL_SUITE_H
 
@@ -30,14 +31,16 @@ typedef struct mpl_suite {
     mpl_suite_option *own; /* options of single graphs */
 } mpl_suite;
 
-/* A built-in suite, else a file of that path; options that it sets go into `options`. MPL_EINPUT with file and line. */
+/* A built-in suite, else a file of that path; options that it sets go into `options`. MPL_EINPUT
+ * with file and line. */
 mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out);
 void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite);
-/* The own options of a suite's i-th graph, into `options`, where the command line does not set them. MPL_EINPUT: a value that none
- * of them takes. */
+/* The own options of a suite's i-th graph, into `options`, where the command line does not set
+ * them. MPL_EINPUT: a value that none of them takes. */
 mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_options *options);
-/* Which of n shards, from 0, has the run of that number: of each n runs in a row, every shard has one, and which one changes from
- * row to row, so that shards differ by at most one run and no planner always falls to the same. */
+/* Which of n shards, from 0, has the run of that number: of each n runs in a row, every shard has
+ * one, and which one changes from row to row, so that shards differ by at most one run and no
+ * planner always falls to the same. */
 uint32_t mpl_shard_of(uint64_t run, uint32_t n);
 /* "I/N" as --shard takes it, I from 1; *index from 0. MPL_EINPUT. */
 mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n);

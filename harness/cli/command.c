@@ -2,7 +2,8 @@
 #include "harness/cli/command.h"
 
 const mpl_command mpl_commands[MPL_N_COMMANDS] = {
-#define COMMAND(name, args, fewest, most, about, example) {#name, args, fewest, most, about, example},
+#define COMMAND(name, args, fewest, most, about, example)                                          \
+    {#name, args, fewest, most, about, example},
 #include "harness/cli/commands.def"
 #undef COMMAND
 };

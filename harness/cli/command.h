@@ -5,9 +5,9 @@
 #include "harness/cli/options.h"
 #include "harness/cli/quote.h"
 
-/* Prints results to stdout, but for the object of --json, which it leaves in options->result: the caller prints it, with what
- * failed. The message of a failure is the caller's to print, too. Suites and plan files may set what the command
- * line leaves open. */
+/* Prints results to stdout, but for the object of --json, which it leaves in options->result: the
+ * caller prints it, with what failed. The message of a failure is the caller's to print, too.
+ * Suites and plan files may set what the command line leaves open. */
 typedef mpl_status mpl_command_run(mpl_ctx *ctx, mpl_options *options);
 
 typedef struct mpl_command {

@@ -35,7 +35,8 @@ static void offer_to_oom_killer(void)
 static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid_t parent)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD, SIGSEGV,
-                                  SIGBUS, SIGFPE,  SIGILL,  SIGABRT}; /* a sanitizer's too: not its program */
+                                  /* a sanitizer's too: not its program */
+                                  SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigset_t none;
     int null;
 
@@ -56,12 +57,14 @@ static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid
     _exit(0);
 }
 
-/* Until the process ends, the deadline passes or memplan is told to stop; the process is not reaped yet. */
+/* Until the process ends, the deadline passes or memplan is told to stop; the process is not reaped
+ * yet. */
 static void await(pid_t pid, int64_t deadline_ns, mpl_ending *ending)
 {
     enum { SLICE_MS = 50 }; /* a signal that comes between check and poll waits that long */
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd wait = {.fd = pidfd, .events = POLLIN}; /* fd -1 (an old kernel): poll only sleeps */
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN}; /* fd -1 (an old kernel): poll only sleeps
+                                                           */
     siginfo_t info;
 
     for (;;) {

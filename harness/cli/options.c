@@ -72,7 +72,8 @@ out:
     return st;
 }
 
-mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, char **store, mpl_strings *out)
+mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, char **store,
+                             mpl_strings *out)
 {
     mpl_status st = MPL_OK;
     char *copy = mpl_strdup(ctx, text);
@@ -92,8 +93,8 @@ out:
     return st;
 }
 
-mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min, uint64_t max,
-                           uint64_t *out)
+mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min,
+                           uint64_t max, uint64_t *out)
 {
     mpl_status st = MPL_OK;
     char *end = NULL;
@@ -101,9 +102,10 @@ mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uin
 
     errno = 0;
     value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < min || value > max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64, what, text, min,
-                 max);
+    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < min ||
+        value > max)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64, what,
+                 text, min, max);
     *out = value;
 out:
     return st;
@@ -117,7 +119,8 @@ mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uin
 
     if (!mpl_size_read(text, &end, &bytes) || *end != '\0')
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what, text);
+                 "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what,
+                 text);
     *out = bytes;
 out:
     return st;
@@ -134,8 +137,9 @@ mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, u
         goto out;
     percent = strtod(text, &end);
     if (end == text || strcmp(end, "%") != 0 || !isfinite(percent) || percent < 0 || percent > 1000)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%",
-                 what, text);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%", what,
+                 text);
     *parts = (uint64_t)(percent * 10000 + 0.5);
 out:
     return st;
@@ -196,27 +200,30 @@ static bool same_name(const char *a, const char *b)
     return *a == *b;
 }
 
-mpl_status mpl_options_default(mpl_ctx *ctx, mpl_command_id command, const char *name, const char *value,
-                               mpl_options *options)
+mpl_status mpl_options_default(mpl_ctx *ctx, mpl_command_id command, const char *name,
+                               const char *value, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     int i = 0;
 
     while (i < MPL_N_OPTIONS && !same_name(mpl_option_table[i].name, name))
         i++;
-    if (i == MPL_N_OPTIONS || !(mpl_option_table[i].commands & (1u << command)) || i == MPL_OPT_help)
+    if (i == MPL_N_OPTIONS || !(mpl_option_table[i].commands & (1u << command)) ||
+        i == MPL_OPT_help)
         MPL_FAIL(ctx, MPL_EINPUT, "no option '--%s'; see memplan %s --help", name,
                  mpl_commands[command].name);
     if (options->given[i])
         goto out;
     if ((mpl_option_table[i].arg == NULL) != (value[0] == '\0'))
-        MPL_FAIL(ctx, MPL_EINPUT, "--%s %s", name, value[0] == '\0' ? "needs a value" : "takes no value");
+        MPL_FAIL(ctx, MPL_EINPUT, "--%s %s", name,
+                 value[0] == '\0' ? "needs a value" : "takes no value");
     MPL_TRY(set(ctx, options, i, value));
 out:
     return st;
 }
 
-/* What getopt_long needs for one command: long options with their names in `name`, short letters in `letters`. */
+/* What getopt_long needs for one command: long options with their names in `name`, short letters in
+ * `letters`. */
 typedef struct spec {
     struct option option[MPL_N_OPTIONS + 1];
     char name[MPL_N_OPTIONS][32];
@@ -254,7 +261,8 @@ static int by_letter(mpl_command_id command, int letter)
     return -1;
 }
 
-/* What is wrong with an option that getopt_long does not know: of other commands, misspelt, or cut too short. */
+/* What is wrong with an option that getopt_long does not know: of other commands, misspelt, or cut
+ * too short. */
 static mpl_status no_option(mpl_ctx *ctx, mpl_command_id command, const spec *s, const char *given)
 {
     const char *of = mpl_commands[command].name, *near = NULL, *name = given + strspn(given, "-");
@@ -270,8 +278,8 @@ static mpl_status no_option(mpl_ctx *ctx, mpl_command_id command, const spec *s,
             if (mpl_option_table[i].commands & (1u << c))
                 at += (size_t)snprintf(others + at, sizeof others - at, "%s%s", at > 0 ? ", " : "",
                                        mpl_commands[c].name);
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: no option '--%s' here, but for %s", of,
-                        word, others);
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "%s: no option '--%s' here, but for %s", of, word, others);
     }
     for (size_t i = 0; s->option[i].name != NULL; i++)
         if (mpl_nearer(name, n, s->name[i], &least))
@@ -300,8 +308,8 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
         if (got == '?' && optopt >= 256)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: %s takes no value", info->name, argv[optind - 1]);
         if (got == '?' && optopt > 0 && strncmp(argv[optind - 1], "--", 2) != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: no option '-%c'; see memplan %s --help", info->name, optopt,
-                     info->name);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: no option '-%c'; see memplan %s --help", info->name,
+                     optopt, info->name);
         if (got == '?')
             MPL_TRY(no_option(ctx, command, &s, argv[optind - 1]));
         MPL_TRY(set(ctx, options, got >= 256 ? got - 256 : by_letter(command, got), optarg));
@@ -312,8 +320,8 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
         goto out;
     if (options->args.n < info->fewest || options->args.n > info->most)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s; usage: memplan %s %s", info->name,
-                 options->args.n < info->fewest ? "an argument is missing" : "too many arguments", info->name,
-                 info->args);
+                 options->args.n < info->fewest ? "an argument is missing" : "too many arguments",
+                 info->name, info->args);
 out:
     return st;
 }

@@ -11,8 +11,10 @@ enum { BAR = 28 };
 
 void mpl_progress_begin(mpl_progress *p, uint32_t total, bool quiet)
 {
-    *p = (mpl_progress){
-        .quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0, .total = total, .start_ns = mpl_clock_ns()};
+    *p = (mpl_progress){.quiet = quiet,
+                        .terminal = isatty(STDERR_FILENO) != 0,
+                        .total = total,
+                        .start_ns = mpl_clock_ns()};
 }
 
 void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, const char *what)
@@ -23,8 +25,8 @@ void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, co
 
     if (p->quiet || !p->terminal)
         return;
-    fprintf(stderr, "\r\033[K[%.*s%.*s] %3.0f %%  ", filled, "############################", BAR - filled,
-            "............................", part * 100);
+    fprintf(stderr, "\r\033[K[%.*s%.*s] %3.0f %%  ", filled, "############################",
+            BAR - filled, "............................", part * 100);
     if (part > 0 && seconds > 1) {
         int64_t left = (int64_t)((double)seconds * (1 - part) / part);
 

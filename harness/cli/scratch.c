@@ -1,4 +1,5 @@
-/* scratch.c -- see scratch.h. A folder is told of before it is made and until it is gone, so there is no moment to be killed in. */
+/* scratch.c -- see scratch.h. A folder is told of before it is made and until it is gone, so there
+ * is no moment to be killed in. */
 #include "harness/cli/scratch.h"
 
 #include <errno.h>

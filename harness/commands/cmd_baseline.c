@@ -1,4 +1,5 @@
-/* cmd_baseline.c -- memplan baseline update: plans graphs, reads plans, and records them for memplan check. */
+/* cmd_baseline.c -- memplan baseline update: plans graphs, reads plans, and records them for
+ * memplan check. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ out:
     return st;
 }
 
-/* "a,b:x=1,y=2,c": a part with '=' and no ':' belongs to the planner before. One from outside is the whole text. */
+/* "a,b:x=1,y=2,c": a part with '=' and no ':' belongs to the planner before. One from outside is
+ * the whole text. */
 static mpl_status add_specs(update *u, const char *text)
 {
     mpl_status st = MPL_OK;
@@ -46,8 +48,8 @@ static mpl_status add_specs(update *u, const char *text)
     for (uint32_t i = 0; i < parts.n;) {
         int n = snprintf(one, sizeof one, "%s", parts.item[i++]);
 
-        while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
-               n < (int)sizeof one)
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL &&
+               strchr(parts.item[i], ':') == NULL && n < (int)sizeof one)
             n += snprintf(one + n, sizeof one - (size_t)n, ",%s", parts.item[i++]);
         MPL_TRY(add_spec(u, one));
     }
@@ -65,13 +67,15 @@ static mpl_status choose_planners(update *u)
     for (uint32_t i = 0; i < u->options->planners.n; i++)
         MPL_TRY(add_specs(u, u->options->planners.item[i]));
     for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
-        if (mpl_planners[i]->plan != NULL && (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
+        if (mpl_planners[i]->plan != NULL &&
+            (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
             MPL_TRY(add_spec(u, mpl_planners[i]->name));
 out:
     return st;
 }
 
-static mpl_status record(update *u, const mpl_record *from, uint64_t planned, const mpl_optimum *optimum)
+static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
+                         const mpl_optimum *optimum)
 {
     static const mpl_field kept[] = {MPL_FIELD_graph, MPL_FIELD_problem_hash, MPL_FIELD_safety,
                                      MPL_FIELD_claim};
@@ -119,8 +123,8 @@ out:
     return st;
 }
 
-static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec, const char *name,
-                              const mpl_optimum *optimum)
+static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec,
+                              const char *name, const mpl_optimum *optimum)
 {
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
@@ -169,7 +173,8 @@ static mpl_status add_from_suite(update *u, const char *graph)
 {
     static const char mark[] = "{data}/";
     mpl_status st = MPL_OK;
-    const char *folder = u->options->data != NULL ? u->options->data : getenv("MEMPLAN_DATA"), *name = graph;
+    const char *folder = u->options->data != NULL ? u->options->data : getenv("MEMPLAN_DATA"),
+               *name = graph;
     char *path = NULL;
     size_t n;
 
@@ -216,7 +221,8 @@ static mpl_status add(update *u, const char *text)
         u->n_suites++;
         if (suite->n_own > 0)
             MPL_FAIL(u->ctx, MPL_EINPUT,
-                     "baseline: %.200s has options of single graphs, which a baseline does not tell apart",
+                     "baseline: %.200s has options of single graphs, which a baseline does not "
+                     "tell apart",
                      text);
     }
     if (u->n_specs == 0)
@@ -230,11 +236,13 @@ out:
 }
 
 /* results/baselines/NAME.json, NAME from what was asked for. */
-static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const char *what, char path[300])
+static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const char *what,
+                               char path[300])
 {
     mpl_status st = MPL_OK;
     const char *base = strrchr(what, '/') != NULL ? strrchr(what, '/') + 1 : what;
-    int n = snprintf(path, 300, "results/baselines/%.*s.json", (int)(strcspn(base, ".") % 200), base);
+    int n =
+        snprintf(path, 300, "results/baselines/%.*s.json", (int)(strcspn(base, ".") % 200), base);
 
     if (options->args.n > 2)
         MPL_FAIL(ctx, MPL_EINPUT, "baseline: of several arguments; name the file with -o");
@@ -253,7 +261,8 @@ mpl_status mpl_cmd_baseline(mpl_ctx *ctx, mpl_options *options)
     char path[300];
 
     if (strcmp(options->args.item[0], "update") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "baseline: '%s' is no action; there is: update", options->args.item[0]);
+        MPL_FAIL(ctx, MPL_EINPUT, "baseline: '%s' is no action; there is: update",
+                 options->args.item[0]);
     MPL_TRY(mpl_job_check_options(ctx, options));
     if (options->output != NULL)
         snprintf(path, sizeof path, "%s", options->output);

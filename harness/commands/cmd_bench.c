@@ -1,4 +1,5 @@
-/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run. How they are measured: bench_group.c. */
+/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run. How they are measured:
+ * bench_group.c. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,11 +26,13 @@ static mpl_status add_planner(mpl_bench *b, const char *text, bool peer)
     else
         MPL_TRY(mpl_planner_spec_parse(b->ctx, text, &spec));
     for (uint32_t i = 0; spec.foreign != NULL && i < b->n_specs; i++)
-        if (b->spec[i].foreign != NULL && strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
+        if (b->spec[i].foreign != NULL &&
+            strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
             b->spec[i].key.n + spec.key.n == 0)
             MPL_FAIL(b->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
-                     strcmp(spec.foreign->kind, "exec") == 0 ? "name them: exec:NAME=COMMAND"
-                                                             : "their files need names of their own");
+                     strcmp(spec.foreign->kind, "exec") == 0
+                         ? "name them: exec:NAME=COMMAND"
+                         : "their files need names of their own");
     MPL_TRY(mpl_reserve(b->ctx, b->spec, b->spec_cap, (size_t)b->n_specs + 1));
     b->spec[b->n_specs++] = spec;
     b->n_peers += peer;
@@ -39,7 +42,8 @@ out:
     return st;
 }
 
-/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before; exec: takes the rest. */
+/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before;
+ * exec: takes the rest. */
 static mpl_status add_planners(mpl_bench *b, const char *text)
 {
     mpl_ctx *ctx = b->ctx;
@@ -55,8 +59,8 @@ static mpl_status add_planners(mpl_bench *b, const char *text)
     for (uint32_t i = 0; i < parts.n;) {
         int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
 
-        while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
-               length < (int)sizeof one)
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL &&
+               strchr(parts.item[i], ':') == NULL && length < (int)sizeof one)
             length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
         MPL_TRY(add_planner(b, one, false));
     }
@@ -92,8 +96,8 @@ static mpl_status parse_backends(mpl_bench *b)
     char *store = NULL;
 
     MPL_TRY(mpl_strings_split(
-        ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name, "--backends",
-        &store, &parts));
+        ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name,
+        "--backends", &store, &parts));
     MPL_TRY(mpl_new(ctx, b->backend, parts.n));
     for (; b->n_backends < parts.n; b->n_backends++) {
         const char *name = parts.item[b->n_backends];
@@ -101,7 +105,8 @@ static mpl_status parse_backends(mpl_bench *b)
         if (strcmp(name, "none") == 0)
             continue;
         if ((b->backend[b->n_backends] = mpl_backend_find(name)) == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends", name);
+            MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends",
+                     name);
     }
 out:
     mpl_free(ctx, parts.item);
@@ -117,7 +122,8 @@ static mpl_status parse_safeties(mpl_bench *b)
         return mpl_strings_add(b->ctx, &b->safeties, b->options->safety);
     if (b->options->safety != NULL)
         MPL_FAIL(b->ctx, MPL_EINPUT, "bench: one of --safety and --safeties, not both");
-    MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store, &b->safeties));
+    MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store,
+                              &b->safeties));
     for (uint32_t i = 0; i < b->safeties.n; i++) {
         b->options->safety = b->safeties.item[i];
         MPL_TRY(mpl_job_check_options(b->ctx, b->options));
@@ -142,7 +148,8 @@ static mpl_status check_jobs(mpl_bench *b)
     MPL_TRY(mpl_machine_get(b->ctx, &machine));
     if (o->jobs > machine.n_cores || o->threads > machine.n_cores / o->jobs)
         MPL_FAIL(b->ctx, MPL_EINPUT,
-                 "--jobs: %" PRIu64 " workers need a core for each of their threads; there are %" PRIu32,
+                 "--jobs: %" PRIu64
+                 " workers need a core for each of their threads; there are %" PRIu32,
                  o->jobs, machine.n_cores);
     if (o->peer.n > 0)
         MPL_FAIL(b->ctx, MPL_EINPUT, "--jobs: with --peer, plans are timed in turns: one worker");
@@ -181,8 +188,8 @@ static mpl_status take_line(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
         mpl_progress_line(&b->progress, "%s", text);
         goto out;
     }
-    if (sscanf(text, "%" SCNu32 " %" SCNu32 " %d %n", &k, &p, &old, &at) != 3 || k >= b->n_backends ||
-        p >= b->n_specs)
+    if (sscanf(text, "%" SCNu32 " %" SCNu32 " %d %n", &k, &p, &old, &at) != 3 ||
+        k >= b->n_backends || p >= b->n_specs)
         MPL_FAIL(ctx, MPL_EINPUT, "a worker said '%.100s'", text);
     MPL_TRY(mpl_record_read(ctx, "a worker's row", text + at, n - (size_t)at, &row));
     b->seen[((size_t)unit * b->n_backends + k) * b->n_specs + p] = true;
@@ -211,7 +218,8 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
     for (uint32_t i = 0; why != NULL && i < b->n_backends * b->n_specs; i++) {
         uint32_t k = i / b->n_specs, p = i % b->n_specs;
 
-        if (!mpl_bench_is_mine(b, unit, k, p) || b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
+        if (!mpl_bench_is_mine(b, unit, k, p) ||
+            b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
             continue;
         job.backend = b->backend[k];
         job.safety = b->safeties.item[unit % b->safeties.n] != NULL &&
@@ -225,8 +233,8 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
     }
     b->progress.done += mpl_bench_count_mine(b, unit);
     if (!b->progress.terminal)
-        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s", b->progress.done, b->progress.total,
-                          graph);
+        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s", b->progress.done,
+                          b->progress.total, graph);
     mpl_progress_at(&b->progress, 0, 0, graph);
 out:
     mpl_record_free(ctx, row);
@@ -245,7 +253,8 @@ static mpl_status bench_units(mpl_bench *b)
 
     if (b->options->jobs <= 1) {
         for (uint32_t i = 0; i < crew.n_units && !mpl_interrupted(); i += b->turns)
-            MPL_TRY(mpl_bench_group(b, i, b->turns < crew.n_units - i ? b->turns : crew.n_units - i));
+            MPL_TRY(
+                mpl_bench_group(b, i, b->turns < crew.n_units - i ? b->turns : crew.n_units - i));
         goto out;
     }
     MPL_TRY(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
@@ -271,7 +280,8 @@ static mpl_status open_rows(mpl_bench *b)
     }
     MPL_TRY(mpl_row_file_open(b->ctx, path, &b->file));
     if (b->file.dropped_bytes > 0)
-        mpl_progress_line(&b->progress, "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
+        mpl_progress_line(&b->progress,
+                          "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
                           b->file.dropped_bytes);
     if (b->options->resume)
         MPL_TRY(mpl_bench_read_done(b));
@@ -307,16 +317,18 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     mpl_options own;
     uint32_t total = 0;
 
-    MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
+    MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options,
+                           &b.suite));
     MPL_TRY(mpl_job_check_options(ctx, options));
     if (options->data != NULL && access(options->data, X_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "--data: %s: %s; a folder is needed", options->data, strerror(errno));
+        MPL_FAIL(ctx, MPL_EINPUT, "--data: %s: %s; a folder is needed", options->data,
+                 strerror(errno));
     MPL_TRY(parse_planners(&b));
     MPL_TRY(parse_backends(&b));
     MPL_TRY(parse_safeties(&b));
     MPL_TRY(check_jobs(&b));
-    for (uint32_t i = 0; i < mpl_bench_units(&b);
-         i++) /* what a line asks for, before the first of them runs */
+    for (uint32_t i = 0; i < mpl_bench_units(&b); i++) /* what a line asks for, before the first of
+                                                          them runs */
         MPL_TRY(mpl_bench_unit_options(&b, i, &own));
     if (options->shard != NULL)
         MPL_TRY(mpl_shard_parse(ctx, options->shard, &b.shard, &b.n_shards));
@@ -332,12 +344,14 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     if (!options->quiet && !options->json && b.n_peers > 0)
         MPL_TRY(peers->print(ctx, peers, &b.rows, stdout, options->tsv));
     if (mpl_interrupted())
-        MPL_FAIL(ctx, MPL_ELIMIT, "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
+        MPL_FAIL(ctx, MPL_ELIMIT,
+                 "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
                  b.rows.n, mpl_shown(b.file.path));
     if (!options->quiet && !options->json)
         printf("\n%" PRIu32 " rows in %s\n", b.rows.n, mpl_shown(b.file.path));
     if (b.bad)
-        MPL_FAIL(ctx, MPL_EINVALID, "bench: some rows are not ok; their reason stands in %s", b.file.path);
+        MPL_FAIL(ctx, MPL_EINVALID, "bench: some rows are not ok; their reason stands in %s",
+                 b.file.path);
 out:
     bench_fini(&b);
     return st;

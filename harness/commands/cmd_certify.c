@@ -5,10 +5,12 @@
 
 static void print_proved(const char *path, const mpl_plan_file *file, const mpl_certified *proved)
 {
-    const char *claim = mpl_claim_name(file->plan->claim), *pool = file->problem->pool_name[proved->pool];
+    const char *claim = mpl_claim_name(file->plan->claim),
+               *pool = file->problem->pool_name[proved->pool];
 
     if (proved->evidence == MPL_EVIDENCE_REFUTATION && proved->bound == UINT64_MAX)
-        printf("%s: certified: %s: pool '%s' has no plan of any height: %" PRIu64 " records refute all\n",
+        printf("%s: certified: %s: pool '%s' has no plan of any height: %" PRIu64
+               " records refute all\n",
                mpl_shown(path), claim, mpl_shown(pool), proved->n_steps);
     else if (proved->evidence == MPL_EVIDENCE_REFUTATION)
         printf("%s: certified: %s: pool '%s' needs %" PRIu64 " bytes or more: %" PRIu64
@@ -28,7 +30,8 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
                mpl_shown(path), claim, file->plan->bound_bytes);
 }
 
-/* The file's row as JSON, with what is proved of its bound; refused: why nothing is (NULL: it is). */
+/* The file's row as JSON, with what is proved of its bound; refused: why nothing is (NULL: it
+ * is). */
 static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_certified *proved,
                             const char *refused, mpl_record *row, char **json)
 {
@@ -75,7 +78,8 @@ mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)
     if (judged != MPL_OK)
         proved = (mpl_certified){0};
     if (options->json)
-        MPL_TRY(write_row(ctx, &file, &proved, judged != MPL_OK ? message : NULL, row, &options->result));
+        MPL_TRY(write_row(ctx, &file, &proved, judged != MPL_OK ? message : NULL, row,
+                          &options->result));
     else if (judged == MPL_OK && !options->quiet)
         print_proved(path, &file, &proved);
     if (judged != MPL_OK)

@@ -1,5 +1,6 @@
-/* cmd_check.c -- memplan check: the regression gate. A plan is verified, then its bytes are held to the proven optimum, the best
- * bound, or a baseline; the outcome is an exit status, a last line for logs, a row, and JUnit XML. */
+/* cmd_check.c -- memplan check: the regression gate. A plan is verified, then its bytes are held to
+ * the proven optimum, the best bound, or a baseline; the outcome is an exit status, a last line for
+ * logs, a row, and JUnit XML. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,7 +14,8 @@
 #include "harness/report/table.h"
 
 typedef enum verdict { OK, IMPROVED, BEYOND, UNDECIDED, REFUSED, IMPOSSIBLE } verdict;
-static const char *const verdict_name[] = {"ok", "improved", "beyond", "undecided", "refused", "impossible"};
+static const char *const verdict_name[] = {"ok",        "improved", "beyond",
+                                           "undecided", "refused",  "impossible"};
 
 typedef struct gate {
     mpl_ctx *ctx;
@@ -27,7 +29,7 @@ typedef struct gate {
     uint64_t planned_bytes; /* 0: not verified */
     mpl_optimum optimum;
     uint64_t baseline_bytes; /* 0: held to the optimum */
-    const char *pool;        /* the one that decides the verdict where it is not the first; else NULL */
+    const char *pool; /* the one that decides the verdict where it is not the first; else NULL */
     uint64_t pool_bytes;
     mpl_optimum pool_optimum;
     verdict verdict;
@@ -45,7 +47,7 @@ static uint64_t allowed(const gate *g, uint64_t bytes)
     return whole;
 }
 
-/* ---- what is known ------------------------------------------------------------------------------------------------- */
+/* ---- what is known ---- */
 
 static mpl_status open_subject(gate *g)
 {
@@ -58,7 +60,8 @@ static mpl_status open_subject(gate *g)
                  o->plan != NULL ? ", not both" : "");
     if (o->plan != NULL) {
         snprintf(g->name, sizeof g->name, "%s", o->plan);
-        MPL_TRY(mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->row, &g->job));
+        MPL_TRY(
+            mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->row, &g->job));
         MPL_TRY(mpl_job_verify_file(g->ctx, &g->job, g->import.plan));
         MPL_TRY(mpl_job_plan_fields(g->ctx, &g->job, g->import.plan, g->row));
         g->planned_bytes = mpl_gate_bytes(&g->import, g->import.plan);
@@ -71,7 +74,8 @@ static mpl_status open_subject(gate *g)
     }
     if ((g->plan != NULL ? g->plan : g->import.plan)->spread.n > 0)
         MPL_FAIL(g->ctx, MPL_EUNAVAIL,
-                 "check: a plan over several memories is one of cost, and no optimum of that is known here; "
+                 "check: a plan over several memories is one of cost, and no optimum of that is "
+                 "known here; "
                  "certify checks what it claims of it");
     mpl_record_int(g->row, MPL_FIELD_planned_bytes, g->planned_bytes);
 out:
@@ -90,7 +94,8 @@ static mpl_status baseline_path(mpl_ctx *ctx, const char *text, char path[400])
     snprintf(path, 400, "results/baselines/%s.json", text);
     if (access(path, F_OK) != 0 && !mpl_is_carried(path))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "--against: no file '%.150s', and no %.150s; memplan baseline update makes one", text, path);
+                 "--against: no file '%.150s', and no %.150s; memplan baseline update makes one",
+                 text, path);
 out:
     return st;
 }
@@ -107,9 +112,10 @@ static mpl_status look_up(gate *g)
     MPL_TRY(baseline_path(g->ctx, g->options->against, path));
     MPL_TRY(mpl_baseline_read(g->ctx, path, &rows));
     if ((was = mpl_baseline_find(&rows, hash, g->label)) == NULL)
-        MPL_FAIL(g->ctx, MPL_EINPUT,
-                 "%.150s: no plan by %s of this problem (hash %s); memplan baseline update records one", path,
-                 g->label, hash);
+        MPL_FAIL(
+            g->ctx, MPL_EINPUT,
+            "%.150s: no plan by %s of this problem (hash %s); memplan baseline update records one",
+            path, g->label, hash);
     mpl_record_get_int(was, MPL_FIELD_planned_bytes, &g->baseline_bytes);
     mpl_record_get_int(was, MPL_FIELD_bound_bytes, &g->optimum.bound_bytes);
     g->optimum.bound_bytes = mpl_max_u64(g->optimum.bound_bytes, g->job.bound_bytes);
@@ -128,13 +134,14 @@ static mpl_status find_reference(gate *g)
 {
     mpl_status st = MPL_OK;
     const char *against = g->options->against;
-    bool searched =
-        !g->import.returns_memory; /* else memory was no one arena, and no placement is its optimum */
+    bool searched = !g->import.returns_memory; /* else memory was no one arena, and no placement is
+                                                  its optimum */
 
     if (against != NULL && strcmp(against, "optimum") != 0)
         return look_up(g);
-    g->optimum = (mpl_optimum){
-        .bound_bytes = g->job.bound_bytes, .bound_kind = g->job.bound_kind, .best_bytes = UINT64_MAX};
+    g->optimum = (mpl_optimum){.bound_bytes = g->job.bound_bytes,
+                               .bound_kind = g->job.bound_kind,
+                               .best_bytes = UINT64_MAX};
     if (g->planned_bytes == g->job.bound_bytes) { /* at the bound: nothing to search */
         g->optimum.best_bytes = g->planned_bytes;
         g->optimum.proved = true;
@@ -146,17 +153,18 @@ out:
     return st;
 }
 
-/* ---- the judgement ------------------------------------------------------------------------------------------------- */
+/* ---- the judgement ---- */
 
-/* What is too far above the bound is beyond, but for one case: the search ended between, so that the optimum may be
- * as near as is asked for. */
+/* What is too far above the bound is beyond, but for one case: the search ended between, so that
+ * the optimum may be as near as is asked for. */
 static verdict hold(const gate *g, uint64_t bytes, const mpl_optimum *o)
 {
     if (bytes < o->bound_bytes)
         return IMPOSSIBLE;
     if (bytes <= allowed(g, o->bound_bytes))
         return OK;
-    return o->proved || bytes > allowed(g, o->best_bytes) || g->import.returns_memory ? BEYOND : UNDECIDED;
+    return o->proved || bytes > allowed(g, o->best_bytes) || g->import.returns_memory ? BEYOND
+                                                                                      : UNDECIDED;
 }
 
 static verdict judge(const gate *g)
@@ -168,7 +176,8 @@ static verdict judge(const gate *g)
                                                             : OK;
 }
 
-/* The optimum of pool k: of the same problem with that pool as the first, which is the one that planners are judged by. */
+/* The optimum of pool k: of the same problem with that pool as the first, which is the one that
+ * planners are judged by. */
 static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
 {
     mpl_status st = MPL_OK;
@@ -281,7 +290,7 @@ static void fill_row(gate *g)
         mpl_record_int(g->row, MPL_FIELD_baseline_bytes, g->baseline_bytes);
 }
 
-/* ---- what is printed ----------------------------------------------------------------------------------------------- */
+/* ---- what is printed ---- */
 
 static void print_report(const gate *g)
 {
@@ -303,14 +312,16 @@ static void print_report(const gate *g)
     printf(", gap %s\n", mpl_gap_text(g->planned_bytes, o->bound_bytes, gap));
     if (!o->proved && o->best_bytes != UINT64_MAX)
         printf("best     %12" PRIu64 " bytes  %14s  found by %s%s\n", o->best_bytes,
-               mpl_sized(o->best_bytes).text, mpl_shown(o->by), o->by_clock ? ", ended by the clock" : "");
+               mpl_sized(o->best_bytes).text, mpl_shown(o->by),
+               o->by_clock ? ", ended by the clock" : "");
     if (g->baseline_bytes > 0)
         printf("baseline %12" PRIu64 " bytes  %14s  %s, change %s\n", g->baseline_bytes,
                mpl_sized(g->baseline_bytes).text, mpl_shown(g->options->against),
                mpl_gap_text(g->planned_bytes, g->baseline_bytes, gap));
 }
 
-/* One suite of one case: a failure for a plan that is refused or beyond, an error where there is no judgement. */
+/* One suite of one case: a failure for a plan that is refused or beyond, an error where there is no
+ * judgement. */
 static mpl_status write_junit(gate *g, mpl_status how, const char *message)
 {
     mpl_status st = MPL_OK;
@@ -319,7 +330,8 @@ static mpl_status write_junit(gate *g, mpl_status how, const char *message)
 
     MPL_TRY(mpl_file_begin(g->ctx, g->options->junit, &file));
     fprintf(file.stream,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"memplan check\" "
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"memplan "
+            "check\" "
             "tests=\"1\" "
             "failures=\"%d\" errors=\"%d\">\n<testcase classname=\"memplan.",
             how == MPL_EINVALID, how != MPL_OK && how != MPL_EINVALID);
@@ -329,7 +341,8 @@ static mpl_status write_junit(gate *g, mpl_status how, const char *message)
     fputs("\">\n", file.stream);
     if (how != MPL_OK) {
         fprintf(file.stream, "<%s type=\"%s\" message=\"", kind,
-                how == MPL_EINVALID || how == MPL_ELIMIT ? verdict_name[g->verdict] : mpl_status_name(how));
+                how == MPL_EINVALID || how == MPL_ELIMIT ? verdict_name[g->verdict]
+                                                         : mpl_status_name(how));
         mpl_put_markup(file.stream, message);
         fputs("\"/>\n", file.stream);
     }
@@ -342,14 +355,16 @@ out:
     return st;
 }
 
-/* The row, or the report and, where all is well, its summary as the last line; a failure's last line is its message. */
+/* The row, or the report and, where all is well, its summary as the last line; a failure's last
+ * line is its message. */
 static mpl_status print_outcome(gate *g)
 {
     mpl_status st = MPL_OK;
 
     if (g->options->json && g->row != NULL) {
         MPL_TRY(mpl_record_write(g->ctx, g->row, &g->options->result));
-    } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 && g->summary[0] != '\0') {
+    } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 &&
+               g->summary[0] != '\0') {
         print_report(g);
         if (g->verdict == OK || g->verdict == IMPROVED)
             printf("%s\n", mpl_shown(g->summary));
@@ -373,7 +388,8 @@ static mpl_status check(gate *g)
         snprintf(g->summary, sizeof g->summary, "%s", g->ctx->message);
         mpl_row_fail(g->row, "refused", g->summary);
         fill_row(g);
-        MPL_FAIL(g->ctx, MPL_EINVALID, "check: refused: %.100s by %s: %.300s", g->name, g->label, g->summary);
+        MPL_FAIL(g->ctx, MPL_EINVALID, "check: refused: %.100s by %s: %.300s", g->name, g->label,
+                 g->summary);
     }
     MPL_TRY(st);
     MPL_TRY(find_reference(g));

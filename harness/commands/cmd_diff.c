@@ -1,4 +1,5 @@
-/* cmd_diff.c -- memplan diff: two plans, or two files of rows, side by side. Times are shown and decide nothing. */
+/* cmd_diff.c -- memplan diff: two plans, or two files of rows, side by side. Times are shown and
+ * decide nothing. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -51,15 +52,17 @@ static mpl_status differs(report *r, const char *what, const char *of, const cha
     for (int i = 0; i < 4; i++)
         if (text[i] != NULL)
             MPL_TRY(mpl_json_quote(r->ctx, text[i], &quoted[i]));
-    fprintf(r->to, "%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", r->n > 1 ? ", " : "", quoted[0],
-            quoted[1], quoted[2] != NULL ? quoted[2] : "null", quoted[3] != NULL ? quoted[3] : "null");
+    fprintf(r->to, "%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", r->n > 1 ? ", " : "",
+            quoted[0], quoted[1], quoted[2] != NULL ? quoted[2] : "null",
+            quoted[3] != NULL ? quoted[3] : "null");
 out:
     for (int i = 0; i < 4; i++)
         mpl_free(r->ctx, quoted[i]);
     return st;
 }
 
-static mpl_status differs_number(report *r, const char *what, const char *of, uint64_t a, uint64_t b)
+static mpl_status differs_number(report *r, const char *what, const char *of, uint64_t a,
+                                 uint64_t b)
 {
     char x[24], y[24];
 
@@ -101,8 +104,8 @@ out:
     return st;
 }
 
-static mpl_status diff_buffer(report *r, const mpl_plan_file *a, const mpl_plan_file *b, const named *x,
-                              const named *y)
+static mpl_status diff_buffer(report *r, const mpl_plan_file *a, const mpl_plan_file *b,
+                              const named *x, const named *y)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = a->problem, *q = b->problem;
@@ -244,7 +247,8 @@ static const char *run_label(const mpl_record *row, char *text)
     return text;
 }
 
-static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, ratios *plan, ratios *run)
+static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, ratios *plan,
+                           ratios *run)
 {
     mpl_status st = MPL_OK;
     char label[200], of[300], x[200], y[200];
@@ -263,7 +267,8 @@ static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, 
     if (mpl_record_get_int(a, MPL_FIELD_plan_ns, &plan_a) &&
         mpl_record_get_int(b, MPL_FIELD_plan_ns, &plan_b))
         add_ratio(plan, (double)plan_a, (double)plan_b, label);
-    if (mpl_record_median(a, MPL_FIELD_run_ns, &run_a) && mpl_record_median(b, MPL_FIELD_run_ns, &run_b))
+    if (mpl_record_median(a, MPL_FIELD_run_ns, &run_a) &&
+        mpl_record_median(b, MPL_FIELD_run_ns, &run_b))
         add_ratio(run, (double)run_a, (double)run_b, label);
 out:
     return st;
@@ -303,8 +308,8 @@ out:
     return st;
 }
 
-static mpl_status match_rows(report *r, const keyed *a, uint32_t n, const keyed *b, uint32_t m, ratios *plan,
-                             ratios *run)
+static mpl_status match_rows(report *r, const keyed *a, uint32_t n, const keyed *b, uint32_t m,
+                             ratios *plan, ratios *run)
 {
     mpl_status st = MPL_OK;
     char label[200];
@@ -328,14 +333,18 @@ static void print_ratios(const report *r, const char *what, const ratios *t)
     if (t->n == 0 || (r->quiet && !r->json))
         return;
     if (r->json)
-        fprintf(r->to, ", \"%s_time\": {\"n\": %" PRIu32 ", \"mean_ratio\": %.4f, \"largest_ratio\": %.4f}",
+        fprintf(r->to,
+                ", \"%s_time\": {\"n\": %" PRIu32
+                ", \"mean_ratio\": %.4f, \"largest_ratio\": %.4f}",
                 what, t->n, exp(t->log_sum / t->n), t->largest);
     else
-        fprintf(r->to, "%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n", what,
-                exp(t->log_sum / t->n), t->n, t->largest, mpl_shown(t->largest_of));
+        fprintf(r->to,
+                "%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n",
+                what, exp(t->log_sum / t->n), t->n, t->largest, mpl_shown(t->largest_of));
 }
 
-static mpl_status diff_rows(report *r, const char *path_a, const char *path_b, ratios *plan, ratios *run)
+static mpl_status diff_rows(report *r, const char *path_a, const char *path_b, ratios *plan,
+                            ratios *run)
 {
     mpl_status st = MPL_OK;
     mpl_rows a = {0}, b = {0};
@@ -354,7 +363,8 @@ out:
 
 /* ---- both ---- */
 
-/* A plan file says so among its first members; a row has no such member. An ONNX model may hold a plan, never rows. */
+/* A plan file says so among its first members; a row has no such member. An ONNX model may hold a
+ * plan, never rows. */
 static mpl_status is_plan(mpl_ctx *ctx, const char *path, bool *plan)
 {
     mpl_status st = MPL_OK;

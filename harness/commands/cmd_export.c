@@ -7,7 +7,8 @@
 
 static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
-    return mpl_csv_write(ctx, path, what->job->problem, what->plan != NULL ? what->plan->offset : NULL);
+    return mpl_csv_write(ctx, path, what->job->problem,
+                         what->plan != NULL ? what->plan->offset : NULL);
 }
 
 static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *path)
@@ -26,7 +27,8 @@ static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const c
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     fprintf(file.stream, "digraph memplan {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     for (mpl_op i = 0; i < g->n_ops; i++) {
-        snprintf(label, sizeof label, "%.120s (%s)", g->op_name[i], mpl_op_table[g->op_kind[i]].name);
+        snprintf(label, sizeof label, "%.120s (%s)", g->op_name[i],
+                 mpl_op_table[g->op_kind[i]].name);
         fprintf(file.stream, "  op%" PRIu32 " [label=\"", i);
         mpl_put_dot(file.stream, label);
         fputs("\"];\n", file.stream);
@@ -34,7 +36,8 @@ static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const c
             mpl_value v = g->op_in[k];
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
-                fprintf(file.stream, "  op%" PRIu32 " -> op%" PRIu32 " [label=\"%s%s\\n%" PRIu64 " B\"];\n",
+                fprintf(file.stream,
+                        "  op%" PRIu32 " -> op%" PRIu32 " [label=\"%s%s\\n%" PRIu64 " B\"];\n",
                         g->value_op[v], i, mpl_type_name((mpl_type)g->value_type[v]),
                         mpl_shape_text(&g->value_shape[v], shape), g->value_bytes[v]);
         }
@@ -55,7 +58,8 @@ static const char *end_name(mpl_buffer b, const char *dummy, char *text)
     return text;
 }
 
-/* A plan as NNC's allocation graph: one node a buffer, one edge a range of memory that one hands to the next. */
+/* A plan as NNC's allocation graph: one node a buffer, one edge a range of memory that one hands to
+ * the next. */
 static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
     mpl_status st = MPL_OK;
@@ -67,13 +71,15 @@ static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const c
 
     MPL_TRY(mpl_handovers(ctx, p, what->plan, &list, &n));
     MPL_TRY(mpl_file_begin(ctx, path, &file));
-    fprintf(file.stream, "digraph memplan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
-                         "  source [shape=circle];\n  sink [shape=circle];\n");
+    fprintf(file.stream,
+            "digraph memplan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
+            "  source [shape=circle];\n  sink [shape=circle];\n");
     for (mpl_buffer b = 0; b < p->n; b++) {
         snprintf(label, sizeof label, "%.120s", mpl_buffer_label(p, b, name));
         fprintf(file.stream, "  b%" PRIu32 " [label=\"", b);
         mpl_put_dot(file.stream, label);
-        fprintf(file.stream, "\\n%" PRIu64 " B at %" PRIu64 "\"];\n", p->bytes[b], what->plan->offset[b]);
+        fprintf(file.stream, "\\n%" PRIu64 " B at %" PRIu64 "\"];\n", p->bytes[b],
+                what->plan->offset[b]);
     }
     for (size_t i = 0; i < n; i++) {
         fprintf(file.stream, "  %s -> %s [label=\"", end_name(list[i].from, "source", from),
@@ -95,29 +101,32 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
     if (what->plan != NULL)
         return write_allocation(ctx, what, path);
     if (what->job->source.graph == NULL)
-        return mpl_fail(
-            ctx, MPL_EINPUT, __FILE__, __LINE__,
-            "export dot: %s is a list of buffers; with --planner P its allocation graph can be drawn",
-            what->job->text);
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "export dot: %s is a list of buffers; with --planner P its allocation "
+                        "graph can be drawn",
+                        what->job->text);
     return write_operations(ctx, what, path);
 }
 
 const mpl_export_format mpl_export_formats[] = {
-    {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
+    {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false,
+     write_csv},
     {"graph", "the graph in memplan's text format", true, false, write_graph},
-    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false,
-     write_dot},
+    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom",
+     false, false, write_dot},
     {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, mpl_export_trace},
-    {"onnx", "the graph as an ONNX model, weights from --weights; with a plan, its offsets as metadata", true,
-     false, mpl_export_onnx},
+    {"onnx",
+     "the graph as an ONNX model, weights from --weights; with a plan, its offsets as metadata",
+     true, false, mpl_export_onnx},
     {"onnx-metadata", "an ONNX file as it is, with a plan's offsets as metadata", true, true,
      mpl_export_onnx_metadata},
-    {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false, true,
-     mpl_export_offline},
+    {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false,
+     true, mpl_export_offline},
     {NULL, NULL, false, false, NULL},
 };
 
-/* Offsets of buffers are not all that there is to a plan with loops: formats of other tools cannot say the rest. */
+/* Offsets of buffers are not all that there is to a plan with loops: formats of other tools cannot
+ * say the rest. */
 static void note_bindings(const mpl_export_format *format, const mpl_export *what)
 {
     bool whole = format->write == mpl_export_onnx || format->write == mpl_export_onnx_metadata;
@@ -125,7 +134,8 @@ static void note_bindings(const mpl_export_format *format, const mpl_export *wha
     if (what->plan != NULL && !whole && !what->options->quiet && what->job->source.graph != NULL &&
         what->job->map->places != NULL && what->job->map->places->n > 0)
         fprintf(stderr,
-                "memplan: export %s: %s has loops or branches; where its values lie from round to round, its "
+                "memplan: export %s: %s has loops or branches; where its values lie from round to "
+                "round, its "
                 "bindings, is not in this format, but in a plan file (plan -o)\n",
                 format->name, mpl_shown(what->job->text));
 }
@@ -145,7 +155,8 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
     while (format->name != NULL && strcmp(format->name, options->format) != 0)
         format++;
     if (format->name == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats", options->format);
+        MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats",
+                 options->format);
     if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
         MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
     } else {
@@ -153,7 +164,8 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
     }
     if (format->needs_graph && job.source.graph == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name, job.text);
+        MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name,
+                 job.text);
     what = (mpl_export){options, &job, row, plan};
     MPL_TRY(format->write(ctx, &what, path));
     note_bindings(format, &what);

@@ -11,21 +11,23 @@
 #include "runtime/backend.h"
 
 /* One entry; absent: NULL where it is there. */
-static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about, const char *absent)
+static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about,
+                        const char *absent)
 {
     mpl_status st = MPL_OK;
     char *text[3] = {NULL, NULL, NULL};
 
     if (!json) {
-        printf("%-14s %s%s%s%s\n", name, absent ? "(absent: " : "", absent ? absent : "", absent ? ") " : "",
-               about);
+        printf("%-14s %s%s%s%s\n", name, absent ? "(absent: " : "", absent ? absent : "",
+               absent ? ") " : "", about);
         goto out;
     }
     MPL_TRY(mpl_json_quote(ctx, name, &text[0]));
     MPL_TRY(mpl_json_quote(ctx, about, &text[1]));
     if (absent != NULL)
         MPL_TRY(mpl_json_quote(ctx, absent, &text[2]));
-    printf("{\"name\": %s, \"about\": %s, \"absent\": %s}\n", text[0], text[1], absent ? text[2] : "null");
+    printf("{\"name\": %s, \"about\": %s, \"absent\": %s}\n", text[0], text[1],
+           absent ? text[2] : "null");
 out:
     for (int i = 0; i < 3; i++)
         mpl_free(ctx, text[i]);
@@ -36,8 +38,8 @@ out:
 static void graph_param(const mpl_zoo_param *p)
 {
     if (p->choices == NULL) {
-        printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise, p->about,
-               p->min, p->max);
+        printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise,
+               p->about, p->min, p->max);
         return;
     }
     printf("%-14s   %s=%s  %s (", "", p->key, p->choices[p->otherwise], p->about);
@@ -63,10 +65,12 @@ out:
     return st;
 }
 
-/* Those that see storage that concats and splits share as one buffer: their algorithms know no offsets, or no parts. */
+/* Those that see storage that concats and splits share as one buffer: their algorithms know no
+ * offsets, or no parts. */
 static void list_whole_families(void)
 {
-    int column = printf("%-14s by these, storage that concats and splits share is placed whole:", "");
+    int column =
+        printf("%-14s by these, storage that concats and splits share is placed whole:", "");
 
     for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
         if (((*p)->traits & MPL_USES_FAMILIES) != 0)
@@ -83,7 +87,8 @@ static mpl_status list_planners(mpl_ctx *ctx, bool json)
     mpl_status st = MPL_OK;
 
     for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
-        MPL_TRY(entry(ctx, json, (*p)->name, (*p)->about, (*p)->plan != NULL ? NULL : "not in this build"));
+        MPL_TRY(entry(ctx, json, (*p)->name, (*p)->about,
+                      (*p)->plan != NULL ? NULL : "not in this build"));
         if (!json && (*p)->params != NULL)
             printf("%-14s   parameters: %s\n", "", (*p)->params);
     }
@@ -91,7 +96,8 @@ static mpl_status list_planners(mpl_ctx *ctx, bool json)
         list_whole_families();
     if (!json)
         printf("%-14s a library of your own: so:FILE.so[:key=value,..] (memplan/plugin.h)\n"
-               "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with offsets out\n",
+               "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with "
+               "offsets out\n",
                "so:", "exec:");
 out:
     return st;

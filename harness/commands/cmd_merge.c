@@ -1,4 +1,5 @@
-/* cmd_merge.c -- memplan merge: files of rows made one: of each key the last row, in an order of their own. */
+/* cmd_merge.c -- memplan merge: files of rows made one: of each key the last row, in an order of
+ * their own. */
 #include "graphs/core/file.h"
 #include "harness/cli/command.h"
 #include "harness/report/table.h"
@@ -47,14 +48,16 @@ mpl_status mpl_cmd_merge(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINVALID, "merge: %s; --mixed merges them all the same",
                  mpl_shown(mpl_rows_mixed_text(&rows, mixed, text)));
     if (mixed < rows.n)
-        fprintf(stderr, "memplan: merge: mixed: %s\n", mpl_shown(mpl_rows_mixed_text(&rows, mixed, text)));
+        fprintf(stderr, "memplan: merge: mixed: %s\n",
+                mpl_shown(mpl_rows_mixed_text(&rows, mixed, text)));
     if (options->output != NULL) {
         MPL_TRY(mpl_file_begin(ctx, options->output, &file));
         MPL_TRY(write_rows(ctx, &rows, file.stream));
         MPL_TRY(mpl_file_commit(ctx, &file));
         if (!options->quiet)
             printf("%s: %" PRIu32 " rows of %" PRIu32 " in %" PRIu32 " files, %" PRIu32 " not ok\n",
-                   mpl_shown(options->output), rows.n, n_read, options->args.n, count_failed(&rows));
+                   mpl_shown(options->output), rows.n, n_read, options->args.n,
+                   count_failed(&rows));
     } else {
         MPL_TRY(write_rows(ctx, &rows, stdout));
     }

@@ -1,4 +1,5 @@
-/* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they still are what rows make. */
+/* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they
+ * still are what rows make. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -52,7 +53,8 @@ out:
 }
 
 /* Draws into `path`; the picture ends in what it was made from. */
-static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs, const char *path)
+static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs,
+                       const char *path)
 {
     mpl_status st = MPL_OK;
     char picture[420];
@@ -115,7 +117,8 @@ static mpl_status settle_item(press *p, const mpl_paper_item *item)
     mpl_status st = MPL_OK;
     char path[300], *text = NULL;
 
-    snprintf(path, sizeof path, "results/tables/%s.%s", item->name, item->script != NULL ? "tsv" : "md");
+    snprintf(path, sizeof path, "results/tables/%s.%s", item->name,
+             item->script != NULL ? "tsv" : "md");
     if (item->script == NULL)
         MPL_TRY(mpl_paper_table(p->ctx, item, &text));
     MPL_TRY(settle(p, path, text != NULL ? text : item->tsv));
@@ -136,12 +139,14 @@ mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
     size_t size;
 
     if (options->args.n == 0 && access(path, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "paper: no %s here: it is made in the folder of memplan's sources", path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "paper: no %s here: it is made in the folder of memplan's sources", path);
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     if (strlen(text) != size)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: no text", path);
     MPL_TRY(mpl_paper_make(ctx, &paper));
-    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled, &faults)); /* before anything is written */
+    /* before anything is written */
+    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled, &faults));
     for (uint32_t i = 0; i < paper.n; i++)
         MPL_TRY(settle_item(&p, &paper.item[i]));
     MPL_TRY(settle(&p, path, filled));

@@ -24,7 +24,8 @@ static void print_memories(const mpl_spread *spread)
            mpl_gap_text(spread->cost, spread->cost_bound, gap));
 }
 
-/* What was found by an order that searches, over what it is proved, and whether the plan is of that order. */
+/* What was found by an order that searches, over what it is proved, and whether the plan is of that
+ * order. */
 static void print_order(const mpl_job *job, const mpl_record *row, uint64_t planned)
 {
     const mpl_order_found *found = &job->order_found;
@@ -64,14 +65,15 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
     mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
     mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
-    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", mpl_shown(job->text), job->problem->n,
-           job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
+    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", mpl_shown(job->text),
+           job->problem->n, job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
     print_order(job, row, planned);
     printf("planner  %s\n", mpl_shown(mpl_record_get_text(row, MPL_FIELD_planner)));
     printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", planned, mpl_sized(planned).text,
            mpl_claim_name(plan->claim));
     if (packed != planned)
-        printf("packed   %12" PRIu64 " bytes  %14s  blocks in one arena\n", packed, mpl_sized(packed).text);
+        printf("packed   %12" PRIu64 " bytes  %14s  blocks in one arena\n", packed,
+               mpl_sized(packed).text);
     if (plan->spread.n > 0)
         print_memories(&plan->spread);
     else
@@ -123,8 +125,8 @@ out:
 }
 
 /* What was proved not to fit is written for the checker, and stays a failure with its message. */
-static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
-                                const mpl_plan *plan)
+static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                                mpl_record *row, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     char *json = NULL, message[sizeof ctx->message];
@@ -141,7 +143,7 @@ out:
     return st;
 }
 
-/* ---- while it plans ---------------------------------------------------------------------------------------- */
+/* ---- while it plans ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -157,8 +159,8 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
     char gap[32];
 
     (void)arg;
-    fprintf(stderr, "\r\033[Kbest %s, bound %s, gap %s; Ctrl-C takes the best", mpl_sized(planned).text,
-            mpl_sized(bound).text, mpl_gap_text(planned, bound, gap));
+    fprintf(stderr, "\r\033[Kbest %s, bound %s, gap %s; Ctrl-C takes the best",
+            mpl_sized(planned).text, mpl_sized(bound).text, mpl_gap_text(planned, bound, gap));
 }
 
 /* Plans; the first Ctrl-C ends the search with what it has, the second the program. */

@@ -1,7 +1,8 @@
-/* cmd_plot.c -- memplan plot: a plan as a picture: time across, address up, one rectangle a buffer. As SVG or PNG drawn by gnuplot,
- * as HTML with a script of its own (viewer.c).
+/* cmd_plot.c -- memplan plot: a plan as a picture: time across, address up, one rectangle a buffer.
+ * As SVG or PNG drawn by gnuplot, as HTML with a script of its own (viewer.c).
  *
- * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which browsers show on hover. */
+ * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which
+ * browsers show on hover. */
 #include <math.h>
 
 #include "graphs/core/file.h"
@@ -44,20 +45,24 @@ static const char *planner_of(const mpl_record *row)
 }
 
 /* "nnc_2019, parallel: 7.66 MiB planned, .."; figures holds 300 bytes. */
-static void figures_of(const mpl_job *job, const mpl_record *row, const mpl_plan *plan, char *figures)
+static void figures_of(const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
+                       char *figures)
 {
     scale in = scale_of(job, plan);
     int digits = in.bytes > 1 ? 2 : 0;
     char gap[32];
 
     snprintf(figures, 300, "%.40s%s: %.*f %s planned, bound %.*f %s, %s", planner_of(row),
-             job->problem->before != NULL ? ", parallel" : "", digits, (double)plan->peak_bytes / in.bytes,
-             in.name, digits, (double)job->bound_bytes / in.bytes, in.name,
-             plan->peak_bytes == job->bound_bytes ? "at the bound"
-                                                  : mpl_gap_text(plan->peak_bytes, job->bound_bytes, gap));
+             job->problem->before != NULL ? ", parallel" : "", digits,
+             (double)plan->peak_bytes / in.bytes, in.name, digits,
+             (double)job->bound_bytes / in.bytes, in.name,
+             plan->peak_bytes == job->bound_bytes
+                 ? "at the bound"
+                 : mpl_gap_text(plan->peak_bytes, job->bound_bytes, gap));
 }
 
-/* The title above the picture: one line where it has room, else two, the graph cut where even that has none. */
+/* The title above the picture: one line where it has room, else two, the graph cut where even that
+ * has none. */
 static void put_heading(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan)
 {
     char figures[300], title[500];
@@ -92,26 +97,30 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
         most = mpl_max_u64(most, p->bytes[b]);
     }
     least = mpl_min_u64(least, most);
-    fprintf(to, "set terminal %s\n",
-            png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
-                : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
+    fprintf(
+        to, "set terminal %s\n",
+        png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
+            : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
     put_heading(to, job, row, plan);
     lowest = pow(10, floor(log10((double)least / in.bytes) - 0.01));
     if (lowest < 0.00099) /* wide numbers beside the colours */
         fprintf(to, "set rmargin at screen 0.8\n");
-    fprintf(to,
-            "set key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
-            "set xlabel '%s'\nset ylabel 'address [%s]'\nset cblabel 'buffer size [%s]'\n"
-            "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
-            "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
-            /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
-            "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 '#2c5286')\n"
-            "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
-            unit, in.name, in.name, n_columns, (double)top / in.bytes * 1.04, lowest,
-            pow(10, ceil(log10((double)most / in.bytes))));
+    fprintf(
+        to,
+        "set key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
+        "set xlabel '%s'\nset ylabel 'address [%s]'\nset cblabel 'buffer size [%s]'\n"
+        "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
+        "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
+        /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
+        "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 "
+        "'#2c5286')\n"
+        "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
+        unit, in.name, in.name, n_columns, (double)top / in.bytes * 1.04, lowest,
+        pow(10, ceil(log10((double)most / in.bytes))));
 }
 
-/* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is below it. */
+/* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is
+ * below it. */
 static uint32_t put_live(FILE *to, const scale *in, const uint64_t *live, uint32_t n_steps)
 {
     uint32_t few = (n_steps + STAIRS - 1) / STAIRS;
@@ -131,8 +140,8 @@ static uint32_t put_live(FILE *to, const scale *in, const uint64_t *live, uint32
 }
 
 /* A buffer of pool 0 is a box; of a graph with control flow, a value in a round or branch is. */
-static mpl_status boxes_of(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_unrolled *out,
-                           const char **unit)
+static mpl_status boxes_of(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                           mpl_unrolled *out, const char **unit)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
@@ -171,8 +180,8 @@ static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
                 m->column, m->column, loop ? 3 : 4, loop ? "#404040" : "#009e73");
         if (u->n_marks > LABELS)
             continue;
-        snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[m->block], loop ? "round" : "branch",
-                 m->number);
+        snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[m->block],
+                 loop ? "round" : "branch", m->number);
         fprintf(to, "set label ");
         mpl_put_gnuplot(to, text);
         fprintf(to, " at %" PRIu32 ", graph 0.99 rotate by 90 right offset 0.6,0 font ',8' front\n",
@@ -205,7 +214,8 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     fprintf(to, "\n$buffers << EOD\n");
     for (uint32_t i = 0; i < u->n_boxes; i++)
         fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", u->box[i].from, u->box[i].to,
-                (double)u->box[i].offset / in.bytes, (double)(u->box[i].offset + u->box[i].bytes) / in.bytes,
+                (double)u->box[i].offset / in.bytes,
+                (double)(u->box[i].offset + u->box[i].bytes) / in.bytes,
                 (double)u->box[i].bytes / in.bytes);
     fprintf(to, "EOD\n");
     few = put_live(to, &in, across, p->before == NULL ? u->n_columns : 0);
@@ -213,7 +223,8 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     if (few > 1)
         snprintf(what, sizeof what, "live bytes, largest of %" PRIu32 " steps", few);
     fprintf(to,
-            "plot $buffers using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 with boxxyerror lw %s fillcolor palette "
+            "plot $buffers using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 with boxxyerror lw %s fillcolor "
+            "palette "
             "notitle, "
             "%s%s%s%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
             u->n_boxes > MANY ? "0.4" : "1",
@@ -236,11 +247,13 @@ static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
                                               : mpl_buffer_label(p, box->buffer, label));
     fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64, box->bytes, box->offset);
     if (box->value == MPL_NONE && p->before == NULL)
-        fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[box->buffer], p->death[box->buffer]);
+        fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[box->buffer],
+                p->death[box->buffer]);
 }
 
 /* Copies the SVG with a title in each box; *n: how many have one. */
-static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *u, uint32_t *n)
+static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *u,
+                       uint32_t *n)
 {
     const char *at = svg, *plot = strstr(svg, "<g id=\"gnuplot_plot_1\""), *polygon = plot, *end;
 
@@ -258,8 +271,8 @@ static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_
     fputs(at, to);
 }
 
-static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
-                       const char *path, bool png)
+static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row,
+                       const mpl_plan *plan, const char *path, bool png)
 {
     mpl_status st = MPL_OK;
     mpl_picture picture = {0};
@@ -271,8 +284,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     const char *unit = "";
 
     MPL_TRY(mpl_picture_begin(ctx, &picture));
-    MPL_TRY(mpl_file_begin(ctx, path,
-                           &out_file)); /* before the work: a folder that is not there is told at once */
+    MPL_TRY(mpl_file_begin(ctx, path, &out_file)); /* before the work: a folder that is not there is
+                                                      told at once */
     MPL_TRY(boxes_of(ctx, job, plan, &u, &unit));
     MPL_TRY(put_script(ctx, picture.script, job, row, plan, &u, unit, picture.path, png));
     MPL_TRY(mpl_picture_draw(ctx, &picture, &data, &size));
@@ -295,8 +308,8 @@ out:
     return st;
 }
 
-static mpl_status write_page(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
-                             const char *path)
+static mpl_status write_page(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row,
+                             const mpl_plan *plan, const char *path)
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};

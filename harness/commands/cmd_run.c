@@ -12,9 +12,9 @@
 
 /* What a run leaves behind. */
 typedef struct outcome {
-    int64_t *run_ns; /* [repeat] */
-    int64_t *
-        other_ns; /* [repeat] of a device whose runs alternate, those that are replayed; of --compare, the others */
+    int64_t *run_ns;   /* [repeat] */
+    int64_t *other_ns; /* [repeat] of a device whose runs alternate, those that are replayed; of
+                          --compare, the others */
     void *outputs;
     mpl_early early;
     double error; /* against the run that shares nothing */
@@ -52,8 +52,9 @@ out:
 }
 
 /* The run that shares nothing. */
-static mpl_status compare_unshared(mpl_ctx *ctx, const mpl_job *job, const mpl_exec_options *exec_options,
-                                   const mpl_inputs *inputs, mpl_device *dev, outcome *o)
+static mpl_status compare_unshared(mpl_ctx *ctx, const mpl_job *job,
+                                   const mpl_exec_options *exec_options, const mpl_inputs *inputs,
+                                   mpl_device *dev, outcome *o)
 {
     mpl_status st = MPL_OK;
     mpl_exec *exec = NULL;
@@ -83,8 +84,8 @@ static mpl_status find_output(mpl_ctx *ctx, const mpl_graph *g, const mpl_bindin
         MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output '%s'; the first is '%s'", b->name,
                  g->value_name[g->output[0]]);
     if (*i >= g->n_outputs)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output of index %" PRIu32 ": there are %" PRIu32, b->index,
-                 g->n_outputs);
+        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output of index %" PRIu32 ": there are %" PRIu32,
+                 b->index, g->n_outputs);
     if (b->ramp)
         MPL_FAIL(ctx, MPL_EINPUT, "--expect: takes a file");
 out:
@@ -109,13 +110,14 @@ static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_b
         MPL_TRY(find_output(ctx, g, &expect->item[k], &i));
         v = g->output[i];
         shape = mpl_early_shape(g, rows, i);
-        if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 && t->shape.dim[0] < shape.dim[0])
+        if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 &&
+            t->shape.dim[0] < shape.dim[0])
             shape.dim[0] = t->shape.dim[0]; /* how many rows there are is known behind the run */
         if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
             MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
                      "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
-                     mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want), mpl_type_name(t->type),
-                     mpl_shape_text(&t->shape, got));
+                     mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want),
+                     mpl_type_name(t->type), mpl_shape_text(&t->shape, got));
         if (outputs == NULL || !mpl_shape_count(&t->shape, &n))
             continue;
         *worst = fmax(*worst, mpl_compare(t->type, n, mpl_outputs_at(g, outputs, i), t->data));
@@ -125,8 +127,8 @@ out:
 }
 
 /* DIR/NAME.npy of each output. */
-static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder, const void *outputs,
-                               const uint64_t *rows)
+static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder,
+                               const void *outputs, const uint64_t *rows)
 {
     mpl_status st = MPL_OK;
     char path[4096], name[MPL_FILE_NAME];
@@ -138,8 +140,8 @@ static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *fol
         mpl_tensor t = {(mpl_type)g->value_type[v], mpl_early_shape(g, rows, i),
                         (void *)(uintptr_t)mpl_outputs_at(g, outputs, i)};
 
-        if (snprintf(path, sizeof path, "%s/%s.npy", folder, mpl_file_name(g->value_name[v], i, name)) >=
-            (int)sizeof path)
+        if (snprintf(path, sizeof path, "%s/%s.npy", folder,
+                     mpl_file_name(g->value_name[v], i, name)) >= (int)sizeof path)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
         MPL_TRY(mpl_tensor_write(ctx, path, &t));
     }
@@ -166,19 +168,22 @@ static void print_device(const mpl_measured *m)
                mpl_sized(m->allocators.model.reserved_bytes).text);
 }
 
-static void print_outcome(const mpl_job *job, const mpl_record *row, const outcome *o, bool expected)
+static void print_outcome(const mpl_job *job, const mpl_record *row, const outcome *o,
+                          bool expected)
 {
     int64_t median = 0;
     uint64_t repeat = 0;
 
     mpl_record_median(row, MPL_FIELD_run_ns, &median);
     mpl_record_get_int(row, MPL_FIELD_repeat, &repeat);
-    printf("graph     %s on %s (%s%s)\n", mpl_shown(job->text), job->backend->name, job->backend->about,
+    printf("graph     %s on %s (%s%s)\n", mpl_shown(job->text), job->backend->name,
+           job->backend->about,
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");
     if (job->safety == MPL_PARALLEL)
-        printf("executed  in order, one operation after the other; that the plan holds in parallel too is "
+        printf("executed  in order, one operation after the other; that the plan holds in parallel "
+               "too is "
                "verified, "
                "not run\n");
     printf("outputs:  %s to the run that shares nothing", mpl_outputs_word(o->error));
@@ -191,17 +196,21 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     if (o->early.text[0] != '\0')
         printf("early     %s\n", o->early.text);
     if (job->twice.n_ops > 0)
-        printf("again     %u of %u operations, equal to a whole evaluation, bit for bit; %s kept for it\n",
+        printf("again     %u of %u operations, equal to a whole evaluation, bit for bit; %s kept "
+               "for it\n",
                job->twice.n_again, job->twice.n_ops, mpl_sized(job->twice.kept_bytes).text);
     printf("planned   %12" PRIu64 " bytes  %14s\n", o->measured.facts.arena_bytes,
            mpl_sized(o->measured.facts.arena_bytes).text);
-    printf("measured  %12" PRIu64 " bytes  %14s resident in the arena\n", o->measured.facts.measured_bytes,
-           mpl_sized(o->measured.facts.measured_bytes).text);
-    printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64 " more reordered\n",
-           o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes, o->measured.facts.packed_bytes);
+    printf("measured  %12" PRIu64 " bytes  %14s resident in the arena\n",
+           o->measured.facts.measured_bytes, mpl_sized(o->measured.facts.measured_bytes).text);
+    printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64
+           " more reordered\n",
+           o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes,
+           o->measured.facts.packed_bytes);
     printf("copied    %12" PRIu64 " bytes in a run", o->measured.facts.copied_bytes);
     if (o->measured.facts.copied_bytes > 0)
-        printf(", of them %" PRIu64 " carried from round to round", o->measured.facts.loop_carry_bytes);
+        printf(", of them %" PRIu64 " carried from round to round",
+               o->measured.facts.loop_carry_bytes);
     printf("\n");
     printf("process   %12" PRIu64 " bytes  %14s at most, %s before the run was prepared\n",
            o->measured.rss_bytes, mpl_sized(o->measured.rss_bytes).text,
@@ -244,23 +253,24 @@ static mpl_status report(mpl_ctx *ctx, mpl_options *options, const mpl_job *job,
     MPL_TRY(held);
     if (o->error > MPL_REL_TOLERANCE)
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from the run that shares nothing: relative error %.3g", job->text,
-                 o->error);
+                 "%s: outputs differ from the run that shares nothing: relative error %.3g",
+                 job->text, o->error);
     if (expected && o->expect_error > MPL_REL_TOLERANCE)
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed", job->text,
-                 o->expect_error);
+                 "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed",
+                 job->text, o->expect_error);
 out:
     return st;
 }
 
 /* Everything between the plan and the report. */
-static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, const mpl_plan *plan,
-                          const mpl_bindings *expect, outcome *o)
+static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                          const mpl_plan *plan, const mpl_bindings *expect, outcome *o)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads, .params = options->device};
+    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads,
+                                         .params = options->device};
     mpl_exec_options exec_options;
     mpl_inputs inputs = {0};
     mpl_device *dev = NULL;
@@ -303,9 +313,11 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
         options->backend = mpl_backend_default()->name;
     MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
     if (job.source.graph == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed", job.text);
+        MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed",
+                 job.text);
     if (job.backend == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "run: the plan names no backend; plan with --backend B, or name one here");
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "run: the plan names no backend; plan with --backend B, or name one here");
     if (options->given[MPL_OPT_iterations]) {
         MPL_TRY(mpl_train(ctx, options, &job, plan));
         goto out;

@@ -1,4 +1,5 @@
-/* cmd_show.c -- memplan show: what a graph or a list of buffers holds, its bounds, its live bytes over time. */
+/* cmd_show.c -- memplan show: what a graph or a list of buffers holds, its bounds, its live bytes
+ * over time. */
 #include <langinfo.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,13 +44,15 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
         printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %14s\n", role[k], n_role[k], role_bytes[k],
                mpl_sized(role_bytes[k]).text);
     for (uint32_t i = 0; i < g->n_bound; i++)
-        printf("bound        input '%s' decided shapes and was folded\n", mpl_shown(g->bound_input[i]));
+        printf("bound        input '%s' decided shapes and was folded\n",
+               mpl_shown(g->bound_input[i]));
 out:
     mpl_free(ctx, count);
     return st;
 }
 
-/* What training keeps: the state of the optimiser, which is among the weights, and the gradients that it reads. */
+/* What training keeps: the state of the optimiser, which is among the weights, and the gradients
+ * that it reads. */
 static mpl_status show_training(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
@@ -65,8 +68,8 @@ static mpl_status show_training(mpl_ctx *ctx, const mpl_graph *g)
     }
     for (mpl_part k = MPL_PART_GRADIENT; k < MPL_N_PARTS; k++)
         if (n[k] > 0)
-            printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %14s, %s\n", mpl_part_name(k), n[k], bytes[k],
-                   mpl_sized(bytes[k]).text,
+            printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %14s, %s\n", mpl_part_name(k), n[k],
+                   bytes[k], mpl_sized(bytes[k]).text,
                    k == MPL_PART_STATE ? "weights that the optimiser keeps" : "which updates read");
 out:
     mpl_free(ctx, part);
@@ -121,14 +124,19 @@ static void show_recomputed(const mpl_job *job)
 {
     const mpl_recompute_found *f = &job->recomputed;
 
-    printf("recomputed   %6" PRIu32 " operations run again, %.3f of a forward part more; peak live %" PRIu64
+    printf("recomputed   %6" PRIu32
+           " operations run again, %.3f of a forward part more; peak live %" PRIu64
            " bytes, before %" PRIu64 " (%.2f times less)\n",
-           f->facts.n_again, (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1),
-           f->peak_bytes, f->before_bytes, (double)f->before_bytes / (double)mpl_max_u64(f->peak_bytes, 1));
+           f->facts.n_again,
+           (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1),
+           f->peak_bytes, f->before_bytes,
+           (double)f->before_bytes / (double)mpl_max_u64(f->peak_bytes, 1));
     if (f->claim == MPL_RECOMPUTE_OPTIMAL)
-        printf("             no choice of repeats does less work within the budget (proved in doubles)\n");
+        printf("             no choice of repeats does less work within the budget (proved in "
+               "doubles)\n");
     else if (f->has_bound)
-        printf("             less than %.3f of a forward part is not enough within the budget (proved in "
+        printf("             less than %.3f of a forward part is not enough within the budget "
+               "(proved in "
                "doubles)\n",
                (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
 }
@@ -179,7 +187,8 @@ static void show_peak(const mpl_job *job)
     if (g != NULL && job->peak_step < g->n_ops) {
         mpl_op op = job->order[job->peak_step];
 
-        printf(", operation '%s' (%s)", mpl_shown(g->op_name[op]), mpl_op_table[g->op_kind[op]].name);
+        printf(", operation '%s' (%s)", mpl_shown(g->op_name[op]),
+               mpl_op_table[g->op_kind[op]].name);
     }
     for (mpl_buffer b = 0; b < p->n; b++)
         alive += p->pool[b] == 0 && p->birth[b] <= job->peak_step && job->peak_step < p->death[b];
@@ -188,7 +197,8 @@ static void show_peak(const mpl_job *job)
         mpl_buffer best = MPL_NONE;
 
         for (mpl_buffer b = 0; b < p->n; b++) {
-            bool had = p->pool[b] != 0 || p->birth[b] > job->peak_step || job->peak_step >= p->death[b];
+            bool had =
+                p->pool[b] != 0 || p->birth[b] > job->peak_step || job->peak_step >= p->death[b];
 
             for (uint32_t k = 0; k < n && !had; k++)
                 had = shown[k] == b;
@@ -197,7 +207,8 @@ static void show_peak(const mpl_job *job)
         }
         shown[n] = best;
         printf("             %-40s %12" PRIu64 " bytes, steps [%" PRIu32 ", %" PRIu32 ")\n",
-               mpl_shown(mpl_buffer_label(p, best, label)), p->bytes[best], p->birth[best], p->death[best]);
+               mpl_shown(mpl_buffer_label(p, best, label)), p->bytes[best], p->birth[best],
+               p->death[best]);
     }
 }
 
@@ -233,16 +244,20 @@ static void show_order(const mpl_options *options, const mpl_job *job)
 
     printf("order               %14" PRIu64 " bytes  %14s %s %s\n", found->live_bytes,
            mpl_sized(found->live_bytes).text,
-           strncmp(options->order, "joint", 5) == 0 ? "placed in" : "live at once in", options->order);
-    printf("least order         %14" PRIu64 " bytes  %14s, %s over %s, gap %s; %" PRIu64 " ticks, %.3f s\n",
-           found->bound_bytes, mpl_sized(found->bound_bytes).text, mpl_order_proof(job), mpl_order_scope(job),
-           mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks, (double)found->ns / 1e9);
+           strncmp(options->order, "joint", 5) == 0 ? "placed in" : "live at once in",
+           options->order);
+    printf("least order         %14" PRIu64 " bytes  %14s, %s over %s, gap %s; %" PRIu64
+           " ticks, %.3f s\n",
+           found->bound_bytes, mpl_sized(found->bound_bytes).text, mpl_order_proof(job),
+           mpl_order_scope(job), mpl_gap_text(found->live_bytes, found->bound_bytes, gap),
+           found->ticks, (double)found->ns / 1e9);
 }
 
 /* Which concats have their operands inside their results, and why those. */
 static void show_concats(const mpl_concat_found *f)
 {
-    printf("concats      %6" PRIu32 " of %" PRIu32 " that could do so have their operands in place, by %s",
+    printf("concats      %6" PRIu32 " of %" PRIu32
+           " that could do so have their operands in place, by %s",
            f->n_shared, f->n, mpl_concat_by_name(f->by));
     if (f->by == MPL_CONCAT_BY_EXACT)
         printf(" (%" PRIu32 " planned, %" PRIu64 " ticks)", f->n_planned, f->ticks);
@@ -286,15 +301,17 @@ static mpl_status show_parallel(mpl_ctx *ctx, const mpl_job *job)
     mpl_interference facts;
 
     MPL_TRY(mpl_interference_get(ctx, job->problem, &facts));
-    printf("interference %" PRIu64 " pairs, density %.3f, most of one buffer %" PRIu32 ", widest %" PRIu32
-           " buffers, heaviest clique %s\n",
-           facts.pairs, facts.density, facts.max_degree, facts.width, mpl_sized(facts.clique_bytes).text);
+    printf("interference %" PRIu64 " pairs, density %.3f, most of one buffer %" PRIu32
+           ", widest %" PRIu32 " buffers, heaviest clique %s\n",
+           facts.pairs, facts.density, facts.max_degree, facts.width,
+           mpl_sized(facts.clique_bytes).text);
 out:
     return st;
 }
 
 /* The bound of the values alone. */
-static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, uint64_t *peak)
+static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                               uint64_t *peak)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
@@ -327,8 +344,8 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
     }
     if (has_workspace_pool(job->problem))
         MPL_TRY(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
-    printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %s", n, job->backend->name,
-           mpl_sized(largest).text);
+    printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %s", n,
+           job->backend->name, mpl_sized(largest).text);
     if (has_workspace_pool(job->problem))
         printf("; their pool %s, %.1f %% of both peaks", mpl_sized(peak).text,
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
@@ -361,7 +378,8 @@ static mpl_status show_copies(mpl_ctx *ctx, const mpl_job *job)
         n_carried += copy[i].when == MPL_COPY_CARRIED;
     }
     printf("copies       %6" PRIu32 "  %14" PRIu64
-           " bytes by loops and branches, each time; from round to round %" PRIu32 " of %" PRIu64 " bytes\n",
+           " bytes by loops and branches, each time; from round to round %" PRIu32 " of %" PRIu64
+           " bytes\n",
            n, bytes, n_carried, carried);
     for (uint32_t shown = 0; shown < LARGEST && shown < n; shown++) {
         uint32_t best = 0;
@@ -378,7 +396,8 @@ out:
     return st;
 }
 
-/* What allocators without a plan would take for the same buffers: a model of a framework's, and the device's own. */
+/* What allocators without a plan would take for the same buffers: a model of a framework's, and the
+ * device's own. */
 static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *dev)
 {
     static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
@@ -418,8 +437,10 @@ static void show_names(const mpl_ways *ways, const uint32_t *way)
     printf("\n");
 }
 
-/* Which algorithms the backend takes, and what others would save: from the fastest down to the least memory. */
-static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_device *dev)
+/* Which algorithms the backend takes, and what others would save: from the fastest down to the
+ * least memory. */
+static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                            mpl_device *dev)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
@@ -437,10 +458,13 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
     po.parallel = job->safety == MPL_PARALLEL;
     po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
     MPL_TRY(mpl_ways_curve(
-        ctx, &(mpl_ways_task){.g = job->source.graph, .order = job->order, .options = &po, .ways = ways},
+        ctx,
+        &(mpl_ways_task){.g = job->source.graph, .order = job->order, .options = &po, .ways = ways},
         &point, &n));
-    printf("algorithms   with workspaces among the values, bound by how many operations take slower ones:\n");
-    for (uint32_t i = 0; i < n; i += i + 1 < n && n > LARGEST ? (n + LARGEST - 2) / (LARGEST - 1) : 1)
+    printf("algorithms   with workspaces among the values, bound by how many operations take "
+           "slower ones:\n");
+    for (uint32_t i = 0; i < n;
+         i += i + 1 < n && n > LARGEST ? (n + LARGEST - 2) / (LARGEST - 1) : 1)
         printf("             %14s  %4" PRIu32 " slower\n", mpl_sized(point[i].bound_bytes).text,
                point[i].n_slower);
 out:
@@ -455,12 +479,14 @@ static mpl_status show_device(mpl_ctx *ctx, const mpl_options *options, const mp
                               const uint64_t *workspaces)
 {
     mpl_status st = MPL_OK;
-    mpl_device_options device = {.n_threads = (uint32_t)options->threads, .params = options->device};
+    mpl_device_options device = {.n_threads = (uint32_t)options->threads,
+                                 .params = options->device};
     mpl_device *dev = NULL;
 
     if (workspaces != NULL)
         MPL_TRY(show_workspaces(ctx, options, job, workspaces));
-    if (job->backend != NULL && (job->backend->limit_workspace != NULL || job->backend->replay != NULL))
+    if (job->backend != NULL &&
+        (job->backend->limit_workspace != NULL || job->backend->replay != NULL))
         MPL_TRY(job->backend->open(ctx, &device, &dev));
     if (workspaces != NULL && dev != NULL)
         MPL_TRY(show_ways(ctx, options, job, dev));
@@ -492,8 +518,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_record_write(ctx, row, &options->result));
         goto out;
     }
-    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", mpl_shown(job.text),
-           job.graph_hash);
+    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers",
+           mpl_shown(job.text), job.graph_hash);
     if (job.is_program)
         mpl_program_show(options, &job.ssa);
     if (job.n_ops_before > 0)
@@ -504,8 +530,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(show_graph(ctx, job.source.graph));
     if (job.source.graph != NULL)
         MPL_TRY(show_training(ctx, job.source.graph));
-    printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %14s if nothing is shared\n", job.problem->n,
-           job.naive_bytes, mpl_sized(job.naive_bytes).text);
+    printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %14s if nothing is shared\n",
+           job.problem->n, job.naive_bytes, mpl_sized(job.naive_bytes).text);
     printf("bound               %14" PRIu64 " bytes  %14s, %s\n", job.bound_bytes,
            mpl_sized(job.bound_bytes).text, job.bound_kind);
     MPL_TRY(show_pools(ctx, job.problem));

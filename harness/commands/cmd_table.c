@@ -9,7 +9,8 @@
 
 #define MAIN_ROWS "results/raw/main.jsonl"
 
-/* Whether a table is of these rows: one of them has the field that it is about, and one makes a line of it. */
+/* Whether a table is of these rows: one of them has the field that it is about, and one makes a
+ * line of it. */
 static mpl_status check_rows(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows)
 {
     mpl_status st = MPL_OK;
@@ -21,18 +22,20 @@ static mpl_status check_rows(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
 
     if (to == NULL)
         MPL_TRY(MPL_EMEM);
-    while (kind->field < MPL_N_FIELDS && i < rows->n && mpl_record_is_null(rows->row[i], kind->field))
+    while (kind->field < MPL_N_FIELDS && i < rows->n &&
+           mpl_record_is_null(rows->row[i], kind->field))
         i++;
     if (i == rows->n && !kind->rowless)
-        MPL_FAIL(ctx, MPL_EINPUT, "table %s: of %" PRIu32 " rows none has %s; it shows %s", kind->name,
-                 rows->n, kind->field < MPL_N_FIELDS ? mpl_field_table[kind->field].name : "what it needs",
+        MPL_FAIL(ctx, MPL_EINPUT, "table %s: of %" PRIu32 " rows none has %s; it shows %s",
+                 kind->name, rows->n,
+                 kind->field < MPL_N_FIELDS ? mpl_field_table[kind->field].name : "what it needs",
                  kind->about);
     MPL_TRY(kind->print(ctx, kind, rows, to, true));
     fflush(to);
     line = text != NULL ? strchr(text, '\n') : NULL; /* behind the head */
     if (line == NULL || line[1] == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "table %s: none of %" PRIu32 " rows fits; it shows %s", kind->name, rows->n,
-                 kind->about);
+        MPL_FAIL(ctx, MPL_EINPUT, "table %s: none of %" PRIu32 " rows fits; it shows %s",
+                 kind->name, rows->n, kind->about);
 out:
     if (to != NULL)
         fclose(to);
@@ -52,7 +55,8 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
     if (options->rows.n == 0 && !kind->rowless && access(MAIN_ROWS, F_OK) != 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "table: no " MAIN_ROWS " here, which memplan bench writes; --rows FILE names others");
+                 "table: no " MAIN_ROWS
+                 " here, which memplan bench writes; --rows FILE names others");
     if (options->rows.n == 0 && !kind->rowless)
         MPL_TRY(mpl_rows_read(ctx, MAIN_ROWS, &rows));
     for (uint32_t i = 0; i < options->rows.n; i++)

@@ -1,14 +1,17 @@
 /* export_onnx.c -- graphs as ONNX models, and plans in the metadata of a model.
  *
- * Metadata (ModelProto.metadata_props, which ONNX Runtime shows as the custom metadata of a session's model); every key begins
- * with "memplan.":
+ * Metadata (ModelProto.metadata_props, which ONNX Runtime shows as the custom metadata of a
+ * session's model); every key begins with "memplan.":
  *     memplan.schema        1
  *     memplan.planner       as in the row
  *     memplan.arena_bytes   what the arena of the values takes
- *     memplan.offsets       JSON: the name of each value in an arena, with [offset, bytes]; a third number, where there are
- *                           several memories, is the memory. Views have the place of what they view. Values that
- *                           loops and branches move are not among them: their bindings are in the plan
- *     memplan.plan          the whole plan file, which memplan reads from the model where it takes a plan */
+ *     memplan.offsets       JSON: the name of each value in an arena, with [offset, bytes]; a third
+ *     number, where there are
+ *                           several memories, is the memory. Views have the place of what they
+ *                           view. Values that loops and branches move are not among them: their
+ *                           bindings are in the plan
+ *     memplan.plan          the whole plan file, which memplan reads from the model where it takes
+ *     a plan */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -137,8 +140,10 @@ mpl_status mpl_export_onnx_metadata(mpl_ctx *ctx, const mpl_export *what, const 
     notes list = {0};
 
     if (access(from, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "export onnx-metadata: %.200s is no ONNX file; --format onnx makes one of any graph", from);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "export onnx-metadata: %.200s is no ONNX file; --format onnx makes one of any graph",
+            from);
     MPL_TRY(make_notes(ctx, what, &list));
     MPL_TRY(mpl_onnx_annotate(ctx, from, path, PREFIX, list.n, list.item));
 out:

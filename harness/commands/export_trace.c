@@ -1,6 +1,7 @@
-/* export_trace.c -- a plan as Chrome's trace events, which Perfetto reads too: a pool is a process, an offset is a thread, and a
- * step is a microsecond. Under parallel, where there are no steps, depth in the partial order stands for time (viewer.h), and the
- * trace says so: in otherData, and as the label of each process.
+/* export_trace.c -- a plan as Chrome's trace events, which Perfetto reads too: a pool is a process,
+ * an offset is a thread, and a step is a microsecond. Under parallel, where there are no steps,
+ * depth in the partial order stands for time (viewer.h), and the trace says so: in otherData, and
+ * as the label of each process.
  *
  * Source   "Trace Event Format", the events M (metadata), X (complete) and C (counter) */
 #include "graphs/core/file.h"
@@ -8,23 +9,25 @@
 #include "harness/report/table.h"
 #include "harness/view/viewer.h"
 
-/* Last step at which the trace shows a buffer: one that another took over in place ends where that begins. */
-static uint32_t shown_end(const mpl_problem *p, const mpl_plan *plan, const mpl_spans_across *across,
-                          mpl_buffer b)
+/* Last step at which the trace shows a buffer: one that another took over in place ends where that
+ * begins. */
+static uint32_t shown_end(const mpl_problem *p, const mpl_plan *plan,
+                          const mpl_spans_across *across, mpl_buffer b)
 {
     uint32_t end = across->to[b];
 
     for (uint32_t k = 0; k < p->n_in_place; k++) {
         mpl_buffer next = p->in_place_out[k];
 
-        if (p->in_place_in[k] == b && plan->offset[next] == plan->offset[b] && across->from[next] < end &&
-            across->from[next] > across->from[b])
+        if (p->in_place_in[k] == b && plan->offset[next] == plan->offset[b] &&
+            across->from[next] < end && across->from[next] > across->from[b])
             end = across->from[next];
     }
     return end;
 }
 
-static mpl_status put_pools(mpl_ctx *ctx, const mpl_problem *p, const mpl_spans_across *across, FILE *to)
+static mpl_status put_pools(mpl_ctx *ctx, const mpl_problem *p, const mpl_spans_across *across,
+                            FILE *to)
 {
     mpl_status st = MPL_OK;
     char *name = NULL, *unit = NULL;
@@ -61,8 +64,9 @@ static mpl_status put_buffers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan
                 "{\"ph\": \"X\", \"pid\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"ts\": %" PRIu32
                 ", \"dur\": %" PRIu32 ", \"name\": %s, \"args\": {\"bytes\": %" PRIu64
                 ", \"offset\": %" PRIu64 "}}%s\n",
-                p->pool[b], plan->offset[b], across->from[b], shown_end(p, plan, across, b) - across->from[b],
-                quoted, p->bytes[b], plan->offset[b], b + 1 < p->n || p->before == NULL ? "," : "");
+                p->pool[b], plan->offset[b], across->from[b],
+                shown_end(p, plan, across, b) - across->from[b], quoted, p->bytes[b],
+                plan->offset[b], b + 1 < p->n || p->before == NULL ? "," : "");
         mpl_free(ctx, quoted);
         quoted = NULL;
     }
@@ -108,7 +112,8 @@ mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *pa
     MPL_TRY(put_buffers(ctx, p, what->plan, &across, file.stream));
     MPL_TRY(put_live(ctx, p, file.stream));
     fprintf(file.stream,
-            "], \"displayTimeUnit\": \"ns\", \"otherData\": {\"safety\": \"%s\", \"a microsecond is\": %s, "
+            "], \"displayTimeUnit\": \"ns\", \"otherData\": {\"safety\": \"%s\", \"a microsecond "
+            "is\": %s, "
             "\"about\": %s}}\n",
             p->before != NULL ? "parallel" : "serial", unit, about);
     MPL_TRY(mpl_file_commit(ctx, &file));

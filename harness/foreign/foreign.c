@@ -1,4 +1,5 @@
-/* foreign.c -- planners from outside: their names, and what both kinds of them share. See foreign.h. */
+/* foreign.c -- planners from outside: their names, and what both kinds of them share. See
+ * foreign.h. */
 #include "harness/foreign/foreign.h"
 
 #include <errno.h>
@@ -32,7 +33,8 @@ static size_t leading_name(const char *text)
     return text[0] != '\0' && text[n] == '=' ? n : 0;
 }
 
-/* The file's name in the first n bytes of a path or command, without `ending`, with '_' for what a table could not show. */
+/* The file's name in the first n bytes of a path or command, without `ending`, with '_' for what a
+ * table could not show. */
 static void base_name(const char *text, size_t n, const char *ending, char *name)
 {
     size_t from = n, k = strlen(ending), length;
@@ -50,8 +52,8 @@ static void base_name(const char *text, size_t n, const char *ending, char *name
     name[length] = '\0';
 }
 
-static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const char *target, size_t n,
-                       mpl_foreign **out)
+static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const char *target,
+                       size_t n, mpl_foreign **out)
 {
     mpl_status st = MPL_OK;
     mpl_foreign *f = NULL;
@@ -76,7 +78,8 @@ out:
     return st;
 }
 
-static mpl_status new_library(mpl_ctx *ctx, const char *text, mpl_foreign **out, const char **params)
+static mpl_status new_library(mpl_ctx *ctx, const char *text, mpl_foreign **out,
+                              const char **params)
 {
     mpl_status st = MPL_OK;
     mpl_foreign *f = NULL;
@@ -86,8 +89,8 @@ static mpl_status new_library(mpl_ctx *ctx, const char *text, mpl_foreign **out,
     base_name(text, n, ".so", name);
     MPL_TRY(make(ctx, "so", name, text, n, &f));
     if (access(f->target, R_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "so:%.200s: %s; the path of a shared library is needed", f->target,
-                 strerror(errno));
+        MPL_FAIL(ctx, MPL_EINPUT, "so:%.200s: %s; the path of a shared library is needed",
+                 f->target, strerror(errno));
     *params = text[n] == ':' ? text + n + 1 : NULL;
     *out = f, f = NULL;
 out:
@@ -104,7 +107,8 @@ static mpl_status new_command(mpl_ctx *ctx, const char *text, mpl_foreign **out)
 
     command += strspn(command, " \t\n");
     if (*command == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "exec:%.60s: a command is needed: exec:[NAME=]'CMD {in} {out}'", text);
+        MPL_FAIL(ctx, MPL_EINPUT, "exec:%.60s: a command is needed: exec:[NAME=]'CMD {in} {out}'",
+                 text);
     if (n > 0)
         snprintf(name, sizeof name, "%.*s", (int)(n < NAME_ROOM - 8 ? n : NAME_ROOM - 8), text);
     else
@@ -117,7 +121,8 @@ out:
 mpl_status mpl_foreign_new(mpl_ctx *ctx, const char *text, mpl_foreign **out, const char **params)
 {
     *params = NULL;
-    return text[0] == 's' ? new_library(ctx, text + 3, out, params) : new_command(ctx, text + 5, out);
+    return text[0] == 's' ? new_library(ctx, text + 3, out, params)
+                          : new_command(ctx, text + 5, out);
 }
 
 /* `path` as one word of the shell. */
@@ -145,7 +150,8 @@ mpl_status mpl_foreign_peer(mpl_ctx *ctx, const char *text, mpl_foreign **out)
     char name[NAME_ROOM], *command = NULL;
 
     if (n == 0 || n >= NAME_ROOM - 8 || *target == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "--peer: '%.100s' is no NAME=PATH or NAME='CMD {in} {out}'", text);
+        MPL_FAIL(ctx, MPL_EINPUT, "--peer: '%.100s' is no NAME=PATH or NAME='CMD {in} {out}'",
+                 text);
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     if (access(target, X_OK) != 0) {
         MPL_TRY(make(ctx, "exec", name, target, strlen(target), out));

@@ -1,6 +1,8 @@
-/* foreign_exec.c -- planners that are commands: a list in, a list with offsets out, through files in a folder that is removed.
+/* foreign_exec.c -- planners that are commands: a list in, a list with offsets out, through files
+ * in a folder that is removed.
  *
- * Each pool that has buffers is one call of the command. Ids in the lists are the problem's buffer numbers. */
+ * Each pool that has buffers is one call of the command. Ids in the lists are the problem's buffer
+ * numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -63,7 +65,8 @@ static mpl_status write_list(call *c)
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (p->pool[b] != c->pool)
             continue;
-        fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64, b, p->birth[b], p->death[b], p->bytes[b]);
+        fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64, b, p->birth[b], p->death[b],
+                p->bytes[b]);
         if (aligned)
             fprintf(f, ",%" PRIu32, p->align[b]);
         fputc('\n', f);
@@ -143,9 +146,10 @@ static mpl_status make_command(call *c)
     size_t n = 0;
 
     if (strstr(at, "{capacity}") != NULL && c->problem->pool_capacity[c->pool] == MPL_NO_CAPACITY) {
-        st = mpl_foreign_fail(c->run, MPL_EUNAVAIL, "unavailable",
-                              "the command asks for {capacity}, and pool '%s' has none; give --capacity",
-                              c->problem->pool_name[c->pool]);
+        st = mpl_foreign_fail(
+            c->run, MPL_EUNAVAIL, "unavailable",
+            "the command asks for {capacity}, and pool '%s' has none; give --capacity",
+            c->problem->pool_name[c->pool]);
         goto out;
     }
     while (*at != '\0') {
@@ -158,7 +162,8 @@ static mpl_status make_command(call *c)
             MPL_TRY(append(c, &n, value, strlen(value)));
             at += length + 2;
         } else {
-            MPL_TRY(append(c, &n, at, 1)); /* a brace of the shell's own, and all that is no brace */
+            MPL_TRY(append(c, &n, at, 1)); /* a brace of the shell's own, and all that is no brace
+                                            */
             at++;
         }
     }
@@ -190,8 +195,8 @@ static mpl_status ended_badly(call *c, const mpl_ending *ending)
     if (st != MPL_OK || status == 0)
         return st;
     if (status == 126 || status == 127)
-        return mpl_foreign_fail(c->run, MPL_EUNAVAIL, "unavailable", "the command cannot be run: %.380s",
-                                c->last);
+        return mpl_foreign_fail(c->run, MPL_EUNAVAIL, "unavailable",
+                                "the command cannot be run: %.380s", c->last);
     return mpl_foreign_fail(c->run, MPL_EINVALID, "crash", "exit status %d%s%.370s", status,
                             c->last[0] != '\0' ? ": " : "", c->last);
 }
@@ -209,7 +214,8 @@ static bool buffer_of(const call *c, const char *id, mpl_buffer *b)
         value = 10 * value + (uint64_t)(*d - '0');
     }
     *b = (mpl_buffer)value;
-    return value < c->problem->n && c->problem->pool[value] == c->pool && (id[0] != '0' || id[1] == '\0');
+    return value < c->problem->n && c->problem->pool[value] == c->pool &&
+           (id[0] != '0' || id[1] == '\0');
 }
 
 static mpl_status garbage(call *c, const char *format, const char *what)
@@ -220,7 +226,8 @@ static mpl_status garbage(call *c, const char *format, const char *what)
     return mpl_foreign_fail(c->run, MPL_EINVALID, "garbage", "%s", text);
 }
 
-static mpl_status take_offsets(call *c, const mpl_problem *answer, const uint64_t *offset, uint64_t *to)
+static mpl_status take_offsets(call *c, const mpl_problem *answer, const uint64_t *offset,
+                               uint64_t *to)
 {
     mpl_buffer b;
 
@@ -230,7 +237,8 @@ static mpl_status take_offsets(call *c, const mpl_problem *answer, const uint64_
                            answer->buffer_name[i]);
         if (answer->birth[i] != c->problem->birth[b] || answer->death[i] != c->problem->death[b] ||
             answer->bytes[i] != c->problem->bytes[b])
-            return garbage(c, "its output changes the lifetime or size of id %.60s", answer->buffer_name[i]);
+            return garbage(c, "its output changes the lifetime or size of id %.60s",
+                           answer->buffer_name[i]);
         to[b] = offset[i];
     }
     return MPL_OK;
@@ -254,7 +262,8 @@ static mpl_status read_answer(call *c, uint64_t *to)
         const char *name = strstr(ctx->message, "out.csv:");
         char said[sizeof ctx->message];
 
-        snprintf(said, sizeof said, "%.300s", name != NULL ? name + strlen("out.csv:") : ctx->message);
+        snprintf(said, sizeof said, "%.300s",
+                 name != NULL ? name + strlen("out.csv:") : ctx->message);
         MPL_TRY(garbage(c, "its output, line %.300s", said));
     }
     MPL_TRY(st);
@@ -308,13 +317,15 @@ mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *o
     char text[24];
 
     if (run->n_params > 0)
-        MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s takes no parameters: they belong into the command",
+        MPL_FAIL(run->ctx, MPL_EINPUT,
+                 "planner %s takes no parameters: they belong into the command",
                  run->planner->name);
     for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED) {
-            st = mpl_foreign_fail(run, MPL_EUNAVAIL, "unavailable",
-                                  "a list cannot say that buffer '%.100s' is fixed at offset %" PRIu64,
-                                  mpl_buffer_label(p, b, text), p->fixed[b]);
+            st = mpl_foreign_fail(
+                run, MPL_EUNAVAIL, "unavailable",
+                "a list cannot say that buffer '%.100s' is fixed at offset %" PRIu64,
+                mpl_buffer_label(p, b, text), p->fixed[b]);
             goto out;
         }
     MPL_TRY(mpl_new(run->ctx, offset, p->n));

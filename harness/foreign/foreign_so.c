@@ -1,7 +1,9 @@
-/* foreign_so.c -- planners in shared libraries (harness/lib/plugin.h), loaded and called in a process of their own.
+/* foreign_so.c -- planners in shared libraries (harness/lib/plugin.h), loaded and called in a
+ * process of their own.
  *
- * The child writes its answer into memory that both share; offsets are copied out of it before anything looks at them, so
- * that nothing which outlives the child can change a plan that was verified. */
+ * The child writes its answer into memory that both share; offsets are copied out of it before
+ * anything looks at them, so that nothing which outlives the child can change a plan that was
+ * verified. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -163,7 +165,8 @@ static mpl_status judge(mpl_run *run, const answer *a)
     case MEMPLAN_UNKNOWN:
         return mpl_foreign_fail(run, MPL_ELIMIT, "timeout", "it claims no plan");
     case MEMPLAN_INFEASIBLE:
-        return mpl_foreign_fail(run, MPL_ELIMIT, "timeout", "it says that nothing fits, which is not proved");
+        return mpl_foreign_fail(run, MPL_ELIMIT, "timeout",
+                                "it says that nothing fits, which is not proved");
     default:
         return mpl_foreign_fail(run, MPL_EINVALID, "garbage", "claim %d", a->claim);
     }
@@ -175,7 +178,8 @@ mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out
     const mpl_foreign *f = (const mpl_foreign *)run->planner;
     size_t bytes = ANSWER_ROOM + p->n * sizeof(uint64_t);
     int64_t limit_ns = mpl_foreign_limit(run);
-    call c = {.run = run, .problem = p, .path = f->target, .time_limit_s = 0.9 * (double)limit_ns / 1e9};
+    call c = {
+        .run = run, .problem = p, .path = f->target, .time_limit_s = 0.9 * (double)limit_ns / 1e9};
     mpl_ending ending;
 
     if ((c.answer = mpl_share(bytes)) == NULL)
@@ -185,8 +189,8 @@ mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out
     MPL_TRY(mpl_isolate(run->ctx, in_child, &c, mpl_clock_ns() + limit_ns, &ending));
     MPL_TRY(mpl_foreign_ended(run, &ending, limit_ns));
     if (c.answer->done != DONE || ending.exit_status != 0) {
-        st = mpl_foreign_fail(run, MPL_EINVALID, "crash", "ended with exit status %d before it answered",
-                              ending.exit_status);
+        st = mpl_foreign_fail(run, MPL_EINVALID, "crash",
+                              "ended with exit status %d before it answered", ending.exit_status);
         goto out;
     }
     c.answer->message[sizeof c.answer->message - 1] = '\0';

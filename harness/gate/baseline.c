@@ -1,6 +1,7 @@
 /* baseline.c -- baselines as files: one plan's key facts a line. See gate.h.
  *
- * The file is JSON, and is read line by line: `{"schema": 1, "kind": "baseline", "plans": [`, plans with commas between, `]}`. */
+ * The file is JSON, and is read line by line: `{"schema": 1, "kind": "baseline", "plans": [`, plans
+ * with commas between, `]}`. */
 #include <stdlib.h>
 
 #include "graphs/core/file.h"
@@ -19,10 +20,12 @@ static mpl_status check(mpl_ctx *ctx, const char *where, const mpl_record *row)
 
     for (int i = 0; i < N_KEYS; i++)
         if (mpl_record_is_null(row, keys[i]))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the plan has no '%s'", where, mpl_field_table[keys[i]].name);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: the plan has no '%s'", where,
+                     mpl_field_table[keys[i]].name);
     if (!mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) || bytes == 0 ||
         !mpl_record_get_int(row, MPL_FIELD_bound_bytes, &least) || least == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: 'planned_bytes' and 'bound_bytes' should be numbers above 0", where);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: 'planned_bytes' and 'bound_bytes' should be numbers above 0",
+                 where);
 out:
     return st;
 }
@@ -127,10 +130,12 @@ out:
     return st;
 }
 
-const mpl_record *mpl_baseline_find(const mpl_rows *rows, const char *problem_hash, const char *planner)
+const mpl_record *mpl_baseline_find(const mpl_rows *rows, const char *problem_hash,
+                                    const char *planner)
 {
     for (uint32_t i = 0; i < rows->n; i++)
-        if (strcmp(mpl_record_text_or(rows->row[i], MPL_FIELD_problem_hash, ""), problem_hash) == 0 &&
+        if (strcmp(mpl_record_text_or(rows->row[i], MPL_FIELD_problem_hash, ""), problem_hash) ==
+                0 &&
             strcmp(mpl_record_text_or(rows->row[i], MPL_FIELD_planner, ""), planner) == 0)
             return rows->row[i];
     return NULL;

@@ -6,10 +6,10 @@
 
 static const uint64_t QUICK_TICKS = 20000000;
 
-/* Asks a planner for its best; what it proves and finds goes into *out. No answer within the budget, or a problem that it
- * cannot take, is no failure. */
-static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, const char *name,
-                      uint64_t ticks, mpl_optimum *out)
+/* Asks a planner for its best; what it proves and finds goes into *out. No answer within the
+ * budget, or a problem that it cannot take, is no failure. */
+static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                      const char *name, uint64_t ticks, mpl_optimum *out)
 {
     static const char *const key = "minimise", *const value = "1";
     const mpl_planner *planner = mpl_planner_find(name);
@@ -22,8 +22,8 @@ static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *j
     run.budget_ticks = ticks;
     run.n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
     if (options->given[MPL_OPT_time_limit])
-        run.deadline_ns =
-            mpl_clock_ns() + (int64_t)((options->time_limit < 3e7 ? options->time_limit : 3e7) * 1e9);
+        run.deadline_ns = mpl_clock_ns() +
+                          (int64_t)((options->time_limit < 3e7 ? options->time_limit : 3e7) * 1e9);
     run.n_params = 1;
     run.param_key = &key;
     run.param_value = &value;
@@ -50,7 +50,8 @@ out:
     return st;
 }
 
-mpl_status mpl_optimum_find(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_optimum *out)
+mpl_status mpl_optimum_find(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                            mpl_optimum *out)
 {
     mpl_status st = MPL_OK;
     uint64_t budget = options->given[MPL_OPT_budget] ? options->budget : MPL_GATE_TICKS;
@@ -64,7 +65,7 @@ out:
     return st;
 }
 
-/* ---- plans as jobs ------------------------------------------------------------------------------------------------- */
+/* ---- plans as jobs ---- */
 
 /* "../x/densenet121.tensors.csv" to "densenet121". */
 static void name_of(const char *path, char *name)
@@ -76,7 +77,8 @@ static void name_of(const char *path, char *name)
 }
 
 /* The problem in the file is all that there is. */
-static mpl_status open_alone(mpl_ctx *ctx, const mpl_options *options, mpl_import *import, mpl_job *out)
+static mpl_status open_alone(mpl_ctx *ctx, const mpl_options *options, mpl_import *import,
+                             mpl_job *out)
 {
     mpl_status st = MPL_OK;
     mpl_job job = {.text = out->text};
@@ -107,13 +109,14 @@ static mpl_status open_with_graph(mpl_ctx *ctx, const mpl_options *options, cons
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
     MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
     MPL_TRY(mpl_plan_import(ctx, path, job->problem, import));
-    if (import->problem != NULL && mpl_problem_hash(import->problem) != mpl_problem_hash(job->problem))
+    if (import->problem != NULL &&
+        mpl_problem_hash(import->problem) != mpl_problem_hash(job->problem))
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%.150s: a plan for another problem than %.150s: %u buffers, hash %016" PRIx64
                  "; it has %u, "
                  "%016" PRIx64,
-                 path, graph, import->problem->n, mpl_problem_hash(import->problem), job->problem->n,
-                 mpl_problem_hash(job->problem));
+                 path, graph, import->problem->n, mpl_problem_hash(import->problem),
+                 job->problem->n, mpl_problem_hash(job->problem));
 out:
     mpl_free(ctx, workspaces);
     return st;
@@ -146,8 +149,9 @@ out:
     return st;
 }
 
-mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
-                              char *name, mpl_import *import, mpl_record **row, mpl_job *job)
+mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                              const char *path, char *name, mpl_import *import, mpl_record **row,
+                              mpl_job *job)
 {
     mpl_status st = MPL_OK;
     const mpl_import_format *format = mpl_plan_format(ctx, path);

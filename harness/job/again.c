@@ -1,4 +1,5 @@
-/* again.c -- what was evaluated again, against a whole evaluation of the same inputs. See measure.h. */
+/* again.c -- what was evaluated again, against a whole evaluation of the same inputs. See
+ * measure.h. */
 #include "harness/job/measure.h"
 
 /* Index among n items of the value of that name, `behind` added or not; n: none is. */
@@ -46,11 +47,11 @@ static mpl_status compare(mpl_ctx *ctx, const mpl_job *whole, const mpl_job *job
         if (k == g->n_outputs)
             k = find_named(g, g->n_outputs, g->output, name, "");
         mpl_assert(k < g->n_outputs);
-        if (memcmp(mpl_outputs_at(g, outputs, k), mpl_outputs_at(w, want, i), w->value_bytes[w->output[i]]) !=
-            0)
+        if (memcmp(mpl_outputs_at(g, outputs, k), mpl_outputs_at(w, want, i),
+                   w->value_bytes[w->output[i]]) != 0)
             MPL_FAIL(ctx, MPL_EINVALID,
-                     "%s: output '%s', evaluated again, is not what a whole evaluation gives", job->text,
-                     name);
+                     "%s: output '%s', evaluated again, is not what a whole evaluation gives",
+                     job->text, name);
     }
 out:
     return st;

@@ -32,7 +32,8 @@ out:
     return st;
 }
 
-mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts, mpl_bindings *out)
+mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,
+                             mpl_bindings *out)
 {
     mpl_status st = MPL_OK;
     mpl_bindings list = {0};

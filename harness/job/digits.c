@@ -1,5 +1,6 @@
-/* digits.c -- see digits.h. The format of the files: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits":
- * numbers are big-endian; 0x803, pictures, rows, columns, then bytes; 0x801, labels, then bytes. */
+/* digits.c -- see digits.h. The format of the files: Y. LeCun, C. Cortes, C. Burges, "The MNIST
+ * database of handwritten digits": numbers are big-endian; 0x803, pictures, rows, columns, then
+ * bytes; 0x801, labels, then bytes. */
 #include "harness/job/digits.h"
 
 #include "graphs/core/file.h"
@@ -31,8 +32,8 @@ static uint32_t number_at(const uint8_t *b)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static mpl_status read_file(mpl_ctx *ctx, const char *folder, const char *name, uint32_t magic, size_t head,
-                            char **data, size_t *size)
+static mpl_status read_file(mpl_ctx *ctx, const char *folder, const char *name, uint32_t magic,
+                            size_t head, char **data, size_t *size)
 {
     mpl_status st = MPL_OK;
     char path[4096];
@@ -41,8 +42,8 @@ static mpl_status read_file(mpl_ctx *ctx, const char *folder, const char *name, 
         MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
     MPL_TRY(mpl_file_read(ctx, path, data, size));
     if (*size < head || number_at((const uint8_t *)*data) != magic)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no IDX file of MNIST, unpacked: it must begin with 0x%08x", path,
-                 magic);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no IDX file of MNIST, unpacked: it must begin with 0x%08x",
+                 path, magic);
 out:
     return st;
 }
@@ -61,8 +62,10 @@ mpl_status mpl_digits_read(mpl_ctx *ctx, const char *folder, mpl_digits *out)
     image = (const uint8_t *)images, label = (const uint8_t *)labels;
     n = number_at(image + 4), side = number_at(image + 8);
     if (n == 0 || n > 10000000 || side == 0 || side > 1024 || number_at(image + 12) != side ||
-        number_at(label + 4) != n || n_images != 16 + (size_t)n * side * side || n_labels != 8 + (size_t)n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: pictures and labels are cut, not square, or not equally many", folder);
+        number_at(label + 4) != n || n_images != 16 + (size_t)n * side * side ||
+        n_labels != 8 + (size_t)n)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: pictures and labels are cut, not square, or not equally many", folder);
     MPL_TRY(allocate(ctx, n, side, &d));
     for (size_t i = 0; i < (size_t)n * side * side; i++)
         d.pixel[i] = (float)image[16 + i] / 255;
@@ -83,7 +86,8 @@ static const uint8_t segments[10] = {0x3f, 0x06, 0x5b, 0x4f, 0x66, 0x6d, 0x7d, 0
 static const uint8_t ends[7][4] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 1, 1, 2}, {0, 2, 1, 2},
                                    {0, 1, 0, 2}, {0, 0, 0, 1}, {0, 1, 1, 1}};
 
-/* A place in [0, room), at most a fourteenth of it and one pixel from the middle: MNIST's digits are centred too. */
+/* A place in [0, room), at most a fourteenth of it and one pixel from the middle: MNIST's digits
+ * are centred too. */
 static uint32_t near_middle(uint32_t room, mpl_rng *rng)
 {
     uint32_t most = room / 14 + 1, least = room / 2 > most ? room / 2 - most : 0;
@@ -95,7 +99,8 @@ static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
 {
     uint32_t side = d->side, width = side / 3, height = side / 4, thick = side > 14 ? side / 14 : 1;
     float *pixel = d->pixel + (size_t)i * side * side, ink = 0.6f + 0.4f * mpl_rng_float(rng);
-    uint32_t left = near_middle(side - width - thick, rng), top = near_middle(side - 2 * height - thick, rng);
+    uint32_t left = near_middle(side - width - thick, rng),
+             top = near_middle(side - 2 * height - thick, rng);
 
     for (uint32_t k = 0; k < side * side; k++)
         pixel[k] = 0.2f * mpl_rng_float(rng);

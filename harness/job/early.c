@@ -7,13 +7,16 @@
 /* Whether `op` stacks output k of it backward: its rows then count from the end. */
 static bool is_backward(const mpl_graph *g, mpl_op op, uint32_t k)
 {
-    uint32_t n_flags = 0, n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - mpl_n_carried(g, op);
+    uint32_t n_flags = 0,
+             n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - mpl_n_carried(g, op);
     const int64_t *flag = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
 
-    return n_scans + k - mpl_n_carried(g, op) < n_flags && flag[n_scans + k - mpl_n_carried(g, op)] != 0;
+    return n_scans + k - mpl_n_carried(g, op) < n_flags &&
+           flag[n_scans + k - mpl_n_carried(g, op)] != 0;
 }
 
-/* The rows of rounds that v stacks, first round first. A loop in a block stacks no output: what its block yields is read. */
+/* The rows of rounds that v stacks, first round first. A loop in a block stacks no output: what its
+ * block yields is read. */
 static bool stacks_rows(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
@@ -53,9 +56,10 @@ static void tell(FILE *f, const mpl_graph *g, mpl_op op, uint64_t rounds)
 {
     uint64_t most = (uint64_t)mpl_while_most_rounds(g, op);
 
-    fprintf(f, "%sloop '%s' ran %" PRIu64 " of %" PRIu64 " rounds", ftell(f) > 0 ? "; " : "", g->op_name[op],
-            rounds, most);
-    for (uint32_t k = g->op_out_begin[op] + mpl_n_carried(g, op); k < g->op_out_begin[op + 1]; k++) {
+    fprintf(f, "%sloop '%s' ran %" PRIu64 " of %" PRIu64 " rounds", ftell(f) > 0 ? "; " : "",
+            g->op_name[op], rounds, most);
+    for (uint32_t k = g->op_out_begin[op] + mpl_n_carried(g, op); k < g->op_out_begin[op + 1];
+         k++) {
         mpl_value v = g->op_out[k];
 
         if (v == MPL_NONE)
@@ -63,8 +67,8 @@ static void tell(FILE *f, const mpl_graph *g, mpl_op op, uint64_t rounds)
         if (is_output(g, v) && stacks_rows(g, v))
             fprintf(f, ", output '%s' has as many rows", g->value_name[v]);
         if (!stacks_rows(g, v) || g->value_use_begin[v] < g->value_use_begin[v + 1])
-            fprintf(f, ", what reads '%s' sees %" PRIu64 " rows, zero where no round was", g->value_name[v],
-                    most);
+            fprintf(f, ", what reads '%s' sees %" PRIu64 " rows, zero where no round was",
+                    g->value_name[v], most);
     }
 }
 
@@ -83,10 +87,12 @@ mpl_status mpl_early_new(mpl_ctx *ctx, const mpl_exec *exec, const mpl_graph *g,
     MPL_TRY(f != NULL ? MPL_OK : MPL_EMEM);
     MPL_TRY(mpl_new(ctx, out->rows, g->n_outputs));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        out->rows[i] = stacks_rows(g, g->output[i]) ? mpl_exec_fewest_rounds(exec, g->value_op[g->output[i]])
-                                                    : UINT64_MAX;
+        out->rows[i] = stacks_rows(g, g->output[i])
+                           ? mpl_exec_fewest_rounds(exec, g->value_op[g->output[i]])
+                           : UINT64_MAX;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (has_rows(g, op) && mpl_exec_fewest_rounds(exec, op) < (uint64_t)mpl_while_most_rounds(g, op))
+        if (has_rows(g, op) &&
+            mpl_exec_fewest_rounds(exec, op) < (uint64_t)mpl_while_most_rounds(g, op))
             tell(f, g, op, mpl_exec_fewest_rounds(exec, op));
 out:
     if (f != NULL)

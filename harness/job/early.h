@@ -1,14 +1,14 @@
-/* early.h -- loops that stack a row a round, and end early: how many rows count. Dimensions that are left open are
- * planned at their maximum, and rows of rounds that did not come are zero. */
+/* early.h -- loops that stack a row a round, and end early: how many rows count. Dimensions that
+ * are left open are planned at their maximum, and rows of rounds that did not come are zero. */
 #ifndef MPL_EARLY_H
 #define MPL_EARLY_H
 
 #include "runtime/exec.h"
 
 typedef struct mpl_early {
-    uint64_t *
-        rows; /* [n_outputs] that rounds made, of an output that stacks a loop's; UINT64_MAX: all of it counts */
-    char *text; /* for people, a loop apart by '; '; empty: none ended early */
+    uint64_t *rows; /* [n_outputs] that rounds made, of an output that stacks a loop's; UINT64_MAX:
+                       all of it counts */
+    char *text;     /* for people, a loop apart by '; '; empty: none ended early */
 } mpl_early;
 
 /* What the last run was. */

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The loader goes on without a library that it does not find: a row would name what was not there. */
+/* The loader goes on without a library that it does not find: a row would name what was not
+ * there. */
 static mpl_status check_preloaded(mpl_ctx *ctx)
 {
     const char *list = getenv("LD_PRELOAD");
@@ -18,8 +19,8 @@ static mpl_status check_preloaded(mpl_ctx *ctx)
         n = strcspn(list, " :");
         snprintf(library, sizeof library, "%.*s", (int)(n < 299 ? n : 299), list);
         if ((handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD)) == NULL)
-            MPL_FAIL(ctx, MPL_EUNAVAIL, "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded",
-                     library);
+            MPL_FAIL(ctx, MPL_EUNAVAIL,
+                     "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded", library);
         dlclose(handle);
     }
 out:

@@ -16,8 +16,8 @@ static const char *const pin_names[N_NAMES] = {"weights", "inputs", "outputs"};
 static const char *const pool_names[N_NAMES] = {"weights", "gradients", "state"};
 
 /* Bit i: names[i] is listed. */
-static mpl_status parse_names(mpl_ctx *ctx, const char *option, const char *text, const char *const *names,
-                              unsigned *bits)
+static mpl_status parse_names(mpl_ctx *ctx, const char *option, const char *text,
+                              const char *const *names, unsigned *bits)
 {
     mpl_status st = MPL_OK;
     mpl_strings parts = {0};
@@ -35,8 +35,8 @@ static mpl_status parse_names(mpl_ctx *ctx, const char *option, const char *text
         if (strcmp(parts.item[i], "none") == 0)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: 'none' stands alone, not in '%s'", option, text);
         if (k == N_NAMES)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is none of %s, %s, %s, none", option, parts.item[i], names[0],
-                     names[1], names[2]);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is none of %s, %s, %s, none", option, parts.item[i],
+                     names[0], names[1], names[2]);
         *bits |= 1u << k;
     }
 out:
@@ -74,9 +74,10 @@ static mpl_status parse_algorithms(mpl_ctx *ctx, const mpl_options *options, alg
     if (*which == PEAK)
         MPL_TRY(mpl_parse_bytes(ctx, "--algorithms peak", text + sizeof peak - 1, limit));
     if (strcmp(options->workspaces, "plan") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--algorithms %s: workspaces count only where they are planned; add --workspaces plan",
-                 text);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--algorithms %s: workspaces count only where they are planned; add --workspaces plan",
+            text);
     if (options->changed != NULL)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "--algorithms %s: does not go with --changed, whose second evaluation is "
@@ -90,12 +91,14 @@ out:
 static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    const mpl_backend *backend = options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
+    const mpl_backend *backend =
+        options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
 
     if (options->device != NULL && backend != NULL && !backend->takes_params)
         MPL_FAIL(ctx, MPL_EINPUT, "--device: backend %s takes none", backend->name);
     if (options->device != NULL && options->backend == NULL && options->backends == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--device: of which backend? name one that takes it, such as cuda");
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--device: of which backend? name one that takes it, such as cuda");
 out:
     return st;
 }
@@ -135,12 +138,14 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         strcmp(options->concat, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
     if (!options->views && strcmp(options->concat, "share") == 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--concat share: operands that lie inside the result are views; --views off has none");
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--concat share: operands that lie inside the result are views; --views off has none");
     if (strcmp(options->loop, "view") != 0 && strcmp(options->loop, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--loop: '%s' is neither view nor copy", options->loop);
     if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
+        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan",
+                 options->workspaces);
     MPL_TRY(parse_algorithms(ctx, options, &which, &limit));
     if (strcmp(options->rnn, "while") != 0 && strcmp(options->rnn, "unroll") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--rnn: '%s' is neither while nor unroll", options->rnn);
@@ -173,8 +178,8 @@ typedef struct read_store {
     mpl_tensor *input_tensor;
 } read_store;
 
-static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, const mpl_bindings *inputs,
-                                    read_store *s)
+static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options,
+                                    const mpl_bindings *inputs, read_store *s)
 {
     mpl_status st = MPL_OK;
     uint32_t n = 0;
@@ -205,15 +210,15 @@ static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, co
         s->input_index[n] = inputs->item[i].index;
         s->input_tensor[n++] = inputs->item[i].tensor;
     }
-    s->options =
-        (mpl_read_options){.n_dims = options->dim.n,
-                           .dim_name = s->dim_name,
-                           .dim_value = s->dim_value,
-                           .n_inputs = n,
-                           .input_name = s->input_name,
-                           .input_index = s->input_index,
-                           .input_tensor = s->input_tensor,
-                           .rnn = strcmp(options->rnn, "unroll") == 0 ? MPL_RNN_UNROLL : MPL_RNN_WHILE};
+    s->options = (mpl_read_options){.n_dims = options->dim.n,
+                                    .dim_name = s->dim_name,
+                                    .dim_value = s->dim_value,
+                                    .n_inputs = n,
+                                    .input_name = s->input_name,
+                                    .input_index = s->input_index,
+                                    .input_tensor = s->input_tensor,
+                                    .rnn = strcmp(options->rnn, "unroll") == 0 ? MPL_RNN_UNROLL
+                                                                               : MPL_RNN_WHILE};
 out:
     return st;
 }
@@ -230,15 +235,16 @@ static void read_store_fini(mpl_ctx *ctx, read_store *s)
     mpl_free(ctx, s->input_tensor);
 }
 
-/* A list with a partial order is parallel; one without is read as interval precedence where parallel is asked for. */
+/* A list with a partial order is parallel; one without is read as interval precedence where
+ * parallel is asked for. */
 static mpl_status list_safety(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
 
     if (job->source.problem->before != NULL) {
         if (options->safety != NULL && job->safety == MPL_SERIAL)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s has a partial order and no steps: --safety serial cannot be",
-                     job->text);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s has a partial order and no steps: --safety serial cannot be", job->text);
         job->safety = MPL_PARALLEL;
     } else if (job->safety == MPL_PARALLEL) {
         MPL_TRY(mpl_problem_as_parallel(ctx, job->source.problem));
@@ -253,7 +259,8 @@ const char *mpl_job_concat(const mpl_options *options)
 }
 
 /* Options of the problem that do not depend on a backend. */
-mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
+                                   mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
     const char *concat = mpl_job_concat(options);
@@ -293,7 +300,8 @@ out:
     return st;
 }
 
-/* The order of the graph. What is searched for depends on no backend and on no clock, so that a plan file can name it. */
+/* The order of the graph. What is searched for depends on no backend and on no clock, so that a
+ * plan file can name it. */
 static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -313,9 +321,10 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
     run.param_value = spec.value.item;
     begin = mpl_clock_ns();
     MPL_TRY(mpl_order_make(&run, spec.kind, job->source.graph, job->order));
-    if (run.live_bytes > 0) /* nothing is known of the plain orders, nor of graphs with control flow */
-        job->order_found =
-            (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method, mpl_clock_ns() - begin};
+    if (run.live_bytes > 0) /* nothing is known of the plain orders, nor of graphs with control flow
+                             */
+        job->order_found = (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method,
+                                             mpl_clock_ns() - begin};
     if (spec.kind->search != NULL)
         MPL_TRY(keep_given(ctx, job));
 out:
@@ -330,14 +339,16 @@ static mpl_status fill_weight(void *arg, const mpl_graph *g, mpl_value v, void *
     return MPL_OK;
 }
 
-/* Under --weights, what the file has is replaced when the graph is read, so that a pass computes with what will run. */
+/* Under --weights, what the file has is replaced when the graph is read, so that a pass computes
+ * with what will run. */
 static mpl_status make_weights(mpl_ctx *ctx, mpl_graph *g, mpl_exec_options *run)
 {
     mpl_status st = MPL_OK;
     void *data = NULL;
 
     for (mpl_value v = 0; v < g->n_values; v++) {
-        if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || !mpl_exec_is_random(g, run, v))
+        if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
+            !mpl_exec_is_random(g, run, v))
             continue;
         if ((data = mpl_alloc(ctx, g->value_bytes[v], 1)) == NULL)
             MPL_TRY(MPL_EMEM);
@@ -366,8 +377,8 @@ static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *jo
         run.random_weights = true;
         MPL_TRY(make_weights(ctx, job->source.graph, &run));
     }
-    MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set, &(mpl_weight_source){fill_weight, &run},
-                               job->passes));
+    MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set,
+                               &(mpl_weight_source){fill_weight, &run}, job->passes));
 out:
     return st;
 }
@@ -390,13 +401,14 @@ out:
 
 /* ---- what a file may claim ---- */
 
-/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is small says little, though it may
- * claim anything. */
+/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is
+ * small says little, though it may claim anything. */
 static const uint64_t WORK_FREE = UINT64_C(1) << 28, WORK_A_BYTE = UINT64_C(1) << 18,
                       MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, that count for it */
 
 /* Bytes of inputs and weights, by whether a file brings them along. */
-static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought, uint64_t *claimed)
+static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought,
+                          uint64_t *claimed)
 {
     *inputs = *brought = *claimed = 0;
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -406,7 +418,8 @@ static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brough
         if (input)
             *inputs = mpl_add_work(*inputs, g->value_bytes[v]);
         if (input || weight)
-            *(here ? brought : claimed) = mpl_add_work(*(here ? brought : claimed), g->value_bytes[v]);
+            *(here ? brought : claimed) =
+                mpl_add_work(*(here ? brought : claimed), g->value_bytes[v]);
     }
 }
 
@@ -417,7 +430,8 @@ static uint64_t work_limit(const mpl_options *options, const mpl_source *source)
     if (options->given[MPL_OPT_work_limit] || source->file_bytes == 0)
         return options->work_limit;
     outside_bytes(source->graph, &inputs, &brought, &claimed);
-    brought = mpl_add_work(mpl_add_work(brought, source->file_bytes), mpl_min_u64(inputs, MOST_INPUT_BYTES));
+    brought = mpl_add_work(mpl_add_work(brought, source->file_bytes),
+                           mpl_min_u64(inputs, MOST_INPUT_BYTES));
     return brought < MPL_MOST_WORK / WORK_A_BYTE ? mpl_add_work(WORK_FREE, brought * WORK_A_BYTE)
                                                  : MPL_MOST_WORK;
 }
@@ -472,7 +486,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
         MPL_TRY(make_order(ctx, options, &job));
     } else {
         if (options->changed != NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs", graph);
+            MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs",
+                     graph);
         job.graph_hash = mpl_problem_hash(job.source.problem);
         MPL_TRY(list_safety(ctx, options, &job));
     }
@@ -486,8 +501,9 @@ out:
 }
 
 /* What the job's problem is made by, but for the workspaces' bytes. */
-static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                                const mpl_job *job, mpl_problem_options *po)
+static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options,
+                                const mpl_backend *backend, const mpl_job *job,
+                                mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
 
@@ -517,7 +533,8 @@ static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_jo
         MPL_TRY(mpl_concat_decide(ctx, job->source.graph, job->order, &po, shared, &job->concats));
         po.concat_shared = shared;
     }
-    MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &job->own_problem, &job->map));
+    MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &job->own_problem,
+                                   &job->map));
     job->problem = job->own_problem;
 out:
     mpl_free(ctx, shared);
@@ -560,7 +577,8 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
     } else {
         if (workspace_bytes != NULL) {
             MPL_TRY(mpl_new(ctx, job->workspace_bytes, job->source.graph->n_ops));
-            memcpy(job->workspace_bytes, workspace_bytes, job->source.graph->n_ops * sizeof *workspace_bytes);
+            memcpy(job->workspace_bytes, workspace_bytes,
+                   job->source.graph->n_ops * sizeof *workspace_bytes);
         }
         MPL_TRY(graph_problem(ctx, options, job));
     }
@@ -611,13 +629,14 @@ mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backe
     if ((*out = mpl_backend_find(name)) == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no backend '%s'; see memplan list backends", name);
     if (mpl_backend_absent(*out) != NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name, mpl_backend_absent(*out));
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name,
+                 mpl_backend_absent(*out));
 out:
     return st;
 }
 
-/* Whose plans have to keep --algorithms: fast, and seldom far above the bound; other planners see the problem that comes
- * of it. */
+/* Whose plans have to keep --algorithms: fast, and seldom far above the bound; other planners see
+ * the problem that comes of it. */
 #define JUDGE "greedy_size"
 
 mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
@@ -625,7 +644,8 @@ mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const m
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
-    mpl_ways_task task = {.g = job->source.graph, .order = job->order, .options = &po, .ways = ways};
+    mpl_ways_task task = {
+        .g = job->source.graph, .order = job->order, .options = &po, .ways = ways};
     mpl_ways_point found;
     algorithms which;
     uint64_t limit = 0;
@@ -664,11 +684,13 @@ out:
     return st;
 }
 
-mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                                  const mpl_job *job, uint64_t **workspace_bytes)
+mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options,
+                                  const mpl_backend *backend, const mpl_job *job,
+                                  uint64_t **workspace_bytes)
 {
     mpl_status st = MPL_OK;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads, .params = options->device};
+    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads,
+                                         .params = options->device};
     mpl_device *dev = NULL;
     uint64_t *bytes = NULL;
 
@@ -714,8 +736,8 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
 {
     const char *text;
 
-#define ADOPT_TEXT(id, field)                                                                                \
-    if (!o->given[MPL_OPT_##id] && (text = mpl_record_get_text(row, MPL_FIELD_##field)) != NULL)             \
+#define ADOPT_TEXT(id, field)                                                                      \
+    if (!o->given[MPL_OPT_##id] && (text = mpl_record_get_text(row, MPL_FIELD_##field)) != NULL)   \
     o->id = text
     ADOPT_TEXT(safety, safety);
     ADOPT_TEXT(order, order);
@@ -733,7 +755,8 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT
     if (!o->given[MPL_OPT_in_place])
-        o->in_place = file->problem->n_in_place > 0; /* the file's member of that name lists the pairs */
+        o->in_place = file->problem->n_in_place > 0; /* the file's member of that name lists the
+                                                        pairs */
     if (!o->given[MPL_OPT_seed])                     /* of an order that is random */
         mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
     if (!o->given[MPL_OPT_views])
@@ -747,7 +770,8 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
 }
 
 /* The graph's problem under the options, on the backend that they name. */
-static mpl_status open_problem(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
+static mpl_status open_problem(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                               mpl_job *job)
 {
     mpl_status st = MPL_OK;
     const mpl_backend *backend;
@@ -763,8 +787,8 @@ out:
     return st;
 }
 
-mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
-                             mpl_plan_file *file, mpl_record **row, mpl_job *job)
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                             const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job)
 {
     mpl_status st = MPL_OK;
 
@@ -778,14 +802,14 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
     MPL_TRY(open_problem(ctx, options, graph, job));
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&
         mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
-        options->in_place =
-            true; /* no pair is left in the file where each was decided, or none could be had */
+        options->in_place = true; /* no pair is left in the file where each was decided, or none
+                                     could be had */
         MPL_TRY(open_problem(ctx, options, graph, job));
     }
     if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64 "; %s has %" PRIu32
-                 ", %016" PRIx64,
+                 "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64
+                 "; %s has %" PRIu32 ", %016" PRIx64,
                  path, file->problem->n, mpl_problem_hash(file->problem), graph, job->problem->n,
                  mpl_problem_hash(job->problem));
     MPL_TRY(mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map));

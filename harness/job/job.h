@@ -1,4 +1,5 @@
-/* job.h -- what the commands share: GRAPH opened, ordered and made a problem; planners by their text; a plan as a row. */
+/* job.h -- what the commands share: GRAPH opened, ordered and made a problem; planners by their
+ * text; a plan as a row. */
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
@@ -31,7 +32,8 @@ typedef struct mpl_bindings {
     mpl_binding *item;
 } mpl_bindings;
 
-/* What an order that searches found, all 0 and NULL where the order does not search (order.h, mpl_order_run). */
+/* What an order that searches found, all 0 and NULL where the order does not search (order.h,
+ * mpl_order_run). */
 typedef struct mpl_order_found {
     uint64_t live_bytes, bound_bytes, ticks;
     const char *method;
@@ -53,9 +55,9 @@ typedef struct mpl_job {
     int64_t recompute_ns;                /* it took; 0: it was not asked for */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
-    struct mpl_job *
-        given; /* beside an order that was searched for, the same in the order given: it borrows all but what its
-                            * order makes different; NULL: nothing was searched for */
+    struct mpl_job *given; /* beside an order that was searched for, the same in the order given: it
+                            * borrows all but what its order makes different; NULL: nothing was
+                            * searched for */
     mpl_safety safety;
     mpl_machine machine;
     uint64_t work_limit; /* of one run, and of what mpl_job_check_claims counts; 0: none */
@@ -74,22 +76,25 @@ typedef struct mpl_job {
 
 /* "proved by cut", "bound by search", ..: what is known of the job's order. */
 const char *mpl_order_proof(const mpl_job *job);
-/* What that was proved over. Orders are searched for as if concats copied, and nothing is known of plans where they do not. */
+/* What that was proved over. Orders are searched for as if concats copied, and nothing is known of
+ * plans where they do not. */
 const char *mpl_order_scope(const mpl_job *job);
 
 /* How concats are planned under the options: as asked; without views they copy. */
 const char *mpl_job_concat(const mpl_options *options);
 
-/* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
+/* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin.
+ * MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
-/* Before contents are made for them: whether the bytes that a file says its inputs and weights have, and does not bring along, keep
- * --work-limit, or MPL_CLAIMED_BYTES by default. MPL_ELIMIT. */
+/* Before contents are made for them: whether the bytes that a file says its inputs and weights
+ * have, and does not bring along, keep --work-limit, or MPL_CLAIMED_BYTES by default.
+ * MPL_ELIMIT. */
 #define MPL_CLAIMED_BYTES (UINT64_C(1) << 30)
 mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job);
 /* Reads --input, then the source, then orders it. */
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
-/* The problem and its bounds. backend (may be NULL): whose alignment and, from workspace_bytes[n_ops] (may be NULL, copied),
- * whose workspaces it has. May be called again. */
+/* The problem and its bounds. backend (may be NULL): whose alignment and, from
+ * workspace_bytes[n_ops] (may be NULL, copied), whose workspaces it has. May be called again. */
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                            const uint64_t *workspace_bytes, mpl_job *job);
 /* The order given takes the place of the one that was searched for, and this that of job->given. */
@@ -117,21 +122,26 @@ typedef struct mpl_recompute_spec {
 /* MPL_EINPUT: no such method, or no such budget. */
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out);
 /* The options of a job's problem that do not depend on a backend. */
-mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *out);
-/* Replaces *g by the graph that the spec makes of it; *ns > 0 is the time of that, 0: none was asked for. */
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
+                                   mpl_problem_options *out);
+/* Replaces *g by the graph that the spec makes of it; *ns > 0 is the time of that, 0: none was
+ * asked for. */
 mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
-                               const mpl_recompute_spec *spec, mpl_graph **g, mpl_recompute_found *found,
-                               int64_t *ns);
+                               const mpl_recompute_spec *spec, mpl_graph **g,
+                               mpl_recompute_found *found, int64_t *ns);
 
-/* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
+/* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL:
+ * absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);
-/* way[n_ops]: those of --algorithms for the job's graph in its order. MPL_EINVALID, MPL_ELIMIT: as mpl_ways_choose. */
+/* way[n_ops]: those of --algorithms for the job's graph in its order. MPL_EINVALID, MPL_ELIMIT: as
+ * mpl_ways_choose. */
 mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                const mpl_job *job, const mpl_ways *ways, uint32_t *way);
-/* A new array of the workspace bytes of each operation under --algorithms, asked of the backend in this process; NULL for a
- * list. */
-mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                                  const mpl_job *job, uint64_t **workspace_bytes);
+/* A new array of the workspace bytes of each operation under --algorithms, asked of the backend in
+ * this process; NULL for a list. */
+mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options,
+                                  const mpl_backend *backend, const mpl_job *job,
+                                  uint64_t **workspace_bytes);
 
 /* "P:key=value,..", or a planner from outside (harness/foreign/foreign.h). */
 typedef struct mpl_planner_spec {
@@ -148,45 +158,52 @@ mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_sp
 mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
 void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
 
-/* A new row with the build, the machine and all that names a run: the job, the planner (may be NULL), the options. */
+/* A new row with the build, the machine and all that names a run: the job, the planner (may be
+ * NULL), the options. */
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **row);
-/* Runs the planner on the job's problem; *plan is verified; the row, which may be replaced, gets what the plan is and what it
- * took. Where an order was searched for, it also runs on the order given, unless a bound says that it cannot be lower, and
- * the lower plan is kept: *kept is the job whose plan it is, job or job->given. MPL_ELIMIT: it does not fit the capacity,
- * and that it cannot is not proved; MPL_EINVALID: it cannot; *plan is then the claim `infeasible` where a planner made
- * it, with its certificate, and places nothing; else a failure leaves NULL. A failure stands in the row, too. */
+/* Runs the planner on the job's problem; *plan is verified; the row, which may be replaced, gets
+ * what the plan is and what it took. Where an order was searched for, it also runs on the order
+ * given, unless a bound says that it cannot be lower, and the lower plan is kept: *kept is the job
+ * whose plan it is, job or job->given. MPL_ELIMIT: it does not fit the capacity, and that it cannot
+ * is not proved; MPL_EINVALID: it cannot; *plan is then the claim `infeasible` where a planner made
+ * it, with its certificate, and places nothing; else a failure leaves NULL. A failure stands in the
+ * row, too. */
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                         const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan,
                         const mpl_job **kept);
-/* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for nothing. A failure stands in the
- * row. */
+/* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for
+ * nothing. A failure stands in the row. */
 mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                               const mpl_planner_spec *spec, mpl_record *row, int64_t *plan_ns,
                               int64_t *self_ns);
 /* The independent verifier; under parallel, the graph's own reachability too. */
 mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
-/* The same for a plan from a file, whose claim and bound are kept only where its certificate, or the problem, proves them. */
+/* The same for a plan from a file, whose claim and bound are kept only where its certificate, or
+ * the problem, proves them. */
 mpl_status mpl_job_verify_file(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
 /* The byte fields of a row from a verified plan. */
-mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row);
+mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                               mpl_record *row);
 /* A row's status for a failure of ours. */
 const char *mpl_row_status(mpl_status st);
 /* A failure as a row: its status and reason; byte and time fields null again. */
 void mpl_row_fail(mpl_record *row, const char *status, const char *reason);
 
-/* A plan file, checked against the job's GRAPH: options that the command line does not give are taken over from the file (before
- * the problem is made), and the problem must have the file's hash. */
-mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
-                             mpl_plan_file *file, mpl_record **row, mpl_job *job);
+/* A plan file, checked against the job's GRAPH: options that the command line does not give are
+ * taken over from the file (before the problem is made), and the problem must have the file's
+ * hash. */
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                             const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job);
 
-/* One plan by whichever of --planner and --plan is given, verified, with its row; options may be taken over from the
- * plan file, then point into the row. */
-mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_job *job,
-                                   mpl_record **row, mpl_plan **plan);
+/* One plan by whichever of --planner and --plan is given, verified, with its row; options may be
+ * taken over from the plan file, then point into the row. */
+mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                                   mpl_job *job, mpl_record **row, mpl_plan **plan);
 
 /* Files named by --input or --expect, read. */
-mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts, mpl_bindings *out);
+mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,
+                             mpl_bindings *out);
 void mpl_bindings_fini(mpl_ctx *ctx, mpl_bindings *bindings);
 
 #endif

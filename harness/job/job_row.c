@@ -100,10 +100,12 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
     }
     put_recomputed(o, job, row);
-    mpl_record_text(row, MPL_FIELD_layout, g != NULL && strcmp(o->layout, "plain") != 0 ? o->layout : NULL);
+    mpl_record_text(row, MPL_FIELD_layout,
+                    g != NULL && strcmp(o->layout, "plain") != 0 ? o->layout : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
-        mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));
+        mpl_record_member_int(row, MPL_FIELD_dims, name,
+                              strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));
     }
     for (uint32_t i = 0; g != NULL && i < g->n_bound; i++)
         mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
@@ -136,7 +138,8 @@ static void put_problem(const mpl_job *job, const mpl_planner_spec *spec, mpl_re
     snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(p));
     mpl_record_text(row, MPL_FIELD_problem_hash, hash);
     if (spec != NULL && (p->gap_begin != NULL || p->inside != NULL))
-        mpl_record_text(row, MPL_FIELD_lifetimes, mpl_planner_sees_hull(spec->planner, p) ? "hull" : "exact");
+        mpl_record_text(row, MPL_FIELD_lifetimes,
+                        mpl_planner_sees_hull(spec->planner, p) ? "hull" : "exact");
 }
 
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
@@ -165,7 +168,8 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     if (spec != NULL) {
         mpl_record_text(row, MPL_FIELD_planner, spec->planner->name);
         if (spec->foreign != NULL)
-            mpl_record_member_text(row, MPL_FIELD_params, spec->foreign->kind, spec->foreign->target);
+            mpl_record_member_text(row, MPL_FIELD_params, spec->foreign->kind,
+                                   spec->foreign->target);
         for (uint32_t i = 0; i < spec->key.n; i++)
             mpl_record_member_text(row, MPL_FIELD_params, spec->key.item[i], spec->value.item[i]);
     }
@@ -195,7 +199,8 @@ static void put_proof(const mpl_plan *plan, mpl_record *row)
         mpl_record_null(row, MPL_FIELD_proof);
 }
 
-mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row)
+mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                               mpl_record *row)
 {
     mpl_status st = MPL_OK;
     uint64_t packed;
@@ -212,7 +217,8 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
     mpl_record_null(row, MPL_FIELD_cost);
     mpl_record_null(row, MPL_FIELD_cost_bound);
     mpl_record_null(row, MPL_FIELD_pools);
-    if (plan->spread.n > 0) { /* what the memories need together says little, and its bound nothing */
+    if (plan->spread.n > 0) { /* what the memories need together says little, and its bound nothing
+                               */
         mpl_record_int(row, MPL_FIELD_cost, plan->spread.cost);
         mpl_record_int(row, MPL_FIELD_cost_bound, plan->spread.cost_bound);
         mpl_record_null(row, MPL_FIELD_bound_bytes);
@@ -225,7 +231,8 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
         mpl_record_item_bytes(row, MPL_FIELD_pools, name, plan->spread.bytes[k]);
     }
     for (uint32_t k = plan->spread.n > 0 ? 1 : 0; k < plan->n_pools; k++)
-        mpl_record_item_bytes(row, MPL_FIELD_pools, job->problem->pool_name[k], plan->pool_bytes[k]);
+        mpl_record_item_bytes(row, MPL_FIELD_pools, job->problem->pool_name[k],
+                              plan->pool_bytes[k]);
     mpl_record_bool(row, MPL_FIELD_verified, true);
 out:
     return st;
@@ -250,15 +257,17 @@ out:
     return st;
 }
 
-/* Whether what the plan claims beyond the problem's own bound is proved by what stands beside it. */
+/* Whether what the plan claims beyond the problem's own bound is proved by what stands beside
+ * it. */
 static mpl_status is_proved(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan, bool *proved)
 {
     mpl_status st = MPL_OK;
     mpl_certified found = {0};
 
     st = mpl_certify(ctx, job->problem, plan, &found);
-    *proved = st == MPL_OK && (plan->claim != MPL_FEASIBLE || plan->bound_bytes <= job->bound_bytes ||
-                               found.bound >= plan->bound_bytes);
+    *proved =
+        st == MPL_OK && (plan->claim != MPL_FEASIBLE || plan->bound_bytes <= job->bound_bytes ||
+                         found.bound >= plan->bound_bytes);
     if (st == MPL_EINVALID)
         st = MPL_OK;
     return st;
@@ -283,7 +292,8 @@ out:
 
 /* One call of the planner under the options; what fails stands in the row. */
 static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                            const mpl_planner_spec *spec, mpl_record *row, mpl_run *run, mpl_plan **plan)
+                            const mpl_planner_spec *spec, mpl_record *row, mpl_run *run,
+                            mpl_plan **plan)
 {
     mpl_status st;
 
@@ -326,7 +336,8 @@ static mpl_status check_bound(mpl_ctx *ctx, const mpl_options *options, const mp
 
     if (options->given[MPL_OPT_capacity] && job->bound_bytes > options->capacity)
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32 ", the capacity is %" PRIu64,
+                 "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32
+                 ", the capacity is %" PRIu64,
                  job->text, job->bound_bytes, job->peak_step, options->capacity);
 out:
     return st;
@@ -365,7 +376,8 @@ static mpl_status plan_order(mpl_ctx *ctx, const mpl_options *options, const mpl
     if (plan->claim == MPL_INFEASIBLE) {
         *out = plan;
         MPL_TRY(check_bound(ctx, options, job));
-        MPL_FAIL(ctx, MPL_EINVALID, "%s cannot fit: planner %s refuted every plan within the capacity, %s%s",
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "%s cannot fit: planner %s refuted every plan within the capacity, %s%s",
                  job->text, spec->planner->name,
                  plan->refutation.steps != NULL ? "with a certificate" : "without a certificate: ",
                  plan->refutation.steps != NULL ? "" : absence(plan));
@@ -418,7 +430,8 @@ static void add_order_time(const mpl_record *other, mpl_record *row)
     mpl_record_int(row, MPL_FIELD_order_ns, ns + other_ns);
 }
 
-/* Plans the order given, and keeps that plan if it is better; `planned`: how it went in the order that was searched for. */
+/* Plans the order given, and keeps that plan if it is better; `planned`: how it went in the order
+ * that was searched for. */
 static mpl_status plan_given(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                              const mpl_planner_spec *spec, mpl_status planned, mpl_record **own,
                              mpl_record **row, mpl_plan **plan, const mpl_job **kept)
@@ -450,7 +463,8 @@ static mpl_status plan_given(mpl_ctx *ctx, const mpl_options *options, const mpl
 }
 
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                        const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan, const mpl_job **kept)
+                        const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan,
+                        const mpl_job **kept)
 {
     mpl_status st = MPL_OK;
     mpl_record *own = NULL; /* of the order given */
@@ -471,7 +485,8 @@ out:
 
 const char *mpl_row_status(mpl_status st)
 {
-    static const char *const status[] = {"ok", "crash", "garbage", "timeout", "refused", "unavailable"};
+    static const char *const status[] = {"ok",      "crash",   "garbage",
+                                         "timeout", "refused", "unavailable"};
 
     return status[st];
 }
@@ -502,8 +517,8 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         mpl_record_null(row, results[i]);
 }
 
-mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_job *job,
-                                   mpl_record **row, mpl_plan **plan)
+mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                                   mpl_job *job, mpl_record **row, mpl_plan **plan)
 {
     mpl_status st = MPL_OK;
     const mpl_backend *backend;
@@ -523,7 +538,8 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
         *plan = file.plan, file.plan = NULL;
         goto out;
     }
-    MPL_TRY(mpl_planner_spec_parse(ctx, options->planner != NULL ? options->planner : "portfolio", &spec));
+    MPL_TRY(mpl_planner_spec_parse(ctx, options->planner != NULL ? options->planner : "portfolio",
+                                   &spec));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
     MPL_TRY(mpl_job_open(ctx, options, graph, job));
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));

@@ -16,8 +16,8 @@ static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_bind
                         "--input: %s has no input '%s'; its first is '%s'", job->text, b->name,
                         g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32, job->text, g->n_inputs,
-                    b->index);
+                    "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32, job->text,
+                    g->n_inputs, b->index);
 }
 
 static bool names_bound(const mpl_graph *g, const mpl_binding *b)
@@ -28,7 +28,8 @@ static bool names_bound(const mpl_graph *g, const mpl_binding *b)
     return false;
 }
 
-/* The input that a binding means; n_inputs: none, it was folded away. An index counts the file's inputs. */
+/* The input that a binding means; n_inputs: none, it was folded away. An index counts the file's
+ * inputs. */
 static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
 {
     const mpl_graph *g = job->source.graph;
@@ -43,8 +44,8 @@ static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding
     return MPL_OK;
 }
 
-static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, mpl_inputs *inputs,
-                            bool *given)
+static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b,
+                            mpl_inputs *inputs, bool *given)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -57,13 +58,15 @@ static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding 
         goto out;
     v = g->input[i];
     if (given[i])
-        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' (index %" PRIu32 ") is given twice", g->value_name[v], i);
+        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' (index %" PRIu32 ") is given twice",
+                 g->value_name[v], i);
     given[i] = true;
     if (b->ramp) {
         MPL_TRY(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
         goto out;
     }
-    if (b->tensor.type != g->value_type[v] || !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
+    if (b->tensor.type != g->value_type[v] ||
+        !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
         MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
                  mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
                  mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
@@ -72,7 +75,8 @@ out:
     return st;
 }
 
-mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_inputs *out)
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                           mpl_inputs *out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -123,15 +127,15 @@ const char *mpl_malloc_by(char *text, size_t size)
         const char *value = getenv(malloc_settings[i].variable);
 
         if (value != NULL && *value != '\0' && n < size)
-            n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? " " : "", malloc_settings[i].name,
-                                  value);
+            n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? " " : "",
+                                  malloc_settings[i].name, value);
     }
     return n > 0 ? text : NULL;
 }
 
 mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
-                           const mpl_exec_options *options, const mpl_inputs *inputs, mpl_device *dev,
-                           mpl_exec **out)
+                           const mpl_exec_options *options, const mpl_inputs *inputs,
+                           mpl_device *dev, mpl_exec **out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -139,7 +143,8 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     mpl_exec *exec = NULL;
 
     within.work_limit = job->work_limit;
-    within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no others */
+    within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no
+                                                         others */
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
                          plan != NULL ? job->map : NULL, plan, &within, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++)
@@ -150,8 +155,8 @@ out:
     return st;
 }
 
-mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec, mpl_malloced **out,
-                                uint64_t *malloc_bytes)
+mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec,
+                                mpl_malloced **out, uint64_t *malloc_bytes)
 {
     mpl_status st = MPL_OK;
     mpl_malloced *m = NULL;
@@ -168,7 +173,8 @@ out:
     return st;
 }
 
-mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns, int64_t *malloc_ns)
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns,
+                            int64_t *malloc_ns)
 {
     mpl_status st = MPL_OK;
 
@@ -281,7 +287,8 @@ mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
                  " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
                  f->device_taken, f->device_asked, f->device_slack);
     if (f->device_allocations > 0)
-        MPL_FAIL(ctx, MPL_EINVALID, "%" PRIu64 " calls took memory of the device inside of runs; none may",
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "%" PRIu64 " calls took memory of the device inside of runs; none may",
                  f->device_allocations);
     if (f->device_after > f->device_before)
         MPL_FAIL(ctx, MPL_EINVALID,

@@ -1,4 +1,5 @@
-/* planner_spec.c -- "P:key=value,..", "so:FILE:key=value,..", "exec:COMMAND" as a planner and its parameters. See job.h. */
+/* planner_spec.c -- "P:key=value,..", "so:FILE:key=value,..", "exec:COMMAND" as a planner and its
+ * parameters. See job.h. */
 #include "harness/foreign/foreign.h"
 #include "harness/job/job.h"
 
@@ -14,7 +15,8 @@ static mpl_status no_such_planner(mpl_ctx *ctx, const char *name)
 }
 
 /* "key=value,.." behind the planner's name. */
-static mpl_status parse_params(mpl_ctx *ctx, const char *text, const char *params, mpl_planner_spec *spec)
+static mpl_status parse_params(mpl_ctx *ctx, const char *text, const char *params,
+                               mpl_planner_spec *spec)
 {
     mpl_status st = MPL_OK;
     mpl_strings parts = {0};
@@ -22,15 +24,17 @@ static mpl_status parse_params(mpl_ctx *ctx, const char *text, const char *param
     if (params == NULL)
         goto out;
     if (params[0] == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "planner %s: nothing behind the ':'; it takes: %s", spec->planner->name,
+        MPL_FAIL(ctx, MPL_EINPUT, "planner %s: nothing behind the ':'; it takes: %s",
+                 spec->planner->name,
                  spec->planner->params != NULL ? spec->planner->params : "none");
     MPL_TRY(mpl_strings_split(ctx, params, text, &spec->store, &parts));
     for (uint32_t i = 0; i < parts.n; i++) {
         char *part = spec->store + (parts.item[i] - spec->store), *cut = strchr(part, '=');
 
         if (cut == NULL || cut == part)
-            MPL_FAIL(ctx, MPL_EINPUT, "planner %s: '%s' is no key=value; it takes: %s", spec->planner->name,
-                     part, spec->planner->params != NULL ? spec->planner->params : "none");
+            MPL_FAIL(ctx, MPL_EINPUT, "planner %s: '%s' is no key=value; it takes: %s",
+                     spec->planner->name, part,
+                     spec->planner->params != NULL ? spec->planner->params : "none");
         *cut = '\0';
         if (spec->foreign != NULL && strcmp(part, spec->foreign->kind) == 0)
             MPL_FAIL(ctx, MPL_EINPUT, "planner %s: '%s' names the library; no parameter can",

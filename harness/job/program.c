@@ -18,7 +18,8 @@ out:
     return st;
 }
 
-mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph, char **store)
+mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph,
+                            char **store)
 {
     static const char form[] = "%s%cssa=program";
     mpl_status st = MPL_OK;
@@ -49,8 +50,8 @@ static mpl_status write_graph(dump *d, uint32_t number, const char *name, const 
 {
     mpl_status st = MPL_OK;
 
-    if ((size_t)snprintf(d->path, sizeof d->path, "%s/%" PRIu32 "-%s.graph", d->folder, number, name) >=
-        sizeof d->path)
+    if ((size_t)snprintf(d->path, sizeof d->path, "%s/%" PRIu32 "-%s.graph", d->folder, number,
+                         name) >= sizeof d->path)
         MPL_FAIL(d->ctx, MPL_EINPUT, "--dump-ssa: the path is too long");
     MPL_TRY(mpl_text_write(d->ctx, d->path, g));
 out:
@@ -62,8 +63,8 @@ static mpl_status write_step(void *arg, uint32_t step, const mpl_graph *g)
     return write_graph(arg, step + 1, mpl_ssa_step_name[step], g);
 }
 
-mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_source *source, bool *is_program,
-                              mpl_ssa_facts *facts)
+mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_source *source,
+                              bool *is_program, mpl_ssa_facts *facts)
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
@@ -72,10 +73,10 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
 
     *is_program = source->graph != NULL && source->graph->program;
     if (!*is_program && d.folder != NULL)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or a network of "
-            "the zoo that has a parameter ssa, named without it");
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or "
+                 "a network of "
+                 "the zoo that has a parameter ssa, named without it");
     if (!*is_program)
         goto out;
     MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
@@ -85,7 +86,8 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
         MPL_TRY(write_graph(&d, 0, "program", source->graph));
     }
     MPL_TRY(mpl_tensor_ssa(ctx, source->graph, level,
-                           d.folder != NULL ? &(mpl_ssa_watch){write_step, &d} : NULL, facts, &made));
+                           d.folder != NULL ? &(mpl_ssa_watch){write_step, &d} : NULL, facts,
+                           &made));
     mpl_graph_free(ctx, source->graph);
     source->graph = made;
 out:

@@ -15,9 +15,10 @@ static mpl_status parse_budget(mpl_ctx *ctx, const char *text, mpl_recompute_spe
         goto out;
     }
     spec->part = strtod(text, &end) / 100;
-    if (strspn(text, "0123456789.") + 1 != n || end != text + n - 1 || !(spec->part > 0 && spec->part <= 1))
-        MPL_FAIL(ctx, MPL_EINPUT, "--recompute: '%.40s' is no part of the peak, above 0%% and up to 100%%",
-                 text);
+    if (strspn(text, "0123456789.") + 1 != n || end != text + n - 1 ||
+        !(spec->part > 0 && spec->part <= 1))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--recompute: '%.40s' is no part of the peak, above 0%% and up to 100%%", text);
 out:
     return st;
 }
@@ -35,13 +36,14 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
     spec.method = n < sizeof name ? mpl_recompute_find(name) : NULL;
     if (spec.method == NULL)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none", text);
+                 "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
+                 text);
     if (text[n] == ':')
         MPL_TRY(parse_budget(ctx, text + n + 1, &spec));
     if (spec.method->needs_budget && text[n] != ':')
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it", name, name,
-                 name);
+                 "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it",
+                 name, name, name);
 done:
     *out = spec;
 out:
@@ -49,8 +51,8 @@ out:
 }
 
 mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
-                               const mpl_recompute_spec *spec, mpl_graph **g, mpl_recompute_found *found,
-                               int64_t *ns)
+                               const mpl_recompute_spec *spec, mpl_graph **g,
+                               mpl_recompute_found *found, int64_t *ns)
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;

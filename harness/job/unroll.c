@@ -64,7 +64,8 @@ static void count_rounds(walker *w)
 
 static spot spot_of_buffer(const walker *w, mpl_buffer b)
 {
-    return b == MPL_NONE || w->p->pool[b] != 0 ? (spot){MPL_NONE, 0} : (spot){b, w->plan->offset[b]};
+    return b == MPL_NONE || w->p->pool[b] != 0 ? (spot){MPL_NONE, 0}
+                                               : (spot){b, w->plan->offset[b]};
 }
 
 /* The place of a value in the round and branch that the walk is in. */
@@ -88,9 +89,9 @@ static spot spot_of(walker *w, mpl_value v)
         if (place->kind == MPL_PLACE_CYCLE) {
             uint32_t round = w->round[place->of] - (behind == place->of && w->round[place->of] > 0);
 
-            id = item[round < place->n_first
-                          ? round
-                          : place->n_first + (round - place->n_first) % (place->n - place->n_first)];
+            id = item[round < place->n_first ? round
+                                             : place->n_first + (round - place->n_first) %
+                                                                    (place->n - place->n_first)];
         } else if (place->kind == MPL_PLACE_FINAL) {
             behind = mpl_op_first_body(w->g, place->of);
             id = item[w->round[behind] > 0];
@@ -99,7 +100,8 @@ static spot spot_of(walker *w, mpl_value v)
         } else {
             uint32_t most = (uint32_t)mpl_while_most_rounds(w->g, w->g->block_owner[place->of]);
 
-            offset += place->bytes * (place->reversed ? most - 1 - w->round[place->of] : w->round[place->of]);
+            offset += place->bytes *
+                      (place->reversed ? most - 1 - w->round[place->of] : w->round[place->of]);
             id = item[0];
         }
     }
@@ -137,8 +139,9 @@ static mpl_status add_column(walker *w, uint32_t step)
     const mpl_graph *g = w->g;
     mpl_unrolled *out = w->out;
     mpl_op op = w->program->kind[step] == MPL_STEP_OP ? w->program->of[step] : MPL_NONE;
-    uint32_t point =
-        op != MPL_NONE && g->op_kind[op] == MPL_OP_case ? mpl_needs_entry(w->needs, step + 1) : step;
+    uint32_t point = op != MPL_NONE && g->op_kind[op] == MPL_OP_case
+                         ? mpl_needs_entry(w->needs, step + 1)
+                         : step;
 
     MPL_TRY(mpl_reserve(w->ctx, out->step, out->step_cap, (size_t)out->n_columns + 1));
     out->step[out->n_columns++] = step;
@@ -185,7 +188,8 @@ static mpl_status walk(walker *w)
 
     for (uint32_t step = 0; step < w->program->n_steps; step++) {
         uint32_t of = w->program->of[step];
-        bool loop = w->program->kind[step] != MPL_STEP_OP && g->op_kind[g->block_owner[of]] == MPL_OP_while;
+        bool loop =
+            w->program->kind[step] != MPL_STEP_OP && g->op_kind[g->block_owner[of]] == MPL_OP_while;
 
         if (w->program->kind[step] == MPL_STEP_BEGIN && loop) {
             w->round[of] = 0;

@@ -1,5 +1,6 @@
-/* unroll.h -- a plan of a graph with loops and branches over time: the rounds that its pointers need to come round, one behind the
- * other, and the branches of a case side by side. For pictures. */
+/* unroll.h -- a plan of a graph with loops and branches over time: the rounds that its pointers
+ * need to come round, one behind the other, and the branches of a case side by side. For
+ * pictures. */
 #ifndef MPL_UNROLL_H
 #define MPL_UNROLL_H
 
@@ -31,8 +32,8 @@ typedef struct mpl_unrolled {
     size_t mark_cap;
 } mpl_unrolled;
 
-/* map->places must be there. A loop has as many rounds as the first special pointers and the cycles of its values need, at most
- * 8, within another at most 3. */
+/* map->places must be there. A loop has as many rounds as the first special pointers and the cycles
+ * of its values need, at most 8, within another at most 3. */
 mpl_status mpl_unroll(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
                       const mpl_value_map *map, const mpl_plan *plan, mpl_unrolled *out);
 void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *unrolled);

@@ -1,7 +1,8 @@
 /* worker.c -- executions in processes of their own. See worker.h.
  *
- * The worker writes its report and outputs into memory that both share; one byte over a socket says that a step is done, one byte
- * back asks for the next run. Its end is seen as the end of the socket. */
+ * The worker writes its report and outputs into memory that both share; one byte over a socket says
+ * that a step is done, one byte back asks for the next run. Its end is seen as the end of the
+ * socket. */
 #include "harness/job/worker.h"
 
 #include <errno.h>
@@ -79,9 +80,10 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
         if (st != MPL_EUNAVAIL) /* fields that are null say so */
             MPL_TRY(st);
     }
-    if (task->plan != NULL && task->job->backend->replay != NULL && task->job->problem->before == NULL)
-        MPL_TRY(
-            mpl_allocators_play(ctx, task->job->problem, task->job->backend, dev, &out->measured.allocators));
+    if (task->plan != NULL && task->job->backend->replay != NULL &&
+        task->job->problem->before == NULL)
+        MPL_TRY(mpl_allocators_play(ctx, task->job->problem, task->job->backend, dev,
+                                    &out->measured.allocators));
 out:
     return st;
 }
@@ -263,7 +265,8 @@ const char *mpl_worker_reason(const mpl_worker *w)
 
 /* ---- workspaces ---- */
 
-static void ask_child(const mpl_options *options, const mpl_backend *backend, const mpl_job *job, report *out)
+static void ask_child(const mpl_options *options, const mpl_backend *backend, const mpl_job *job,
+                      report *out)
 {
     mpl_ctx ctx;
     uint64_t *bytes = NULL;
@@ -277,8 +280,9 @@ static void ask_child(const mpl_options *options, const mpl_backend *backend, co
     _exit(0);
 }
 
-mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                                 const mpl_job *job, uint64_t **workspace_bytes)
+mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options,
+                                 const mpl_backend *backend, const mpl_job *job,
+                                 uint64_t **workspace_bytes)
 {
     mpl_status st = MPL_OK;
     size_t n = job->source.graph != NULL ? job->source.graph->n_ops : 0,
@@ -303,7 +307,8 @@ mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-        MPL_FAIL(ctx, MPL_EMEM, "backend %s crashed while it prepared %s", backend->name, job->text);
+        MPL_FAIL(ctx, MPL_EMEM, "backend %s crashed while it prepared %s", backend->name,
+                 job->text);
     if (shared->st != MPL_OK)
         MPL_FAIL(ctx, shared->st, "%s", shared->message);
     MPL_TRY(mpl_new(ctx, bytes, n));

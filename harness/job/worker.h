@@ -1,4 +1,5 @@
-/* worker.h -- an execution in a process of its own: what crashes or hangs is one row, and its resident set is its own. */
+/* worker.h -- an execution in a process of its own: what crashes or hangs is one row, and its
+ * resident set is its own. */
 #ifndef MPL_WORKER_H
 #define MPL_WORKER_H
 
@@ -18,11 +19,13 @@ typedef struct mpl_worker_task {
     int64_t limit_ns;   /* of each step: preparing, one run */
 } mpl_worker_task;
 
-/* Begins to prepare: device, primitives, weights, one run that is not counted. MPL_EMEM: no process or memory to be had. */
+/* Begins to prepare: device, primitives, weights, one run that is not counted. MPL_EMEM: no process
+ * or memory to be had. */
 mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worker **out);
 /* Waits until it is prepared. false: it failed. */
 bool mpl_worker_wait(mpl_worker *worker);
-/* One timed run; *other_ns: of a second one, on a device whose runs alternate or under --compare. false: it failed, now or before. */
+/* One timed run; *other_ns: of a second one, on a device whose runs alternate or under --compare.
+ * false: it failed, now or before. */
 bool mpl_worker_run(mpl_worker *worker, int64_t *ns, int64_t *other_ns);
 /* Ends the process. */
 void mpl_worker_free(mpl_ctx *ctx, mpl_worker *worker);
@@ -34,9 +37,10 @@ const mpl_measured *mpl_worker_measured(const mpl_worker *worker);
 const char *mpl_worker_status(const mpl_worker *worker);
 const char *mpl_worker_reason(const mpl_worker *worker);
 
-/* mpl_job_ask_workspaces in a process of its own: the library that it loads never lives in this one, so that workers begin
- * clean. */
-mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                                 const mpl_job *job, uint64_t **workspace_bytes);
+/* mpl_job_ask_workspaces in a process of its own: the library that it loads never lives in this
+ * one, so that workers begin clean. */
+mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options,
+                                 const mpl_backend *backend, const mpl_job *job,
+                                 uint64_t **workspace_bytes);
 
 #endif

@@ -12,7 +12,8 @@
 #include "planners/verify/verify.h"
 
 _Static_assert((int)MEMPLAN_EMEM == (int)MPL_EMEM && (int)MEMPLAN_EINPUT == (int)MPL_EINPUT &&
-                   (int)MEMPLAN_ELIMIT == (int)MPL_ELIMIT && (int)MEMPLAN_EINVALID == (int)MPL_EINVALID &&
+                   (int)MEMPLAN_ELIMIT == (int)MPL_ELIMIT &&
+                   (int)MEMPLAN_EINVALID == (int)MPL_EINVALID &&
                    (int)MEMPLAN_EUNAVAIL == (int)MPL_EUNAVAIL,
                "statuses are handed through");
 
@@ -71,8 +72,8 @@ int64_t memplan_live_allocations(const memplan_ctx *ctx)
 
 /* ---- settings ---- */
 
-static mpl_status read_count(memplan_ctx *ctx, const char *name, const char *text, uint64_t min, uint64_t max,
-                             uint64_t *out)
+static mpl_status read_count(memplan_ctx *ctx, const char *name, const char *text, uint64_t min,
+                             uint64_t max, uint64_t *out)
 {
     mpl_status st = MPL_OK;
     char *end = NULL;
@@ -81,8 +82,9 @@ static mpl_status read_count(memplan_ctx *ctx, const char *name, const char *tex
     errno = 0;
     value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min || value > max)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' is no whole number from %" PRIu64 " to %" PRIu64, name,
-                 text, min, max);
+        MPL_FAIL(&ctx->ctx, MPL_EINPUT,
+                 "%s: '%.100s' is no whole number from %" PRIu64 " to %" PRIu64, name, text, min,
+                 max);
     *out = value;
 out:
     return st;
@@ -132,8 +134,8 @@ static const char *const pin_names[N_NAMES] = {"weights", "inputs", "outputs"};
 static const char *const pool_names[N_NAMES] = {"weights", "gradients", "state"};
 
 /* Bit k: name[k] is listed. */
-static mpl_status read_names(memplan_ctx *ctx, const char *key, const char *text, const char *const *name,
-                             unsigned *bits)
+static mpl_status read_names(memplan_ctx *ctx, const char *key, const char *text,
+                             const char *const *name, unsigned *bits)
 {
     mpl_status st = MPL_OK;
     unsigned found = 0;
@@ -144,8 +146,8 @@ static mpl_status read_names(memplan_ctx *ctx, const char *key, const char *text
         while (k < N_NAMES && (strlen(name[k]) != n || memcmp(name[k], at, n) != 0))
             k++;
         if (k == N_NAMES || (at[n] == ',' && at[n + 1] == '\0'))
-            MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' lists something else than %s,%s,%s", key, text,
-                     name[0], name[1], name[2]);
+            MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' lists something else than %s,%s,%s", key,
+                     text, name[0], name[1], name[2]);
         found |= 1u << k;
         at += n + (at[n] == ',');
     }
@@ -227,9 +229,9 @@ static const struct {
     mpl_status (*set)(memplan_ctx *ctx, library_settings *set, const char *text);
     size_t at, size; /* of the member, which goes back to its first value */
 } settings[] = {
-#define SETTING(name, function, member)                                                                      \
-    {                                                                                                        \
-        name, function, offsetof(library_settings, member), sizeof((library_settings *)0)->member            \
+#define SETTING(name, function, member)                                                            \
+    {                                                                                              \
+        name, function, offsetof(library_settings, member), sizeof((library_settings *)0)->member  \
     }
     SETTING("safety", set_safety, parallel),
     SETTING("order", set_order, order),
@@ -300,7 +302,8 @@ static mpl_status cut_planner(mpl_ctx *ctx, const char *text, planner_text *out)
         char *value = strchr(at, '='), *end = strchr(at, ',');
 
         if (value == NULL || (end != NULL && value > end) || out->n == MOST_PARAMS)
-            MPL_FAIL(ctx, MPL_EINPUT, "planner '%.100s': parameters are written key=value,..", text);
+            MPL_FAIL(ctx, MPL_EINPUT, "planner '%.100s': parameters are written key=value,..",
+                     text);
         *value++ = '\0';
         if (end != NULL)
             *end++ = '\0';
@@ -326,7 +329,8 @@ out:
     return st;
 }
 
-static mpl_status new_plan(memplan_task *task, const char *planner, mpl_plan **from, memplan_plan **out)
+static mpl_status new_plan(memplan_task *task, const char *planner, mpl_plan **from,
+                           memplan_plan **out)
 {
     mpl_ctx *ctx = &task->owner->ctx;
     mpl_status st = MPL_OK;
@@ -360,7 +364,8 @@ memplan_status memplan_run(memplan_task *task, const char *planner, memplan_plan
     run.budget_ticks = set->budget;
     if (set->time_limit > 0)
         run.deadline_ns =
-            mpl_clock_ns() + (int64_t)((set->time_limit < LONGEST_S ? set->time_limit : LONGEST_S) * 1e9);
+            mpl_clock_ns() +
+            (int64_t)((set->time_limit < LONGEST_S ? set->time_limit : LONGEST_S) * 1e9);
     run.n_threads = set->n_threads;
     run.n_params = text.n;
     run.param_key = text.key;
@@ -370,7 +375,8 @@ memplan_status memplan_run(memplan_task *task, const char *planner, memplan_plan
         MPL_FAIL(ctx, MPL_EINVALID, "planner %s: proved: no plan fits in %" PRIu64 " bytes",
                  text.planner->name, task->problem->pool_capacity[0]);
     if (plan->claim == MPL_UNKNOWN)
-        MPL_FAIL(ctx, MPL_ELIMIT, "planner %s: the budget ended before there was a plan", text.planner->name);
+        MPL_FAIL(ctx, MPL_ELIMIT, "planner %s: the budget ended before there was a plan",
+                 text.planner->name);
     MPL_TRY(verify(ctx, task, plan));
     MPL_TRY(new_plan(task, planner, &plan, out));
 out:
@@ -397,7 +403,8 @@ out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_read(memplan_ctx *owner, const char *path, memplan_task **task, memplan_plan **plan)
+memplan_status memplan_read(memplan_ctx *owner, const char *path, memplan_task **task,
+                            memplan_plan **plan)
 {
     mpl_ctx *ctx = &owner->ctx;
     mpl_status st = MPL_OK;

@@ -1,5 +1,6 @@
-/* library_priv.h -- what stands behind the types of memplan.h: library.c, library_task.c. Needs rooms graphs and planners,
- * and of this one only rows, so that who links the library links no backend. */
+/* library_priv.h -- what stands behind the types of memplan.h: library.c, library_task.c. Needs
+ * rooms graphs and planners, and of this one only rows, so that who links the library links no
+ * backend. */
 #ifndef MPL_LIBRARY_PRIV_H
 #define MPL_LIBRARY_PRIV_H
 
@@ -45,7 +46,8 @@ struct memplan_task {
     mpl_value_map *map; /* of the graph */
     bool kept_given;    /* an order was searched for, and the one given is better */
 
-    /* While it is built: rooms of the problem's arrays, and what becomes its order and its pairs. */
+    /* While it is built: rooms of the problem's arrays, and what becomes its order and its
+     * pairs. */
     bool complete;
     size_t cap[7];
     library_pairs arcs;     /* a before b */

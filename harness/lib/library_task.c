@@ -13,7 +13,8 @@ extern const mpl_planner mpl_planner_portfolio;
 enum { JUDGE_TICKS = 20000000 }; /* of a plan that tells which order is the better one */
 
 static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind,
-                                mpl_problem_options options, mpl_problem **problem, mpl_value_map **map)
+                                mpl_problem_options options, mpl_problem **problem,
+                                mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     mpl_order_run run;
@@ -49,7 +50,8 @@ static mpl_status judge(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bytes)
     return st == MPL_EMEM ? st : MPL_OK;
 }
 
-/* An order that is searched for is the best where concats copy: the order given may have the lower plan. Then it is kept. */
+/* An order that is searched for is the best where concats copy: the order given may have the lower
+ * plan. Then it is kept. */
 static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan_task *t)
 {
     mpl_status st = MPL_OK;
@@ -99,8 +101,8 @@ static mpl_status list_problem(mpl_ctx *ctx, const library_settings *set, mempla
     mpl_status st = MPL_OK;
 
     if (t->problem->before != NULL && set->parallel_given && !set->parallel)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s has a partial order and no steps: safety serial cannot be",
-                 t->text);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s has a partial order and no steps: safety serial cannot be", t->text);
     if (t->problem->before == NULL && set->parallel)
         MPL_TRY(mpl_problem_as_parallel(ctx, t->problem));
     if (!set->in_place)
@@ -193,8 +195,8 @@ out:
     return st;
 }
 
-memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, uint32_t align, uint32_t birth,
-                           uint32_t death, uint32_t *id)
+memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, uint32_t align,
+                           uint32_t birth, uint32_t death, uint32_t *id)
 {
     mpl_ctx *ctx = &t->owner->ctx;
     mpl_status st = MPL_OK;
@@ -266,7 +268,8 @@ memplan_status memplan_set_capacity(memplan_task *t, uint64_t bytes)
     mpl_status st = MPL_OK;
 
     if (t->complete)
-        MPL_FAIL(&t->owner->ctx, MPL_EINPUT, "the task is complete: it was loaded, planned or checked");
+        MPL_FAIL(&t->owner->ctx, MPL_EINPUT,
+                 "the task is complete: it was loaded, planned or checked");
     t->problem->pool_capacity[0] = bytes;
 out:
     return (memplan_status)st;
@@ -314,7 +317,8 @@ out:
     return st;
 }
 
-/* Names for all buffers or none, fixed places only where there are any: as a file would give the same problem. */
+/* Names for all buffers or none, fixed places only where there are any: as a file would give the
+ * same problem. */
 static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -327,8 +331,9 @@ static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
     }
     for (uint32_t b = 0; any && b < p->n; b++)
         if (p->buffer_name[b] == NULL)
-            MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, mpl_buffer_label(p, b, text))) != NULL ? MPL_OK
-                                                                                                : MPL_EMEM);
+            MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, mpl_buffer_label(p, b, text))) != NULL
+                        ? MPL_OK
+                        : MPL_EMEM);
     if (!any) {
         mpl_free(ctx, p->buffer_name);
         p->buffer_name = NULL;
@@ -368,8 +373,8 @@ memplan_status memplan_check(memplan_task *t)
     for (uint32_t b = 0; b < p->n; b++)
         without += p->birth[b] == 0 && p->death[b] == 0;
     if (without != 0 && without != p->n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRIu32 " of %" PRIu32 " buffers have no steps: all or none", without,
-                 p->n);
+        MPL_FAIL(ctx, MPL_EINPUT, "%" PRIu32 " of %" PRIu32 " buffers have no steps: all or none",
+                 without, p->n);
     if (without == 0 && t->arcs.n > 0)
         MPL_FAIL(ctx, MPL_EINPUT, "buffers with steps have no partial order beside them");
     forget(ctx, p);

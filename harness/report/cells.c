@@ -31,8 +31,9 @@ mpl_status mpl_order_proof_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *
 
     if (proof == NULL)
         return mpl_grid_cell(ctx, grid, "-");
-    return mpl_grid_cell(ctx, grid, "%s%s", proof,
-                         mpl_record_is(row, MPL_FIELD_order_scope, "all orders") ? "" : ", concats copied");
+    return mpl_grid_cell(
+        ctx, grid, "%s%s", proof,
+        mpl_record_is(row, MPL_FIELD_order_scope, "all orders") ? "" : ", concats copied");
 }
 
 mpl_status mpl_count_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
@@ -65,7 +66,8 @@ mpl_status mpl_beside_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *a, co
     return mpl_ratio_cell(ctx, grid, known, (double)x, (double)y);
 }
 
-mpl_status mpl_run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, const mpl_record *first)
+mpl_status mpl_run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
+                         const mpl_record *first)
 {
     mpl_status st = MPL_OK;
     int64_t ns = 0, first_ns = 0;

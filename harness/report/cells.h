@@ -14,7 +14,8 @@ const mpl_record *mpl_rows_first(const mpl_rows *rows, const mpl_record *row, ui
 mpl_status mpl_text_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field);
 mpl_status mpl_count_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field);
 mpl_status mpl_mib_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field);
-/* What proved an order to be the least, and that concats copied wherever it was not proved over all orders. */
+/* What proved an order to be the least, and that concats copied wherever it was not proved over all
+ * orders. */
 mpl_status mpl_order_proof_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row);
 /* "0.571": a over b; a dash where one of them is unknown, or b is nothing. */
 mpl_status mpl_ratio_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, double a, double b);
@@ -22,6 +23,7 @@ mpl_status mpl_ratio_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, double a, do
 mpl_status mpl_beside_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *a, const mpl_record *b,
                            mpl_field field);
 /* What a run gave: outputs, its median time, that time beside the other row's. */
-mpl_status mpl_run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, const mpl_record *first);
+mpl_status mpl_run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
+                         const mpl_record *first);
 
 #endif

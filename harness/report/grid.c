@@ -67,10 +67,12 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
             continue;
         }
         fputs(c == 0 ? "| " : " ", to);
-        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c);
+             c > 0 && k < w; k++)
             fputc(' ', to);
         mpl_put_markdown(to, grid->cell[i]);
-        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c);
+             c == 0 && k < w; k++)
             fputc(' ', to);
         fputs(last ? " |\n" : " |", to);
         if (i + 1 == grid->n_cols)
@@ -124,5 +126,6 @@ mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes
 
 mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns)
 {
-    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)ns / 1e6) : mpl_grid_cell(ctx, grid, "-");
+    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)ns / 1e6)
+                 : mpl_grid_cell(ctx, grid, "-");
 }

@@ -22,7 +22,8 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv);
 void mpl_grid_print_titled(FILE *to, const mpl_grid *grid, const char *title, bool tsv);
 void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid);
 
-/* Cells of one kind of value, in one form everywhere: "12.345" MiB, "+3.21 %", "1.234 ms"; "-" where known is false. */
+/* Cells of one kind of value, in one form everywhere: "12.345" MiB, "+3.21 %", "1.234 ms"; "-"
+ * where known is false. */
 mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes);
 mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound);
 mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns);

@@ -68,7 +68,8 @@ mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text
         if (grid.n_cols == 0)
             grid.n_cols = n;
         if (n != grid.n_cols)
-            MPL_FAIL(ctx, MPL_EINPUT, "table %s: a line has %" PRIu32 " cells where the head has %" PRIu32,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "table %s: a line has %" PRIu32 " cells where the head has %" PRIu32,
                      item->name, n, grid.n_cols);
         for (uint32_t c = 0; c < n; c++)
             MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", cell[c]));
@@ -99,7 +100,8 @@ mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char 
 
     if (copy == NULL || keys == NULL)
         MPL_TRY(MPL_EMEM);
-    for (char *slash = strchr(keys, '/'); slash != NULL && n_keys < MAX_COLUMNS; slash = strchr(slash, '/')) {
+    for (char *slash = strchr(keys, '/'); slash != NULL && n_keys < MAX_COLUMNS;
+         slash = strchr(slash, '/')) {
         *slash++ = '\0';
         key[n_keys++] = slash;
     }
@@ -206,8 +208,10 @@ out:
     return st;
 }
 
-/* Whether a line has what each COLUMN=VALUE and COLUMN!=VALUE asks for; *lacks: a column that there is not. */
-static bool wanted(const asked *a, char *const head[], char *const cell[], uint32_t n, const char **lacks)
+/* Whether a line has what each COLUMN=VALUE and COLUMN!=VALUE asks for; *lacks: a column that there
+ * is not. */
+static bool wanted(const asked *a, char *const head[], char *const cell[], uint32_t n,
+                   const char **lacks)
 {
     for (uint32_t i = 3; i < a->n; i++) {
         const char *equals = strchr(a->word[i], '=');
@@ -215,8 +219,8 @@ static bool wanted(const asked *a, char *const head[], char *const cell[], uint3
         bool unlike;
         uint32_t c;
 
-        if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 || strncmp(a->word[i], "with=", 5) == 0 ||
-            strncmp(a->word[i], "rows=", 5) == 0)
+        if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 ||
+            strncmp(a->word[i], "with=", 5) == 0 || strncmp(a->word[i], "rows=", 5) == 0)
             continue;
         unlike = equals > a->word[i] && equals[-1] == '!';
         snprintf(name, sizeof name, "%.*s", (int)(equals - a->word[i]) - unlike, a->word[i]);
@@ -273,8 +277,9 @@ static mpl_status choose(mpl_ctx *ctx, const asked *a, char *text, FILE *to)
     MPL_TRY(choose_columns(ctx, a, head, n, chosen, &n_chosen, to));
     while ((n_cells = next_line(&rest, cell)) > 0) {
         if (n_cells != n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: a line has %" PRIu32 " cells where the head has %" PRIu32,
-                     a->word[2], n_cells, n);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, a->word[2],
+                     n_cells, n);
         if (wanted(a, head, cell, n, &lacks))
             for (uint32_t i = 0; i < n_chosen; i++)
                 fprintf(to, "%s%s", cell[chosen[i]], i + 1 < n_chosen ? "\t" : "\n");
@@ -312,7 +317,8 @@ static mpl_status script_of(mpl_ctx *ctx, const asked *a, char **script)
     const char *with = setting(a, "with");
     char name[300];
 
-    snprintf(name, sizeof name, "%.200s%s", with != NULL ? with : a->word[1], with != NULL ? "" : ".gp");
+    snprintf(name, sizeof name, "%.200s%s", with != NULL ? with : a->word[1],
+             with != NULL ? "" : ".gp");
     return (*script = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM;
 }
 
@@ -374,7 +380,8 @@ static mpl_status read_line(mpl_ctx *ctx, const char *suite, char *line, mpl_pap
         MPL_FAIL(ctx, MPL_EINPUT, "a caption behind | is needed");
     *bar = '\0';
     a.caption = bar + 1 + strspn(bar + 1, " ");
-    for (char *word = strtok_r(line, " \t", &more); word != NULL; word = strtok_r(NULL, " \t", &more)) {
+    for (char *word = strtok_r(line, " \t", &more); word != NULL;
+         word = strtok_r(NULL, " \t", &more)) {
         if (a.n == MAX_WORDS)
             MPL_FAIL(ctx, MPL_EINPUT, "more than %d words", MAX_WORDS);
         a.word[a.n++] = word;
@@ -402,7 +409,8 @@ static mpl_status read_asked(mpl_ctx *ctx, const char *file, mpl_paper *paper)
         number++;
         if ((end = strchr(line, '\n')) != NULL)
             *end++ = '\0';
-        if (strncmp(line, "#!", 2) == 0 && (st = read_line(ctx, suite, line + 2, paper)) != MPL_OK) {
+        if (strncmp(line, "#!", 2) == 0 &&
+            (st = read_line(ctx, suite, line + 2, paper)) != MPL_OK) {
             char message[sizeof ctx->message];
 
             snprintf(message, sizeof message, "%s", ctx->message);
@@ -434,7 +442,8 @@ mpl_status mpl_paper_make(mpl_ctx *ctx, mpl_paper *paper)
     int n = scandir(ASKED, &file, is_suite, by_name);
 
     if (n < 0)
-        MPL_FAIL(ctx, MPL_EINPUT, ASKED ": %s; paper runs in the project's folder", strerror(errno));
+        MPL_FAIL(ctx, MPL_EINPUT, ASKED ": %s; paper runs in the project's folder",
+                 strerror(errno));
     for (int i = 0; i < n; i++)
         MPL_TRY(read_asked(ctx, file[i]->d_name, paper));
 out:

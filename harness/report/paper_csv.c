@@ -1,6 +1,8 @@
-/* paper_csv.c -- results that other programs wrote, comma-separated, as one tab-separated table. See paper.h.
+/* paper_csv.c -- results that other programs wrote, comma-separated, as one tab-separated table.
+ * See paper.h.
  *
- * Cells follow RFC 4180: quotes around what holds commas or line ends, doubled where they are meant. */
+ * Cells follow RFC 4180: quotes around what holds commas or line ends, doubled where they are
+ * meant. */
 #include <glob.h>
 #include <stdlib.h>
 
@@ -18,8 +20,10 @@ typedef struct csv {
     uint32_t place[MAX_COLUMNS]; /* of this file's cells among all columns */
 } csv;
 
-/* The cell at *at, without its quotes; *at then stands behind what ended it, *last: that was no comma. */
-static mpl_status next_cell(mpl_ctx *ctx, const csv *c, const char **at, char cell[CELL], bool *last)
+/* The cell at *at, without its quotes; *at then stands behind what ended it, *last: that was no
+ * comma. */
+static mpl_status next_cell(mpl_ctx *ctx, const csv *c, const char **at, char cell[CELL],
+                            bool *last)
 {
     mpl_status st = MPL_OK;
     const char *from = *at;
@@ -87,13 +91,14 @@ out:
     return st;
 }
 
-/* What was to be counted and was not: no count, or a count of nothing, and nothing failed on the way. */
+/* What was to be counted and was not: no count, or a count of nothing, and nothing failed on the
+ * way. */
 static bool not_run(const csv *c, char *const line[])
 {
     uint32_t count = column_of(c, "count"), failures = column_of(c, "failures");
 
-    return count < c->n_columns && failures < c->n_columns && strtoull(line[count], NULL, 10) == 0 &&
-           strtoull(line[failures], NULL, 10) == 0;
+    return count < c->n_columns && failures < c->n_columns &&
+           strtoull(line[count], NULL, 10) == 0 && strtoull(line[failures], NULL, 10) == 0;
 }
 
 static void put_line(csv *c, FILE *to)
@@ -131,7 +136,8 @@ static mpl_status read_file(mpl_ctx *ctx, csv *c, FILE *to)
         if (c->n_cells == 0)
             break;
         if (c->n_cells != n_head)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, c->path,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, c->path,
                      c->n_cells, n_head);
         put_line(c, to);
     }

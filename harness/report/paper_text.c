@@ -6,8 +6,8 @@
 static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
 
 /* What stands between a marker and its end. */
-static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind, const char *name,
-                              FILE *to)
+static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind,
+                              const char *name, FILE *to)
 {
     mpl_status st = MPL_OK;
     char own[200], *text = NULL;
@@ -18,7 +18,8 @@ static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *
         MPL_FAIL(ctx, MPL_EINPUT, "no file of results/paper asks for '%s'", own);
     if (strcmp(kind, "value") == 0) {
         if (name[strlen(own)] != '/')
-            MPL_FAIL(ctx, MPL_EINPUT, "value:%s names no cell: value:NAME/CELL/../COLUMN is needed", name);
+            MPL_FAIL(ctx, MPL_EINPUT, "value:%s names no cell: value:NAME/CELL/../COLUMN is needed",
+                     name);
         MPL_TRY(mpl_paper_value(ctx, item, name + strlen(own) + 1, &text));
         fputs(text, to);
     } else if (strcmp(kind, "table") == 0) {
@@ -27,7 +28,8 @@ static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *
     } else {
         if (item->script == NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "'%s' is a table, no figure", own);
-        fprintf(to, "\n\n![%s](results/figures/%s.svg)\n\n*%s*\n\n", item->caption, own, item->caption);
+        fprintf(to, "\n\n![%s](results/figures/%s.svg)\n\n*%s*\n\n", item->caption, own,
+                item->caption);
     }
 out:
     mpl_free(ctx, text);
@@ -72,8 +74,8 @@ static void put_text(filling *f, const char *end)
 
     for (size_t i = (size_t)(begin - f->text); (i = mpl_paper_bare(f->text, i, to)) < to;) {
         f->at = f->text + i;
-        fprintf(f->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", f->where, line_of(f),
-                (int)strspn(f->at, "0123456789.,"), f->at);
+        fprintf(f->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", f->where,
+                line_of(f), (int)strspn(f->at, "0123456789.,"), f->at);
         i += strspn(f->at, "0123456789.,");
     }
     fwrite(begin, 1, (size_t)(end - begin), f->to);
@@ -88,7 +90,8 @@ static mpl_status put_claim(filling *f, const char *claim)
 
     MPL_TRY(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
     if (!holds)
-        fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f), claim, is);
+        fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f),
+                claim, is);
 out:
     return st;
 }

@@ -7,7 +7,8 @@
 /* Two blanks around it; longer ones first. */
 static const char *const operators[] = {" != ", " <= ", " >= ", " = ", " < ", " > "};
 
-/* The last operator in the claim, as an index of operators; names of columns may hold blanks, not operators. */
+/* The last operator in the claim, as an index of operators; names of columns may hold blanks, not
+ * operators. */
 static const char *find_operator(const char *claim, size_t *which)
 {
     const char *found = NULL;
@@ -30,7 +31,8 @@ static bool number(const char *text, double *value)
     return end > text;
 }
 
-mpl_status mpl_paper_holds(mpl_ctx *ctx, const mpl_paper *paper, const char *claim, bool *holds, char *is)
+mpl_status mpl_paper_holds(mpl_ctx *ctx, const mpl_paper *paper, const char *claim, bool *holds,
+                           char *is)
 {
     mpl_status st = MPL_OK;
     char path[400], own[200], *cell = NULL;
@@ -46,7 +48,8 @@ mpl_status mpl_paper_holds(mpl_ctx *ctx, const mpl_paper *paper, const char *cla
     snprintf(own, sizeof own, "%.*s", (int)strcspn(path, "/"), path);
     value += strlen(operators[which]);
     if ((item = mpl_paper_find(paper, own)) == NULL || path[strlen(own)] != '/')
-        MPL_FAIL(ctx, MPL_EINPUT, "holds:%s names no cell: holds:NAME/CELL/../COLUMN is needed", claim);
+        MPL_FAIL(ctx, MPL_EINPUT, "holds:%s names no cell: holds:NAME/CELL/../COLUMN is needed",
+                 claim);
     MPL_TRY(mpl_paper_value(ctx, item, path + strlen(own) + 1, &cell));
     snprintf(is, 200, "%s", cell);
     equal = strcmp(cell, value) == 0;
@@ -63,7 +66,8 @@ out:
     return st;
 }
 
-/* Whether what stands at text[at] is running text: no table, head of a section, block or span of code, or address of a link. */
+/* Whether what stands at text[at] is running text: no table, head of a section, block or span of
+ * code, or address of a link. */
 static bool runs(const char *text, size_t at)
 {
     size_t begin = at, ticks = 0;
@@ -106,8 +110,8 @@ size_t mpl_paper_bare(const char *text, size_t from, size_t to)
             n--; /* the end of a sentence */
         decimal = n > digits + 1;
         percent = strncmp(text + i + n, " %", 2) == 0 || text[i + n] == '%';
-        if ((decimal || percent) && (i == 0 || !isalnum((unsigned char)text[i - 1])) && runs(text, i) &&
-            !follows_section(text, i))
+        if ((decimal || percent) && (i == 0 || !isalnum((unsigned char)text[i - 1])) &&
+            runs(text, i) && !follows_section(text, i))
             return i;
         i += n - 1;
     }

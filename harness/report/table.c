@@ -8,11 +8,12 @@
 
 /* ---- one table a graph ---- */
 
-/* Whether a field may differ within one table: what the rows of a group have in common is their problem and its bound. */
+/* Whether a field may differ within one table: what the rows of a group have in common is their
+ * problem and its bound. */
 static bool is_of_planner(mpl_field field)
 {
-    static const mpl_field fields[] = {MPL_FIELD_planner, MPL_FIELD_params, MPL_FIELD_seed, MPL_FIELD_budget,
-                                       MPL_FIELD_threads};
+    static const mpl_field fields[] = {MPL_FIELD_planner, MPL_FIELD_params, MPL_FIELD_seed,
+                                       MPL_FIELD_budget, MPL_FIELD_threads};
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i] == field)
@@ -79,10 +80,12 @@ out:
     return st;
 }
 
-static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first, FILE *to, bool tsv)
+static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first, FILE *to,
+                              bool tsv)
 {
-    static const char *const head[] = {"planner", "planned MiB",  "packed MiB", "gap to bound", "plan ms",
-                                       "run ms",  "measured MiB", "verified",   "outputs"};
+    static const char *const head[] = {"planner",      "planned MiB", "packed MiB",
+                                       "gap to bound", "plan ms",     "run ms",
+                                       "measured MiB", "verified",    "outputs"};
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     const mpl_record *r = rows->row[first];
@@ -96,7 +99,8 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
         mpl_record_get_int(rows->row[i], MPL_FIELD_bound_bytes, &bound);
         mpl_record_get_int(rows->row[i], MPL_FIELD_naive_bytes, &naive);
     }
-    fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s", mpl_record_text_or(r, MPL_FIELD_graph, "-"),
+    fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s",
+            mpl_record_text_or(r, MPL_FIELD_graph, "-"),
             mpl_record_text_or(r, MPL_FIELD_safety, "-"),
             mpl_record_text_or(r, MPL_FIELD_backend, "planned only"));
     print_apart(rows, r, tsv ? "\t" : ", ", to);
@@ -109,8 +113,8 @@ out:
     return st;
 }
 
-static mpl_status print_runs(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                             bool tsv)
+static mpl_status print_runs(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                             FILE *to, bool tsv)
 {
     mpl_status st = MPL_OK;
 
@@ -136,8 +140,8 @@ static const char *graph_label(const mpl_record *row, char *text)
     const char *backend = mpl_record_get_text(row, MPL_FIELD_backend);
     bool serial = strcmp(mpl_record_text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0;
 
-    snprintf(text + n, 200 - n, "%s%s%s", backend != NULL ? " " : "", backend != NULL ? backend : "",
-             serial ? "" : " parallel");
+    snprintf(text + n, 200 - n, "%s%s%s", backend != NULL ? " " : "",
+             backend != NULL ? backend : "", serial ? "" : " parallel");
     return text;
 }
 
@@ -183,8 +187,8 @@ out:
     return st;
 }
 
-static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                               bool tsv)
+static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                               FILE *to, bool tsv)
 {
     mpl_status st = MPL_OK;
     char(*planner)[200] = NULL, (*graph)[200] = NULL, text[200];
@@ -219,75 +223,94 @@ out:
 }
 
 const mpl_table_kind mpl_tables[] = {
-    {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs, MPL_FIELD_planner,
+    {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs,
+     MPL_FIELD_planner, false},
+    {"planned", "planned memory, planners x graphs [MiB]", print_matrix, MPL_FIELD_planned_bytes,
      false},
-    {"planned", "planned memory, planners x graphs [MiB]", print_matrix, MPL_FIELD_planned_bytes, false},
-    {"packed", "planned memory with blocks packed into one arena, planners x graphs [MiB]", print_matrix,
-     MPL_FIELD_packed_bytes, false},
-    {"gap", "planned memory above the lower bound, planners x graphs", print_matrix, MPL_FIELD_bound_bytes,
-     false},
+    {"packed", "planned memory with blocks packed into one arena, planners x graphs [MiB]",
+     print_matrix, MPL_FIELD_packed_bytes, false},
+    {"gap", "planned memory above the lower bound, planners x graphs", print_matrix,
+     MPL_FIELD_bound_bytes, false},
     {"plan_time", "time to plan, planners x graphs [ms]", print_matrix, MPL_FIELD_plan_ns, false},
-    {"run_time", "median time of a run, planners x graphs [ms]", print_matrix, MPL_FIELD_run_ns, false},
+    {"run_time", "median time of a run, planners x graphs [ms]", print_matrix, MPL_FIELD_run_ns,
+     false},
     {"measured", "resident pages of the arena, planners x graphs [MiB]", print_matrix,
      MPL_FIELD_measured_bytes, false},
-    {"peers", "time to plan beside other solvers, taken in turns; a ratio above 1: the peer takes longer",
+    {"peers",
+     "time to plan beside other solvers, taken in turns; a ratio above 1: the peer takes longer",
      mpl_table_peers, MPL_N_FIELDS, false},
     {"published",
-     "values that others published or reported, or that we computed by their methods, each with its origin, "
+     "values that others published or reported, or that we computed by their methods, each with "
+     "its origin, "
      "beside ours: the least, and the median over seeds",
      mpl_table_published, MPL_N_FIELDS, false},
     {"networks",
-     "a line a graph: all outputs, every planner's bytes, the best, the bound [10^6 B], runs with and "
+     "a line a graph: all outputs, every planner's bytes, the best, the bound [10^6 B], runs with "
+     "and "
      "without a plan, published processes",
      mpl_table_networks, MPL_FIELD_planned_bytes, false},
-    {"summary", "a line a planner: how many graphs it plans at their bound, how far above it the others",
+    {"summary",
+     "a line a planner: how many graphs it plans at their bound, how far above it the others",
      mpl_table_summary, MPL_N_FIELDS, false},
     {"overview",
-     "a line a planner: inference and training, serial and parallel: how many graphs it plans at the least, "
+     "a line a planner: inference and training, serial and parallel: how many graphs it plans at "
+     "the least, "
      "how far above the others are",
      mpl_table_overview, MPL_N_FIELDS, false},
     {"families", "the same by family of networks: chains, residual, dense, inception, recurrent",
      mpl_table_families, MPL_N_FIELDS, false},
     {"savings",
-     "a line a graph: how much less memory it needs by sharing, in-place pairs, views, concats, order, "
+     "a line a graph: how much less memory it needs by sharing, in-place pairs, views, concats, "
+     "order, "
      "fusion, "
      "recomputation; what parallel safety costs",
      mpl_table_savings, MPL_FIELD_planned_bytes, false},
-    {"passes", "a line a graph, a column for each --optimise: the least planned memory of any planner [MiB]",
+    {"passes",
+     "a line a graph, a column for each --optimise: the least planned memory of any planner [MiB]",
      mpl_table_passes, MPL_FIELD_planned_bytes, false},
-    {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety,
-     false},
+    {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides,
+     MPL_FIELD_safety, false},
     {"in_place", "the best plans of any planner, in-place pairs offered and not", mpl_table_sides,
      MPL_FIELD_in_place, false},
     {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed,
      MPL_FIELD_outputs, false},
     {"malloc",
-     "a line a graph of bench --compare malloc: the arena beside one malloc a buffer, of each malloc in the "
+     "a line a graph of bench --compare malloc: the arena beside one malloc a buffer, of each "
+     "malloc in the "
      "rows; a ratio is the median over pairs of runs",
      mpl_table_malloc, MPL_FIELD_malloc_ns, false},
     {"switches",
-     "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, beside the "
+     "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, "
+     "beside the "
      "first run of "
      "the graph",
      mpl_table_switches, MPL_FIELD_planned_bytes, false},
     {"orders",
-     "a line a graph: planned memory in the order that it has and in one that was searched for, the least "
-     "over orders with concats copied, what is saved, on average too, with and without the graph that saves "
+     "a line a graph: planned memory in the order that it has and in one that was searched for, "
+     "the least "
+     "over orders with concats copied, what is saved, on average too, with and without the graph "
+     "that saves "
      "most, beside OLLA's claim",
      mpl_table_orders, MPL_N_FIELDS, false},
     {"recompute", "training graphs with and without operations that run again: memory, work, time",
      mpl_table_recompute, MPL_FIELD_recompute, false},
-    {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
+    {"views",
+     "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, "
+     "time",
      mpl_table_views, MPL_N_FIELDS, false},
-    {"gpu", "a line a run on a GPU: planned memory, what was asked of it and taken, outputs, times both ways",
+    {"gpu",
+     "a line a run on a GPU: planned memory, what was asked of it and taken, outputs, times both "
+     "ways",
      mpl_table_gpu, MPL_FIELD_device_memory, false},
     {"allocators",
-     "runs on a GPU beside allocators that take the same requests as they come: the device's own, and a "
+     "runs on a GPU beside allocators that take the same requests as they come: the device's own, "
+     "and a "
      "model "
      "of PyTorch's caching one",
      mpl_table_allocators, MPL_N_FIELDS, false},
     {"pebble",
-     "the pebble game with sliding: least times within each space, all connected graphs of up to 6 vertices",
+     "the pebble game with sliding: least times within each space, all connected graphs of up to 6 "
+     "vertices",
      mpl_table_pebble, MPL_N_FIELDS, true},
     {"pebble_still", "the same without sliding: no result lies in place of an operand",
      mpl_table_pebble_still, MPL_N_FIELDS, true},

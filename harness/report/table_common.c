@@ -12,20 +12,22 @@ const char *mpl_planner_label(const mpl_record *row, char *text)
     int n = snprintf(text, 120, "%s", planner);
     char before = ':';
 
-    for (uint32_t i = 0; n < 120 && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++) {
+    for (uint32_t i = 0; n < 120 && mpl_record_member(row, MPL_FIELD_params, i, &key, &value);
+         i++) {
         size_t kind = strlen(key);
 
         /* the library or command, which the planner's name stands for */
         if (strncmp(planner, key, kind) == 0 && planner[kind] == ':')
             continue;
-        n += snprintf(text + n, 120 - (size_t)n, "%c%s=%s", before, key, value != NULL ? value : "");
+        n +=
+            snprintf(text + n, 120 - (size_t)n, "%c%s=%s", before, key, value != NULL ? value : "");
         before = ',';
     }
     return text;
 }
 
-mpl_status mpl_table_lines(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv,
-                           uint32_t n_cols, const char *const *head, mpl_table_line *line)
+mpl_status mpl_table_lines(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv, uint32_t n_cols, const char *const *head, mpl_table_line *line)
 {
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = n_cols};

@@ -1,4 +1,5 @@
-/* table_gpu.c -- what a GPU gave to plans, and what it would have given to allocators without one. See table.h. */
+/* table_gpu.c -- what a GPU gave to plans, and what it would have given to allocators without one.
+ * See table.h. */
 #include <stdlib.h>
 
 #include "harness/report/cells.h"
@@ -34,7 +35,8 @@ static mpl_status member_count(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *r
                                        : mpl_grid_cell(ctx, grid, "-");
 }
 
-static mpl_status allocator_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status allocator_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                                 mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     char text[200];
@@ -55,14 +57,16 @@ static mpl_status allocator_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_r
     MPL_TRY(member_mib(ctx, grid, row, MPL_FIELD_allocators, "pool"));
     MPL_TRY(member_mib(ctx, grid, row, MPL_FIELD_allocators, "allocated"));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_reserved, reserved));
-    MPL_TRY(mpl_ratio_cell(ctx, grid, has_planned && has_reserved, (double)reserved, (double)planned));
+    MPL_TRY(
+        mpl_ratio_cell(ctx, grid, has_planned && has_reserved, (double)reserved, (double)planned));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_malloc_ns, (int64_t)malloc_ns));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_pool_ns, (int64_t)pool_ns));
 out:
     return st;
 }
 
-static mpl_status gpu_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status gpu_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                           mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     char text[200];
@@ -89,13 +93,14 @@ static mpl_status gpu_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record 
     MPL_TRY(mpl_grid_ms(ctx, grid, has_run, run));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_replay, replay));
     MPL_TRY(member_count(ctx, grid, row, MPL_FIELD_clocks, "core_mhz"));
-    MPL_TRY(has_power ? mpl_grid_cell(ctx, grid, "%" PRIu64, power / 1000) : mpl_grid_cell(ctx, grid, "-"));
+    MPL_TRY(has_power ? mpl_grid_cell(ctx, grid, "%" PRIu64, power / 1000)
+                      : mpl_grid_cell(ctx, grid, "-"));
 out:
     return st;
 }
 
-mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                                bool tsv)
+mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                                FILE *to, bool tsv)
 {
     static const char *const head[] = {"graph",
                                        "planner",
@@ -109,10 +114,12 @@ mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const 
                                        MPL_TIMED "cudaMalloc ms",
                                        MPL_TIMED "cudaMallocAsync ms"};
 
-    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, allocator_line);
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head,
+                           allocator_line);
 }
 
-mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                         bool tsv)
 {
     static const char *const head[] = {"graph",
                                        "safety",

@@ -1,9 +1,11 @@
-/* table_orders.c -- a line a graph: the order that it has, and one that was searched for. See table.h. */
+/* table_orders.c -- a line a graph: the order that it has, and one that was searched for. See
+ * table.h. */
 #include "harness/report/cells.h"
 #include "harness/report/table.h"
 
-/* What G. Steiner et al., "OLLA: Optimizing the Lifetime and Location of Arrays to Reduce the Memory Usage of Neural Networks",
- * 2022, say of orders and placement together, of other networks than ours: a third less on average. */
+/* What G. Steiner et al., "OLLA: Optimizing the Lifetime and Location of Arrays to Reduce the
+ * Memory Usage of Neural Networks", 2022, say of orders and placement together, of other networks
+ * than ours: a third less on average. */
 static const double OLLA = 1.0 / 3;
 
 static bool is_searched(const mpl_record *row)
@@ -13,13 +15,15 @@ static bool is_searched(const mpl_record *row)
     return order != NULL && strcmp(order, "given") != 0;
 }
 
-/* The row of the same graph in the order that it has, under the same planner and safety; NULL: there is none. */
+/* The row of the same graph in the order that it has, under the same planner and safety; NULL:
+ * there is none. */
 static const mpl_record *given_of(const mpl_rows *rows, const mpl_record *row)
 {
     static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_planner};
 
     for (uint32_t i = 0; i < rows->n; i++)
-        if (mpl_rows_alike(rows->row[i], row, sizeof same / sizeof *same, same) && !is_searched(rows->row[i]))
+        if (mpl_rows_alike(rows->row[i], row, sizeof same / sizeof *same, same) &&
+            !is_searched(rows->row[i]))
             return rows->row[i];
     return NULL;
 }
@@ -32,8 +36,8 @@ typedef struct savings {
 } savings;
 
 /* One graph; its saving is added. */
-static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given, const mpl_record *row,
-                           savings *s)
+static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given,
+                           const mpl_record *row, savings *s)
 {
     mpl_status st = MPL_OK;
     uint64_t before = 0, after = 0, ns = 0;
@@ -75,8 +79,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                            bool tsv)
+mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                            FILE *to, bool tsv)
 {
     static const char *const head[] = {
         "graph", "program MiB", "searched MiB",       "least over orders with concats copied MiB",

@@ -1,10 +1,11 @@
-/* table_overview.c -- a line a planner, over inference and training, serial and parallel, or over families of networks: how many
- * plans nothing can be below, and how far from that the others are. See table.h. */
+/* table_overview.c -- a line a planner, over inference and training, serial and parallel, or over
+ * families of networks: how many plans nothing can be below, and how far from that the others are.
+ * See table.h. */
 #include "harness/report/grid.h"
 #include "harness/report/table.h"
 
-/* A column's rows: all that are of this safety (NULL: either), that train or not (where that counts), and whose graph's name
- * begins with one of the words (NULL: any). */
+/* A column's rows: all that are of this safety (NULL: either), that train or not (where that
+ * counts), and whose graph's name begins with one of the words (NULL: any). */
 typedef struct group {
     const char *name, *safety;
     bool kinds, train;
@@ -84,15 +85,18 @@ static summary summarise(const mpl_rows *rows, const char *planner, const group 
 
         if (!in_group(row, g) || strcmp(mpl_planner_label(row, text), planner) != 0)
             continue;
-        s.failed += !is_text(row, MPL_FIELD_status, "ok") && !is_text(row, MPL_FIELD_status, "unavailable");
+        s.failed +=
+            !is_text(row, MPL_FIELD_status, "ok") && !is_text(row, MPL_FIELD_status, "unavailable");
         if (!is_text(row, MPL_FIELD_status, "ok") ||
-            !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) || (least = least_of(rows, row)) == 0)
+            !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) ||
+            (least = least_of(rows, row)) == 0)
             continue;
         s.graphs++;
         s.least += planned == least;
         s.sum += (double)planned / (double)least;
-        s.most = s.graphs == 1 || (double)planned / (double)least > s.most ? (double)planned / (double)least
-                                                                           : s.most;
+        s.most = s.graphs == 1 || (double)planned / (double)least > s.most
+                     ? (double)planned / (double)least
+                     : s.most;
     }
     return s;
 }
@@ -105,17 +109,18 @@ static mpl_status group_cells(mpl_ctx *ctx, const summary *s, mpl_grid *grid)
         MPL_TRY(mpl_grid_cell(ctx, grid, "-"));
     if (s->graphs == 0)
         goto out;
-    MPL_TRY(s->failed == 0 ? mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32, s->least, s->graphs)
-                           : mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32 " (%" PRIu32 " failed)",
-                                           s->least, s->graphs + s->failed, s->failed));
+    MPL_TRY(s->failed == 0
+                ? mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32, s->least, s->graphs)
+                : mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32 " (%" PRIu32 " failed)",
+                                s->least, s->graphs + s->failed, s->failed));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f %%", (s->sum / s->graphs - 1) * 100));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f %%", (s->most - 1) * 100));
 out:
     return st;
 }
 
-static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, const group *groups,
-                        uint32_t n, FILE *to, bool tsv)
+static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                        const group *groups, uint32_t n, FILE *to, bool tsv)
 {
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = 1 + 3 * n};
@@ -150,14 +155,14 @@ out:
     return st;
 }
 
-mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv)
 {
     return print(ctx, kind, rows, uses, sizeof uses / sizeof *uses, to, tsv);
 }
 
-mpl_status mpl_table_families(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+mpl_status mpl_table_families(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv)
 {
     return print(ctx, kind, rows, families, sizeof families / sizeof *families, to, tsv);
 }

@@ -1,4 +1,5 @@
-/* table_paper.c -- tables over whole suites: planners summed up, the sides of a switch, plans beside what runs took. See table.h. */
+/* table_paper.c -- tables over whole suites: planners summed up, the sides of a switch, plans
+ * beside what runs took. See table.h. */
 #include <stdlib.h>
 
 #include "harness/report/cells.h"
@@ -53,11 +54,12 @@ static void add_row(const mpl_record *row, summary *s)
         s->plan_ns += ns;
 }
 
-mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                             bool tsv)
+mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                             FILE *to, bool tsv)
 {
-    static const char *const head[] = {"planner",          "graphs", "at the bound",     "mean above bound",
-                                       "most above bound", "on",     MPL_TIMED "plan ms"};
+    static const char *const head[] = {"planner",          "graphs",           "at the bound",
+                                       "mean above bound", "most above bound", "on",
+                                       MPL_TIMED "plan ms"};
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
@@ -75,13 +77,14 @@ mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
         if (!first || s.graphs == 0) /* not for this safety, or not built in */
             continue;
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", mpl_planner_label(rows->row[i], text)));
-        MPL_TRY(s.graphs == s.rows ? mpl_grid_cell(ctx, &grid, "%" PRIu32, s.graphs)
-                                   : mpl_grid_cell(ctx, &grid, "%" PRIu32 " of %" PRIu32, s.graphs, s.rows));
+        MPL_TRY(s.graphs == s.rows
+                    ? mpl_grid_cell(ctx, &grid, "%" PRIu32, s.graphs)
+                    : mpl_grid_cell(ctx, &grid, "%" PRIu32 " of %" PRIu32, s.graphs, s.rows));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%" PRIu32, s.at_bound));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%.2f %%", (s.sum / s.graphs - 1) * 100));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%.2f %%", (s.most - 1) * 100));
-        MPL_TRY(
-            mpl_grid_cell(ctx, &grid, "%s", s.at_bound == s.graphs ? "-" : mpl_graph_label(s.where, text)));
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s",
+                              s.at_bound == s.graphs ? "-" : mpl_graph_label(s.where, text)));
         MPL_TRY(mpl_grid_ms(ctx, &grid, true, (int64_t)s.plan_ns));
     }
     mpl_grid_print_titled(to, &grid, kind->about, tsv);
@@ -111,7 +114,8 @@ typedef struct best {
     const mpl_record *by;
 } best;
 
-static best best_of(const mpl_rows *rows, const mpl_record *graph, mpl_field field, const char *side)
+static best best_of(const mpl_rows *rows, const mpl_record *graph, mpl_field field,
+                    const char *side)
 {
     best b = {0};
 
@@ -120,8 +124,8 @@ static best best_of(const mpl_rows *rows, const mpl_record *graph, mpl_field fie
         const char *its = NULL;
         uint64_t planned = 0, bound = 0;
 
-        if (!is_ok(row) || !same_graph(row, graph) || !side_of(row, field, &its) || strcmp(its, side) != 0 ||
-            !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) ||
+        if (!is_ok(row) || !same_graph(row, graph) || !side_of(row, field, &its) ||
+            strcmp(its, side) != 0 || !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) ||
             !mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound))
             continue;
         if (!b.known || planned < b.planned)
@@ -163,7 +167,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv)
 {
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = 8};
@@ -213,7 +218,8 @@ static const mpl_record *unshared(const mpl_rows *rows, const mpl_record *row)
     return NULL;
 }
 
-static mpl_status executed_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status executed_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                                 mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     const mpl_record *none = unshared(rows, row);
@@ -224,7 +230,8 @@ static mpl_status executed_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_r
     bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     bool has_measured = mpl_record_get_int(row, MPL_FIELD_measured_bytes, &measured);
     bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
-    bool has_none = none != NULL && mpl_record_median(none, MPL_FIELD_run_ns, &none_ns) && none_ns > 0;
+    bool has_none =
+        none != NULL && mpl_record_median(none, MPL_FIELD_run_ns, &none_ns) && none_ns > 0;
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, text)));
@@ -269,16 +276,19 @@ static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_rec
         bool known = false;
 
         for (uint32_t i = 0; i < rows->n && !known; i++)
-            known = same_malloc(rows->row[i], malloc[k]) &&
-                    mpl_rows_alike(rows->row[i], row, sizeof same_run / sizeof *same_run, same_run) &&
-                    mpl_record_median_ratio(rows->row[i], MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio);
+            known =
+                same_malloc(rows->row[i], malloc[k]) &&
+                mpl_rows_alike(rows->row[i], row, sizeof same_run / sizeof *same_run, same_run) &&
+                mpl_record_median_ratio(rows->row[i], MPL_FIELD_run_ns, MPL_FIELD_malloc_ns,
+                                        &ratio);
         MPL_TRY(known ? mpl_grid_cell(ctx, grid, "%.3f", ratio) : mpl_grid_cell(ctx, grid, "-"));
     }
 out:
     return st;
 }
 
-static mpl_status malloc_head(mpl_ctx *ctx, const mpl_record *const *malloc, uint32_t n, mpl_grid *grid)
+static mpl_status malloc_head(mpl_ctx *ctx, const mpl_record *const *malloc, uint32_t n,
+                              mpl_grid *grid)
 {
     static const char *const head[] = {"graph", "planned MiB", "malloc MiB", MPL_TIMED "arena ms",
                                        MPL_TIMED "malloc ms"};
@@ -295,8 +305,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                            bool tsv)
+mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                            FILE *to, bool tsv)
 {
     enum { MOST_MALLOCS = 8 };
     mpl_status st = MPL_OK;
@@ -315,7 +325,8 @@ mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
     grid.n_cols = 5 + n;
     MPL_TRY(malloc_head(ctx, malloc, n, &grid));
     for (uint32_t i = 0; i < rows->n; i++)
-        if (mpl_rows_first(rows, rows->row[i], sizeof same_run / sizeof *same_run, same_run) == rows->row[i])
+        if (mpl_rows_first(rows, rows->row[i], sizeof same_run / sizeof *same_run, same_run) ==
+            rows->row[i])
             MPL_TRY(malloc_cells(ctx, rows, rows->row[i], malloc, n, &grid));
     mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
@@ -323,11 +334,13 @@ out:
     return st;
 }
 
-mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv)
 {
-    static const char *const head[] = {"graph",      "planner", "planned MiB",      "measured MiB",
-                                       "difference", "outputs", MPL_TIMED "run ms", MPL_TIMED "beside none"};
+    static const char *const head[] = {
+        "graph",      "planner", "planned MiB",      "measured MiB",
+        "difference", "outputs", MPL_TIMED "run ms", MPL_TIMED "beside none"};
 
-    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, executed_cells);
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head,
+                           executed_cells);
 }

@@ -1,4 +1,5 @@
-/* table_pebble.c -- what space costs in time: the pebble game on all connected graphs of up to 6 vertices. */
+/* table_pebble.c -- what space costs in time: the pebble game on all connected graphs of up to 6
+ * vertices. */
 #include <stdlib.h>
 
 #include "graphs/orders/pebble.h"
@@ -60,7 +61,8 @@ static mpl_status add_row(mpl_ctx *ctx, mpl_grid *grid, const class *x)
     for (uint32_t v = 0; v < x->first.n; v++)
         for (uint32_t u = 0; u < v; u++)
             if (x->first.before[v] >> u & 1)
-                at += (size_t)snprintf(edges + at, sizeof edges - at, "%s%u>%u", at > 0 ? " " : "", u, v);
+                at += (size_t)snprintf(edges + at, sizeof edges - at, "%s%u>%u", at > 0 ? " " : "",
+                                       u, v);
     MPL_TRY(mpl_grid_cell(ctx, grid, "%u", x->vertices));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", frontier));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%u", x->point[x->n_points - 1].space));
@@ -100,16 +102,16 @@ out:
     return st;
 }
 
-mpl_status mpl_table_pebble(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                            bool tsv)
+mpl_status mpl_table_pebble(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                            FILE *to, bool tsv)
 {
     (void)kind;
     (void)rows;
     return print_classes(ctx, to, tsv, true);
 }
 
-mpl_status mpl_table_pebble_still(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                                  bool tsv)
+mpl_status mpl_table_pebble_still(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                                  FILE *to, bool tsv)
 {
     (void)kind;
     (void)rows;

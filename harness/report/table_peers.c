@@ -1,6 +1,8 @@
-/* table_peers.c -- planners beside peers (bench --peer): medians of times taken in turns, their ratio, its geometric mean.
+/* table_peers.c -- planners beside peers (bench --peer): medians of times taken in turns, their
+ * ratio, its geometric mean.
  *
- * A peer's time is that of its whole process; where it says what it took itself, that stands beside, with a ratio of its own. */
+ * A peer's time is that of its whole process; where it says what it took itself, that stands
+ * beside, with a ratio of its own. */
 #include <math.h>
 
 #include "harness/report/grid.h"
@@ -81,8 +83,8 @@ out:
 }
 
 /* All graphs that `planner` and `peer` were both run on, then the mean. */
-static mpl_status print_pairs(mpl_ctx *ctx, const mpl_rows *rows, const char *planner, const char *peer,
-                              mpl_grid *grid)
+static mpl_status print_pairs(mpl_ctx *ctx, const mpl_rows *rows, const char *planner,
+                              const char *peer, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     mean m = {0};
@@ -114,7 +116,8 @@ static bool is_first(const mpl_rows *rows, uint32_t i)
     return true;
 }
 
-mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv)
 {
     static const char *const head[] = {"graph",   "planner", "ms",           "peer",
                                        "peer ms", "ratio",   "peer says ms", "ratio"};

@@ -1,4 +1,5 @@
-/* table_published.c -- values of others, or of their methods, beside ours: results/published.tsv against rows. See table.h. */
+/* table_published.c -- values of others, or of their methods, beside ours: results/published.tsv
+ * against rows. See table.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +11,8 @@
 
 enum { GRAPH, SAFETY, PLANNER, QUANTITY, VALUE, SOURCE, ORIGIN, NOTE, N_COLUMNS };
 
-/* Splits a line at its tabs, in place; false when there are not as many columns as there should be. */
+/* Splits a line at its tabs, in place; false when there are not as many columns as there should
+ * be. */
 static bool split(char *line, char *column[N_COLUMNS])
 {
     for (int i = 0; i < N_COLUMNS; i++) {
@@ -24,7 +26,8 @@ static bool split(char *line, char *column[N_COLUMNS])
     return *line == '\0';
 }
 
-/* Whether a row's graph is the one meant: a zoo name as it stands, a file by its name up to the first dot. */
+/* Whether a row's graph is the one meant: a zoo name as it stands, a file by its name up to the
+ * first dot. */
 static bool is_graph(const char *graph, const char *meant)
 {
     const char *base = strrchr(graph, '/') != NULL ? strrchr(graph, '/') + 1 : graph;
@@ -53,9 +56,12 @@ static bool our_value(const mpl_record *row, const char *quantity, double *value
         mpl_field field;
         double unit;
     } quantities[] = {
-        {"planned_mib", MPL_FIELD_planned_bytes, 1048576}, {"bound_mib", MPL_FIELD_bound_bytes, 1048576},
-        {"naive_mib", MPL_FIELD_naive_bytes, 1048576},     {"planned_mb", MPL_FIELD_planned_bytes, 1e6},
-        {"naive_mb", MPL_FIELD_naive_bytes, 1e6},          {"planned_kib", MPL_FIELD_planned_bytes, 1024},
+        {"planned_mib", MPL_FIELD_planned_bytes, 1048576},
+        {"bound_mib", MPL_FIELD_bound_bytes, 1048576},
+        {"naive_mib", MPL_FIELD_naive_bytes, 1048576},
+        {"planned_mb", MPL_FIELD_planned_bytes, 1e6},
+        {"naive_mb", MPL_FIELD_naive_bytes, 1e6},
+        {"planned_kib", MPL_FIELD_planned_bytes, 1024},
     };
     uint64_t bytes = 0, bound = 0;
 
@@ -66,7 +72,8 @@ static bool our_value(const mpl_record *row, const char *quantity, double *value
             *value = (double)bytes / quantities[i].unit;
             return known;
         }
-    if (strcmp(quantity, "over_bound") != 0 || !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) ||
+    if (strcmp(quantity, "over_bound") != 0 ||
+        !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) ||
         !mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) || bound == 0)
         return false;
     *value = (double)bytes / (double)bound;
@@ -95,7 +102,8 @@ out:
     return st;
 }
 
-static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS], mpl_grid *grid)
+static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS],
+                           mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     double theirs = strtod(column[VALUE], NULL), percent, *ours = NULL;
@@ -141,8 +149,9 @@ static mpl_status read_lines(mpl_ctx *ctx, line_taker *take, void *arg)
         if (*line == '#' || strncmp(line, "graph\t", 6) == 0)
             continue;
         if (!split(line, column))
-            MPL_FAIL(ctx, MPL_EINPUT, PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed",
-                     number, N_COLUMNS);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed", number,
+                     N_COLUMNS);
         MPL_TRY(take(ctx, column, arg));
     }
 out:
@@ -162,11 +171,12 @@ static mpl_status take_published(mpl_ctx *ctx, char *const column[N_COLUMNS], vo
     return add_line(ctx, b->rows, column, b->grid);
 }
 
-mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                               bool tsv)
+mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                               FILE *to, bool tsv)
 {
-    static const char *const head[] = {"graph",      "safety",     "planner", "quantity", "theirs", "ours",
-                                       "our median", "difference", "source",  "origin",   "note"};
+    static const char *const head[] = {"graph",  "safety", "planner",    "quantity",
+                                       "theirs", "ours",   "our median", "difference",
+                                       "source", "origin", "note"};
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     beside b = {rows, &grid};
@@ -179,7 +189,7 @@ out:
     return st;
 }
 
-/* ---- a line a graph: what each planner needs, and what others say of whole programs ------------------------- */
+/* ---- a line a graph: what each planner needs, and what others say of whole programs ---- */
 
 enum { MOST_PLANNERS = 32, N_THEIRS = 4 };
 
@@ -258,8 +268,8 @@ static mpl_status ms_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
     return mpl_grid_ms(ctx, grid, known, ns);
 }
 
-static mpl_status graph_line(mpl_ctx *ctx, const mpl_rows *rows, const char *graph, uint32_t n_planners,
-                             char planner[MOST_PLANNERS][120], mpl_grid *grid)
+static mpl_status graph_line(mpl_ctx *ctx, const mpl_rows *rows, const char *graph,
+                             uint32_t n_planners, char planner[MOST_PLANNERS][120], mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     const mpl_record *alone = row_of(rows, graph, "none"), *best = NULL;
@@ -272,7 +282,8 @@ static mpl_status graph_line(mpl_ctx *ctx, const mpl_rows *rows, const char *gra
         const mpl_record *row = row_of(rows, graph, planner[k]);
 
         MPL_TRY(mega_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
-        if (row != NULL && mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) && bytes < least) {
+        if (row != NULL && mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) &&
+            bytes < least) {
             least = bytes;
             best = row;
         }
@@ -288,8 +299,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv)
 {
     static const char *const behind[] = {"best",
                                          "bound",

@@ -1,4 +1,5 @@
-/* table_recompute.c -- training graphs with and without operations that run again, a line a run. See table.h. */
+/* table_recompute.c -- training graphs with and without operations that run again, a line a run.
+ * See table.h. */
 #include "harness/report/cells.h"
 #include "harness/report/table.h"
 
@@ -17,7 +18,8 @@ static mpl_status work_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row
                 mpl_record_get_int(row, MPL_FIELD_recompute_ops, &ops);
     bool proved = mpl_record_get_int(row, MPL_FIELD_extra_work_bound, &bound);
 
-    MPL_TRY(told || plain ? mpl_grid_cell(ctx, grid, "%" PRIu64, ops) : mpl_grid_cell(ctx, grid, "-"));
+    MPL_TRY(told || plain ? mpl_grid_cell(ctx, grid, "%" PRIu64, ops)
+                          : mpl_grid_cell(ctx, grid, "-"));
     MPL_TRY(plain ? mpl_grid_cell(ctx, grid, "0.000")
                   : mpl_ratio_cell(ctx, grid, told, (double)extra, (double)forward));
     MPL_TRY(plain ? mpl_grid_cell(ctx, grid, "1.000")
@@ -28,7 +30,8 @@ out:
     return st;
 }
 
-static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                            mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     const mpl_record *first = mpl_rows_first(rows, row, sizeof same / sizeof *same, same);
@@ -48,8 +51,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                               bool tsv)
+mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                               FILE *to, bool tsv)
 {
     static const char *const head[] = {"graph",
                                        "recompute",

@@ -1,10 +1,21 @@
-/* table_savings.c -- a line a graph, a column a switch: how much less memory the best plan needs with it than without. See
- * table.h. */
+/* table_savings.c -- a line a graph, a column a switch: how much less memory the best plan needs
+ * with it than without. See table.h. */
 #include "harness/report/cells.h"
 #include "harness/report/table.h"
 
 /* What a row is asked to show; BASE is a row of no switch, MANY one of several. */
-typedef enum turn { BASE, IN_PLACE, VIEWS, CONCAT, ORDER, OPTIMISE, RECOMPUTE, PARALLEL, MANY, N_TURNS } turn;
+typedef enum turn {
+    BASE,
+    IN_PLACE,
+    VIEWS,
+    CONCAT,
+    ORDER,
+    OPTIMISE,
+    RECOMPUTE,
+    PARALLEL,
+    MANY,
+    N_TURNS
+} turn;
 
 static bool is_off(const mpl_record *row, mpl_field field)
 {
@@ -14,7 +25,8 @@ static bool is_off(const mpl_record *row, mpl_field field)
     return !on;
 }
 
-/* Concats are copied where views or orders are switched, too: that alone counts only where nothing else does. */
+/* Concats are copied where views or orders are switched, too: that alone counts only where nothing
+ * else does. */
 static turn turn_of(const mpl_record *row)
 {
     const bool on[N_TURNS] = {
@@ -30,8 +42,9 @@ static turn turn_of(const mpl_record *row)
     for (turn t = IN_PLACE; t < N_TURNS; t++)
         if (on[t])
             found = found == BASE ? t : MANY;
-    return found == BASE && strcmp(mpl_record_text_or(row, MPL_FIELD_concat, "auto"), "copy") == 0 ? CONCAT
-                                                                                                   : found;
+    return found == BASE && strcmp(mpl_record_text_or(row, MPL_FIELD_concat, "auto"), "copy") == 0
+               ? CONCAT
+               : found;
 }
 
 /* The least of any planner for a graph under each switch; false: not planned so. */
@@ -54,7 +67,8 @@ static line line_of(const mpl_rows *rows, const char *graph)
 
         if (mpl_record_is(row, MPL_FIELD_concat, "share"))
             continue; /* auto's, or worse */
-        if (strcmp(mpl_graph_label(row, text), graph) != 0 || !mpl_record_is(row, MPL_FIELD_status, "ok") ||
+        if (strcmp(mpl_graph_label(row, text), graph) != 0 ||
+            !mpl_record_is(row, MPL_FIELD_status, "ok") ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned))
             continue;
         if (!l.known[t] || planned < l.planned[t])
@@ -63,13 +77,15 @@ static line line_of(const mpl_rows *rows, const char *graph)
         if (t == BASE)
             mpl_record_get_int(row, MPL_FIELD_naive_bytes, &l.naive);
         if (t == BASE || t == CONCAT)
-            l.ran[t == CONCAT] |= mpl_record_get_int(row, MPL_FIELD_copied_bytes, &l.copied[t == CONCAT]);
+            l.ran[t == CONCAT] |=
+                mpl_record_get_int(row, MPL_FIELD_copied_bytes, &l.copied[t == CONCAT]);
     }
     return l;
 }
 
 /* How much less `with` is than `without`, as a part of that. */
-static mpl_status less_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t without, uint64_t with)
+static mpl_status less_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t without,
+                            uint64_t with)
 {
     double less = known && without > 0 ? 1 - (double)with / (double)without : 0;
 
@@ -85,7 +101,8 @@ static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const char *graph, cons
     uint64_t base = l->planned[BASE];
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", graph));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", strstr(graph, "mode=train") != NULL ? "training" : "inference"));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s",
+                          strstr(graph, "mode=train") != NULL ? "training" : "inference"));
     MPL_TRY(mpl_grid_mib(ctx, grid, true, l->naive));
     MPL_TRY(mpl_grid_mib(ctx, grid, true, base));
     MPL_TRY(less_cell(ctx, grid, true, l->naive, base));
@@ -103,7 +120,8 @@ out:
 }
 
 /* The line of a graph stands where its first row does. */
-static mpl_status first_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status first_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                             mpl_grid *grid)
 {
     char graph[200], other[200];
     uint32_t k = 0;
@@ -118,8 +136,8 @@ static mpl_status first_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_recor
     return l.known[BASE] ? add_line(ctx, grid, graph, &l) : MPL_OK;
 }
 
-mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                             bool tsv)
+mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                             FILE *to, bool tsv)
 {
     static const char *const head[] = {
         "graph",   "kind",    "nothing shared MiB", "planned MiB", "sharing", "in place",
@@ -152,8 +170,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_passes(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                            bool tsv)
+mpl_status mpl_table_passes(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                            FILE *to, bool tsv)
 {
     enum { MOST_CHOICES = 16 };
     static const mpl_field field = MPL_FIELD_optimise, graph = MPL_FIELD_graph;
@@ -168,7 +186,8 @@ mpl_status mpl_table_passes(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
     grid.n_cols = 1 + n;
     MPL_TRY(mpl_grid_cell(ctx, &grid, "graph"));
     for (uint32_t k = 0; k < n; k++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s MiB", mpl_record_text_or(choice[k], field, "as it is")));
+        MPL_TRY(
+            mpl_grid_cell(ctx, &grid, "%s MiB", mpl_record_text_or(choice[k], field, "as it is")));
     for (uint32_t i = 0; i < rows->n; i++)
         if (mpl_rows_first(rows, rows->row[i], 1, &graph) == rows->row[i])
             MPL_TRY(passes_cells(ctx, rows, rows->row[i], choice, n, &grid));

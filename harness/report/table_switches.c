@@ -1,9 +1,11 @@
-/* table_switches.c -- a line a run with the options that change its problem, beside the first run of its graph. See table.h. */
+/* table_switches.c -- a line a run with the options that change its problem, beside the first run
+ * of its graph. See table.h. */
 #include "harness/report/cells.h"
 #include "harness/report/table.h"
 
 /* What a line is compared with: the first row that is alike in these. */
-static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_planner, MPL_FIELD_backend};
+static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_planner,
+                                 MPL_FIELD_backend};
 
 /* The arena, and what is kept for a second evaluation where outputs are pinned, and so is that. */
 static bool in_all(const mpl_record *row, uint64_t *bytes)
@@ -18,7 +20,8 @@ static bool in_all(const mpl_record *row, uint64_t *bytes)
     return true;
 }
 
-static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                            mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     const mpl_record *first = mpl_rows_first(rows, row, sizeof same / sizeof *same, same);
@@ -57,8 +60,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv)
 {
     static const char *const head[] = {"graph",
                                        "safety",

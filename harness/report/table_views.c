@@ -1,10 +1,11 @@
-/* table_views.c -- programs: what each way of making SSA of them copies, runs and needs. See table.h. */
+/* table_views.c -- programs: what each way of making SSA of them copies, runs and needs. See
+ * table.h. */
 #include "graphs/passes/passes.h"
 #include "harness/report/grid.h"
 #include "harness/report/table.h"
 
-/* The row's program, and how SSA was made of it, both as text; false: it is no program. A network of the zoo says it by its parameter
- * ssa, a file by the option. */
+/* The row's program, and how SSA was made of it, both as text; false: it is no program. A network
+ * of the zoo says it by its parameter ssa, a file by the option. */
 static bool is_program(const mpl_record *row, char program[200], char ssa[16])
 {
     const char *graph = mpl_record_get_text(row, MPL_FIELD_graph),
@@ -22,7 +23,8 @@ static bool is_program(const mpl_record *row, char program[200], char ssa[16])
         return false;
     snprintf(ssa, 16, "%.*s", (int)strcspn(mark + 4, ","), mark + 4);
     /* Without the parameter and the mark before it; what stands behind moves up. */
-    snprintf(program, 200, "%.*s%s", (int)(mark - 1 - graph), graph, mark + 4 + strcspn(mark + 4, ","));
+    snprintf(program, 200, "%.*s%s", (int)(mark - 1 - graph), graph,
+             mark + 4 + strcspn(mark + 4, ","));
     return true;
 }
 
@@ -35,14 +37,16 @@ static bool eager_ns(const mpl_rows *rows, const mpl_record *row, int64_t *ns)
     is_program(row, program, ssa);
     for (uint32_t i = 0; i < rows->n; i++) {
         its = mpl_record_get_text(rows->row[i], MPL_FIELD_backend);
-        if (is_program(rows->row[i], other, ssa) && strcmp(other, program) == 0 && backend != NULL &&
-            its != NULL && strcmp(backend, its) == 0 && strcmp(ssa, mpl_ssa_level_name[MPL_SSA_COPY]) == 0)
+        if (is_program(rows->row[i], other, ssa) && strcmp(other, program) == 0 &&
+            backend != NULL && its != NULL && strcmp(backend, its) == 0 &&
+            strcmp(ssa, mpl_ssa_level_name[MPL_SSA_COPY]) == 0)
             return mpl_record_median(rows->row[i], MPL_FIELD_run_ns, ns);
     }
     return false;
 }
 
-static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                           mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     char program[200], ssa[16], planner[120];
@@ -62,7 +66,8 @@ static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, planner)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", backend != NULL ? backend : "-"));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_copied, copied));
-    MPL_TRY(has_kernels ? mpl_grid_cell(ctx, grid, "%" PRIu64, kernels) : mpl_grid_cell(ctx, grid, "-"));
+    MPL_TRY(has_kernels ? mpl_grid_cell(ctx, grid, "%" PRIu64, kernels)
+                        : mpl_grid_cell(ctx, grid, "-"));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", outputs != NULL ? outputs : "-"));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, ns));
@@ -73,7 +78,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv)
 {
     static const char *const head[] = {
         "program", "SSA",         "planner", "backend",          "copied MiB",

@@ -1,4 +1,5 @@
-/* origin.c -- which build and machine rows are of, and rows in an order that does not depend on it. See rows.h. */
+/* origin.c -- which build and machine rows are of, and rows in an order that does not depend on it.
+ * See rows.h. */
 #include <stdlib.h>
 
 #include "harness/rows/rows.h"
@@ -58,7 +59,8 @@ const char *mpl_rows_mixed_text(const mpl_rows *rows, uint32_t i, char *text)
         same++;
     while (same > 0 && first[same - 1] != ' ')
         same--;
-    snprintf(text, MPL_MIXED_SIZE, "rows of '%.150s' and rows of '%.150s'", first + same, other + same);
+    snprintf(text, MPL_MIXED_SIZE, "rows of '%.150s' and rows of '%.150s'", first + same,
+             other + same);
     return text;
 }
 
@@ -95,8 +97,8 @@ static uint32_t rank_of(const mpl_record *row)
 
 mpl_status mpl_rows_sort(mpl_ctx *ctx, mpl_rows *rows)
 {
-    static const mpl_field field[5] = {MPL_FIELD_suite, MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_order,
-                                       MPL_FIELD_backend};
+    static const mpl_field field[5] = {MPL_FIELD_suite, MPL_FIELD_graph, MPL_FIELD_safety,
+                                       MPL_FIELD_order, MPL_FIELD_backend};
     mpl_status st = MPL_OK;
     place *places = NULL;
 

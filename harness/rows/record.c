@@ -23,24 +23,29 @@ void mpl_fields_markdown(FILE *to)
     static const char *const kind[] = {"text",   "integer",           "boolean",
                                        "number", "array of integers", "object or array"};
 
-    fprintf(
-        to,
-        "# Rows\n\nOne run is one row: one JSON object on one line of `results/raw/*.jsonl`, appended "
-        "and never\n"
-        "changed. Made from `harness/rows/fields.def` by `make docs`. A field that does not apply is null. "
-        "Byte figures\n"
-        "stand only in rows whose plan was verified; after a run all byte counters are integers. Times "
-        "are in\n"
-        "nanoseconds (`_ns`), sizes in bytes (`_bytes`). **Key** fields name a run: `--resume` skips a "
-        "run whose key\n"
-        "is in the file with status `ok`; of several rows with one key the last counts. A reader ignores "
-        "members\n"
-        "that it does not know; a change of meaning raises `schema` (now %d).\n\n"
-        "| field | type | key | meaning |\n|---|---|---|---|\n",
-        MPL_ROW_SCHEMA);
+    fprintf(to,
+            "# Rows\n\nOne run is one row: one JSON object on one line of `results/raw/*.jsonl`, "
+            "appended "
+            "and never\n"
+            "changed. Made from `harness/rows/fields.def` by `make docs`. A field that does not "
+            "apply is null. "
+            "Byte figures\n"
+            "stand only in rows whose plan was verified; after a run all byte counters are "
+            "integers. Times "
+            "are in\n"
+            "nanoseconds (`_ns`), sizes in bytes (`_bytes`). **Key** fields name a run: `--resume` "
+            "skips a "
+            "run whose key\n"
+            "is in the file with status `ok`; of several rows with one key the last counts. A "
+            "reader ignores "
+            "members\n"
+            "that it does not know; a change of meaning raises `schema` (now %d).\n\n"
+            "| field | type | key | meaning |\n|---|---|---|---|\n",
+            MPL_ROW_SCHEMA);
     for (int i = 0; i < MPL_N_FIELDS; i++)
-        fprintf(to, "| `%s` | %s | %s | %s |\n", mpl_field_table[i].name, kind[mpl_field_table[i].kind],
-                mpl_field_table[i].key ? "key" : "", mpl_field_table[i].help);
+        fprintf(to, "| `%s` | %s | %s | %s |\n", mpl_field_table[i].name,
+                kind[mpl_field_table[i].kind], mpl_field_table[i].key ? "key" : "",
+                mpl_field_table[i].help);
 }
 
 mpl_status mpl_record_new(mpl_ctx *ctx, mpl_record **out)
@@ -88,7 +93,8 @@ static void put(mpl_record *r, mpl_field field, mpl_field_kind kind, json_t *val
     r->value[field] = value;
 }
 
-/* A JSON string; what is no UTF-8 (names from files may be anything) has '?' for its bytes beyond ASCII. */
+/* A JSON string; what is no UTF-8 (names from files may be anything) has '?' for its bytes beyond
+ * ASCII. */
 static json_t *text_json(const char *text)
 {
     json_t *value = json_string(text);
@@ -242,7 +248,8 @@ static int ascending_real(const void *a, const void *b)
 bool mpl_record_median_ratio(const mpl_record *r, mpl_field over, mpl_field under, double *ratio)
 {
     size_t n = json_array_size(r->value[over]);
-    double *sorted = n > 0 && json_array_size(r->value[under]) == n ? malloc(n * sizeof *sorted) : NULL;
+    double *sorted =
+        n > 0 && json_array_size(r->value[under]) == n ? malloc(n * sizeof *sorted) : NULL;
 
     if (sorted == NULL)
         return false;
@@ -265,7 +272,8 @@ bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
     for (size_t i = 0; i < n; i++)
         sorted[i] = json_integer_value(json_array_get(r->value[field], i));
     mpl_sort_i64(sorted, n);
-    *value = n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
+    *value =
+        n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
     free(sorted);
     return true;
 }
@@ -281,7 +289,8 @@ bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text)
     return false;
 }
 
-bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key, const char **text)
+bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key,
+                       const char **text)
 {
     void *at = json_object_iter(r->value[field]);
 
@@ -306,7 +315,8 @@ static void show(const json_t *value, char *text, size_t size)
     free(dumped);
 }
 
-bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text, size_t size)
+bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text,
+                            size_t size)
 {
     const json_t *value = json_object_get(r->value[field], key);
 
@@ -333,7 +343,8 @@ void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t si
 
 /* ---- text ---- */
 
-/* The character at `at`, whole UTF-8 that is not to be seen and below 2^16, by its number; how many bytes it has. */
+/* The character at `at`, whole UTF-8 that is not to be seen and below 2^16, by its number; how many
+ * bytes it has. */
 static size_t escape(const char *at, char number[7])
 {
     size_t n = (*at & 0x80) == 0 ? 1 : (*at & 0x20) == 0 ? 2 : 3;
@@ -345,7 +356,8 @@ static size_t escape(const char *at, char number[7])
     return n;
 }
 
-/* json's own text, moved into memory that ctx counts. What must not reach a terminal raw, and json leaves so, goes by its number. */
+/* json's own text, moved into memory that ctx counts. What must not reach a terminal raw, and json
+ * leaves so, goes by its number. */
 static mpl_status take_text(mpl_ctx *ctx, char *dumped, char **text)
 {
     mpl_status st = MPL_OK;
@@ -386,8 +398,9 @@ static mpl_status dump(mpl_ctx *ctx, const mpl_record *r, bool keys_only, char *
             failed |= json_object_set(object, mpl_field_table[i].name,
                                       r->value[i] != NULL ? r->value[i] : json_null());
     /* a key must not depend on the order in which members of an object were set */
-    st = take_text(ctx, failed ? NULL : json_dumps(object, JSON_COMPACT | (keys_only ? JSON_SORT_KEYS : 0)),
-                   text);
+    st = take_text(
+        ctx, failed ? NULL : json_dumps(object, JSON_COMPACT | (keys_only ? JSON_SORT_KEYS : 0)),
+        text);
     json_decref(object);
     return st;
 }
@@ -431,7 +444,8 @@ static const char *const kind_text[] = {[MPL_KIND_TEXT] = "text",
                                         [MPL_KIND_INTS] = "an array of whole numbers",
                                         [MPL_KIND_JSON] = "an object or an array"};
 
-mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n, mpl_record **out)
+mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n,
+                           mpl_record **out)
 {
     mpl_status st = MPL_OK;
     mpl_record *r = NULL;
@@ -439,7 +453,8 @@ mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, si
     json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
 
     if (!json_is_object(object))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no row: %s", where, object == NULL ? error.text : "not an object");
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no row: %s", where,
+                 object == NULL ? error.text : "not an object");
     MPL_TRY(mpl_new(ctx, r, 1));
     for (int i = 0; i < MPL_N_FIELDS; i++) {
         json_t *value = json_object_get(object, mpl_field_table[i].name);

@@ -1,4 +1,5 @@
-/* record.h -- one row: the fields of fields.def, each null until it is set; and rows as JSON lines. */
+/* record.h -- one row: the fields of fields.def, each null until it is set; and rows as JSON
+ * lines. */
 #ifndef MPL_RECORD_H
 #define MPL_RECORD_H
 
@@ -39,8 +40,9 @@ mpl_status mpl_record_new(mpl_ctx *ctx, mpl_record **out); /* all null but schem
 mpl_status mpl_record_copy(mpl_ctx *ctx, const mpl_record *r, mpl_record **out);
 void mpl_record_free(mpl_ctx *ctx, mpl_record *r);
 
-/* Setters, one a kind; a field of another kind is a broken invariant. Memory that runs out is told by whatever reads the
- * record next. Integers reach to 2^63 - 1. Text NULL sets null; bytes that are no UTF-8 become '?'. */
+/* Setters, one a kind; a field of another kind is a broken invariant. Memory that runs out is told
+ * by whatever reads the record next. Integers reach to 2^63 - 1. Text NULL sets null; bytes that
+ * are no UTF-8 become '?'. */
 void mpl_record_null(mpl_record *r, mpl_field field);
 void mpl_record_text(mpl_record *r, mpl_field field, const char *text);
 void mpl_record_int(mpl_record *r, mpl_field field, uint64_t value);
@@ -67,14 +69,17 @@ bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value);
 bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value);
 /* Median of an INTS field; false where it is null or empty. */
 bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value);
-/* Median of one array over another, pair by pair; false where they lack or are not of one length. */
+/* Median of one array over another, pair by pair; false where they lack or are not of one
+ * length. */
 bool mpl_record_median_ratio(const mpl_record *r, mpl_field over, mpl_field under, double *ratio);
 /* Whether an array of texts holds `text`. */
 bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text);
 /* Member i of an object: its key and its text (NULL: it is no text). False past the end. */
-bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key, const char **text);
+bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key,
+                       const char **text);
 /* Member `key` of an object as text ("true", "12"); false: there is none, or it is null. */
-bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text, size_t size);
+bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text,
+                            size_t size);
 /* Whether a field has the same value in both. */
 bool mpl_record_equal(const mpl_record *a, const mpl_record *b, mpl_field field);
 /* A field's value as one line of JSON, cut to size - 1 characters. */
@@ -82,13 +87,15 @@ void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t si
 
 /* The record as one line of JSON without a newline; *text is the caller's (mpl_free). MPL_EMEM. */
 mpl_status mpl_record_write(mpl_ctx *ctx, const mpl_record *r, char **text);
-/* From the text of one JSON object. Unknown members are ignored (a newer schema may have more). MPL_EINPUT: no JSON object,
- * a field of another kind; `where` begins the message. */
-mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n, mpl_record **out);
+/* From the text of one JSON object. Unknown members are ignored (a newer schema may have more).
+ * MPL_EINPUT: no JSON object, a field of another kind; `where` begins the message. */
+mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n,
+                           mpl_record **out);
 /* What names the run: the key fields in their order, as text; the caller's (mpl_free). */
 mpl_status mpl_record_key(mpl_ctx *ctx, const mpl_record *r, char **key);
 
-/* `text` as a JSON string with its quotes; the caller's (mpl_free). For writers of other JSON formats. */
+/* `text` as a JSON string with its quotes; the caller's (mpl_free). For writers of other JSON
+ * formats. */
 mpl_status mpl_json_quote(mpl_ctx *ctx, const char *text, char **out);
 
 #endif

@@ -48,7 +48,8 @@ mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
         MPL_TRY(mpl_record_read(ctx, where, line, (size_t)n, &row));
         if (mpl_record_get_int(row, MPL_FIELD_schema, &schema) && schema > MPL_ROW_SCHEMA)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "%s: a row of schema %" PRIu64 "; this memplan reads up to %d: a newer one is needed",
+                     "%s: a row of schema %" PRIu64
+                     "; this memplan reads up to %d: a newer one is needed",
                      where, schema, MPL_ROW_SCHEMA);
         MPL_TRY(mpl_rows_take(ctx, rows, &row));
     }
@@ -94,13 +95,15 @@ static mpl_status repair(mpl_ctx *ctx, mpl_row_file *file)
     if (size <= 0 || keep == size)
         goto out;
     if (ftruncate(file->fd, keep) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: a torn last line cannot be cut off: %s", file->path, strerror(errno));
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: a torn last line cannot be cut off: %s", file->path,
+                 strerror(errno));
     file->dropped_bytes = (uint64_t)(size - keep);
 out:
     return st;
 }
 
-/* The workers of a bench that was killed hold its lock until they notice: a moment, that is waited for. */
+/* The workers of a bench that was killed hold its lock until they notice: a moment, that is waited
+ * for. */
 static bool locked(int fd)
 {
     for (int tries = 0; tries < 200; tries++) {
@@ -120,7 +123,8 @@ mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
     if ((file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
     if (!locked(file->fd))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: another memplan bench writes to it; name another file with -o", path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: another memplan bench writes to it; name another file with -o", path);
     MPL_TRY(repair(ctx, file));
 out:
     if (st != MPL_OK)
@@ -144,8 +148,8 @@ mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_recor
     errno = 0;
     written = write(file->fd, line, n + 1);
     if (written != (ssize_t)n + 1 || (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)) {
-        int why =
-            errno != 0 ? errno : ENOSPC; /* a short write: what stopped it is told at the next one only */
+        int why = errno != 0 ? errno : ENOSPC; /* a short write: what stopped it is told at the next
+                                                  one only */
 
         /* the rows before stay whole; a device has nothing to cut, so failing here is no news */
         if (before >= 0 && ftruncate(file->fd, before) != 0)

@@ -20,14 +20,17 @@ mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
     char *all[] = {program, option, (char *)(uintptr_t)settings, (char *)(uintptr_t)script, NULL};
     char *alone[] = {program, (char *)(uintptr_t)script, NULL};
     pid_t pid;
-    int how = 0, why = posix_spawnp(&pid, program, NULL, NULL, settings != NULL ? all : alone, environ);
+    int how = 0,
+        why = posix_spawnp(&pid, program, NULL, NULL, settings != NULL ? all : alone, environ);
 
     if (why != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "pictures need gnuplot: %s; install gnuplot-nox", strerror(why));
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "pictures need gnuplot: %s; install gnuplot-nox",
+                 strerror(why));
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above", WEXITSTATUS(how));
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above",
+                 WEXITSTATUS(how));
 out:
     return st;
 }

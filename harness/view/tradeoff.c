@@ -44,8 +44,8 @@ out:
 }
 
 /* One budget; where nothing is found there is no point. */
-static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *po, uint64_t budget,
-                             mpl_recompute_found *found, bool *is_there)
+static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *po,
+                             uint64_t budget, mpl_recompute_found *found, bool *is_there)
 {
     mpl_graph *made = NULL;
     mpl_status st = mpl_recompute(ctx, mpl_recompute_find("sqrt"), g, po, budget, &made, found);
@@ -55,7 +55,8 @@ static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     return st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;
 }
 
-static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, curve *c)
+static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                              curve *c)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
@@ -64,7 +65,8 @@ static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mp
     bool is_there;
 
     if (g == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: %s is a list of buffers, no training graph", job->text);
+        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: %s is a list of buffers, no training graph",
+                 job->text);
     MPL_TRY(mpl_job_problem_options(ctx, options, &po));
     MPL_TRY(try_budget(ctx, g, &po, MPL_LEAST_PEAK, &least, &is_there));
     for (uint32_t i = 0; i <= BUDGETS && is_there; i++) {
@@ -83,7 +85,8 @@ out:
     return st;
 }
 
-static mpl_status compute_points(mpl_ctx *ctx, const mpl_options *options, const char *graph, curve *c)
+static mpl_status compute_points(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                                 curve *c)
 {
     mpl_status st = MPL_OK;
     mpl_options plain = *options;
@@ -97,7 +100,7 @@ out:
     return st;
 }
 
-/* ---- from rows ------------------------------------------------------------------------------------------------------ */
+/* ---- from rows ---- */
 
 /* What names a run, but for what differs along the curve. */
 static uint32_t same_fields(mpl_field same[MPL_N_FIELDS])
@@ -134,7 +137,8 @@ static mpl_status add_row(mpl_ctx *ctx, curve *c, const mpl_record *row)
     point p = {.work = 1};
 
     if (how != NULL && !told)
-        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: a row with --recompute %.40s does not say its work", how);
+        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: a row with --recompute %.40s does not say its work",
+                 how);
     mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     mpl_record_median(row, MPL_FIELD_run_ns, &ns);
     p.mib = (double)planned / MIB;
@@ -158,8 +162,8 @@ static int by_memory(const void *a, const void *b)
     return strcmp(x->how, y->how);
 }
 
-/* The executed runs of the graph, alike in all but what runs again, the first one's kind. Times of other builds or machines do not
- * belong on one curve. */
+/* The executed runs of the graph, alike in all but what runs again, the first one's kind. Times of
+ * other builds or machines do not belong on one curve. */
 static mpl_status read_points(mpl_ctx *ctx, const mpl_options *options, const char *graph, curve *c)
 {
     mpl_status st = MPL_OK;
@@ -179,18 +183,19 @@ static mpl_status read_points(mpl_ctx *ctx, const mpl_options *options, const ch
         if (!mpl_rows_alike(first, rows.row[i], n, same))
             continue;
         if (strcmp(mpl_row_origin(first, origin), mpl_row_origin(rows.row[i], other)) != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: the rows of %s are of different builds or machines",
-                     graph);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "--tradeoff: the rows of %s are of different builds or machines", graph);
         MPL_TRY(add_row(ctx, c, rows.row[i]));
     }
     if (first == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: no row of an executed %s%s%s", graph,
-                 options->backend != NULL ? " on " : "", options->backend != NULL ? options->backend : "");
+                 options->backend != NULL ? " on " : "",
+                 options->backend != NULL ? options->backend : "");
     c->measured = true;
     qsort(c->point, c->n, sizeof *c->point, by_memory);
     for (const point *p = c->point; p < c->point + c->n && !options->quiet; p++)
-        printf("planned %16s  run %10.3f ms  work %.3f  %s\n", mpl_sized((uint64_t)(p->mib * MIB + 0.5)).text,
-               p->ms, p->work, mpl_shown(p->how));
+        printf("planned %16s  run %10.3f ms  work %.3f  %s\n",
+               mpl_sized((uint64_t)(p->mib * MIB + 0.5)).text, p->ms, p->work, mpl_shown(p->how));
     snprintf(c->source, sizeof c->source, "measured on %s, plans of %s",
              mpl_record_get_text(first, MPL_FIELD_backend), mpl_planner_label(first, planner));
 out:
@@ -198,9 +203,10 @@ out:
     return st;
 }
 
-/* ---- the picture ------------------------------------------------------------------------------------------------------ */
+/* ---- the picture ---- */
 
-/* Whether another point has no more memory and takes no more of what the line shows, and less of one. */
+/* Whether another point has no more memory and takes no more of what the line shows, and less of
+ * one. */
 static bool is_beaten(const curve *c, uint32_t i)
 {
     const point *p = &c->point[i];
@@ -235,18 +241,20 @@ static void put_script(FILE *to, const char *graph, const curve *c, const char *
     char title[151];
 
     snprintf(title, sizeof title, "%s", graph);
-    fprintf(to, "set terminal %s\nset output ",
-            png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
-                : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
+    fprintf(
+        to, "set terminal %s\nset output ",
+        png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
+            : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
     mpl_put_gnuplot(to, picture);
     fprintf(to, "\nset title ");
     mpl_put_gnuplot(to, title);
     fprintf(to, ".\"\\n\".");
     mpl_put_gnuplot(to, c->source);
-    fprintf(to,
-            "\nset border %d\nset tics out nomirror\nset grid lc rgb '#dddddd'\nset xlabel '%s [MiB]'\n"
-            "set xrange [0:*]\n",
-            c->measured ? 11 : 3, c->measured ? "planned" : "peak live");
+    fprintf(
+        to,
+        "\nset border %d\nset tics out nomirror\nset grid lc rgb '#dddddd'\nset xlabel '%s [MiB]'\n"
+        "set xrange [0:*]\n",
+        c->measured ? 11 : 3, c->measured ? "planned" : "peak live");
     if (c->measured)
         fprintf(to,
                 "set ylabel 'run, median [ms]'\nset yrange [0:*]\nset y2label '%s'\nset y2tics\n"
@@ -258,11 +266,11 @@ static void put_script(FILE *to, const char *graph, const curve *c, const char *
     put_points(to, c, "$best", true);
     fprintf(to, "plot ");
     if (c->measured)
-        fprintf(to,
-                "$best using 1:3 with lines lw 1.5 lc rgb '#0072b2' title 'time, left', "
-                "$all using 1:3 with points pt 7 ps 0.8 lc rgb '#0072b2' notitle, "
-                "$all using 1:3:4 with labels offset 0,0.8 notitle, "
-                "$all using 1:2 axes x1y2 with points pt 4 ps 0.8 lc rgb '#e69f00' title 'work, right'\n");
+        fprintf(to, "$best using 1:3 with lines lw 1.5 lc rgb '#0072b2' title 'time, left', "
+                    "$all using 1:3 with points pt 7 ps 0.8 lc rgb '#0072b2' notitle, "
+                    "$all using 1:3:4 with labels offset 0,0.8 notitle, "
+                    "$all using 1:2 axes x1y2 with points pt 4 ps 0.8 lc rgb '#e69f00' title "
+                    "'work, right'\n");
     else
         fprintf(to, "$best using 1:2 with linespoints pt 7 ps 0.8 lw 1.5 lc rgb '#0072b2'\n");
 }
@@ -288,8 +296,8 @@ out:
     return st;
 }
 
-mpl_status mpl_tradeoff_draw(mpl_ctx *ctx, const mpl_options *options, const char *graph, const char *path,
-                             bool png)
+mpl_status mpl_tradeoff_draw(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                             const char *path, bool png)
 {
     mpl_status st = MPL_OK;
     curve c = {0};

@@ -33,7 +33,8 @@ static mpl_status chain_depths(mpl_ctx *ctx, const mpl_before *before, uint32_t 
 
             if (--waiting[next] > 0)
                 continue;
-            depth[next] = depth[ready[i]] + 1; /* the queue is by depth: who frees it last is the deepest */
+            depth[next] = depth[ready[i]] + 1; /* the queue is by depth: who frees it last is the
+                                                  deepest */
             ready[n++] = next;
         }
     mpl_assert(n == before->n);
@@ -61,7 +62,8 @@ static mpl_status across_chains(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_ac
         }
     }
     a->unit = "depth [buffers in the longest chain before]";
-    a->about = "Across: from the longest chain of buffers before this one to the first buffer that must come "
+    a->about = "Across: from the longest chain of buffers before this one to the first buffer that "
+               "must come "
                "after it. There is "
                "no time: buffers that do not stand above one another may still be alive at once.";
 out:
@@ -151,12 +153,14 @@ static void put_relations(FILE *to, const mpl_problem *p)
 {
     fputs(",\npairs: [", to);
     for (uint32_t k = 0; k < p->n_in_place; k++)
-        fprintf(to, "%s[%" PRIu32 ",%" PRIu32 "]", k > 0 ? "," : "", p->in_place_in[k], p->in_place_out[k]);
+        fprintf(to, "%s[%" PRIu32 ",%" PRIu32 "]", k > 0 ? "," : "", p->in_place_in[k],
+                p->in_place_out[k]);
     fputs("],\nafter: ", to);
     for (mpl_buffer b = 0; p->before != NULL && b < p->n; b++) {
         fputs(b == 0 ? "[" : ",", to);
         for (uint32_t k = p->before->red_begin[b]; k < p->before->red_begin[b + 1]; k++)
-            fprintf(to, "%c%" PRIu32, k == p->before->red_begin[b] ? '[' : ',', p->before->red_item[k]);
+            fprintf(to, "%c%" PRIu32, k == p->before->red_begin[b] ? '[' : ',',
+                    p->before->red_item[k]);
         fputs(p->before->red_begin[b] == p->before->red_begin[b + 1] ? "[]" : "]", to);
     }
     fputs(p->before == NULL ? "null" : p->n > 0 ? "]" : "[]", to);
@@ -180,8 +184,8 @@ static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mp
     fprintf(to,
             ", safety: \"%s\", claim: \"%s\", bound: %" PRIu64 ", steps: %" PRIu32
             ",\nunit: \"%s\",\naxis: \"%s\"",
-            p->before != NULL ? "parallel" : "serial", mpl_claim_name(plan->claim), job->bound_bytes,
-            across.n_steps, across.unit, across.about);
+            p->before != NULL ? "parallel" : "serial", mpl_claim_name(plan->claim),
+            job->bound_bytes, across.n_steps, across.unit, across.about);
     put_u64s(to, "planned", p->n_pools, plan->pool_bytes);
     put_u64s(to, "bytes", p->n, p->bytes);
     put_u64s(to, "offset", p->n, plan->offset);

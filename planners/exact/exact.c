@@ -1,8 +1,10 @@
-/* exact.c -- the lowest plan there is, or whether one fits: bounds, heuristics, and a complete search between them.
+/* exact.c -- the lowest plan there is, or whether one fits: bounds, heuristics, and a complete
+ * search between them.
  *
  * Idea     exact_serial.c; under a partial order, with gaps, pairs or families: exact_general.c.
  * Source   this project; exact_search.c
- * Cost     Exponential. Without budget and deadline the search ends after some 20 seconds of ticks. */
+ * Cost     Exponential. Without budget and deadline the search ends after some 20 seconds of
+ *          ticks. */
 #include "planners/exact/exact.h"
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

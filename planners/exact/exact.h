@@ -1,18 +1,21 @@
-/* exact.h -- the complete search as a function, for planners and searches that ask it on their way. */
+/* exact.h -- the complete search as a function, for planners and searches that ask it on their
+ * way. */
 #ifndef MPL_EXACT_H
 #define MPL_EXACT_H
 
 #include "planners/planner.h"
 
-/* Plans p within the budget, the deadline and the watch of run: out's offsets, claim, bound of pool 0 and, with `proofs`,
- * the refutation of what no set of buffers proves. With `minimise` it goes on below a capacity. MPL_ELIMIT: the budget
- * ended before there was a plan within the capacities. Exponential; without budget and deadline it ends after some 20 s. */
+/* Plans p within the budget, the deadline and the watch of run: out's offsets, claim, bound of pool
+ * 0 and, with `proofs`, the refutation of what no set of buffers proves. With `minimise` it goes on
+ * below a capacity. MPL_ELIMIT: the budget ended before there was a plan within the capacities.
+ * Exponential; without budget and deadline it ends after some 20 s. */
 typedef mpl_status mpl_exact_solver(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
                                     mpl_plan *out);
 
 /* Any problem. */
 mpl_exact_solver mpl_exact_plan;
-/* A serial problem without gaps, pairs and families: exact_serial.c, which none of the others stands above. */
+/* A serial problem without gaps, pairs and families: exact_serial.c, which none of the others
+ * stands above. */
 mpl_exact_solver mpl_exact_serial;
 
 #endif

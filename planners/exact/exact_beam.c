@@ -1,11 +1,15 @@
-/* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is slack. See exact_priv.h.
+/* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is
+ * slack. See exact_priv.h.
  *
- * Idea     All states of a level have placed equally many items. Each is branched on one cell as the search does; "nobody"
- *          stays on the level, and the cell after it is branched on too. The children with the least waste per placed area
- *          and the fewest steps in their floor are the next level. Every few levels the depth-first search tries to
- *          finish some states: the beam gets the bottom right, where a mistake shows late, the search the top.
- * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for beams
- * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each thread.
+ * Idea     All states of a level have placed equally many items. Each is branched on one cell as
+ *          the search does; "nobody" stays on the level, and the cell after it is branched on too.
+ *          The children with the least waste per placed area and the fewest steps in their floor
+ *          are the next level. Every few levels the depth-first search tries to finish some states:
+ *          the beam gets the bottom right, where a mistake shows late, the search the top.
+ * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for
+ *          beams
+ * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each
+ *          thread.
  * Limits   It forgets states, so that its failing proves nothing. */
 #include "planners/exact/exact_priv.h"
 
@@ -73,7 +77,7 @@ struct crowd {
     void (*job)(worker *w);
 };
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 static void *run_worker(void *argument)
 {
@@ -108,7 +112,7 @@ out:
     return st;
 }
 
-/* ---- the best of a level ----------------------------------------------------------------------------------- */
+/* ---- the best of a level ---- */
 
 static int by_score(const void *a, const void *b)
 {
@@ -119,8 +123,8 @@ static int by_score(const void *a, const void *b)
     return (x->origin > y->origin) - (x->origin < y->origin);
 }
 
-/* Sorts, and moves what is kept to the front: at most `width` entries, each state once. Returns how many; those behind are
- * in any order. */
+/* Sorts, and moves what is kept to the front: at most `width` entries, each state once. Returns how
+ * many; those behind are in any order. */
 static uint32_t keep_best(crowd *g, uint64_t *seen, entry *e, uint32_t n)
 {
     uint32_t kept = 0;
@@ -176,7 +180,7 @@ static void collect(worker *w, double score, double closed, uint64_t origin)
     w->entries[w->n_entries++] = (entry){score, closed, hash | 1, origin, row};
 }
 
-/* ---- one state ------------------------------------------------------------------------------------------- */
+/* ---- one state ---- */
 
 static void load(worker *w, const entry *e)
 {
@@ -199,7 +203,8 @@ static double closed_by(const worker *w, int32_t i)
     return waste;
 }
 
-/* Waste per placed area, and in how many steps the floor lies: on an even floor, long items still fit. */
+/* Waste per placed area, and in how many steps the floor lies: on an even floor, long items still
+ * fit. */
 static double score_of(const worker *w, double closed)
 {
     const mpl_exact_state *x = w->x;
@@ -274,7 +279,7 @@ static void expand_share(worker *w)
         w->st = MPL_EMEM;
 }
 
-/* ---- probes ------------------------------------------------------------------------------------------------ */
+/* ---- probes ---- */
 
 static mpl_exact_verdict probe(worker *w, uint32_t k)
 {
@@ -300,7 +305,8 @@ static void probe_share(worker *w)
 {
     crowd *g = w->of;
 
-    for (uint32_t k = w->index; k < g->n_probes && w->found == MPL_NONE && !w->by_clock; k += g->n_workers) {
+    for (uint32_t k = w->index; k < g->n_probes && w->found == MPL_NONE && !w->by_clock;
+         k += g->n_workers) {
         w->x->ticks = 0;
         if (probe(w, k) == MPL_EXACT_FOUND)
             w->found = k;
@@ -322,11 +328,13 @@ static void choose_probes(crowd *g)
     mpl_rng_init(&rng, g->o->seed + (uint64_t)g->depth);
     g->n_probes = g->o->probes < g->n_level ? g->o->probes : g->n_level;
     for (uint32_t k = 0; k < g->n_probes; k++)
-        g->probe[k] =
-            k < g->n_probes / 2 || g->n_probes == g->n_level ? k : (uint32_t)mpl_rng_below(&rng, g->n_level);
+        g->probe[k] = k < g->n_probes / 2 || g->n_probes == g->n_level
+                          ? k
+                          : (uint32_t)mpl_rng_below(&rng, g->n_level);
 }
 
-/* est[] of the lowest probe that found a plan. What others did after it counts nothing: with one thread, they had not begun. */
+/* est[] of the lowest probe that found a plan. What others did after it counts nothing: with one
+ * thread, they had not begun. */
 static bool take_probe(crowd *g, mpl_len *est)
 {
     const worker *best = NULL;
@@ -341,7 +349,7 @@ static bool take_probe(crowd *g, mpl_len *est)
     return best != NULL;
 }
 
-/* ---- the beam ---------------------------------------------------------------------------------------------- */
+/* ---- the beam ---- */
 
 static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
 {
@@ -373,7 +381,8 @@ out:
 
 static void worker_fini(worker *w)
 {
-    void *arrays[] = {w->rank, w->est, w->placed, w->entries, w->free_row, w->rows[0], w->rows[1], w->seen};
+    void *arrays[] = {w->rank,     w->est,     w->placed,  w->entries,
+                      w->free_row, w->rows[0], w->rows[1], w->seen};
 
     if (w->ctx == NULL)
         return;
@@ -398,7 +407,8 @@ static void next_level(crowd *g)
 {
     g->n_level = 0;
     for (uint32_t k = 0; k < g->n_workers; k++) {
-        memcpy(g->level + g->n_level, g->worker[k].entries, g->worker[k].n_entries * sizeof *g->level);
+        memcpy(g->level + g->n_level, g->worker[k].entries,
+               g->worker[k].n_entries * sizeof *g->level);
         g->n_level += g->worker[k].n_entries;
     }
     if (g->n_workers > 1)

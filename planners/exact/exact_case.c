@@ -38,8 +38,8 @@ static bool twins(const ranged *a, const ranged *b)
            a->item->fixed == b->item->fixed;
 }
 
-/* Ranges in sections: between two births, only the last set before a death is maximal, so a section closes at the first
- * death behind a birth. */
+/* Ranges in sections: between two births, only the last set before a death is maximal, so a section
+ * closes at the first death behind a birth. */
 static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, ranged *range,
                                 int32_t *n_sections)
 {
@@ -181,7 +181,8 @@ void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c)
     mpl_free(ctx, c);
 }
 
-void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit, uint64_t cap)
+void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit,
+                          uint64_t cap)
 {
     c->plain = true;
     c->cap = 0;

@@ -1,19 +1,21 @@
 /* exact_cliques.c -- cliques of a conflict relation. See exact_general.h.
  *
- * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else each member gets the
- *          heaviest ones that greedy growth finds.
- * Ticks    Words and rivals looked at. Listing, and the growth by more than size, take no more than a part of what is left each.
- * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973, with the pivot of
- *          E. Tomita, A. Tanaka, H. Takahashi, 2006. */
+ * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else
+ *          each member gets the heaviest ones that greedy growth finds.
+ * Ticks    Words and rivals looked at. Listing, and the growth by more than size, take no more than
+ *          a part of what is left each.
+ * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973,
+ *          with the pivot of E. Tomita, A. Tanaka, H. Takahashi, 2006. */
 #include "planners/exact/exact_general.h"
 
 #include <stdlib.h>
 
 #include "graphs/core/rng.h"
 
-#define MAX_LISTED(n) (8 * (uint64_t)(n) + 256) /* maximal cliques that are listed before greed takes over */
-#define STEPS_EACH    30                        /* nodes of the listing, for each of them */
-#define SHARE         8                         /* one part in so many of the ticks left, for either */
+/* maximal cliques that are listed before greed takes over */
+#define MAX_LISTED(n) (8 * (uint64_t)(n) + 256)
+#define STEPS_EACH    30 /* nodes of the listing, for each of them */
+#define SHARE         8  /* one part in so many of the ticks left, for either */
 
 typedef struct lister {
     mpl_ctx *ctx;
@@ -30,8 +32,8 @@ typedef struct lister {
     uint64_t *hash; /* [q->n] of each clique */
     size_t room_begin, room_member, room_hash;
     uint32_t *by_size; /* [n] the largest first */
-    uint64_t *
-        weight; /* [n] scratch of growth: bytes of a candidate and of those of its rivals that are candidates */
+    uint64_t *weight; /* [n] scratch of growth: bytes of a candidate and of those of its rivals that
+                         are candidates */
 } lister;
 
 /* Begins a stage of the work, which may use a part of what is left. */
@@ -39,7 +41,8 @@ static void begin_stage(lister *l)
 {
     const mpl_exact_effort *e = l->effort;
 
-    l->tick_limit = e->ticks < e->tick_limit ? e->ticks + (e->tick_limit - e->ticks) / SHARE : e->tick_limit;
+    l->tick_limit =
+        e->ticks < e->tick_limit ? e->ticks + (e->tick_limit - e->ticks) / SHARE : e->tick_limit;
 }
 
 static bool is_late(lister *l)
@@ -109,7 +112,8 @@ static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uin
 static mpl_status list(lister *l, uint32_t level)
 {
     mpl_status st = MPL_OK;
-    uint64_t *candidate = l->row + 2 * (size_t)level * l->n_words, *excluded = candidate + l->n_words;
+    uint64_t *candidate = l->row + 2 * (size_t)level * l->n_words,
+             *excluded = candidate + l->n_words;
     uint64_t *next = excluded + l->n_words;
     uint32_t pivot = find_pivot(l, candidate, excluded);
 
@@ -185,7 +189,8 @@ static void weigh(lister *l, const uint64_t *from, const uint64_t *to, bool off)
         }
 }
 
-/* One clique around m: the next is the rival of all so far that leaves the most bytes to choose from. */
+/* One clique around m: the next is the rival of all so far that leaves the most bytes to choose
+ * from. */
 static mpl_status grow_by_weight(lister *l, uint32_t m)
 {
     uint64_t *candidate = l->row, *gone = l->row + l->n_words;
@@ -270,7 +275,8 @@ out:
     return st;
 }
 
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort, mpl_cliques **out)
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort,
+                           mpl_cliques **out)
 {
     mpl_status st = MPL_OK;
     lister l = {.ctx = ctx,
@@ -329,7 +335,8 @@ uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q)
         bound = mpl_max_u64(bound, sum - rest);
     }
     for (uint32_t i = 0; i < b->n; i++)
-        bound = mpl_max_u64(bound,
-                            (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED ? b->fixed[i] : 0) + b->bytes[i]);
+        bound =
+            mpl_max_u64(bound, (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED ? b->fixed[i] : 0) +
+                                   b->bytes[i]);
     return bound;
 }

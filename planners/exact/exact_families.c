@@ -1,15 +1,20 @@
 /* exact_families.c -- the exact planner where buffers lie at decided distances from each other.
  *
- * Idea     A node has decided of some conflicting buffers which one is below, or that an in-place pair lies at one offset. Each
- *          decision is an arc, "that family begins at least so far behind this one"; the longest paths give the lowest place of
- *          every family at once. Where no two buffers break a rule there, they are a plan; else the two that are the hardest to
- *          part are decided, one way and the other. Complete: a plan decides each two in some way, and none of its
- *          families begins lower than the longest paths of its decisions say.
- *          Before that: greedy orders, with what ends at the top moved ahead; and the plan of whole families, sunk.
- * Source   This project; arcs between what excludes each other are E. Balas's, "Machine sequencing via disjunctive graphs", 1969.
- * Bound    Of all that is alive at one step and from some offset on: that offset and their sizes, within the cap.
+ * Idea     A node has decided of some conflicting buffers which one is below, or that an in-place
+ *          pair lies at one offset. Each decision is an arc, "that family begins at least so far
+ *          behind this one"; the longest paths give the lowest place of every family at once. Where
+ *          no two buffers break a rule there, they are a plan; else the two that are the hardest to
+ *          part are decided, one way and the other. Complete: a plan decides each two in some way,
+ *          and none of its families begins lower than the longest paths of its decisions say.
+ *          Before that: greedy orders, with what ends at the top moved ahead; and the plan of whole
+ *          families, sunk.
+ * Source   This project; arcs between what excludes each other are E. Balas's, "Machine sequencing
+ *          via disjunctive graphs", 1969.
+ * Bound    Of all that is alive at one step and from some offset on: that offset and their sizes,
+ *          within the cap.
  * Cost     Exponential in the conflicts; a node looks at all of them and at the live sets.
- * Limits   Beyond MAX_PAIRS conflicts of a pool there is no search; no record is written of what it refutes. */
+ * Limits   Beyond MAX_PAIRS conflicts of a pool there is no search; no record is written of what it
+ *          refutes. */
 #include "graphs/problem/bounds/bounds.h"
 #include "planners/exact/exact_general.h"
 #include "planners/place/placement.h"
@@ -48,13 +53,15 @@ typedef struct search {
     uint32_t *family; /* [n] of a member, dense from 0 */
     int64_t *at;      /* [n] of a member in it [byte] */
     uint32_t n_families;
-    int64_t *align, *end, *fixed; /* [n_families] of its start; from it to its end; MPL_UNFIXED: -1 [byte] */
+    int64_t *align, *end, *fixed; /* [n_families] of its start; from it to its end; MPL_UNFIXED: -1
+                                     [byte] */
     bool even;                    /* all are aligned to the same */
     int64_t grain;                /* least alignment */
     uint32_t n_pairs;
     two *pair;
     uint32_t n_cliques;
-    uint32_t *clique_begin, *clique; /* members that are alive at one step, in-place outputs aside */
+    uint32_t *clique_begin, *clique; /* members that are alive at one step, in-place outputs aside
+                                      */
     uint32_t *sorted;                /* [n] scratch */
     int64_t *start;                  /* [n_families] lowest, by what is decided [byte] */
     uint32_t *head;                  /* [n_families] first of its arcs, or MPL_NONE */
@@ -72,7 +79,7 @@ typedef struct search {
     bool stopped;
 } search;
 
-/* ---- decisions -------------------------------------------------------------------------------------------------------- */
+/* ---- decisions ---- */
 
 static int64_t round_up(int64_t at, int64_t align)
 {
@@ -94,8 +101,8 @@ out:
     return st;
 }
 
-/* What follows from starts that have risen, those queued; `origin`, whose new arc began it, must not rise in turn where all are
- * aligned alike: it would for ever. */
+/* What follows from starts that have risen, those queued; `origin`, whose new arc began it, must
+ * not rise in turn where all are aligned alike: it would for ever. */
 static mpl_status propagate(search *s, uint32_t first, uint32_t origin, bool *holds)
 {
     mpl_status st = MPL_OK;
@@ -195,7 +202,7 @@ static void undo(search *s, state to)
     }
 }
 
-/* ---- a node --------------------------------------------------------------------------------------------------------------- */
+/* ---- a node ---- */
 
 static int64_t place_of(const search *s, uint32_t i)
 {
@@ -207,7 +214,8 @@ static int64_t bytes_of(const search *s, uint32_t i)
     return (int64_t)s->p->bytes[s->buffer[i]];
 }
 
-/* How far the higher of the two families rises in each of the ways, at least; -1: it cannot. False: the two break no rule. */
+/* How far the higher of the two families rises in each of the ways, at least; -1: it cannot. False:
+ * the two break no rule. */
 static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
 {
     uint32_t i = t->i, j = t->j, fi = s->family[i], fj = s->family[j];
@@ -228,8 +236,8 @@ static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
     return true;
 }
 
-/* The conflict to be decided: one that has one way out or none, else that which costs most either way. MPL_NONE: the starts are a
- * plan. */
+/* The conflict to be decided: one that has one way out or none, else that which costs most either
+ * way. MPL_NONE: the starts are a plan. */
 static uint32_t choose(search *s, int64_t rise[N_WAYS])
 {
     uint32_t chosen = MPL_NONE, fewest = N_WAYS + 1;
@@ -277,7 +285,8 @@ static bool too_high(search *s)
             int64_t slots = round_up(bytes_of(s, s->sorted[k]), s->grain);
 
             sum += slots;
-            rest = slots - bytes_of(s, s->sorted[k]) > rest ? slots - bytes_of(s, s->sorted[k]) : rest;
+            rest =
+                slots - bytes_of(s, s->sorted[k]) > rest ? slots - bytes_of(s, s->sorted[k]) : rest;
             if (place_of(s, s->sorted[k]) + sum - rest > s->cap)
                 return true;
         }
@@ -342,7 +351,7 @@ out:
     return st;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static mpl_status add_members(search *s, uint32_t pool)
 {
@@ -376,7 +385,8 @@ static mpl_status add_members(search *s, uint32_t pool)
         s->end[f] = end > s->end[f] ? end : s->end[f];
         if (p->inside[b] == b) {
             s->align[f] = p->align[b];
-            s->fixed[f] = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? (int64_t)p->fixed[b] : -1;
+            s->fixed[f] =
+                p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? (int64_t)p->fixed[b] : -1;
         }
     }
 out:
@@ -391,7 +401,8 @@ static void find_grain(search *s)
     for (uint32_t f = 0; f < s->n_families; f++)
         s->grain = s->align[f] < s->grain ? s->align[f] : s->grain;
     for (uint32_t i = 0; i < s->n; i++)
-        s->grain = s->p->align[s->buffer[i]] < s->grain ? (int64_t)s->p->align[s->buffer[i]] : s->grain;
+        s->grain =
+            s->p->align[s->buffer[i]] < s->grain ? (int64_t)s->p->align[s->buffer[i]] : s->grain;
     for (uint32_t f = 0; f < s->n_families; f++)
         s->even = s->even && s->align[f] == s->grain && s->fixed[f] < 0;
 }
@@ -471,8 +482,9 @@ out:
 
 static void search_fini(search *s)
 {
-    void *arrays[] = {s->buffer,       s->family, s->at,    s->align, s->end,  s->fixed, s->pair,  s->sorted,
-                      s->clique_begin, s->clique, s->start, s->head,  s->arcs, s->trail, s->queue, s->queued};
+    void *arrays[] = {s->buffer, s->family, s->at,           s->align,  s->end,   s->fixed,
+                      s->pair,   s->sorted, s->clique_begin, s->clique, s->start, s->head,
+                      s->arcs,   s->trail,  s->queue,        s->queued};
 
     MPL_FREE_ALL(s->ctx, arrays);
 }
@@ -500,8 +512,8 @@ out:
 }
 
 mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
-                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
-                              uint64_t *bound)
+                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset,
+                              uint64_t *height, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     search s = {.ctx = ctx,
@@ -521,14 +533,15 @@ mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
         goto out;
     MPL_TRY(visit(&s));
     if (!s.stopped && s.height > mpl_max_u64(s.bound, enough))
-        *bound = mpl_min_u64(s.height, (uint64_t)s.cap + 1); /* nothing lies below, or within the capacity */
+        *bound = mpl_min_u64(s.height, (uint64_t)s.cap + 1); /* nothing lies below, or within the
+                                                                capacity */
     *height = s.height;
 out:
     search_fini(&s);
     return st;
 }
 
-/* ---- first plans --------------------------------------------------------------------------------------------------------- */
+/* ---- first plans ---- */
 
 typedef struct first {
     mpl_run *run;
@@ -536,10 +549,10 @@ typedef struct first {
     mpl_exact_solver *solve; /* of whole families */
     mpl_exact_effort *effort;
     mpl_plan *trial;
-    uint64_t *offset;    /* of the best plan, pool by pool */
-    uint64_t tick_limit; /* of the stage in hand */
-    uint64_t *height, *goal,
-        *got; /* [n_pools] of it; where there is nothing to gain; of the plan in hand [byte] */
+    uint64_t *offset;              /* of the best plan, pool by pool */
+    uint64_t tick_limit;           /* of the stage in hand */
+    uint64_t *height, *goal, *got; /* [n_pools] of it; where there is nothing to gain; of the plan
+                                      in hand [byte] */
 } first;
 
 static void offer(first *f)
@@ -578,7 +591,8 @@ out:
     return st;
 }
 
-/* From the plan in hand: by rising offset, then what ends too high ahead of all others, again and again. */
+/* From the plan in hand: by rising offset, then what ends too high ahead of all others, again and
+ * again. */
 static mpl_status repair(first *f)
 {
     mpl_status st = MPL_OK;
@@ -655,8 +669,9 @@ out:
 
 static mpl_status ask_quick(first *f)
 {
-    static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planner_greedy_breadth,
-                                               &mpl_planner_best_fit, &mpl_planner_first_fit};
+    static const mpl_planner *const quick[] = {&mpl_planner_greedy_size,
+                                               &mpl_planner_greedy_breadth, &mpl_planner_best_fit,
+                                               &mpl_planner_first_fit};
     mpl_status st = MPL_OK;
 
     for (size_t i = 0; i < sizeof quick / sizeof *quick && !(i > 0 && all_good(f)); i++) {

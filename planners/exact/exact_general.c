@@ -1,7 +1,9 @@
-/* exact_general.c -- the exact planner where there is a partial order, or where there are in-place pairs.
+/* exact_general.c -- the exact planner where there is a partial order, or where there are in-place
+ * pairs.
  *
- * Idea     Pool by pool: the bound of the problem, greedy plans and local search, and the complete search between the two.
- *          With pairs, the first plan is that of the folded problem, found in the same way.
+ * Idea     Pool by pool: the bound of the problem, greedy plans and local search, and the complete
+ *          search between the two. With pairs, the first plan is that of the folded problem, found
+ *          in the same way.
  * Source   this project; exact_tree.c, exact_pairs.c */
 #include "planners/exact/exact_general.h"
 
@@ -24,7 +26,8 @@ static bool has_families(const mpl_problem *p, uint32_t pool)
     return false;
 }
 
-/* Two buffers whose fixed places alone break the rules, the lower one first: then no plan exists, of whatever height. */
+/* Two buffers whose fixed places alone break the rules, the lower one first: then no plan exists,
+ * of whatever height. */
 static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
 {
     for (mpl_buffer a = 0; p->fixed != NULL && a < p->n; a++)
@@ -39,8 +42,8 @@ static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
     return false;
 }
 
-/* Whether what shares memory may. Folding presumes pairs as graphs have them: of any other partial order, two buffers that
- * overwrite a third, one after the other, may conflict. */
+/* Whether what shares memory may. Folding presumes pairs as graphs have them: of any other partial
+ * order, two buffers that overwrite a third, one after the other, may conflict. */
 static bool is_valid(const mpl_problem *p, const uint64_t *offset)
 {
     for (mpl_buffer a = 0; a < p->n; a++)
@@ -51,21 +54,23 @@ static bool is_valid(const mpl_problem *p, const uint64_t *offset)
     return true;
 }
 
-/* Whether all that is to be done is the first plan: pools with pairs are too large to be searched, and there is but one pool. */
+/* Whether all that is to be done is the first plan: pools with pairs are too large to be searched,
+ * and there is but one pool. */
 static bool first_is_all(const mpl_problem *p)
 {
     return p->n_pools == 1 && p->n > MPL_EXACT_PAIRS_MOST;
 }
 
-/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a quarter of the budget, if
- * more is to be done. */
+/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a
+ * quarter of the budget, if more is to be done. */
 static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_problem *easier,
                               const uint32_t *into, mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
     mpl_run part = *run;
-    mpl_watch quiet = {.stop = run->watch != NULL ? run->watch->stop : NULL}; /* its bound is not that of p */
+    /* its bound is not that of p */
+    mpl_watch quiet = {.stop = run->watch != NULL ? run->watch->stop : NULL};
     uint64_t share = into != NULL && first_is_all(p) ? 1 : 4;
 
     part.watch = &quiet;
@@ -87,7 +92,8 @@ out:
 }
 
 /* A first plan: pairs taken up wherever that is possible, else none. */
-static mpl_status plan_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort, mpl_plan *out)
+static mpl_status plan_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
+                             mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *folded = NULL, without = *p;
@@ -106,9 +112,9 @@ out:
 }
 
 /* One pool without pairs. */
-static mpl_status solve_pool(const mpl_run *run, const mpl_problem *p, uint32_t pool, uint64_t enough,
-                             uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
-                             uint64_t *bound)
+static mpl_status solve_pool(const mpl_run *run, const mpl_problem *p, uint32_t pool,
+                             uint64_t enough, uint64_t most, mpl_exact_effort *effort,
+                             uint64_t *offset, uint64_t *height, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;
@@ -143,10 +149,12 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
         enough = mpl_max_u64(enough, mpl_min_u64(most, mpl_run_enough(run, bound)));
     if (has_families(p, pool)) {
         height = mpl_pool_height(p, pool, out->offset);
-        MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+        MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height,
+                                   &bound));
     } else if (has_pairs(p, pool)) {
         height = mpl_pool_height(p, pool, out->offset);
-        MPL_TRY(mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+        MPL_TRY(
+            mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else {
         MPL_TRY(solve_pool(run, p, pool, enough, most, effort, out->offset, &height, &bound));
     }
@@ -162,7 +170,7 @@ out:
     return st;
 }
 
-/* ---- refutations --------------------------------------------------------------------------------------------- */
+/* ---- refutations ---- */
 
 static uint64_t fixed_at(const mpl_problem *p, mpl_buffer b)
 {
@@ -223,8 +231,8 @@ out:
 }
 
 /* The set of buffers that proves more than `within` bytes, if there is one. */
-static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t within, mpl_proof *proof,
-                                bool *done)
+static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t within,
+                                mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;
     uint8_t *member = NULL;
@@ -252,8 +260,9 @@ out:
 }
 
 /* By search. */
-static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *r, const uint64_t *offset,
-                                   mpl_exact_effort *effort, mpl_proof *proof, bool *done)
+static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *r,
+                                   const uint64_t *offset, mpl_exact_effort *effort,
+                                   mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = proof->ctx;
@@ -366,7 +375,8 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs, mpl_plan *out)
+mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                          mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     mpl_exact_effort effort = mpl_exact_begin(run);

@@ -1,8 +1,11 @@
-/* exact_general.h -- the complete search where conflicts are any relation. Private to planners/exact*.c.
+/* exact_general.h -- the complete search where conflicts are any relation. Private to
+ * planners/exact*.c.
  *
- *   exact_cliques.c  sets of buffers of which no two may share memory: what bounds and branches rest on
+ *   exact_cliques.c  sets of buffers of which no two may share memory: what bounds and branches
+ *   rest on
  *   exact_graph.c    depth-first search by cells of cliques
- *   exact_tree.c     a relation taken apart: dominated bodies, components, joins; what is left is searched
+ *   exact_tree.c     a relation taken apart: dominated bodies, components, joins; what is left is
+ *   searched
  *   exact_families.c buffers at decided distances
  *   exact_general.c  the planner under parallel safety, and its layer of in-place pairs */
 #ifndef MPL_EXACT_GENERAL_H
@@ -11,9 +14,10 @@
 #include "planners/exact/exact.h"
 #include "planners/place/bodies.h"
 
-/* ---- cliques --------------------------------------------------------------------------------------------- */
+/* ---- cliques ---- */
 
-/* Members that are pairwise rivals. All maximal ones, or, where they are too many, some; each member is in one. */
+/* Members that are pairwise rivals. All maximal ones, or, where they are too many, some; each
+ * member is in one. */
 typedef struct mpl_cliques {
     uint32_t n;
     uint32_t *begin;    /* [n + 1] into member */
@@ -23,19 +27,21 @@ typedef struct mpl_cliques {
 } mpl_cliques;
 
 /* With little effort left they are fewer. */
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort, mpl_cliques **out);
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort,
+                           mpl_cliques **out);
 void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q);
 /* What the heaviest of them needs. [byte] */
 uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q);
 
-/* ---- search ---------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 typedef struct mpl_graph_trail {
     uint32_t id;
     uint64_t old; /* est; UINT64_MAX: it was placed */
 } mpl_graph_trail;
 
-/* A node means only this: the bodies not placed lie somewhere at or above their est, and above the placed ones. */
+/* A node means only this: the bodies not placed lie somewhere at or above their est, and above the
+ * placed ones. */
 typedef struct mpl_graph_search {
     mpl_ctx *ctx;
     const mpl_bodies *b;
@@ -67,9 +73,9 @@ typedef struct mpl_graph_search {
     uint64_t nodes, node_limit;
     mpl_exact_effort *effort;
     bool no_memory;
-    mpl_proof
-        *proof;    /* NULL: nobody writes. Else what it refutes is added there, and forgotten for the memo */
-    uint32_t *set; /* [q->n] the cliques in the proof */
+    mpl_proof *proof; /* NULL: nobody writes. Else what it refutes is added there, and forgotten for
+                         the memo */
+    uint32_t *set;    /* [q->n] the cliques in the proof */
     uint32_t *first;  /* [n] a buffer of each body */
     uint8_t *several; /* [n] it has more than one */
 } mpl_graph_search;
@@ -84,44 +90,51 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s);
 /* Makes a search write what it refutes. */
 mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof);
 
-/* ---- relations taken apart --------------------------------------------------------------------------------- */
+/* ---- relations taken apart ---- */
 
-/* The lowest plan of the bodies, until it is no higher than `enough`, or is proved to be higher than `most`:
- * offset[n] with *height, and *bound. On entry they hold a plan and a bound, or UINT64_MAX and 0. */
-mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t enough,
-                             uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
-                             uint64_t *bound);
+/* The lowest plan of the bodies, until it is no higher than `enough`, or is proved to be higher
+ * than `most`: offset[n] with *height, and *bound. On entry they hold a plan and a bound, or
+ * UINT64_MAX and 0. */
+mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
+                             uint64_t enough, uint64_t most, mpl_exact_effort *effort,
+                             uint64_t *offset, uint64_t *height, uint64_t *bound);
 
-/* Writes why the bodies have no plan within `cap` bytes at the end of the proof. FOUND: they may have one; STOPPED: the effort
- * ended, or the proof is full; both write nothing. offset[n] (may be NULL): the best plan known. */
+/* Writes why the bodies have no plan within `cap` bytes at the end of the proof. FOUND: they may
+ * have one; STOPPED: the effort ended, or the proof is full; both write nothing. offset[n] (may be
+ * NULL): the best plan known. */
 mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
                               const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
                               mpl_exact_verdict *verdict);
 
-/* ---- the planner ------------------------------------------------------------------------------------------- */
+/* ---- the planner ---- */
 
 /* The effort that a run allows, and what came of it (exact_serial.c). */
 mpl_exact_effort mpl_exact_begin(const mpl_run *run);
 mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan *out);
 
-/* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the refutation. O(fixed^2). */
+/* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the
+ * refutation. O(fixed^2). */
 mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash);
 
-#define MPL_EXACT_PAIRS_MOST                                                                                 \
-    1000 /* buffers of a pool; with more, pairs are taken up as the first plan has them */
+/* buffers of a pool; with more, pairs are taken up as the first plan has them */
+#define MPL_EXACT_PAIRS_MOST 1000
 
-/* The same as mpl_exact_plan for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
- * until `enough`; *bound is raised by what is proved. */
-mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
-                           mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound);
-/* Families (exact_families.c): a first plan of all pools, offset[n], where `solve` plans whole families; then, of a pool that has some, as above. */
+/* The same as mpl_exact_plan for one pool with in-place pairs, taken up or not: offset[] of the
+ * pool's buffers, of *height, is improved until `enough`; *bound is raised by what is proved. */
+mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+                           uint64_t most, mpl_exact_effort *effort, uint64_t *offset,
+                           uint64_t *height, uint64_t *bound);
+/* Families (exact_families.c): a first plan of all pools, offset[n], where `solve` plans whole
+ * families; then, of a pool that has some, as above. */
 mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_solver *solve,
                                     mpl_exact_effort *effort, uint64_t *offset);
 mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
-                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
-                              uint64_t *bound);
-/* Writes why there is no plan within `cap` bytes: FAILED; else STOPPED, and what is written is of no use. */
+                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset,
+                              uint64_t *height, uint64_t *bound);
+/* Writes why there is no plan within `cap` bytes: FAILED; else STOPPED, and what is written is of
+ * no use. */
 mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
-                                  mpl_exact_effort *effort, mpl_proof *proof, mpl_exact_verdict *verdict);
+                                  mpl_exact_effort *effort, mpl_proof *proof,
+                                  mpl_exact_verdict *verdict);
 
 #endif

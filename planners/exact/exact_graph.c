@@ -1,14 +1,16 @@
 /* exact_graph.c -- complete search where conflicts are any relation. See exact_general.h.
  *
- * Idea     Of a clique whose open members lie at or above its floor (least est), exactly one body covers the byte at the
- *          floor, or nobody does. The first: one branch for each body with that est, placed there. The second: all of
- *          those move up, to where they can rest on another open body. It is enough that no open rival of a candidate
- *          lies below it: then all of them end up above it once it is placed.
- *          Complete: push a completion down. If then a candidate lies at the floor, it is found in a branch of the first
- *          kind; else each candidate rests on an open body outside the clique, at its est at least, or on one of the clique
- *          that does so in turn.
+ * Idea     Of a clique whose open members lie at or above its floor (least est), exactly one body
+ *          covers the byte at the floor, or nobody does. The first: one branch for each body with
+ *          that est, placed there. The second: all of those move up, to where they can rest on
+ *          another open body. It is enough that no open rival of a candidate lies below it: then
+ *          all of them end up above it once it is placed. Complete: push a completion down. If then
+ *          a candidate lies at the floor, it is found in a branch of the first kind; else each
+ *          candidate rests on an open body outside the clique, at its est at least, or on one of
+ *          the clique that does so in turn.
  * Source   this project; exact_search.c has the same for intervals.
- * Bound    In every clique and for every est e among its open members: e and the sizes of those from e on, within the cap.
+ * Bound    In every clique and for every est e among its open members: e and the sizes of those
+ *          from e on, within the cap.
  * Ticks    Members of cliques looked at, rivals looked at. */
 #include "planners/exact/exact_general.h"
 
@@ -17,12 +19,13 @@
 #define NEVER       UINT64_MAX
 #define CLOCK_TICKS UINT64_C(1000000) /* from one look at the clock to the next */
 
-/* ---- making -------------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static bool same_relation(const mpl_bodies *b, uint32_t i, uint32_t j)
 {
     for (uint32_t w = 0; w < b->n_words; w++) {
-        uint64_t differ = b->rival[(size_t)i * b->n_words + w] ^ b->rival[(size_t)j * b->n_words + w];
+        uint64_t differ =
+            b->rival[(size_t)i * b->n_words + w] ^ b->rival[(size_t)j * b->n_words + w];
 
         differ &= i / 64 == w ? ~(UINT64_C(1) << (i % 64)) : UINT64_MAX;
         differ &= j / 64 == w ? ~(UINT64_C(1) << (j % 64)) : UINT64_MAX;
@@ -39,7 +42,8 @@ static void find_twins(mpl_graph_search *s)
 
     for (uint32_t i = 0; i < b->n; i++) {
         s->twin[i] = MPL_NONE;
-        for (uint32_t j = i; b->dist == NULL && b->fixed == NULL && j-- > 0 && s->twin[i] == MPL_NONE;)
+        for (uint32_t j = i;
+             b->dist == NULL && b->fixed == NULL && j-- > 0 && s->twin[i] == MPL_NONE;)
             if (mpl_rivals(b, i, j) && b->bytes[i] == b->bytes[j] && b->align[i] == b->align[j] &&
                 same_relation(b, i, j))
                 s->twin[i] = j;
@@ -78,8 +82,9 @@ void mpl_graph_search_free(mpl_graph_search *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->est,     s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,   s->queued,
-                      s->visited, s->trail,  s->rows, s->stack,  s->set,  s->first, s->several, s->inside};
+    void *arrays[] = {s->est,   s->placed, s->twin,    s->lowest, s->seen, s->order,
+                      s->queue, s->queued, s->visited, s->trail,  s->rows, s->stack,
+                      s->set,   s->first,  s->several, s->inside};
     MPL_FREE_ALL(s->ctx, arrays);
     mpl_exact_memo_fini(&s->memo);
     mpl_free(s->ctx, s);
@@ -115,7 +120,7 @@ out:
     return st;
 }
 
-/* ---- states -------------------------------------------------------------------------------------------------- */
+/* ---- states ---- */
 
 /* A record about a buffer, if somebody writes. */
 static void note(mpl_graph_search *s, char kind, uint32_t buffer, uint32_t set)
@@ -247,7 +252,7 @@ static bool settle(mpl_graph_search *s)
     return true;
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 typedef struct cell {
     uint32_t clique;
@@ -294,9 +299,9 @@ static void enter_clique(mpl_graph_search *s, uint32_t c)
     s->effort->ticks += s->q->begin[c + 1] - s->q->begin[c];
 }
 
-/* Where a body could rest on an open one outside of the clique entered last, at the lowest; it need be no lower than
- * `enough`. What is written down does without two refinements: it leaves alignments out, and counts bodies that the clique
- * has one member of. */
+/* Where a body could rest on an open one outside of the clique entered last, at the lowest; it need
+ * be no lower than `enough`. What is written down does without two refinements: it leaves
+ * alignments out, and counts bodies that the clique has one member of. */
 static uint64_t rest_outside(mpl_graph_search *s, uint32_t i, uint64_t enough)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
@@ -310,9 +315,10 @@ static uint64_t rest_outside(mpl_graph_search *s, uint32_t i, uint64_t enough)
             s->effort->ticks++;
             if (s->placed[j] || (s->inside[j] == s->entry && (s->proof == NULL || !s->several[j])))
                 continue;
-            end = s->proof == NULL ? mpl_above(s->b, j, s->est[j], i)
-                                   : s->est[j] + (s->b->dist != NULL ? s->b->dist[(size_t)j * s->b->n + i]
-                                                                     : s->b->size[j]);
+            end = s->proof == NULL
+                      ? mpl_above(s->b, j, s->est[j], i)
+                      : s->est[j] + (s->b->dist != NULL ? s->b->dist[(size_t)j * s->b->n + i]
+                                                        : s->b->size[j]);
             low = mpl_min_u64(low, end);
         }
     return low;
@@ -363,8 +369,8 @@ static bool look(mpl_graph_search *s, uint32_t c, uint32_t best_score, cell *out
             return false;
     }
     out->margin = s->cap + rest - sum - out->floor;
-    out->nobody =
-        next <= out->floor + out->margin || some_can_rest(s, c, out->floor, out->floor + out->margin);
+    out->nobody = next <= out->floor + out->margin ||
+                  some_can_rest(s, c, out->floor, out->floor + out->margin);
     out->score += out->nobody;
     return true;
 }
@@ -396,7 +402,8 @@ static bool spent(mpl_graph_search *s)
     return e->by_clock || e->ticks >= e->tick_limit;
 }
 
-/* The cell to branch on among the cliques of these open bodies; false: there is none, or the effort ended. */
+/* The cell to branch on among the cliques of these open bodies; false: there is none, or the effort
+ * ended. */
 static bool choose(mpl_graph_search *s, const uint64_t *open, cell *best)
 {
     bool found = false, by_score = s->pick <= MPL_PICK_SCORE_HIGH;
@@ -443,7 +450,8 @@ static uint32_t push_candidates(mpl_graph_search *s, const cell *at)
 
         if (s->placed[k] || s->est[k] != at->floor)
             continue;
-        while (t != MPL_NONE && (s->placed[t] || s->est[t] != at->floor || !in_clique(s, at->clique, t)))
+        while (t != MPL_NONE &&
+               (s->placed[t] || s->est[t] != at->floor || !in_clique(s, at->clique, t)))
             t = s->twin[t];
         if (t != MPL_NONE) /* its twin is tried */
             continue;
@@ -472,7 +480,9 @@ static bool lift(mpl_graph_search *s, const cell *at)
     for (uint32_t i = begin; i < end; i++) {
         uint32_t k = body_of(s, s->q->member[i]);
 
-        own[i - begin] = s->placed[k] ? NEVER : s->est[k] == at->floor ? rest_outside(s, k, 0) : s->est[k];
+        own[i - begin] = s->placed[k]             ? NEVER
+                         : s->est[k] == at->floor ? rest_outside(s, k, 0)
+                                                  : s->est[k];
     }
     for (uint32_t i = begin; i < end && good; i++) {
         uint32_t k = body_of(s, s->q->member[i]);
@@ -482,14 +492,15 @@ static bool lift(mpl_graph_search *s, const cell *at)
             continue;
         for (uint32_t j = begin; j < end; j++)
             if (j != i && own[j - begin] != NEVER)
-                low = mpl_min_u64(low, mpl_above(s->b, body_of(s, s->q->member[j]), own[j - begin], k));
+                low = mpl_min_u64(low,
+                                  mpl_above(s->b, body_of(s, s->q->member[j]), own[j - begin], k));
         low = low == NEVER ? low : (low + s->b->align[k] - 1) & ~(s->b->align[k] - 1);
         good = raise_est(s, k, low);
     }
     return good;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------------------- */
+/* ---- the search ---- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -515,7 +526,8 @@ static void make_key(const mpl_graph_search *s, const uint64_t *open, uint64_t k
 
 static bool out_of_budget(mpl_graph_search *s)
 {
-    return s->no_memory || spent(s) || s->nodes >= s->node_limit || (s->proof != NULL && s->proof->failed);
+    return s->no_memory || spent(s) || s->nodes >= s->node_limit ||
+           (s->proof != NULL && s->proof->failed);
 }
 
 /* Pushes a row of n_words zeros; false without memory. */
@@ -530,7 +542,8 @@ static bool push_row(mpl_graph_search *s)
     return true;
 }
 
-/* Moves the open bodies that are connected with the first one of rows[from ..] into rows[to ..]; false: none is left. */
+/* Moves the open bodies that are connected with the first one of rows[from ..] into rows[to ..];
+ * false: none is left. */
 static bool take_component(mpl_graph_search *s, size_t from, size_t to)
 {
     uint64_t *left = s->rows + from, *taken = s->rows + to;
@@ -591,7 +604,8 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
     make_key(s, s->rows + row, key);
     if (failed_before(s, key))
         return MPL_EXACT_FAILED;
-    while (nobody && verdict == MPL_EXACT_FAILED) { /* each round leaves out the candidates of the last */
+    while (nobody && verdict == MPL_EXACT_FAILED) { /* each round leaves out the candidates of the
+                                                       last */
         size_t mark = s->n_trail, inner = s->n_rows;
         uint32_t n;
         cell at = {0};
@@ -634,7 +648,8 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
     return verdict;
 }
 
-/* The component in rows[taken ..] is on its own from here, if it is not all there was; rows[left ..] are those after it. */
+/* The component in rows[taken ..] is on its own from here, if it is not all there was; rows[left
+ * ..] are those after it. */
 static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool more)
 {
     uint32_t w = 0;
@@ -648,7 +663,8 @@ static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool 
     return more;
 }
 
-/* rows[row ..] are the open bodies below a node: their components in turn, one that fails ends it. Eats the row. */
+/* rows[row ..] are the open bodies below a node: their components in turn, one that fails ends it.
+ * Eats the row. */
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;

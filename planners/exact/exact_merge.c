@@ -1,14 +1,17 @@
-/* exact_merge.c -- plans put together from pairs: two items that waste little beside each other become one. See exact_priv.h.
+/* exact_merge.c -- plans put together from pairs: two items that waste little beside each other
+ * become one. See exact_priv.h.
  *
- * Idea     Two items whose lives are apart lie at one offset, as one item of both lives and the larger size; two whose lives
- *          meet lie on each other, as one of both sizes; five may form a wheel around the one in the middle. What such a
- *          node covers beyond its parts is wasted, and a section can waste no more than its slack. What wastes least comes
- *          first. When nothing fits, some neighbours are taken apart and merged otherwise; the fewer nodes are left, the
- *          better. Few are searched.
- * Source   this project; that cuts and wheels make most packings of rectangles is known from the floorplans of chips, as
- *          hierarchies of order 5: T. C. Wang, D. F. Wong, 1990
+ * Idea     Two items whose lives are apart lie at one offset, as one item of both lives and the
+ *          larger size; two whose lives meet lie on each other, as one of both sizes; five may form
+ *          a wheel around the one in the middle. What such a node covers beyond its parts is
+ *          wasted, and a section can waste no more than its slack. What wastes least comes first.
+ *          When nothing fits, some neighbours are taken apart and merged otherwise; the fewer nodes
+ *          are left, the better. Few are searched.
+ * Source   this project; that cuts and wheels make most packings of rectangles is known from the
+ *          floorplans of chips, as hierarchies of order 5: T. C. Wang, D. F. Wong, 1990
  * Cost     O(sections) a pair, O(n^2) pairs first, then for each repair those of what is left.
- * Limits   Other plans are found only where the search finds that part of them. Its failing proves nothing. */
+ * Limits   Other plans are found only where the search finds that part of them. Its failing proves
+ *          nothing. */
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
@@ -19,8 +22,9 @@
 #define LARGEST_N 1500
 #define DEEPEST   24 /* mergers taken apart in a repair */
 #define PATIENCE  4  /* one repair in so many may leave an item more, one in its square two, .. */
-#define STACK_COST                                                                                           \
-    0.02 /* of lying on each other, as waste for the smaller item: beside each other leaves more choice */
+#define STACK_COST                                                                                 \
+    0.02 /* of lying on each other, as waste for the smaller item: beside each other leaves more   \
+            choice */
 #define REST_N         48   /* items left that are searched */
 #define REST_REPAIRS   16   /* repairs from one search of as few as ever to the next */
 #define NODES_PER_ITEM 3    /* of such a search */
@@ -30,8 +34,8 @@
 
 enum { PAIR = 2, WHEEL = 5 };
 
-/* An item, or several that became one. A pair: the first beside the second in time, or under it. A wheel: the lower, the
- * left, the middle, the right, the upper one. */
+/* An item, or several that became one. A pair: the first beside the second in time, or under it. A
+ * wheel: the lower, the left, the middle, the right, the upper one. */
 typedef struct node {
     int32_t left, right; /* [section] */
     mpl_len size;
@@ -61,7 +65,8 @@ typedef struct merger {
     int32_t *left, n_left;   /* [n] nodes that are not merged */
     int32_t *at;             /* [2 * n] index into left */
     int32_t *spare, n_spare; /* [n] nodes not in use */
-    int32_t *head[2]; /* [n_sections + 1] of the lists of what is left by its left, right section; -1: none */
+    int32_t *head[2]; /* [n_sections + 1] of the lists of what is left by its left, right section;
+                         -1: none */
     int32_t *next[2]; /* [2 * n] */
     change *log;      /* of a repair */
     size_t n_log, log_room;
@@ -71,7 +76,7 @@ typedef struct merger {
     mpl_rng rng;
 } merger;
 
-/* ---- pairs --------------------------------------------------------------------------------------------------- */
+/* ---- pairs ---- */
 
 /* Whether sections [from, to) can waste so much. */
 static bool can_waste(merger *m, int32_t from, int32_t to, mpl_len waste)
@@ -110,11 +115,14 @@ static node make_pair(const node *x, const node *y)
 static bool fits(merger *m, const node *x, const node *y, const node *both)
 {
     if (is_stacked(x, y))
-        return can_waste(m, both->left, x->left, x->size) && can_waste(m, x->right, both->right, x->size) &&
-               can_waste(m, both->left, y->left, y->size) && can_waste(m, y->right, both->right, y->size);
+        return can_waste(m, both->left, x->left, x->size) &&
+               can_waste(m, x->right, both->right, x->size) &&
+               can_waste(m, both->left, y->left, y->size) &&
+               can_waste(m, y->right, both->right, y->size);
     return can_waste(m, x->left, x->right, both->size - x->size) &&
            can_waste(m, y->left, y->right, both->size - y->size) &&
-           can_waste(m, x->right, y->left, both->size) && can_waste(m, y->right, x->left, both->size);
+           can_waste(m, x->right, y->left, both->size) &&
+           can_waste(m, y->right, x->left, both->size);
 }
 
 static void waste(merger *m, int32_t from, int32_t to, mpl_len much)
@@ -195,7 +203,7 @@ static bool is_left(const merger *m, int32_t i)
     return m->at[i] < m->n_left && m->left[m->at[i]] == i;
 }
 
-/* ---- wheels -------------------------------------------------------------------------------------------------- */
+/* ---- wheels ---- */
 
 static node make_wheel(const merger *m, const int32_t kid[WHEEL])
 {
@@ -218,7 +226,8 @@ static bool wheel_fits(merger *m, const int32_t kid[WHEEL], const node *all)
                *right = &m->node[kid[3]], *high = &m->node[kid[4]];
 
     return can_waste(m, left->left, left->right, all->size - low->size - left->size) &&
-           can_waste(m, middle->left, middle->right, all->size - low->size - middle->size - high->size) &&
+           can_waste(m, middle->left, middle->right,
+                     all->size - low->size - middle->size - high->size) &&
            can_waste(m, right->left, right->right, all->size - right->size - high->size);
 }
 
@@ -228,7 +237,8 @@ static void account_wheel(merger *m, const int32_t kid[WHEEL], const node *all, 
                *right = &m->node[kid[3]], *high = &m->node[kid[4]];
 
     waste(m, left->left, left->right, sign * (all->size - low->size - left->size));
-    waste(m, middle->left, middle->right, sign * (all->size - low->size - middle->size - high->size));
+    waste(m, middle->left, middle->right,
+          sign * (all->size - low->size - middle->size - high->size));
     waste(m, right->left, right->right, sign * (all->size - right->size - high->size));
 }
 
@@ -290,7 +300,7 @@ static void find_wheel(merger *m, wheel *best)
     m->ticks += (uint64_t)(m->n_left * 2 + m->c->n_sections / 4);
 }
 
-/* ---- mergers ------------------------------------------------------------------------------------------------- */
+/* ---- mergers ---- */
 
 static void leave(merger *m, int32_t i)
 {
@@ -358,7 +368,8 @@ static int32_t find_best(merger *m)
     int32_t best = -1;
 
     for (int32_t k = 0; k < m->n_left; k++)
-        if (m->node[m->left[k]].partner >= 0 && (best < 0 || m->node[m->left[k]].score < m->node[best].score))
+        if (m->node[m->left[k]].partner >= 0 &&
+            (best < 0 || m->node[m->left[k]].score < m->node[best].score))
             best = m->left[k];
     m->ticks += (uint64_t)m->n_left;
     return best;
@@ -386,7 +397,8 @@ static bool holds(merger *m, const wheel *w)
     return wheel_fits(m, w->kid, &all);
 }
 
-/* The pair of i and its partner becomes one, if it still can: the partner or the slack may be gone. */
+/* The pair of i and its partner becomes one, if it still can: the partner or the slack may be
+ * gone. */
 static mpl_status try_pair(merger *m, int32_t i)
 {
     int32_t kid[PAIR] = {i, m->node[i].partner};
@@ -399,7 +411,8 @@ static mpl_status try_pair(merger *m, int32_t i)
     return MPL_OK;
 }
 
-/* Merges until nothing fits. Wheels are looked for when the last one is gone, or there are no more pairs. */
+/* Merges until nothing fits. Wheels are looked for when the last one is gone, or there are no more
+ * pairs. */
 static mpl_status reduce(merger *m)
 {
     mpl_status st = MPL_OK;
@@ -429,7 +442,7 @@ out:
     return st;
 }
 
-/* ---- repairs ------------------------------------------------------------------------------------------------- */
+/* ---- repairs ---- */
 
 static bool meet(const node *x, const node *y)
 {
@@ -459,7 +472,8 @@ static int32_t pick_near(merger *m, const node *v)
     return pick;
 }
 
-/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at once. */
+/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at
+ * once. */
 static mpl_status loosen(merger *m, int32_t id)
 {
     mpl_status st = MPL_OK;
@@ -523,7 +537,7 @@ out:
     return st;
 }
 
-/* ---- what is left -------------------------------------------------------------------------------------------- */
+/* ---- what is left ---- */
 
 static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
 {
@@ -548,7 +562,8 @@ static mpl_len height_in(const merger *m, const node *v, int32_t k)
     const node *first = &m->node[v->kid[0]];
 
     if (v->n_kids == WHEEL) {
-        const mpl_len height[WHEEL] = {0, first->size, first->size, 0, v->size - m->node[v->kid[4]].size};
+        const mpl_len height[WHEEL] = {0, first->size, first->size, 0,
+                                       v->size - m->node[v->kid[4]].size};
 
         return height[k];
     }
@@ -602,7 +617,7 @@ out:
     return st;
 }
 
-/* ---- one run --------------------------------------------------------------------------------------------------- */
+/* ---- one run ---- */
 
 /* All items by themselves, the slack that of the case. */
 static void begin(merger *m)
@@ -685,7 +700,8 @@ static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *
     for (uint32_t k = 0; *verdict != MPL_EXACT_FOUND && effort->ticks < effort->tick_limit &&
                          !effort->by_clock && atomic_load(&w->of->first) > run;
          k++) {
-        if (m->n_left <= REST_N && (m->n_left < best || (m->n_left == best && k % REST_REPAIRS == 0)))
+        if (m->n_left <= REST_N &&
+            (m->n_left < best || (m->n_left == best && k % REST_REPAIRS == 0)))
             MPL_TRY(search_rest(m, w->of->cap, effort, w->offset, verdict));
         best = m->n_left < best ? m->n_left : best;
         m->ticks = 0;
@@ -748,7 +764,7 @@ static void *run_share(void *argument)
     return NULL;
 }
 
-/* ---- all runs ---------------------------------------------------------------------------------------------------- */
+/* ---- all runs ---- */
 
 static mpl_status run_all(runner *worker, uint32_t n)
 {
@@ -788,7 +804,8 @@ static void take(const race *g, const runner *worker, uint32_t n, mpl_exact_part
     }
 }
 
-static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort,
+                       mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = part->ctx;

@@ -1,11 +1,12 @@
 /* exact_pairs.c -- in-place pairs, each taken up or not, as the lowest plan has it.
  *
- * Idea     A node of the search has pairs that are taken (one offset for both), apart (a conflict like any other) and open.
- *          Its relaxation lets the two of an open pair overlap in any way; it is solved as a general conflict relation. Is it
- *          not below the best plan, the node is done; has its plan no open pair that overlaps at two offsets, it
- *          is a plan of the problem; else such a pair is taken, then kept apart.
- *          Members of one offset keep their sizes: what conflicts only with a small output may lie above it, beside the
- *          place of the large input. Folding cannot do that.
+ * Idea     A node of the search has pairs that are taken (one offset for both), apart (a conflict
+ *          like any other) and open. Its relaxation lets the two of an open pair overlap in any
+ *          way; it is solved as a general conflict relation. Is it not below the best plan, the
+ *          node is done; has its plan no open pair that overlaps at two offsets, it is a plan of
+ *          the problem; else such a pair is taken, then kept apart. Members of one offset keep
+ *          their sizes: what conflicts only with a small output may lie above it, beside the place
+ *          of the large input. Folding cannot do that.
  * Source   this project
  * Cost     Exponential in the pairs that matter.
  * Limits   More than MPL_EXACT_PAIRS_MOST in a pool: the folded plan stays. */
@@ -106,7 +107,8 @@ out:
 }
 
 /* The open pair of most bytes that overlaps at two offsets; false: there is none. */
-static bool find_broken(pairs *s, const mpl_bodies *b, const uint64_t *place, uint32_t *left, uint32_t *right)
+static bool find_broken(pairs *s, const mpl_bodies *b, const uint64_t *place, uint32_t *left,
+                        uint32_t *right)
 {
     uint64_t most = 0;
 
@@ -146,8 +148,8 @@ static mpl_status search(pairs *s, bool root)
     s->effort->ticks += (uint64_t)s->n * s->n / 2; /* of the relation, made anew */
     MPL_TRY(relax(s, &b));
     MPL_TRY(mpl_new(s->ctx, place, b->n));
-    MPL_TRY(mpl_general_solve(s->ctx, s->p, b, mpl_max_u64(s->bound, s->enough), s->height - 1, s->effort,
-                              place, &height, &bound));
+    MPL_TRY(mpl_general_solve(s->ctx, s->p, b, mpl_max_u64(s->bound, s->enough), s->height - 1,
+                              s->effort, place, &height, &bound));
     if (root)
         s->bound = mpl_max_u64(s->bound, mpl_min_u64(bound, s->height));
     if (bound >= s->height || done(s))
@@ -212,8 +214,9 @@ static void pairs_fini(pairs *s)
     mpl_free(s->ctx, s->body);
 }
 
-mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
-                           mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound)
+mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+                           uint64_t most, mpl_exact_effort *effort, uint64_t *offset,
+                           uint64_t *height, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     pairs s = {.ctx = ctx,
@@ -233,13 +236,14 @@ mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
         goto out;
     MPL_TRY(search(&s, true));
     *height = s.height;
-    *bound = s.proved && s.bound <= most && s.height > mpl_max_u64(s.bound, enough) ? s.height : s.bound;
+    *bound =
+        s.proved && s.bound <= most && s.height > mpl_max_u64(s.bound, enough) ? s.height : s.bound;
 out:
     pairs_fini(&s);
     return st;
 }
 
-/* ---- refutations --------------------------------------------------------------------------------------------- */
+/* ---- refutations ---- */
 
 /* Two of one body that break a rule at one offset. */
 static uint32_t find_clash(pairs *s)
@@ -251,8 +255,8 @@ static uint32_t find_clash(pairs *s)
     return 0;
 }
 
-/* Writes why the node has no plan within s->most bytes: its relaxation has none, or neither has it with a pair taken, nor with
- * that pair apart. *done: false: not found within the effort. */
+/* Writes why the node has no plan within s->most bytes: its relaxation has none, or neither has it
+ * with a pair taken, nor with that pair apart. *done: false: not found within the effort. */
 static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;
@@ -270,7 +274,8 @@ static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
     s->effort->ticks += (uint64_t)s->n * s->n / 2;
     MPL_TRY(relax(s, &b));
     MPL_TRY(mpl_new(s->ctx, place, b->n));
-    MPL_TRY(mpl_general_solve(s->ctx, s->p, b, s->most, s->most, s->effort, place, &height, &bound));
+    MPL_TRY(
+        mpl_general_solve(s->ctx, s->p, b, s->most, s->most, s->effort, place, &height, &bound));
     if (bound > s->most)
         MPL_TRY(mpl_general_refute(s->ctx, s->p, b, s->most, NULL, s->effort, proof, &verdict));
     *done = verdict == MPL_EXACT_FAILED;
@@ -290,7 +295,8 @@ out:
 }
 
 mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
-                                  mpl_exact_effort *effort, mpl_proof *proof, mpl_exact_verdict *verdict)
+                                  mpl_exact_effort *effort, mpl_proof *proof,
+                                  mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     pairs s = {.ctx = ctx, .p = p, .effort = effort, .most = cap};

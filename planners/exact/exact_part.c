@@ -1,8 +1,10 @@
-/* exact_part.c -- one component of a pool: its units, its two directions of time, and which search comes next.
+/* exact_part.c -- one component of a pool: its units, its two directions of time, and which search
+ * comes next.
  *
- * Idea     A search that goes wrong early rarely recovers, another order of candidates often walks straight through: so
- *          members (order, choice of cell, direction) take turns with small limits that grow from lap to lap. What one
- *          refutes, none has to look at again. A member that ends below its limit has proved that there is no plan. */
+ * Idea     A search that goes wrong early rarely recovers, another order of candidates often walks
+ *          straight through: so members (order, choice of cell, direction) take turns with small
+ *          limits that grow from lap to lap. What one refutes, none has to look at again. A member
+ *          that ends below its limit has proved that there is no plan. */
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
@@ -26,10 +28,11 @@ static const struct member {
     {ORDER_WAT, MPL_PICK_TIGHT, 1},       {ORDER_ZAW, MPL_PICK_LOW, 1},
 };
 
-/* ---- units --------------------------------------------------------------------------------------------------- */
+/* ---- units ---- */
 
-/* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every alignment and fixed
- * place is whole or of no effect: a plan that is pushed down has only such offsets. */
+/* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every
+ * alignment and fixed place is whole or of no effect: a plan that is pushed down has only such
+ * offsets. */
 static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32_t n)
 {
     uint64_t grain = UINT64_MAX, unit = 0, before;
@@ -56,7 +59,8 @@ static uint64_t rest_of(const mpl_exact_part *part, uint32_t item)
     return (uint64_t)part->item[item].size * part->unit - part->item[item].bytes;
 }
 
-/* Live sums over time, less the largest rest among the live; of a vast part, less the largest of all. */
+/* Live sums over time, less the largest rest among the live; of a vast part, less the largest of
+ * all. */
 static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
 {
     mpl_status st = MPL_OK;
@@ -78,8 +82,8 @@ static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
         part->bound = mpl_max_u64(part->bound, (uint64_t)live * part->unit - rest);
     }
     for (uint32_t i = 0; i < part->n; i++)
-        part->bound =
-            mpl_max_u64(part->bound, (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
+        part->bound = mpl_max_u64(part->bound,
+                                  (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
 out:
     mpl_free(part->ctx, change);
     return st;
@@ -114,8 +118,8 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
         };
         sum += (uint64_t)part->item[i].size + (uint64_t)part->item[i].align;
         if (sum > MAX_LENGTH || (uint64_t)part->item[i].start > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': its bytes add up to more than a search can count",
-                     p->name);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "problem '%s': its bytes add up to more than a search can count", p->name);
     }
     MPL_TRY(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
     part->vast = part->side[0].c->member == NULL;
@@ -124,7 +128,8 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most, mpl_exact_part *part)
+mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most,
+                               mpl_exact_part *part)
 {
     mpl_status st = MPL_OK;
 
@@ -137,8 +142,11 @@ out:
 
 void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size)
 {
-    part->item[part->n++] = (mpl_exact_item){
-        .birth = birth, .death = death, .size = size, .align = 1, .bytes = (uint64_t)size * part->unit};
+    part->item[part->n++] = (mpl_exact_item){.birth = birth,
+                                             .death = death,
+                                             .size = size,
+                                             .align = 1,
+                                             .bytes = (uint64_t)size * part->unit};
 }
 
 static void side_fini(mpl_ctx *ctx, mpl_exact_side *side)
@@ -170,8 +178,10 @@ uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes)
     for (uint32_t i = 0; i < part->n; i++) {
         uint64_t rest = part->item[i].bytes % part->unit;
 
-        least = mpl_min_u64(
-            least, bytes <= rest ? rest : (bytes - rest + part->unit - 1) / part->unit * part->unit + rest);
+        least = mpl_min_u64(least,
+                            bytes <= rest
+                                ? rest
+                                : (bytes - rest + part->unit - 1) / part->unit * part->unit + rest);
     }
     return least;
 }
@@ -189,7 +199,7 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
     return largest;
 }
 
-/* ---- members ------------------------------------------------------------------------------------------------- */
+/* ---- members ---- */
 
 typedef struct keyed {
     int64_t key[3];
@@ -206,7 +216,8 @@ static int by_keys_descending(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest section, Z size. */
+/* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest
+ * section, Z size. */
 static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
 {
     mpl_status st = MPL_OK;
@@ -294,8 +305,8 @@ static void keep(mpl_exact_part *part, const mpl_exact_side *side)
     }
 }
 
-static mpl_status try_member(mpl_exact_part *part, const struct member *member, uint32_t lap, mpl_rng *rng,
-                             mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+static mpl_status try_member(mpl_exact_part *part, const struct member *member, uint32_t lap,
+                             mpl_rng *rng, mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[member->mirrored];
@@ -330,8 +341,8 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
-                              mpl_exact_verdict *verdict)
+mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                              mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_rng rng;
@@ -353,7 +364,7 @@ out:
     return st;
 }
 
-/* ---- beams --------------------------------------------------------------------------------------------------- */
+/* ---- beams ---- */
 
 #define BEAM_WIDTH        16
 #define BEAM_PROBES       48
@@ -373,12 +384,13 @@ static uint32_t kind_of(const mpl_exact_part *part, uint32_t k)
     return (deepest + k) % MPL_EXACT_BEAMS;
 }
 
-static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, mpl_exact_effort *effort,
-                           mpl_exact_verdict *verdict)
+static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
+                           mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[kind % 2];
-    mpl_exact_beam beam = {.width = (uint32_t)width, .probes = BEAM_PROBES, .weighted = kind / 2 != 0};
+    mpl_exact_beam beam = {
+        .width = (uint32_t)width, .probes = BEAM_PROBES, .weighted = kind / 2 != 0};
     mpl_exact_beam_result result;
 
     MPL_TRY(side_open(part, kind % 2));
@@ -401,8 +413,8 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage, mpl_exact_effort *effort,
-                               mpl_exact_verdict *verdict)
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage,
+                               mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     uint64_t width = (uint64_t)BEAM_WIDTH << (stage < BEAM_STAGES ? stage : BEAM_STAGES);

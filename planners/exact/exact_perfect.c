@@ -1,28 +1,32 @@
-/* exact_perfect.c -- packings that waste nothing: items that must, or seem to, lie side by side become one. See exact_priv.h.
+/* exact_perfect.c -- packings that waste nothing: items that must, or seem to, lie side by side
+ * become one. See exact_priv.h.
  *
- * Idea     Where every section is full, the items that end at a time leave exactly the space that those which begin then
- *          take. One that ends and one that begins lie at the same offset: they are one item of both lives. Two that begin
- *          with the same life where one ends lie on each other: they are one item of both sizes. Where more items meet,
- *          equal sizes are guessed to belong together, the likeliest first. A wrong guess shows in what nothing fits to
- *          any more: there, some are taken apart again and merged otherwise, and the fewer are left, the better. A packing
- *          that full cuts can make ends as one item; what is left of others is searched.
+ * Idea     Where every section is full, the items that end at a time leave exactly the space that
+ *          those which begin then take. One that ends and one that begins lie at the same offset:
+ *          they are one item of both lives. Two that begin with the same life where one ends lie on
+ *          each other: they are one item of both sizes. Where more items meet, equal sizes are
+ *          guessed to belong together, the likeliest first. A wrong guess shows in what nothing
+ *          fits to any more: there, some are taken apart again and merged otherwise, and the fewer
+ *          are left, the better. A packing that full cuts can make ends as one item; what is left
+ *          of others is searched.
  * Source   this project
- * Cost     O(items that meet)^2 a merger, some 10^6 repairs in all of up to some tens of mergers, and short searches.
+ * Cost     O(items that meet)^2 a merger, some 10^6 repairs in all of up to some tens of mergers,
+ *          and short searches.
  * Limits   Guesses may be wrong: its failing proves nothing. */
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
 
 #define LAPS           5
-#define ROUNDS         3 /* in each; only one in the first if items are few: then searches do as well */
+#define ROUNDS         3 /* in each; one in the first if items are few: searches do as well */
 #define LARGE_N        200
 #define REPAIRS        1000 /* of the first round; each has as many more */
 #define DEEPEST        16   /* mergers taken apart in one of them */
-#define PATIENCE       4    /* one repair in so many may leave an item more, one in its square two, .. */
-#define REPAIR_NOISE   200  /* of scores in half of the repairs */
+#define PATIENCE       4 /* one repair in so many may leave one item more, one in its square two */
+#define REPAIR_NOISE   200 /* of scores in half of the repairs */
 #define NOISE_A_ROUND  16
 #define TICKS_PER_ITEM 5000 /* of each search */
-#define MEMBERS        3    /* searches of what is left: either they walk through, or another guess does */
+#define MEMBERS        3    /* searches of what is left: they walk through, or another guess does */
 #define SURE           2    /* scores below it are no guesses */
 #define GUESS          8
 #define PER_ITEM       4   /* an equal pair is doubtful with each item that meets there */
@@ -75,7 +79,7 @@ typedef struct reducer {
     mpl_rng rng;
 } reducer;
 
-/* ---- guesses ------------------------------------------------------------------------------------------------- */
+/* ---- guesses ---- */
 
 static int32_t count(const reducer *r, int which, int32_t t, mpl_len size)
 {
@@ -103,7 +107,8 @@ static void propose(reducer *r, guess *best, int32_t score, int32_t a, int32_t b
 }
 
 /* Pairs of `which` at t with the same life. */
-static void propose_stacks(reducer *r, int32_t t, int which, int32_t n_own, int32_t n_other, guess *best)
+static void propose_stacks(reducer *r, int32_t t, int which, int32_t n_own, int32_t n_other,
+                           guess *best)
 {
     const int32_t *next = r->next[which];
 
@@ -154,7 +159,7 @@ static void find_best(reducer *r, int32_t t)
     }
 }
 
-/* ---- mergers ------------------------------------------------------------------------------------------------- */
+/* ---- mergers ---- */
 
 static void leave(reducer *r, int32_t i)
 {
@@ -277,7 +282,7 @@ static void begin(reducer *r)
         find_best(r, t);
 }
 
-/* ---- repairs ------------------------------------------------------------------------------------------------- */
+/* ---- repairs ---- */
 
 /* A merged node that begins or ends at one of three times, or -1. */
 static int32_t pick_near(reducer *r, const int32_t times[3])
@@ -292,7 +297,8 @@ static int32_t pick_near(reducer *r, const int32_t times[3])
     return pick;
 }
 
-/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at once. */
+/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at
+ * once. */
 static mpl_status loosen(reducer *r, int32_t id)
 {
     mpl_status st = MPL_OK;
@@ -355,7 +361,7 @@ out:
     return st;
 }
 
-/* ---- search -------------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 /* A part of what is left. */
 static mpl_status make_rest(const reducer *r, uint64_t cap, mpl_exact_part *rest)
@@ -455,8 +461,8 @@ static void reducer_fini(mpl_ctx *ctx, reducer *r)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-static mpl_status search_rest(reducer *r, uint64_t cap, mpl_exact_part *part, mpl_exact_effort *effort,
-                              mpl_exact_verdict *verdict)
+static mpl_status search_rest(reducer *r, uint64_t cap, mpl_exact_part *part,
+                              mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_exact_part rest = {0};
@@ -493,15 +499,16 @@ static mpl_status play_round(reducer *r, uint64_t cap, uint32_t round, mpl_exact
     if (*verdict == MPL_EXACT_FOUND)
         goto out;
     MPL_TRY(reduce(r, NO_GUESS));
-    for (uint64_t k = 0; k < (uint64_t)REPAIRS * (round + 1) && r->n_left > 1 && !is_over(r, effort); k++)
+    for (uint64_t k = 0;
+         k < (uint64_t)REPAIRS * (round + 1) && r->n_left > 1 && !is_over(r, effort); k++)
         MPL_TRY(repair(r));
     MPL_TRY(search_rest(r, cap, part, effort, verdict));
 out:
     return st;
 }
 
-mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
-                                  mpl_exact_verdict *verdict)
+mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                                  mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_exact_case *c = part->side[0].c;

@@ -19,7 +19,7 @@
 typedef int64_t mpl_len;
 #define MPL_LEN_MAX (INT64_MAX / 4)
 
-/* ---- cases ----------------------------------------------------------------------------------------------- */
+/* ---- cases ---- */
 
 /* One buffer as the case is made from it. */
 typedef struct mpl_exact_item {
@@ -29,12 +29,13 @@ typedef struct mpl_exact_item {
     mpl_len start;         /* lowest offset allowed [unit] */
     uint64_t bytes;        /* size * unit less the rest that need not exist [byte] */
     bool fixed;            /* start is the only offset allowed */
-    uint32_t
-        given_align; /* the buffer's own: what differs in it is no twin to the checker of proofs [byte] */
+    uint32_t given_align;  /* the buffer's own: what differs in it is no twin to the checker of
+                              proofs [byte] */
 } mpl_exact_item;
 
-/* Items renumbered by their first section. A section is a maximal set of items that are alive at once, in order of time,
- * so two items overlap in time iff their section ranges [left, right) do. */
+/* Items renumbered by their first section. A section is a maximal set of items that are alive at
+ * once, in order of time, so two items overlap in time iff their section ranges [left, right)
+ * do. */
 typedef struct mpl_exact_case {
     int32_t n, n_sections;
     bool plain;         /* every limit is the cap, nothing is aligned, nothing fixed */
@@ -55,26 +56,30 @@ typedef struct mpl_exact_case {
 
 #define MPL_EXACT_MEMBERS (UINT64_C(1) << 23) /* of all sections: a state has 12 bytes for each */
 
-/* The case of item[n]; with `mirrored`, time runs backwards. Limits are not set. O(n log n + members). */
+/* The case of item[n]; with `mirrored`, time runs backwards. Limits are not set. O(n log n +
+ * members). */
 mpl_status mpl_exact_case_new(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, bool mirrored,
                               mpl_exact_case **out);
 void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c);
 
 /* Every item has to end within `cap` bytes. item[] as given to mpl_exact_case_new. */
-void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit, uint64_t cap);
+void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit,
+                          uint64_t cap);
 
-/* ---- states ---------------------------------------------------------------------------------------------- */
+/* ---- states ---- */
 
 typedef struct mpl_exact_trail {
     int32_t what; /* id * 4 + kind */
     mpl_len old;
 } mpl_exact_trail;
 
-/* Told that the filter of `section` raises item i to `est`, before it is rounded up: exact_proof.c writes it down. */
+/* Told that the filter of `section` raises item i to `est`, before it is rounded up: exact_proof.c
+ * writes it down. */
 typedef struct mpl_exact_prover mpl_exact_prover;
 typedef void mpl_exact_observer(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
 
-/* A node of the search. Its meaning is only this: the items not yet placed lie somewhere at or above their est. */
+/* A node of the search. Its meaning is only this: the items not yet placed lie somewhere at or
+ * above their est. */
 typedef struct mpl_exact_state {
     mpl_ctx *ctx;
     const mpl_exact_case *c;
@@ -96,14 +101,14 @@ typedef struct mpl_exact_state {
     bool no_memory;
     mpl_exact_trail *trail;
     size_t n_trail, trail_room;
-    int32_t *sorted;   /* [2 * n] scratch of loading */
-    uint64_t *sums;    /* bits: sums of sizes below an offset */
-    mpl_len *end;      /* [longest section] scratch of the filter */
-    mpl_len *end_size; /* [longest section] */
-    mpl_len
-        filter_slack; /* the filter works where a section may waste no more than this; < 0: nowhere [unit] */
-    uint32_t filter_sweeps;     /* over changed sections, in one settling */
-    uint64_t ticks;             /* items looked at */
+    int32_t *sorted;        /* [2 * n] scratch of loading */
+    uint64_t *sums;         /* bits: sums of sizes below an offset */
+    mpl_len *end;           /* [longest section] scratch of the filter */
+    mpl_len *end_size;      /* [longest section] */
+    mpl_len filter_slack;   /* the filter works where a section may waste no more than this; < 0:
+                               nowhere [unit] */
+    uint32_t filter_sweeps; /* over changed sections, in one settling */
+    uint64_t ticks;         /* items looked at */
     mpl_exact_observer *raised; /* NULL: nobody is told */
     mpl_exact_prover *prover;
 } mpl_exact_state;
@@ -113,7 +118,8 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x);
 
 /* Nothing placed, every est at its start, the limits of the case. */
 void mpl_exact_state_reset(mpl_exact_state *x);
-/* The state with these est[n] and placed[n], from which nothing can be undone. Caps are those of the case. */
+/* The state with these est[n] and placed[n], from which nothing can be undone. Caps are those of
+ * the case. */
 void mpl_exact_state_load(mpl_exact_state *x, const mpl_len *est, const uint8_t *placed);
 
 /* Places item i at est[i]; all items of its sections must lie at or above. */
@@ -138,7 +144,7 @@ static inline bool mpl_exact_late(int64_t deadline_ns, const mpl_watch *watch)
            (deadline_ns != INT64_MAX && mpl_clock_ns() >= deadline_ns);
 }
 
-/* ---- search ---------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 /* Which section's floor cell to branch on; forced cells always come first. */
 typedef enum mpl_exact_pick {
@@ -156,7 +162,11 @@ typedef struct mpl_exact_memo {
     size_t n_slots, n_used; /* n_slots: 0 or a power of two */
 } mpl_exact_memo;
 
-typedef enum mpl_exact_verdict { MPL_EXACT_FOUND, MPL_EXACT_FAILED, MPL_EXACT_STOPPED } mpl_exact_verdict;
+typedef enum mpl_exact_verdict {
+    MPL_EXACT_FOUND,
+    MPL_EXACT_FAILED,
+    MPL_EXACT_STOPPED
+} mpl_exact_verdict;
 
 typedef struct mpl_exact_search {
     mpl_exact_state *x;
@@ -166,13 +176,14 @@ typedef struct mpl_exact_search {
     uint64_t node_limit, nodes;
     uint64_t tick_limit; /* of the state's ticks */
     int64_t deadline_ns;
-    const mpl_watch *watch;            /* NULL: nobody */
-    bool tiles;                        /* looks at what can fill a floor: pays where nothing may be wasted */
-    bool by_clock;                     /* the deadline stopped it */
+    const mpl_watch *watch; /* NULL: nobody */
+    bool tiles;             /* looks at what can fill a floor: pays where nothing may be wasted */
+    bool by_clock;          /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
-    int32_t *run_begin, *run_end;      /* [n_sections] scratch: sections around with the same floor */
-    uint8_t *from_left, *from_right;   /* [n_sections + 1] scratch: what can be tiled from a run's ends */
-    int32_t *stack;                    /* children of the nodes above */
+    int32_t *run_begin, *run_end;    /* [n_sections] scratch: sections around with the same floor */
+    uint8_t *from_left, *from_right; /* [n_sections + 1] scratch: what can be tiled from a run's
+                                        ends */
+    int32_t *stack;                  /* children of the nodes above */
     size_t n_stack, stack_room;
 } mpl_exact_search;
 
@@ -186,20 +197,22 @@ typedef struct mpl_exact_cell {
 mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x);
 void mpl_exact_search_fini(mpl_exact_search *q);
 
-/* Whether the items not placed can be completed. FOUND leaves all offsets in est; FAILED is a proof. */
+/* Whether the items not placed can be completed. FOUND leaves all offsets in est; FAILED is a
+ * proof. */
 mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q);
 
 /* The cell of sections [a, b) to branch on. */
 mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
-/* Pushes the distinct candidates of the cell on q->stack, by rank; returns how many, or -1 without memory. */
+/* Pushes the distinct candidates of the cell on q->stack, by rank; returns how many, or -1 without
+ * memory. */
 int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell);
 /* Nobody covers the cell: its candidates move up. */
 void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
 
 /* The first sections [*a, *end) of [*a, b) that open items connect; false: there are none. */
 bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end);
-/* An open item of the component [a, b) that overlaps all others there and has the highest est, or -1: if there is a completion,
- * then one with this item at the top, the others moved down. */
+/* An open item of the component [a, b) that overlaps all others there and has the highest est, or
+ * -1: if there is a completion, then one with this item at the top, the others moved down. */
 int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b);
 
 /* key[0] is not 0. NULL: none has failed, none is kept. Without memory less is kept. */
@@ -208,16 +221,16 @@ void mpl_exact_memo_add(mpl_exact_memo *memo, const uint64_t key[2]);
 void mpl_exact_memo_fini(mpl_exact_memo *memo);
 void mpl_exact_memo_clear(mpl_exact_memo *memo);
 
-/* ---- beam ------------------------------------------------------------------------------------------------ */
+/* ---- beam ---- */
 
 enum { MPL_EXACT_ORDERS = 4, MPL_EXACT_BEAMS = 4, MPL_EXACT_THREADS = 64 };
 #define MPL_EXACT_FILTER_SLACK 2 /* [unit] */
 
 typedef struct mpl_exact_beam {
-    uint32_t width;              /* states kept */
-    uint32_t probes;             /* searches in each round of them */
-    bool weighted;               /* waste weighs more where a section has little slack */
-    mpl_len filter_slack;        /* of the states; < 0: the filter costs more than its pruning saves */
+    uint32_t width;       /* states kept */
+    uint32_t probes;      /* searches in each round of them */
+    bool weighted;        /* waste weighs more where a section has little slack */
+    mpl_len filter_slack; /* of the states; < 0: the filter costs more than its pruning saves */
     const uint32_t *const *rank; /* [MPL_EXACT_ORDERS][n] */
     uint64_t seed;
     uint64_t tick_limit;
@@ -234,12 +247,12 @@ typedef struct mpl_exact_beam_result {
     bool by_clock;
 } mpl_exact_beam_result;
 
-/* Looks for a plan of the case within its limits: FOUND or STOPPED, never FAILED. The same for any number of threads,
- * a deadline apart. */
+/* Looks for a plan of the case within its limits: FOUND or STOPPED, never FAILED. The same for any
+ * number of threads, a deadline apart. */
 mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_exact_beam *o,
                               mpl_exact_beam_result *r);
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 /* One direction of time of a part: made when it is first needed. */
 typedef struct mpl_exact_side {
@@ -258,11 +271,11 @@ typedef struct mpl_exact_part {
     mpl_exact_item *item; /* [n] */
     uint64_t unit;        /* [byte] */
     bool full;            /* no section has slack at the height of the bound */
-    bool vast;            /* too many lifetimes in sections to search in: try and beam give up at once */
-    uint64_t bound;       /* proved: no plan is lower [byte] */
-    uint64_t height;      /* of the best plan known [byte] */
-    uint64_t *offset;     /* [n] that plan [byte] */
-    uint64_t cap;         /* the height that sides and memo are set to; 0: none [byte] */
+    bool vast;       /* too many lifetimes in sections to search in: try and beam give up at once */
+    uint64_t bound;  /* proved: no plan is lower [byte] */
+    uint64_t height; /* of the best plan known [byte] */
+    uint64_t *offset; /* [n] that plan [byte] */
+    uint64_t cap;     /* the height that sides and memo are set to; 0: none [byte] */
     mpl_exact_side side[2];
     mpl_exact_memo memo;
     uint64_t node_limit;   /* of a search in lap 0 */
@@ -289,41 +302,44 @@ typedef struct mpl_exact_effort {
 /* The part of these n > 0 buffers, which it takes over; bound set, height and offset not. */
 mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
                                mpl_exact_part *part);
-/* A part of items that are no buffers, of which there will be `most` at most; its bound is `cap`. */
+/* A part of items that are no buffers, of which there will be `most` at most; its bound is
+ * `cap`. */
 mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most,
                                mpl_exact_part *part);
 /* The next of its items; size counts in its units. */
 void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size);
 void mpl_exact_part_fini(mpl_exact_part *part);
 
-/* Looks for a plan within `cap` bytes, harder with each lap (0, 1, ..). FOUND: height and offset are its. FAILED: there is
- * none, and the bound is the next height that a plan can have. */
-mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
-                              mpl_exact_verdict *verdict);
+/* Looks for a plan within `cap` bytes, harder with each lap (0, 1, ..). FOUND: height and offset
+ * are its. FAILED: there is none, and the bound is the next height that a plan can have. */
+mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                              mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
-/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie side by side, in a few laps
- * (0, 1, ..). FOUND or STOPPED. */
-mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
-                                  mpl_exact_verdict *verdict);
+/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie
+ * side by side, in a few laps (0, 1, ..). FOUND or STOPPED. */
+mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                                  mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
-/* Looks for a plan within `cap` bytes by merging items in pairs: so many runs, each in so many ticks. FOUND or STOPPED, the
- * same for any number of threads, a deadline apart. */
+/* Looks for a plan within `cap` bytes by merging items in pairs: so many runs, each in so many
+ * ticks. FOUND or STOPPED, the same for any number of threads, a deadline apart. */
 mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
                                 mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
-/* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage (0, 1, ..). FOUND or
- * STOPPED. */
-mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage, mpl_exact_effort *effort,
-                               mpl_exact_verdict *verdict);
+/* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage
+ * (0, 1, ..). FOUND or STOPPED. */
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage,
+                               mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
-/* The least height >= `bytes` (the largest <= `bytes`) at which some item can end, alignment aside. [byte] */
+/* The least height >= `bytes` (the largest <= `bytes`) at which some item can end, alignment aside.
+ * [byte] */
 uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes);
 uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes);
 
-/* ---- proofs ---------------------------------------------------------------------------------------------- */
+/* ---- proofs ---- */
 
-/* Writes why the part has no plan within `cap` bytes at the end of the proof; unless FAILED, nothing. FOUND: it has one; STOPPED:
- * the effort ended, or the proof is full. part->buffer are the ids in the text. */
+/* Writes why the part has no plan within `cap` bytes at the end of the proof; unless FAILED,
+ * nothing. FOUND: it has one; STOPPED: the effort ended, or the proof is full. part->buffer are the
+ * ids in the text. */
 mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
                                 mpl_proof *proof, mpl_exact_verdict *verdict);
 

@@ -1,10 +1,11 @@
-/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See exact_priv.h and CERTIFICATES.md.
+/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See
+ * exact_priv.h and CERTIFICATES.md.
  *
- * Idea     What the portfolio refuted in a hurry is refuted again by one member at a time, without noise, in the steps that a
- *          checker can follow. Which cell comes next is all that matters to the size of a tree without solutions, so the
- *          members differ in that; each gets a few nodes, then all get more.
- *          A state that failed before is referred to, if its refutation is still in the text: that of a component in which a
- *          solution turned up is taken back.
+ * Idea     What the portfolio refuted in a hurry is refuted again by one member at a time, without
+ *          noise, in the steps that a checker can follow. Which cell comes next is all that matters
+ *          to the size of a tree without solutions, so the members differ in that; each gets a few
+ *          nodes, then all get more. A state that failed before is referred to, if its refutation
+ *          is still in the text: that of a component in which a solution turned up is taken back.
  * Source   this project */
 #include "planners/exact/exact_priv.h"
 #include "planners/plan/proof.h"
@@ -15,8 +16,9 @@
 static const struct member {
     uint8_t pick, mirrored;
 } members[] = {
-    {MPL_PICK_SCORE_LOW, 0},  {MPL_PICK_SCORE_LOW, 1}, {MPL_PICK_SCORE_TIGHT, 0}, {MPL_PICK_SCORE_TIGHT, 1},
-    {MPL_PICK_SCORE_HIGH, 0}, {MPL_PICK_TIGHT, 0},     {MPL_PICK_LOW, 0},         {MPL_PICK_TIGHT, 1},
+    {MPL_PICK_SCORE_LOW, 0},   {MPL_PICK_SCORE_LOW, 1},  {MPL_PICK_SCORE_TIGHT, 0},
+    {MPL_PICK_SCORE_TIGHT, 1}, {MPL_PICK_SCORE_HIGH, 0}, {MPL_PICK_TIGHT, 0},
+    {MPL_PICK_LOW, 0},         {MPL_PICK_TIGHT, 1},
 };
 
 struct mpl_exact_prover {
@@ -47,7 +49,7 @@ static void write_raise(mpl_exact_prover *w, int32_t section, int32_t i, mpl_len
     mpl_proof_add(w->proof, 'r', id(w, i), w->set[section], (uint64_t)est * w->part->unit);
 }
 
-/* ---- failed states --------------------------------------------------------------------------------------------- */
+/* ---- failed states ---- */
 
 static uint64_t mix(uint64_t z)
 {
@@ -68,9 +70,10 @@ static uint64_t name_of(const prover *w, int32_t a, int32_t b)
     return name;
 }
 
-/* ---- contradictions ------------------------------------------------------------------------------------------ */
+/* ---- contradictions ---- */
 
-/* Whether the open items of section s with est >= least have no room; and those of them with the least est. */
+/* Whether the open items of section s with est >= least have no room; and those of them with the
+ * least est. */
 static bool no_room(const prover *w, int32_t s, mpl_len least)
 {
     const mpl_exact_state *x = w->x;
@@ -107,7 +110,7 @@ static bool settle(prover *w)
     return false;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------ */
+/* ---- the tree ---- */
 
 static bool out_of_budget(prover *w)
 {
@@ -173,8 +176,8 @@ static void keep_component(prover *w, int32_t a, int32_t b)
         }
 }
 
-/* One of several components has no completion: those with few sections first. What is written of one that has is taken
- * back. */
+/* One of several components has no completion: those with few sections first. What is written of
+ * one that has is taken back. */
 static mpl_exact_verdict refute_parts(prover *w, int32_t a, int32_t b)
 {
     for (int32_t done = 0, next; done < INT32_MAX; done = next) {
@@ -238,7 +241,7 @@ static mpl_exact_verdict refute(prover *w, int32_t a, int32_t b)
     }
 }
 
-/* ---- members ------------------------------------------------------------------------------------------------- */
+/* ---- members ---- */
 
 static void close_prover(prover *w)
 {
@@ -315,7 +318,8 @@ mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_ex
 
     *verdict = MPL_EXACT_STOPPED;
     for (uint64_t nodes = FIRST_NODES; nodes < MPL_PROOF_MOST; nodes *= 4)
-        for (size_t k = 0; k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED; k++) {
+        for (size_t k = 0; k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED;
+             k++) {
             if (effort->by_clock || effort->ticks >= effort->tick_limit || proof->full)
                 return MPL_OK;
             MPL_TRY(try_member(part, &members[k], cap, nodes, effort, proof, verdict));

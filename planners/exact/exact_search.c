@@ -1,10 +1,11 @@
 /* exact_search.c -- depth-first search for a completion of a state. See exact_priv.h.
  *
- * Idea     Take the lowest cell (section s, height floor[s]) that nobody covers yet. Either one of the items whose est is
- *          that floor covers it, and then lies exactly there, or nobody does, and each of these items rests on
- *          something higher. The branches are disjoint and know no order of placement, so a failed state is remembered
- *          by its ests alone. Parts of time that no open item connects are solved apart.
- *          "Nobody" is sound because a completion may be pushed down: what then covers the cell was a sibling.
+ * Idea     Take the lowest cell (section s, height floor[s]) that nobody covers yet. Either one of
+ *          the items whose est is that floor covers it, and then lies exactly there, or nobody
+ *          does, and each of these items rests on something higher. The branches are disjoint and
+ *          know no order of placement, so a failed state is remembered by its ests alone. Parts of
+ *          time that no open item connects are solved apart. "Nobody" is sound because a completion
+ *          may be pushed down: what then covers the cell was a sibling.
  * Source   this project
  * Cost     Exponential; a node costs about the items alive in the sections that it touches. */
 #include "planners/exact/exact_priv.h"
@@ -13,10 +14,10 @@
 
 #include <stdlib.h>
 
-#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown as failures come: small problems pay for little */
+#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown with failures: small problems pay little */
 #define MEMO_MAX_SLOTS (UINT64_C(1) << 22)
 
-/* ---- memory of failures -------------------------------------------------------------------------------------- */
+/* ---- memory of failures ---- */
 
 static void component_key(const mpl_exact_search *q, int32_t a, int32_t b, uint64_t key[2])
 {
@@ -31,7 +32,8 @@ static void component_key(const mpl_exact_search *q, int32_t a, int32_t b, uint6
 
         if (x->placed[i])
             continue;
-        one = (uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) + c->item[i] * UINT64_C(0xff51afd7ed558ccd);
+        one = (uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
+              c->item[i] * UINT64_C(0xff51afd7ed558ccd);
         key[0] += mpl_rng_mix(one);
         key[1] += mpl_rng_mix(one ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0xc4ceb9fe1a85ec53);
     }
@@ -61,7 +63,8 @@ static void memo_grow(mpl_exact_memo *memo)
         return; /* it only saves work */
     for (size_t i = 0; i < memo->n_slots; i++)
         if (memo->slot[i][0] != 0)
-            memcpy(larger.slot[memo_find(&larger, memo->slot[i])], memo->slot[i], sizeof *memo->slot);
+            memcpy(larger.slot[memo_find(&larger, memo->slot[i])], memo->slot[i],
+                   sizeof *memo->slot);
     mpl_free(memo->ctx, memo->slot);
     memo->slot = larger.slot;
     memo->n_slots = larger.n_slots;
@@ -97,7 +100,7 @@ void mpl_exact_memo_fini(mpl_exact_memo *memo)
     memo->n_slots = memo->n_used = 0;
 }
 
-/* ---- choosing a cell ----------------------------------------------------------------------------------------- */
+/* ---- choosing a cell ---- */
 
 /* Sections [run_begin, run_end) around s share its floor. */
 static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
@@ -115,7 +118,8 @@ static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
     }
 }
 
-/* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) with right, left equal to t. */
+/* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) with right,
+ * left equal to t. */
 static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
 {
     const mpl_exact_state *x = q->x;
@@ -135,9 +139,11 @@ static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
     }
 }
 
-/* Whether nobody may cover the floor of s: some item ends low enough outside s for the candidates, which span [from, to),
- * to rest on, or some item of s is not a candidate (its est is `next`) and lies low enough. */
-static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int32_t to, mpl_len next)
+/* Whether nobody may cover the floor of s: some item ends low enough outside s for the candidates,
+ * which span [from, to), to rest on, or some item of s is not a candidate (its est is `next`) and
+ * lies low enough. */
+static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int32_t to,
+                        mpl_len next)
 {
     const mpl_exact_state *x = q->x;
     mpl_len room = x->cap[s] - x->rest[s];
@@ -235,7 +241,8 @@ int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell)
     mpl_len floor = x->floor[cell->section];
     size_t base = q->n_stack;
 
-    if (mpl_reserve(x->ctx, q->stack, q->stack_room, base + (size_t)x->count[cell->section]) != MPL_OK) {
+    if (mpl_reserve(x->ctx, q->stack, q->stack_room, base + (size_t)x->count[cell->section]) !=
+        MPL_OK) {
         x->no_memory = x->dead = true;
         return -1;
     }
@@ -291,22 +298,24 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
             second = end;
     }
     for (int32_t k = 0; k < n_candidates && !x->dead; k++) {
-        mpl_len outside = support_outside(q, order[k], s), inside = order[k] == lowest ? second : least;
+        mpl_len outside = support_outside(q, order[k], s),
+                inside = order[k] == lowest ? second : least;
         mpl_len est = outside < inside ? outside : inside;
 
         mpl_exact_raise(x, order[k], est);
     }
 }
 
-/* ---- tiling a floor -------------------------------------------------------------------------------------------- */
+/* ---- tiling a floor ---- */
 
 static bool starts_at_floor(const mpl_exact_search *q, int32_t i, int32_t s)
 {
     return !q->x->placed[i] && q->x->est[i] == q->x->floor[s];
 }
 
-/* from_left[t]: sections [a, t) of a run can be filled by items side by side on the floor and by cells that may stay empty;
- * from_right[t]: so can [t, b). Items that reach beyond the run count with what they have in it. */
+/* from_left[t]: sections [a, t) of a run can be filled by items side by side on the floor and by
+ * cells that may stay empty; from_right[t]: so can [t, b). Items that reach beyond the run count
+ * with what they have in it. */
 static void tile_run(mpl_exact_search *q, int32_t a, int32_t b)
 {
     const mpl_exact_state *x = q->x;
@@ -352,7 +361,8 @@ static mpl_len support_of(const mpl_exact_search *q, int32_t i)
     return end;
 }
 
-/* Raises item i, which begins at the floor of run [a, b), if the rest of the run cannot be filled beside it. */
+/* Raises item i, which begins at the floor of run [a, b), if the rest of the run cannot be filled
+ * beside it. */
 static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
 {
     const mpl_exact_case *c = q->x->c;
@@ -362,8 +372,8 @@ static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
         mpl_exact_raise(q->x, i, support_of(q, i));
 }
 
-/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them there could not be filled;
- * whether there are any. */
+/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them
+ * there could not be filled; whether there are any. */
 static bool tile(mpl_exact_search *q, int32_t a, int32_t b)
 {
     mpl_exact_state *x = q->x;
@@ -388,7 +398,7 @@ static bool tile(mpl_exact_search *q, int32_t a, int32_t b)
     return x->n_trail > before;
 }
 
-/* ---- search -------------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 static bool out_of_budget(mpl_exact_search *q)
 {
@@ -412,7 +422,8 @@ static bool step(mpl_exact_search *q, int32_t i, int32_t s)
 
 static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b);
 
-static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b, const mpl_exact_cell *cell)
+static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
+                                const mpl_exact_cell *cell)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     size_t base = q->n_stack, mark = q->x->n_trail;
@@ -464,8 +475,8 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
         if (next == INT32_MAX)
             break;
         done = next;
-        for (int32_t from = a, end; verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end);
-             from = end)
+        for (int32_t from = a, end;
+             verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end); from = end)
             if (end - from == next)
                 verdict = solve(q, from, end);
     }
@@ -488,7 +499,8 @@ int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b)
         highest = x->est[i] > highest ? x->est[i] : highest;
     }
     for (int32_t i = c->first[a]; i < c->first[b]; i++)
-        if (!x->placed[i] && x->est[i] == highest && c->left[i] < min_right && c->right[i] > max_left)
+        if (!x->placed[i] && x->est[i] == highest && c->left[i] < min_right &&
+            c->right[i] > max_left)
             return i;
     return -1;
 }

@@ -1,9 +1,11 @@
-/* exact_serial.c -- the complete search of a serial problem: lifetimes without gaps, no pairs, no families. See exact.h.
+/* exact_serial.c -- the complete search of a serial problem: lifetimes without gaps, no pairs, no
+ * families. See exact.h.
  *
- * Most problems are solved by a heuristic that meets the bound. Else each part of a pool that time connects is searched
- * at the height of the bound first, which nearly always has a plan; where it has none, that is proved and the bound rises.
- * Between proved and found height the search goes on, halving what is left. Once, and first where sizes are ragged, orders
- * of placement are searched as under a partial order (arena.c). */
+ * Most problems are solved by a heuristic that meets the bound. Else each part of a pool that time
+ * connects is searched at the height of the bound first, which nearly always has a plan; where it
+ * has none, that is proved and the bound rises. Between proved and found height the search goes on,
+ * halving what is left. Once, and first where sizes are ragged, orders of placement are searched as
+ * under a partial order (arena.c). */
 #include "planners/exact/exact_general.h"
 
 #include "graphs/problem/bounds/bounds.h"
@@ -25,7 +27,7 @@ typedef struct solver {
     bool proofs;                      /* write refutations down: then solve takes a place for one */
 } solver;
 
-/* ---- parts of the pools ---------------------------------------------------------------------------------------- */
+/* ---- parts of the pools ---- */
 
 static mpl_status add_part(solver *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n)
 {
@@ -92,7 +94,7 @@ static void offer(solver *s, const uint64_t *offset)
     }
 }
 
-/* ---- heights --------------------------------------------------------------------------------------------------- */
+/* ---- heights ---- */
 
 /* What a pool needs at least, as proved; what it needs as planned. */
 static uint64_t pool_bound(const solver *s, uint32_t pool)
@@ -121,7 +123,8 @@ static void report(solver *s)
     const mpl_watch *watch = s->run->watch;
     uint64_t height = pool_height(s, 0), bound = pool_bound(s, 0);
 
-    if (watch == NULL || watch->progress == NULL || (height == s->told_height && bound == s->told_bound))
+    if (watch == NULL || watch->progress == NULL ||
+        (height == s->told_height && bound == s->told_bound))
         return;
     s->told_height = height;
     s->told_bound = bound;
@@ -131,7 +134,8 @@ static void report(solver *s)
 /* The height at which nothing more is to be gained. */
 static uint64_t goal(const solver *s, uint32_t pool)
 {
-    uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)), capacity = s->p->pool_capacity[pool];
+    uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)),
+             capacity = s->p->pool_capacity[pool];
 
     bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
     return !s->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
@@ -142,7 +146,7 @@ static bool budget_left(const solver *s)
     return !s->effort.by_clock && s->effort.ticks < s->effort.tick_limit;
 }
 
-/* ---- heuristics ------------------------------------------------------------------------------------------------ */
+/* ---- heuristics ---- */
 
 #define REPAIR_N        2000 /* buffers of a part from which on the orders are repaired */
 #define REPAIR_PATIENCE 50   /* placements in a row that repair nothing */
@@ -204,7 +208,8 @@ out:
     return st;
 }
 
-/* Who ends too high may choose before all others the next time, until that has long repaired nothing. */
+/* Who ends too high may choose before all others the next time, until that has long repaired
+ * nothing. */
 static mpl_status repair(solver *s, greed *g, mpl_fit fit)
 {
     mpl_status st = MPL_OK;
@@ -233,7 +238,8 @@ out:
     return st;
 }
 
-/* Simple orders; with `repairs`, what comes of each is repaired, the last first: on large problems it comes closest. */
+/* Simple orders; with `repairs`, what comes of each is repaired, the last first: on large problems
+ * it comes closest. */
 static mpl_status try_greedy(solver *s, bool repairs)
 {
     mpl_status st = MPL_OK;
@@ -275,7 +281,7 @@ out:
     return st;
 }
 
-/* ---- search ------------------------------------------------------------------------------------------------------ */
+/* ---- search ---- */
 
 #define MERGE_N     32    /* items of a part from which on merging comes before searching */
 #define FIRST_TICKS 12000 /* of the one run that comes before all else, for each item */
@@ -286,15 +292,17 @@ out:
 #define ARENA_MOST  2000 /* items of a part that it takes */
 #define BEAM_SHARE  8    /* what beams at the goal may cost, in costs of the rest of the search */
 
-static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
-                        mpl_exact_verdict *verdict)
+static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs,
+                        uint64_t ticks, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     uint64_t before = s->effort.ticks;
 
     *verdict = MPL_EXACT_STOPPED;
-    if (s->effort.tick_limit < before || s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
-        return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay for it */
+    if (s->effort.tick_limit < before ||
+        s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
+        return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay
+                          for it */
     MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
     part->search_ticks += s->effort.ticks - before;
 out:
@@ -309,7 +317,8 @@ static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, ui
     return merge(s, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
 }
 
-/* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
+/* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as
+ * a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
     mpl_status st = MPL_OK;
@@ -355,8 +364,10 @@ out:
     return st;
 }
 
-/* A little search over orders: it knows nothing of time, and finds what the searches by sections walk past. */
-static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_exact_verdict *verdict)
+/* A little search over orders: it knows nothing of time, and finds what the searches by sections
+ * walk past. */
+static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
+                            mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = s->run->ctx;
@@ -389,8 +400,8 @@ out:
     return st;
 }
 
-/* Whether some sizes are no multiples of the unit: then it matters who is at the top, which the searches by sections
- * learn last. */
+/* Whether some sizes are no multiples of the unit: then it matters who is at the top, which the
+ * searches by sections learn last. */
 static bool is_ragged(const mpl_exact_part *part)
 {
     bool ragged = false;
@@ -473,7 +484,8 @@ out:
     return st;
 }
 
-/* What has been shown of the pools: a capacity that cannot be met, that is not met, or that all is well. */
+/* What has been shown of the pools: a capacity that cannot be met, that is not met, or that all is
+ * well. */
 static mpl_claim claim_of(const solver *s)
 {
     mpl_claim claim = MPL_OPTIMAL;
@@ -489,8 +501,8 @@ static mpl_claim claim_of(const solver *s)
     return claim;
 }
 
-/* The refutation behind `infeasible`, or behind a bound that no set of buffers proves, if it can be written down with what
- * is left of the effort. */
+/* The refutation behind `infeasible`, or behind a bound that no set of buffers proves, if it can be
+ * written down with what is left of the effort. */
 static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
 {
     mpl_status st = MPL_OK;
@@ -508,7 +520,8 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
         } else if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
             part = &s->part[k];
             *out = (mpl_refutation){.pool = s->pool[k], .within = s->p->pool_capacity[s->pool[k]]};
-        } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound && bound > live) {
+        } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound &&
+                   bound > live) {
             part = &s->part[k];
             *out = (mpl_refutation){.pool = 0, .within = bound - 1};
         }
@@ -560,9 +573,10 @@ mpl_exact_effort mpl_exact_begin(const mpl_run *run)
                               .deadline_ns = run->deadline_ns,
                               .watch = run->watch,
                               .n_threads = run->n_threads,
-                              .tick_limit = run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX
-                                                ? DEFAULT_TICKS
-                                                : run->budget_ticks};
+                              .tick_limit =
+                                  run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX
+                                      ? DEFAULT_TICKS
+                                      : run->budget_ticks};
 }
 
 mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan *out)
@@ -572,7 +586,8 @@ mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan 
     return mpl_run_decided(run, out);
 }
 
-mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs, mpl_plan *out)
+mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                            mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     solver s = {.run = run,
@@ -582,7 +597,8 @@ mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, bool minimise, b
                 .proofs = proofs,
                 .effort = mpl_exact_begin(run)};
 
-    mpl_assert(p->before == NULL && p->gap_begin == NULL && p->inside == NULL && p->n_in_place == 0);
+    mpl_assert(p->before == NULL && p->gap_begin == NULL && p->inside == NULL &&
+               p->n_in_place == 0);
     MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
     MPL_TRY(mpl_exact_end(run, &s.effort, out));
 out:

@@ -1,11 +1,13 @@
-/* exact_state.c -- what is known of the offsets, what follows, and how to take it back. See exact_priv.h.
+/* exact_state.c -- what is known of the offsets, what follows, and how to take it back. See
+ * exact_priv.h.
  *
- * Idea     A state is a lower bound `est` for each item not yet placed; its question is whether they can be completed at or
- *          above these. Two conclusions are drawn. Release dates: in each section and for each est e, the items
- *          with est >= e need their sizes above e. Filling: where a section may waste next to nothing, the space below an
- *          item must be filled by whole items, so its offset is a sum of sizes, up to the waste.
- * Source   the bounds of M. D. Moffitt, "MiniMalloc", 2023, in each section and for every est; sums of sizes: this
- *          project */
+ * Idea     A state is a lower bound `est` for each item not yet placed; its question is whether
+ *          they can be completed at or above these. Two conclusions are drawn. Release dates: in
+ *          each section and for each est e, the items with est >= e need their sizes above e.
+ *          Filling: where a section may waste next to nothing, the space below an item must be
+ *          filled by whole items, so its offset is a sum of sizes, up to the waste.
+ * Source   the bounds of M. D. Moffitt, "MiniMalloc", 2023, in each section and for every est; sums
+ *          of sizes: this project */
 #include "planners/exact/exact_priv.h"
 
 #define MAX_SUM_WORDS 1024 /* reach of the filter: 65,536 units above the floor */
@@ -91,7 +93,8 @@ static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
     x->trail[x->n_trail++] = (mpl_exact_trail){id * 4 + kind, old};
 }
 
-/* Items not placed in x->sorted, ascending by est; returns how many. Merges runs of doubled length. */
+/* Items not placed in x->sorted, ascending by est; returns how many. Merges runs of doubled
+ * length. */
 static int32_t sort_open(mpl_exact_state *x)
 {
     int32_t *from = x->sorted, *to = x->sorted + x->c->n, n = 0;
@@ -104,11 +107,13 @@ static int32_t sort_open(mpl_exact_state *x)
         int32_t *swap = from;
 
         for (int32_t begin = 0; begin < n; begin += 2 * run) {
-            int32_t middle = begin + run < n ? begin + run : n, end = middle + run < n ? middle + run : n;
+            int32_t middle = begin + run < n ? begin + run : n,
+                    end = middle + run < n ? middle + run : n;
             int32_t a = begin, b = middle;
 
             for (int32_t k = begin; k < end; k++)
-                to[k] = b == end || (a < middle && est[from[a]] <= est[from[b]]) ? from[a++] : from[b++];
+                to[k] = b == end || (a < middle && est[from[a]] <= est[from[b]]) ? from[a++]
+                                                                                 : from[b++];
         }
         from = to;
         to = swap;
@@ -176,7 +181,8 @@ void mpl_exact_raise(mpl_exact_state *x, int32_t i, mpl_len est)
     set_range(x->stale, c->left[i], c->right[i]);
 }
 
-/* Takes item i out of its sections; its place behind the others is found again by mpl_exact_undo. */
+/* Takes item i out of its sections; its place behind the others is found again by
+ * mpl_exact_undo. */
 static void leave_sections(mpl_exact_state *x, int32_t i)
 {
     const mpl_exact_case *c = x->c;
@@ -322,8 +328,8 @@ static void find_floor(mpl_exact_state *x, int32_t s)
     x->ticks += (uint64_t)k + 1;
 }
 
-/* Release dates in section s: for every est e, e plus the sizes of the items with est >= e. At or below cap - rest all
- * sizes together fit, so only what was raised above that can break it. */
+/* Release dates in section s: for every est e, e plus the sizes of the items with est >= e. At or
+ * below cap - rest all sizes together fit, so only what was raised above that can break it. */
 static bool bound_holds(mpl_exact_state *x, int32_t s)
 {
     const int32_t *order = x->order + x->c->begin[s];
@@ -343,9 +349,10 @@ static bool bound_holds(mpl_exact_state *x, int32_t s)
     return true;
 }
 
-/* ---- filling ------------------------------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
-/* Sums of the sizes of items of one section that end at or below an offset, as bits from the floor on. */
+/* Sums of the sizes of items of one section that end at or below an offset, as bits from the floor
+ * on. */
 typedef struct fill {
     uint64_t *bit;
     mpl_len floor, slack, reach; /* offsets up to `reach` can be judged */
@@ -415,7 +422,8 @@ static mpl_len next_sum(const fill *f, mpl_len above)
     return MPL_LEN_MAX;
 }
 
-/* Lowest offset at or above `at` under which the items that could lie there leave no more than the slack. */
+/* Lowest offset at or above `at` under which the items that could lie there leave no more than the
+ * slack. */
 static mpl_len lowest_filled(fill *f, mpl_len at)
 {
     for (;;) {

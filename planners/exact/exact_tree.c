@@ -1,9 +1,10 @@
 /* exact_tree.c -- a conflict relation taken apart, and what is left searched. See exact_general.h.
  *
- * Idea     A body whose rivals are all rivals of a larger one that is not among them lies where that one lies: it is left
- *          out. What no conflict connects is planned apart; the highest counts. Where every body of one set is a rival of
- *          every body of another, the sets never share a byte, and leaving out the bytes of the other makes each a plan of
- *          its own: they are stacked. A part of interval order has steps, and goes to the search for those.
+ * Idea     A body whose rivals are all rivals of a larger one that is not among them lies where
+ *          that one lies: it is left out. What no conflict connects is planned apart; the highest
+ *          counts. Where every body of one set is a rival of every body of another, the sets never
+ *          share a byte, and leaving out the bytes of the other makes each a plan of its own: they
+ *          are stacked. A part of interval order has steps, and goes to the search for those.
  * Source   this project
  * Ticks    Those of the searches, and bodies compared to take the relation apart. */
 #include "planners/exact/exact_general.h"
@@ -75,7 +76,7 @@ static bool left_to_try(const solver *s)
     return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
 }
 
-/* ---- taking apart ------------------------------------------------------------------------------------------------ */
+/* ---- taking apart ---- */
 
 /* Whether j's place does for i as well. */
 static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
@@ -86,7 +87,8 @@ static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
         (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED))
         return false;
     for (uint32_t w = 0; w < b->n_words; w++) {
-        uint64_t mine = b->rival[(size_t)i * b->n_words + w], its = b->rival[(size_t)j * b->n_words + w];
+        uint64_t mine = b->rival[(size_t)i * b->n_words + w],
+                 its = b->rival[(size_t)j * b->n_words + w];
 
         if ((mine & ~its) != 0)
             return false;
@@ -95,7 +97,8 @@ static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
     return !same || j < i || (b->fixed != NULL && b->fixed[j] != MPL_UNFIXED);
 }
 
-/* label[n]: which of the parts that conflicts (or, with `inverse`, their absence) connect; returns how many. */
+/* label[n]: which of the parts that conflicts (or, with `inverse`, their absence) connect; returns
+ * how many. */
 static uint32_t label_parts(const mpl_bodies *b, bool inverse, uint32_t *label, uint32_t *queue)
 {
     uint32_t n_parts = 0;
@@ -207,14 +210,15 @@ out:
     return st;
 }
 
-/* ---- putting together -------------------------------------------------------------------------------------------- */
+/* ---- putting together ---- */
 
 static uint64_t in_units(const mpl_bodies *b, uint64_t bytes)
 {
     return (bytes + b->unit - 1) / b->unit * b->unit;
 }
 
-/* The height of stacked parts, each of height[k] (or bound): only the topmost may end within a unit. */
+/* The height of stacked parts, each of height[k] (or bound): only the topmost may end within a
+ * unit. */
 static uint64_t stack_height(const part *t, bool bounds, uint32_t *top)
 {
     uint64_t sum = 0, rest = 0;
@@ -283,7 +287,7 @@ static void hand_down(part *t)
     }
 }
 
-/* ---- leaves ------------------------------------------------------------------------------------------------------ */
+/* ---- leaves ---- */
 
 /* The least height >= bytes (the largest <= bytes) at which a body can end, alignment aside. */
 static uint64_t height_above(const mpl_bodies *b, uint64_t bytes)
@@ -368,8 +372,10 @@ static uint32_t n_ahead(const uint64_t *row, uint32_t n_words)
     return n;
 }
 
-/* Of a serial problem with gaps: the lifetimes themselves, where the gaps make no difference to the conflicts of t. */
-static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth, uint32_t *death)
+/* Of a serial problem with gaps: the lifetimes themselves, where the gaps make no difference to the
+ * conflicts of t. */
+static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth,
+                           uint32_t *death)
 {
     for (uint32_t i = 0; i < b->n; i++) {
         birth[i] = p->birth[b->buffer[i]];
@@ -381,9 +387,11 @@ static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *
     return true;
 }
 
-/* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets of those before each are
- * nested; their number is the birth, the first set that holds a body is its death. *found: there are. */
-static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint32_t *death, bool *found)
+/* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets
+ * of those before each are nested; their number is the birth, the first set that holds a body is
+ * its death. *found: there are. */
+static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint32_t *death,
+                                 bool *found)
 {
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
@@ -402,8 +410,8 @@ static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint
         for (uint32_t j = 0; j < b->n; j++) { /* body i is member i: ids ascend in every subset */
             bool is_ahead = mpl_is_before(s->p->before, b->buffer[j], b->buffer[i]);
 
-            if (i != j &&
-                (is_ahead || mpl_is_before(s->p->before, b->buffer[i], b->buffer[j])) == mpl_rivals(b, i, j))
+            if (i != j && (is_ahead || mpl_is_before(s->p->before, b->buffer[i], b->buffer[j])) ==
+                              mpl_rivals(b, i, j))
                 goto out; /* the conflicts are not those of the order */
             if (is_ahead)
                 mpl_bit_add(ahead + (size_t)i * b->n_words, j);
@@ -485,8 +493,8 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
     run.deadline_ns = s->effort->deadline_ns;
     run.n_threads = s->effort->n_threads;
     run.watch = &quiet;
-    run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks, ((uint64_t)b->n * 200000)
-                                                                                 << (lap < 20 ? lap : 20));
+    run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks,
+                                   ((uint64_t)b->n * 200000) << (lap < 20 ? lap : 20));
     st = mpl_exact_serial(&run, p, false, false, plan);
     s->effort->ticks += run.ticks;
     s->effort->by_clock = s->effort->by_clock || run.stopped_by_clock;
@@ -505,14 +513,15 @@ out:
     return st;
 }
 
-static mpl_status try_member(solver *s, part *t, const struct member *member, uint64_t cap, uint32_t lap,
-                             mpl_rng *rng, mpl_exact_verdict *verdict)
+static mpl_status try_member(solver *s, part *t, const struct member *member, uint64_t cap,
+                             uint32_t lap, mpl_rng *rng, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_graph_search *q = t->search;
 
     for (uint32_t i = 0; i < t->b->n; i++)
-        t->noisy[i] = t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, NOISE_PER_LAP * lap + 1);
+        t->noisy[i] =
+            t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, NOISE_PER_LAP * lap + 1);
     q->effort = s->effort;
     q->rank = t->noisy;
     q->pick = (mpl_exact_pick)member->pick;
@@ -533,7 +542,8 @@ static mpl_status try_member(solver *s, part *t, const struct member *member, ui
 }
 
 /* Looks for a plan of t within cap, with every member of the portfolio. */
-static mpl_status try_cap(solver *s, part *t, uint64_t cap, uint32_t lap, mpl_exact_verdict *verdict)
+static mpl_status try_cap(solver *s, part *t, uint64_t cap, uint32_t lap,
+                          mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_rng rng;
@@ -541,7 +551,8 @@ static mpl_status try_cap(solver *s, part *t, uint64_t cap, uint32_t lap, mpl_ex
     *verdict = MPL_EXACT_STOPPED;
     mpl_rng_init(&rng, s->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     for (size_t k = 0;
-         k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s); k++)
+         k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s);
+         k++)
         MPL_TRY(try_member(s, t, &members[k], cap, lap, &rng, verdict));
 out:
     return st;
@@ -586,7 +597,8 @@ out:
 static mpl_status improve(solver *s, part *t, uint64_t goal, uint32_t lap)
 {
     mpl_status st = MPL_OK;
-    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)t->b->n * ARENA_TICKS) << (lap < 20 ? lap : 20);
+    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)t->b->n * ARENA_TICKS)
+                                                   << (lap < 20 ? lap : 20);
 
     if (s->effort->ticks < limit && more < limit - s->effort->ticks)
         s->effort->tick_limit = s->effort->ticks + more;
@@ -619,8 +631,8 @@ static mpl_status search_leaf(solver *s, part *t, uint64_t enough, uint64_t most
         MPL_TRY(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
         MPL_TRY(make_ranks(s->ctx, t));
     }
-    while (verdict == MPL_EXACT_FAILED && left_to_try(s) && t->height > mpl_max_u64(t->bound, enough) &&
-           t->bound <= most)
+    while (verdict == MPL_EXACT_FAILED && left_to_try(s) &&
+           t->height > mpl_max_u64(t->bound, enough) && t->bound <= most)
         MPL_TRY(try_cap(s, t, mpl_max_u64(t->bound, enough), lap, &verdict));
     if (verdict == MPL_EXACT_STOPPED)
         MPL_TRY(descend(s, t, mpl_max_u64(t->bound, enough), lap));
@@ -628,7 +640,7 @@ out:
     return st;
 }
 
-/* ---- the tree ---------------------------------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 /* One lap over the leaves below t that keep it from `enough`. */
 static mpl_status step(solver *s, part *t, uint64_t enough, uint64_t most, uint32_t lap)
@@ -648,9 +660,9 @@ out:
     return st;
 }
 
-mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t enough,
-                             uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
-                             uint64_t *bound)
+mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
+                             uint64_t enough, uint64_t most, mpl_exact_effort *effort,
+                             uint64_t *offset, uint64_t *height, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     solver s = {.ctx = ctx, .p = p, .effort = effort};
@@ -687,7 +699,7 @@ out:
     return st;
 }
 
-/* ---- refutations --------------------------------------------------------------------------------------------------- */
+/* ---- refutations ---- */
 
 #define FIRST_NODES 256 /* of a search that is written down */
 

@@ -1,4 +1,5 @@
-/* first_fit_plugin.c -- a planner outside memplan, to copy: each buffer in its order at the lowest offset that is free.
+/* first_fit_plugin.c -- a planner outside memplan, to copy: each buffer in its order at the lowest
+ * offset that is free.
  *
  *     cc -std=c11 -O2 -fPIC -shared -o first_fit.so first_fit_plugin.c
  *     memplan plan resnet50 --planner so:./first_fit.so
@@ -45,5 +46,7 @@ static int plan(const memplan_problem *p, const memplan_request *request, mempla
     return MEMPLAN_DONE;
 }
 
-const memplan_plugin memplan_plugin_main = {
-    .version = MEMPLAN_PLUGIN_VERSION, .size = sizeof(memplan_plugin), .about = "first fit", .plan = plan};
+const memplan_plugin memplan_plugin_main = {.version = MEMPLAN_PLUGIN_VERSION,
+                                            .size = sizeof(memplan_plugin),
+                                            .about = "first fit",
+                                            .plan = plan};

@@ -1,23 +1,30 @@
-/* ilp.c -- placement as a mixed integer program, solved by GLPK: an oracle that shares no search with the others.
+/* ilp.c -- placement as a mixed integer program, solved by GLPK: an oracle that shares no search
+ * with the others.
  *
- * Idea     A real offset for each buffer, a binary for each pair that conflicts, the height to be minimised between the
- *          bound and the best heuristic, below which alone a plan is worth finding. Plain big-M proves up to about 50 pairs in
- *          a minute; what makes it usable: the bounds on the height, rows for whole sets of conflicting buffers, identical
- *          buffers in order, and smaller programs (below).
- * Source   Big-M placement is folklore (Sekiyama et al., "Profile-guided memory optimization for deep neural networks", 2018,
- *          give it for memory plans); rows and reductions are this project's.
- * Smaller  A buffer that conflicts with all others of its component goes to the bottom. One that finds a place below the
- *          bound wherever the others are (each forbids at most its own size and this one's of starting places) is put back
- *          last, like a node of low degree when a graph is coloured. What falls apart is solved part by part; a part whose
- *          heuristic is no higher than the bound needs no program.
- * Capacity Where a pool has one, a plan within it ends the search, and the programs look no higher; minimise=1 goes on.
- * Families A pool that has some is one part: no buffer moves alone. Two rows hold each distance.
- * Cold     start=cold tells the programs nothing of the heuristics, whose plans remain for what no program solves.
- * Cost     Exponential; 2e10 ticks where nothing else ends it. ticks: pivots of the simplex method, each as many as
- *          the program has rows and columns, and the heuristics' own. Limits are looked at between nodes and in the first
- *          relaxation.
- * Limits   GLPK works in doubles: the offsets that it gives are rounded and checked, heights beyond 2^21 of the finest
- *          unit prove nothing, and parts of more than max_pairs pairs stay with the heuristic. */
+ * Idea     A real offset for each buffer, a binary for each pair that conflicts, the height to be
+ *          minimised between the bound and the best heuristic, below which alone a plan is worth
+ *          finding. Plain big-M proves up to about 50 pairs in a minute; what makes it usable: the
+ *          bounds on the height, rows for whole sets of conflicting buffers, identical buffers in
+ *          order, and smaller programs (below).
+ * Source   Big-M placement is folklore (Sekiyama et al., "Profile-guided memory optimization for
+ *          deep neural networks", 2018, give it for memory plans); rows and reductions are this
+ *          project's.
+ * Smaller  A buffer that conflicts with all others of its component goes to the bottom. One that
+ *          finds a place below the bound wherever the others are (each forbids at most its own size
+ *          and this one's of starting places) is put back last, like a node of low degree when a
+ *          graph is coloured. What falls apart is solved part by part; a part whose heuristic is no
+ *          higher than the bound needs no program.
+ * Capacity Where a pool has one, a plan within it ends the search, and the programs look no higher;
+ * minimise=1 goes on. Families A pool that has some is one part: no buffer moves alone. Two rows
+ * hold each distance.
+ * Cold     start=cold tells the programs nothing of the heuristics, whose plans remain for what no
+ *          program solves.
+ * Cost     Exponential; 2e10 ticks where nothing else ends it. ticks: pivots of the simplex method,
+ *          each as many as the program has rows and columns, and the heuristics' own. Limits are
+ *          looked at between nodes and in the first relaxation.
+ * Limits   GLPK works in doubles: the offsets that it gives are rounded and checked, heights beyond
+ *          2^21 of the finest unit prove nothing, and parts of more than max_pairs pairs stay with
+ *          the heuristic. */
 #include "planners/ilp/ilp.h"
 
 #include "graphs/problem/bounds/bounds.h"
@@ -76,9 +83,10 @@ static uint64_t end_bytes(const mpl_ilp *s, uint32_t i)
     return s->at[i] * s->unit + mpl_ilp_bytes(s, i);
 }
 
-/* ---- the pool in units --------------------------------------------------------------------------------------- */
+/* ---- the pool in units ---- */
 
-/* Offsets of a packing pushed down are sums of slots rounded up to alignments, from zero or from a fixed offset. */
+/* Offsets of a packing pushed down are sums of slots rounded up to alignments, from zero or from a
+ * fixed offset. */
 static void find_unit(mpl_ilp *s, uint64_t *finest)
 {
     const mpl_problem *p = s->p;
@@ -95,8 +103,8 @@ static void find_unit(mpl_ilp *s, uint64_t *finest)
             unit = mpl_divisor(unit, p->inside_at[s->id[i]]);
     }
     s->unit = unit;
-    for (uint32_t i = 0; i < s->n;
-         i++) /* one that does not divide it makes it a power of two below that one */
+    for (uint32_t i = 0; i < s->n; i++) /* one that does not divide it makes it a power of two below
+                                           that one */
         if (unit % p->align[s->id[i]] != 0)
             s->unit = mpl_divisor(s->unit, p->align[s->id[i]]);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -194,7 +202,7 @@ static void close_pool(driver *d)
     MPL_FREE_ALL(s->ctx, arrays);
 }
 
-/* ---- placing one after the other --------------------------------------------------------------------------------- */
+/* ---- placing one after the other ---- */
 
 /* at[i] becomes the lowest place from base on beside what is placed; i is placed then. */
 static void place_lowest(driver *d, uint32_t i, uint64_t base)
@@ -204,7 +212,8 @@ static void place_lowest(driver *d, uint32_t i, uint64_t base)
     uint64_t at = round_up(base, s->step[i]);
 
     for (uint32_t w = 0; w < s->n_words; w++)
-        for (uint64_t bits = s->row[(size_t)i * s->n_words + w] & d->placed[w]; bits != 0; bits &= bits - 1) {
+        for (uint64_t bits = s->row[(size_t)i * s->n_words + w] & d->placed[w]; bits != 0;
+             bits &= bits - 1) {
             uint32_t j = 64 * w + (uint32_t)__builtin_ctzll(bits), to = n++;
 
             for (; to > 0 && s->at[d->by_at[to - 1]] > s->at[j]; to--)
@@ -283,7 +292,7 @@ out:
     return st;
 }
 
-/* ---- one program -------------------------------------------------------------------------------------------------- */
+/* ---- one program ---- */
 
 static void keep_offsets(const mpl_ilp *s, const mpl_ilp_part *part, uint64_t *offset)
 {
@@ -297,7 +306,8 @@ static void restore_offsets(mpl_ilp *s, const mpl_ilp_part *part, const uint64_t
         s->at[part->member[k]] = offset[k];
 }
 
-/* Whether the members lie apart, or at their in-place partner's very offset, and those of families at their distances. */
+/* Whether the members lie apart, or at their in-place partner's very offset, and those of families
+ * at their distances. */
 static bool is_valid(const mpl_ilp *s, const mpl_ilp_part *part)
 {
     for (uint32_t k = 0; k < part->n; k++) {
@@ -313,7 +323,8 @@ static bool is_valid(const mpl_ilp *s, const mpl_ilp_part *part)
             uint32_t j = part->member[l];
             bool apart = s->at[i] + s->size[i] <= s->at[j] || s->at[j] + s->size[j] <= s->at[i];
 
-            if (mpl_ilp_conflict(s, i, j) && !apart && !(s->at[i] == s->at[j] && mpl_ilp_joins(s, i, j)))
+            if (mpl_ilp_conflict(s, i, j) && !apart &&
+                !(s->at[i] == s->at[j] && mpl_ilp_joins(s, i, j)))
                 return false;
         }
     }
@@ -329,8 +340,8 @@ static uint64_t height_of(const mpl_ilp *s, const mpl_ilp_part *part)
     return height;
 }
 
-/* at[] of the members from GLPK's point, rounded; where that is no packing, their order is: each as low as it goes, in the
- * order of the point. Its height. [byte] */
+/* at[] of the members from GLPK's point, rounded; where that is no packing, their order is: each as
+ * low as it goes, in the order of the point. Its height. [byte] */
 static mpl_status take_point(driver *d, const mpl_ilp_part *part, const double *x, uint64_t *height)
 {
     mpl_status st = MPL_OK;
@@ -358,7 +369,8 @@ out:
     return st;
 }
 
-/* What doubles prove: the next height at or above bound units, where their tolerance is below half of the finest. [byte] */
+/* What doubles prove: the next height at or above bound units, where their tolerance is below half
+ * of the finest. [byte] */
 static uint64_t proved_by(const driver *d, double bound, uint64_t high_bytes)
 {
     double fine = bound * (double)d->s.unit / (double)d->finest;
@@ -369,7 +381,8 @@ static uint64_t proved_by(const driver *d, double bound, uint64_t high_bytes)
 }
 
 /* What the answer proves: no packing of the part is lower. [byte] */
-static uint64_t proved_by_answer(const driver *d, const mpl_ilp_part *part, const mpl_lp_answer *answer)
+static uint64_t proved_by_answer(const driver *d, const mpl_ilp_part *part,
+                                 const mpl_lp_answer *answer)
 {
     if (answer->state != MPL_LP_INFEASIBLE)
         return proved_by(d, answer->bound, part->high_bytes);
@@ -410,7 +423,8 @@ static mpl_status solve_part(driver *d, mpl_ilp_part *part, uint64_t *height)
     size = (uint64_t)mpl_lp_rows(lp) + mpl_lp_columns(lp);
     limits.max_pivots = (ticks_left(d) + size - 1) / size;
     st = mpl_lp_solve(lp, &limits, &answer, x);
-    d->run->solver_gave_up |= st == MPL_EMEM || answer.gave_up; /* max_mib is a limit: what there is stands */
+    d->run->solver_gave_up |= st == MPL_EMEM || answer.gave_up; /* max_mib is a limit: what there is
+                                                                   stands */
     MPL_TRY(st == MPL_EMEM ? MPL_OK : st);
     d->nodes_left -= mpl_min_u64(answer.n_nodes, d->nodes_left);
     d->run->ticks += answer.n_pivots * size;
@@ -422,7 +436,8 @@ static mpl_status solve_part(driver *d, mpl_ilp_part *part, uint64_t *height)
         else
             restore_offsets(s, part, first);
     }
-    d->proved_bytes = mpl_max_u64(d->proved_bytes, mpl_min_u64(proved_by_answer(d, part, &answer), *height));
+    d->proved_bytes =
+        mpl_max_u64(d->proved_bytes, mpl_min_u64(proved_by_answer(d, part, &answer), *height));
 out:
     mpl_lp_free(s->ctx, lp);
     mpl_free(s->ctx, x);
@@ -440,7 +455,8 @@ static uint64_t count_pairs(const mpl_ilp *s, const mpl_ilp_part *part)
     return n;
 }
 
-/* The heights that a program looks for, of a part that has a packing of `height`. False: none is worth it. */
+/* The heights that a program looks for, of a part that has a packing of `height`. False: none is
+ * worth it. */
 static bool range_of(const driver *d, mpl_ilp_part *part, uint64_t height)
 {
     part->low_bytes = d->proved_bytes;
@@ -452,8 +468,8 @@ static bool range_of(const driver *d, mpl_ilp_part *part, uint64_t height)
            d->nodes_left > 0 && ticks_left(d) > 0;
 }
 
-/* A part that falls into no smaller ones: orders, then the program where no order is good enough. plan[]: offsets of the
- * whole problem's plan. [byte] */
+/* A part that falls into no smaller ones: orders, then the program where no order is good enough.
+ * plan[]: offsets of the whole problem's plan. [byte] */
 static mpl_status pack_leaf(driver *d, mpl_ilp_part *part, const uint64_t *plan)
 {
     mpl_status st = MPL_OK;
@@ -479,7 +495,7 @@ out:
     return st;
 }
 
-/* ---- smaller parts -------------------------------------------------------------------------------------------------- */
+/* ---- smaller parts ---- */
 
 /* Whether i finds a place below the bound, from base on, whatever the others of the set do. */
 static bool always_fits(const driver *d, const uint64_t *set, uint32_t i, uint64_t base)
@@ -493,8 +509,11 @@ static bool always_fits(const driver *d, const uint64_t *set, uint32_t i, uint64
     if (room < round_up(base, step))
         return false;
     for (uint32_t w = 0; w < s->n_words; w++)
-        for (uint64_t bits = s->row[(size_t)i * s->n_words + w] & set[w]; bits != 0; bits &= bits - 1)
-            lost += (s->size[64 * w + (uint32_t)__builtin_ctzll(bits)] + s->size[i] - 1 + step - 1) / step;
+        for (uint64_t bits = s->row[(size_t)i * s->n_words + w] & set[w]; bits != 0;
+             bits &= bits - 1)
+            lost +=
+                (s->size[64 * w + (uint32_t)__builtin_ctzll(bits)] + s->size[i] - 1 + step - 1) /
+                step;
     return lost <= (room - round_up(base, step)) / step;
 }
 
@@ -539,8 +558,8 @@ static bool next_component(const driver *d, uint64_t *set, uint32_t *part, uint3
     return true;
 }
 
-/* Whether i may lie below everything else in the set without loss: it conflicts with all of it, fills its slots, and lifts
- * the others by what keeps them aligned. */
+/* Whether i may lie below everything else in the set without loss: it conflicts with all of it,
+ * fills its slots, and lifts the others by what keeps them aligned. */
 static bool belongs_below(const driver *d, const uint64_t *set, uint32_t i, uint64_t base)
 {
     const mpl_ilp *s = &d->s;
@@ -548,7 +567,8 @@ static bool belongs_below(const driver *d, const uint64_t *set, uint32_t i, uint
     if (mpl_ilp_bytes(s, i) != s->size[i] * s->unit || base % s->step[i] != 0)
         return false;
     for (uint32_t j = 0; j < s->n; j++)
-        if (j != i && mpl_bit_has(set, j) && (!mpl_ilp_conflict(s, i, j) || s->size[i] % s->step[j] != 0))
+        if (j != i && mpl_bit_has(set, j) &&
+            (!mpl_ilp_conflict(s, i, j) || s->size[i] % s->step[j] != 0))
             return false;
     for (uint32_t j = 0; j < s->n; j++)
         if (mpl_bit_has(set, j) && (mpl_ilp_fixed(s, j) || mpl_ilp_joins(s, i, j)))
@@ -605,9 +625,10 @@ out:
     return st;
 }
 
-/* ---- one pool --------------------------------------------------------------------------------------------------------- */
+/* ---- one pool ---- */
 
-/* No plan is lower: the problem's bound, in heights that there are, and what is fixed. Needs open_pool. */
+/* No plan is lower: the problem's bound, in heights that there are, and what is fixed. Needs
+ * open_pool. */
 static mpl_status first_bound(driver *d, uint32_t pool)
 {
     mpl_status st = MPL_OK;
@@ -619,12 +640,14 @@ static mpl_status first_bound(driver *d, uint32_t pool)
     d->proved_bytes = round_up(d->proved_bytes, d->finest);
     for (uint32_t i = 0; i < s->n; i++)
         if (mpl_ilp_fixed(s, i))
-            d->proved_bytes = mpl_max_u64(d->proved_bytes, s->p->fixed[s->id[i]] + mpl_ilp_bytes(s, i));
+            d->proved_bytes =
+                mpl_max_u64(d->proved_bytes, s->p->fixed[s->id[i]] + mpl_ilp_bytes(s, i));
 out:
     return st;
 }
 
-/* All of the pool as one part, from the plan that there is: what makes parts smaller moves buffers one by one. */
+/* All of the pool as one part, from the plan that there is: what makes parts smaller moves buffers
+ * one by one. */
 static mpl_status pack_families(driver *d, const uint64_t *plan)
 {
     mpl_status st = MPL_OK;
@@ -644,7 +667,8 @@ out:
     return st;
 }
 
-/* offset[] comes in with a plan, and leaves with one that is no higher. d->proved_bytes: no plan of the pool is lower. */
+/* offset[] comes in with a plan, and leaves with one that is no higher. d->proved_bytes: no plan of
+ * the pool is lower. */
 static mpl_status solve_pool(driver *d, uint32_t pool, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -673,15 +697,17 @@ out:
     return st;
 }
 
-/* ---- the planner ------------------------------------------------------------------------------------------------------ */
+/* ---- the planner ---- */
 
-/* One heuristic's plan; where it is lower, out[] takes its offsets, pool by pool. p has no capacities. */
-static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_planner *planner, bool first,
-                              uint64_t *out)
+/* One heuristic's plan; where it is lower, out[] takes its offsets, pool by pool. p has no
+ * capacities. */
+static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_planner *planner,
+                              bool first, uint64_t *out)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
-    mpl_run part = {.ctx = run->ctx, .seed = run->seed, .deadline_ns = run->deadline_ns, .n_threads = 1};
+    mpl_run part = {
+        .ctx = run->ctx, .seed = run->seed, .deadline_ns = run->deadline_ns, .n_threads = 1};
 
     part.budget_ticks =
         mpl_min_u64(mpl_min_u64(run->budget_ticks / 4, ARENA_TICKS), 200 * (uint64_t)p->n * p->n);
@@ -690,8 +716,8 @@ static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_plan
     run->ticks += part.ticks;
     plan->claim = MPL_FEASIBLE;
     st = mpl_verify(run->ctx, p, plan);
-    if (st == MPL_EINVALID &&
-        !first) { /* pairs that no operator has: folding them in a row need not be a plan */
+    if (st == MPL_EINVALID && !first) { /* pairs that no operator has: folding them in a row need
+                                           not be a plan */
         st = MPL_OK;
         goto out;
     }
@@ -709,8 +735,8 @@ out:
 /* The best plan of each pool among the heuristics; cold: nothing shared. */
 static mpl_status start(mpl_run *run, const mpl_problem *p, bool cold, uint64_t *offset)
 {
-    static const mpl_planner *const warm_planners[] = {&mpl_planner_greedy_size, &mpl_planner_best_fit,
-                                                       &mpl_planner_nnc_arena};
+    static const mpl_planner *const warm_planners[] = {
+        &mpl_planner_greedy_size, &mpl_planner_best_fit, &mpl_planner_nnc_arena};
     mpl_status st = MPL_OK;
     mpl_problem roomy = *p;
 
@@ -758,7 +784,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     out->claim = MPL_OPTIMAL;
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t capacity = p->pool_capacity[pool];
-        driver d = {.s = {.ctx = run->ctx, .p = p}, .run = run, .max_pairs = max_pairs, .cold = cold};
+        driver d = {
+            .s = {.ctx = run->ctx, .p = p}, .run = run, .max_pairs = max_pairs, .cold = cold};
 
         d.nodes_left = (uint64_t)max_nodes;
         d.capacity_bytes = capacity;
@@ -782,9 +809,10 @@ const mpl_planner mpl_planner_ilp = {
     .plan = MPL_HAVE_GLPK ? plan : NULL,
 };
 
-/* ---- a file --------------------------------------------------------------------------------------------------------- */
+/* ---- a file ---- */
 
-mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *known, const char *path)
+mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *known,
+                         const char *path)
 {
     mpl_status st = MPL_OK;
     driver d = {.s = {.ctx = ctx, .p = p}};
@@ -793,8 +821,8 @@ mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *kno
 
     MPL_TRY(open_pool(&d, 0));
     if (d.s.row == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: a program can have 1 to %d buffers, not %" PRIu32, path, MAX_BUFFERS,
-                 d.s.n);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: a program can have 1 to %d buffers, not %" PRIu32, path,
+                 MAX_BUFFERS, d.s.n);
     MPL_TRY(first_bound(&d, 0));
     part.low_bytes = d.proved_bytes;
     MPL_TRY(mpl_new(ctx, part.member, d.s.n));

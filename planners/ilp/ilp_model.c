@@ -1,15 +1,15 @@
 /* ilp_model.c -- placement as a mixed integer program. See ilp_priv.h.
  *
- * Columns  H; the offset of each member in its steps; for each conflicting pair {i, j}, i < j, a binary "i lies below j",
- *          whose complement is "j lies below i". An in-place pair has a binary for each direction instead; both 0: the same
- *          offset.
- * Rows     Pairs:   x_i + z_i <= x_j where i is below j, else nothing (big-M, M as small as the bounds allow).
- *          Cliques: in a set S of pairwise conflicting members, all that is below i fits below it, x_i >= base + sum z_j
- *          (j below i), and all that is above it fits above it. Where members of an in-place pair of S lie at one offset, the
- *          smaller one counts twice and is taken off again.
- *          Families: x_k - x_lowest is what is decided, as two rows.
- * Fixed    Pairs that bounds decide; members that nothing tells apart, by index; the direction of one pair where the
- *          packing turned upside down would be as good. */
+ * Columns  H; the offset of each member in its steps; for each conflicting pair {i, j}, i < j, a
+ *          binary "i lies below j", whose complement is "j lies below i". An in-place pair has a
+ *          binary for each direction instead; both 0: the same offset.
+ * Rows     Pairs:   x_i + z_i <= x_j where i is below j, else nothing (big-M, M as small as the
+ *          bounds allow). Cliques: in a set S of pairwise conflicting members, all that is below i
+ *          fits below it, x_i >= base + sum z_j (j below i), and all that is above it fits above
+ *          it. Where members of an in-place pair of S lie at one offset, the smaller one counts
+ *          twice and is taken off again. Families: x_k - x_lowest is what is decided, as two rows.
+ * Fixed    Pairs that bounds decide; members that nothing tells apart, by index; the direction of
+ *          one pair where the packing turned upside down would be as good. */
 #include "planners/ilp/ilp_priv.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ typedef struct builder {
     mpl_lp *lp;
     uint64_t *inside; /* [n_words] the members, as a row */
     uint8_t *linked;  /* [n] members of families of several */
-    uint32_t
-        *pair; /* [n * n] members k, l: column of "k below l", k < l, or of an in-place pair; else MPL_NONE */
+    uint32_t *pair;   /* [n * n] members k, l: column of "k below l", k < l, or of an in-place pair;
+                         else MPL_NONE */
     uint64_t *low, *high; /* [n] of offsets [unit] */
     bool whole_units;     /* every end is a whole number of units */
     uint32_t *clique;     /* [n] members of one clique */
@@ -59,7 +59,7 @@ static bool joins(const builder *b, uint32_t k, uint32_t l)
     return mpl_ilp_joins(b->s, id(b, k), id(b, l));
 }
 
-/* ---- one row ------------------------------------------------------------------------------------------------ */
+/* ---- one row ---- */
 
 static void row_begin(builder *b, double floor)
 {
@@ -94,7 +94,7 @@ static mpl_status row_end(builder *b)
     return mpl_lp_add_row(b->lp, b->floor, b->n_terms, b->col, b->value);
 }
 
-/* ---- columns ------------------------------------------------------------------------------------------------- */
+/* ---- columns ---- */
 
 static void bound_offsets(builder *b)
 {
@@ -111,8 +111,11 @@ static void bound_offsets(builder *b)
             continue;
         }
         b->low[k] = (b->part->base + step - 1) / step * step;
-        b->high[k] = bytes <= b->part->high_bytes ? (b->part->high_bytes - bytes) / s->unit / step * step : 0;
-        b->high[k] = mpl_max_u64(b->high[k], b->low[k]); /* H's row refuses it where that is too high */
+        b->high[k] = bytes <= b->part->high_bytes
+                         ? (b->part->high_bytes - bytes) / s->unit / step * step
+                         : 0;
+        b->high[k] = mpl_max_u64(b->high[k], b->low[k]); /* H's row refuses it where that is too
+                                                            high */
     }
 }
 
@@ -125,12 +128,14 @@ static mpl_status add_offsets(builder *b, double cost)
 
     if (b->whole_units)
         low = ceil(low), high = floor(high);
-    MPL_TRY(mpl_lp_add_column(b->lp, b->whole_units, low, fmax(low, high), cost, 'H', 0, MPL_NONE, &column));
+    MPL_TRY(mpl_lp_add_column(b->lp, b->whole_units, low, fmax(low, high), cost, 'H', 0, MPL_NONE,
+                              &column));
     for (uint32_t k = 0; k < b->part->n; k++) {
         double step = (double)b->s->step[id(b, k)];
 
-        MPL_TRY(mpl_lp_add_column(b->lp, step > 1, (double)b->low[k] / step, (double)b->high[k] / step, 0,
-                                  'x', b->s->id[id(b, k)], MPL_NONE, &column));
+        MPL_TRY(mpl_lp_add_column(b->lp, step > 1, (double)b->low[k] / step,
+                                  (double)b->high[k] / step, 0, 'x', b->s->id[id(b, k)], MPL_NONE,
+                                  &column));
     }
 out:
     return st;
@@ -148,11 +153,12 @@ static bool identical(const builder *b, uint32_t k, uint32_t l)
     const mpl_ilp *s = b->s;
     uint32_t i = id(b, k), j = id(b, l);
 
-    if (mpl_ilp_bytes(s, i) != mpl_ilp_bytes(s, j) || s->step[i] != s->step[j] || mpl_ilp_fixed(s, i) ||
-        mpl_ilp_fixed(s, j) || b->linked[k] || b->linked[l])
+    if (mpl_ilp_bytes(s, i) != mpl_ilp_bytes(s, j) || s->step[i] != s->step[j] ||
+        mpl_ilp_fixed(s, i) || mpl_ilp_fixed(s, j) || b->linked[k] || b->linked[l])
         return false;
     for (uint32_t w = 0; w < s->n_words; w++) {
-        uint64_t one = s->row[(size_t)i * s->n_words + w], other = s->row[(size_t)j * s->n_words + w];
+        uint64_t one = s->row[(size_t)i * s->n_words + w],
+                 other = s->row[(size_t)j * s->n_words + w];
 
         if (i / 64 == w)
             one |= UINT64_C(1) << (i % 64);
@@ -161,8 +167,8 @@ static bool identical(const builder *b, uint32_t k, uint32_t l)
         if (((one ^ other) & b->inside[w]) != 0)
             return false;
         if (s->joins != NULL &&
-            ((s->joins[(size_t)i * s->n_words + w] | s->joins[(size_t)j * s->n_words + w]) & b->inside[w]) !=
-                0)
+            ((s->joins[(size_t)i * s->n_words + w] | s->joins[(size_t)j * s->n_words + w]) &
+             b->inside[w]) != 0)
             return false;
     }
     return true;
@@ -187,13 +193,15 @@ static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
     if (up && identical(b, k, l))
         down = false;
     /* where neither is possible the pair's rows have no solution, which is the answer */
-    MPL_TRY(mpl_lp_add_column(b->lp, true, up && !down, up || !down, 0, 'y', i, j, pair_column(b, k, l)));
+    MPL_TRY(mpl_lp_add_column(b->lp, true, up && !down, up || !down, 0, 'y', i, j,
+                              pair_column(b, k, l)));
 out:
     return st;
 }
 
-/* A packing turned upside down is one, unless something is fixed, aligned or ends within a slot. Then one pair's direction
- * is free: k below l. Turning may disturb the order of identical members, so the pair has none. */
+/* A packing turned upside down is one, unless something is fixed, aligned or ends within a slot.
+ * Then one pair's direction is free: k below l. Turning may disturb the order of identical members,
+ * so the pair has none. */
 static bool may_turn(const builder *b)
 {
     bool free = b->whole_units && b->s->joins == NULL && b->s->lowest == NULL;
@@ -244,8 +252,8 @@ static mpl_status add_pairs(builder *b)
             if (!conflict(b, k, l))
                 continue;
             if (k == turned_k && l == turned_l)
-                MPL_TRY(mpl_lp_add_column(b->lp, true, 1, 1, 0, 'y', b->s->id[id(b, k)], b->s->id[id(b, l)],
-                                          pair_column(b, k, l)));
+                MPL_TRY(mpl_lp_add_column(b->lp, true, 1, 1, 0, 'y', b->s->id[id(b, k)],
+                                          b->s->id[id(b, l)], pair_column(b, k, l)));
             else
                 MPL_TRY(add_pair(b, k, l));
         }
@@ -253,7 +261,7 @@ out:
     return st;
 }
 
-/* ---- rows of pairs ------------------------------------------------------------------------------------------- */
+/* ---- rows of pairs ---- */
 
 /* x_l - x_k >= z_k where k is below l. */
 static mpl_status add_order_row(builder *b, uint32_t k, uint32_t l)
@@ -273,7 +281,8 @@ static mpl_status add_order_row(builder *b, uint32_t k, uint32_t l)
 static mpl_status add_join_rows(builder *b, uint32_t k, uint32_t l)
 {
     mpl_status st = MPL_OK;
-    double span[2] = {(double)b->high[k] - (double)b->low[l], (double)b->high[l] - (double)b->low[k]};
+    double span[2] = {(double)b->high[k] - (double)b->low[l],
+                      (double)b->high[l] - (double)b->low[k]};
 
     for (int turn = 0; turn < 2; turn++) {
         uint32_t upper = turn == 0 ? l : k, lower = turn == 0 ? k : l;
@@ -298,7 +307,8 @@ static mpl_status add_pair_rows(builder *b)
     mpl_status st = MPL_OK;
 
     for (uint32_t k = 0; k < b->part->n; k++) {
-        row_begin(b, (double)mpl_ilp_bytes(b->s, id(b, k)) / (double)b->s->unit); /* H is above its end */
+        /* H is above its end */
+        row_begin(b, (double)mpl_ilp_bytes(b->s, id(b, k)) / (double)b->s->unit);
         add(b, 0, 1);
         add_offset(b, k, -1);
         MPL_TRY(row_end(b));
@@ -315,8 +325,8 @@ out:
     return st;
 }
 
-/* A part of a family lies neither nearer to the lowest one nor farther from it than is decided. Families are never torn apart, so
- * that members of the pool stand in id order here. */
+/* A part of a family lies neither nearer to the lowest one nor farther from it than is decided.
+ * Families are never torn apart, so that members of the pool stand in id order here. */
 static mpl_status add_family_rows(builder *b)
 {
     mpl_status st = MPL_OK;
@@ -333,9 +343,10 @@ out:
     return st;
 }
 
-/* ---- rows of cliques ----------------------------------------------------------------------------------------- */
+/* ---- rows of cliques ---- */
 
-/* What the in-place pairs of the clique count twice where they lie at one offset; k's own pairs aside. */
+/* What the in-place pairs of the clique count twice where they lie at one offset; k's own pairs
+ * aside. */
 static void add_joined(builder *b, uint32_t k)
 {
     for (uint32_t i = 0; b->s->joins != NULL && i < b->n_clique; i++)
@@ -396,7 +407,8 @@ static mpl_status offer_clique(builder *b)
     return add_clique_rows(b);
 }
 
-/* The members alive at the birth of k, if that set is maximal: somebody dies before anybody else is born. */
+/* The members alive at the birth of k, if that set is maximal: somebody dies before anybody else is
+ * born. */
 static bool live_set(builder *b, uint32_t k)
 {
     const mpl_problem *p = b->s->p;
@@ -464,16 +476,17 @@ out:
     return st;
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
-/* Most terms of a row: an offset and H, the pairs of one member, and both columns of every in-place pair. */
+/* Most terms of a row: an offset and H, the pairs of one member, and both columns of every in-place
+ * pair. */
 static size_t most_terms(const mpl_ilp *s, const mpl_ilp_part *part)
 {
     return 4 + (size_t)part->n + 2 * (size_t)s->p->n_in_place;
 }
 
-mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost, size_t max_entries,
-                           mpl_lp **out)
+mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost,
+                           size_t max_entries, mpl_lp **out)
 {
     mpl_status st = MPL_OK;
     builder b = {.s = s, .part = part, .entries_left = max_entries};

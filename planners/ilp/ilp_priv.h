@@ -1,12 +1,14 @@
-/* ilp_priv.h -- one pool of a problem as the integer program sees it, and the program itself. Private to ilp*.c. */
+/* ilp_priv.h -- one pool of a problem as the integer program sees it, and the program itself.
+ * Private to ilp*.c. */
 #ifndef MPL_ILP_PRIV_H
 #define MPL_ILP_PRIV_H
 
 #include "planners/ilp/lp.h"
 #include "planners/planner.h"
 
-/* Offsets and sizes count in units: the largest number of bytes of which everything is a multiple that can decide where a
- * buffer of a packing pushed down as far as it goes begins. Only ends are finer: the last slot need not be full. */
+/* Offsets and sizes count in units: the largest number of bytes of which everything is a multiple
+ * that can decide where a buffer of a packing pushed down as far as it goes begins. Only ends are
+ * finer: the last slot need not be full. */
 typedef struct mpl_ilp {
     mpl_ctx *ctx;
     const mpl_problem *p;
@@ -17,7 +19,8 @@ typedef struct mpl_ilp {
     uint64_t *size;   /* [n] rounded up [unit] */
     uint64_t *step;   /* [n] offsets are multiples of it [unit] */
     uint64_t *row;    /* [n * n_words] bit j of row i: they conflict */
-    uint64_t *joins;  /* [n * n_words] bit j of row i: an in-place pair, either way; NULL: there is none */
+    uint64_t *joins;  /* [n * n_words] bit j of row i: an in-place pair, either way; NULL: there is
+                         none */
     uint64_t *at;     /* [n] offsets of the plan in hand [unit] */
     uint32_t *lowest; /* [n] of its family, itself where it is alone; NULL: there are no families */
     uint64_t *apart;  /* [n] how far behind that one it lies [unit] */
@@ -62,11 +65,12 @@ typedef struct mpl_ilp_part {
     uint64_t high_bytes; /* .. and at most this; it is worth finding */
 } mpl_ilp_part;
 
-/* The program: column 0 is the height H in units (times cost in the objective), column 1 + k the offset of member k in its
- * steps; MPL_EMEM, else always made. Rows: for each pair one of two binaries; for each set of pairwise conflicting
- * members that is found, "whatever is below me fits below me", and the same above. max_entries bounds the
- * non-zeros of the latter; the former are always there. */
-mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost, size_t max_entries,
-                           mpl_lp **out);
+/* The program: column 0 is the height H in units (times cost in the objective), column 1 + k the
+ * offset of member k in its steps; MPL_EMEM, else always made. Rows: for each pair one of two
+ * binaries; for each set of pairwise conflicting members that is found, "whatever is below me fits
+ * below me", and the same above. max_entries bounds the non-zeros of the latter; the former are
+ * always there. */
+mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost,
+                           size_t max_entries, mpl_lp **out);
 
 #endif

@@ -1,8 +1,9 @@
 /* lp.c -- mixed integer programs through GLPK. See lp.h.
  *
- * The program lives in our own arrays; GLPK sees it for the length of one call. GLPK ends the process on an internal error or
- * when memory runs out, unless its hook does not return: ours jumps back into guarded(), which then throws GLPK's
- * environment away, as its manual demands. No memory of ours is taken or given back between the two. */
+ * The program lives in our own arrays; GLPK sees it for the length of one call. GLPK ends the
+ * process on an internal error or when memory runs out, unless its hook does not return: ours jumps
+ * back into guarded(), which then throws GLPK's environment away, as its manual demands. No memory
+ * of ours is taken or given back between the two. */
 #include "planners/ilp/lp.h"
 
 #include "graphs/core/file.h"
@@ -57,12 +58,13 @@ void mpl_lp_free(mpl_ctx *ctx, mpl_lp *lp)
 {
     if (lp == NULL)
         return;
-    void *arrays[] = {lp->name, lp->col, lp->row_low, lp->row_begin, lp->entry_col, lp->entry_value, lp};
+    void *arrays[] = {lp->name,      lp->col,         lp->row_low, lp->row_begin,
+                      lp->entry_col, lp->entry_value, lp};
     MPL_FREE_ALL(ctx, arrays);
 }
 
-mpl_status mpl_lp_add_column(mpl_lp *lp, bool integer, double low, double high, double cost, char letter,
-                             uint32_t a, uint32_t b, uint32_t *column_id)
+mpl_status mpl_lp_add_column(mpl_lp *lp, bool integer, double low, double high, double cost,
+                             char letter, uint32_t a, uint32_t b, uint32_t *column_id)
 {
     mpl_status st = MPL_OK;
 
@@ -74,7 +76,8 @@ out:
     return st;
 }
 
-mpl_status mpl_lp_add_row(mpl_lp *lp, double low, uint32_t n, const uint32_t *col, const double *value)
+mpl_status mpl_lp_add_row(mpl_lp *lp, double low, uint32_t n, const uint32_t *col,
+                          const double *value)
 {
     mpl_status st = MPL_OK;
     size_t at = lp->n_entries;
@@ -106,7 +109,7 @@ uint32_t mpl_lp_columns(const mpl_lp *lp)
 
 #if MPL_HAVE_GLPK
 
-/* ---- one call into GLPK ---------------------------------------------------------------------------------- */
+/* ---- one call into GLPK ---- */
 
 typedef struct call {
     mpl_lp *lp;
@@ -114,7 +117,8 @@ typedef struct call {
     int scaling;  /* GLPK's, of a solution */
     bool gave_up; /* an error within GLPK, not of memory */
     jmp_buf back;
-    char said[200]; /* the last line that GLPK would have printed, but for the place in its source */
+    char said[200]; /* the last line that GLPK would have printed, but for the place in its source
+                     */
     glp_prob *prob;
     mpl_status st;
     /* of a solution */
@@ -170,7 +174,8 @@ static void load(call *c)
             snprintf(name, sizeof name, "%c%u", col->letter, col->a);
         glp_set_col_name(c->prob, (int)j + 1, name);
         glp_set_col_kind(c->prob, (int)j + 1, col->integer ? GLP_IV : GLP_CV);
-        glp_set_col_bnds(c->prob, (int)j + 1, col->low == col->high ? GLP_FX : GLP_DB, col->low, col->high);
+        glp_set_col_bnds(c->prob, (int)j + 1, col->low == col->high ? GLP_FX : GLP_DB, col->low,
+                         col->high);
         glp_set_obj_coef(c->prob, (int)j + 1, col->cost);
     }
     if (lp->n_rows > 0)
@@ -179,8 +184,8 @@ static void load(call *c)
         size_t begin = lp->row_begin[i];
 
         glp_set_row_bnds(c->prob, (int)i + 1, GLP_LO, lp->row_low[i], 0);
-        glp_set_mat_row(c->prob, (int)i + 1, (int)(lp->row_begin[i + 1] - begin), lp->entry_col + begin - 1,
-                        lp->entry_value + begin - 1);
+        glp_set_mat_row(c->prob, (int)i + 1, (int)(lp->row_begin[i + 1] - begin),
+                        lp->entry_col + begin - 1, lp->entry_value + begin - 1);
     }
 }
 
@@ -209,7 +214,7 @@ static mpl_status guarded(call *c, void (*body)(call *c))
     return c->st;
 }
 
-/* ---- solving ------------------------------------------------------------------------------------------------ */
+/* ---- solving ---- */
 
 /* Milliseconds left, at least one, for GLPK's own limits. */
 static int time_left(const call *c)
@@ -244,7 +249,8 @@ static void watch(glp_tree *tree, void *info)
         answer->bound = fmax(answer->bound, glp_ios_node_bound(tree, best));
     if (glp_ios_reason(tree) == GLP_IPREPRO)
         answer->n_nodes++;
-    if (glp_ios_reason(tree) == GLP_IBINGO && glp_get_obj_val(glp_ios_get_prob(tree)) <= c->limits->enough)
+    if (glp_ios_reason(tree) == GLP_IBINGO &&
+        glp_get_obj_val(glp_ios_get_prob(tree)) <= c->limits->enough)
         glp_ios_terminate(tree);
     if (answer->n_nodes > c->limits->max_nodes || pivots(c) >= c->limits->max_pivots) {
         glp_ios_terminate(tree);
@@ -304,8 +310,9 @@ static void solve(call *c)
         answer->objective = glp_mip_obj_val(c->prob);
         for (uint32_t j = 0; j < c->lp->n_cols; j++)
             c->x[j] = glp_mip_col_val(c->prob, (int)j + 1);
-        answer->state =
-            status == GLP_OPT || answer->objective <= c->limits->enough ? MPL_LP_OPTIMAL : MPL_LP_FEASIBLE;
+        answer->state = status == GLP_OPT || answer->objective <= c->limits->enough
+                            ? MPL_LP_OPTIMAL
+                            : MPL_LP_FEASIBLE;
     } else if (code == 0 && status == GLP_NOFEAS) {
         answer->state = MPL_LP_INFEASIBLE;
     }
@@ -315,8 +322,9 @@ static void solve(call *c)
         answer->bound = fmin(answer->bound, answer->objective);
 }
 
-/* GLPK's dual simplex ends in an assertion where coefficients far apart were scaled by factors that round. Powers of two do not;
- * with no factors at all the tolerances are those of the program as it is. */
+/* GLPK's dual simplex ends in an assertion where coefficients far apart were scaled by factors that
+ * round. Powers of two do not; with no factors at all the tolerances are those of the program as it
+ * is. */
 static const int scalings[] = {GLP_SF_AUTO, GLP_SF_GM | GLP_SF_EQ | GLP_SF_2N, GLP_SF_SKIP};
 
 mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *answer, double *x)
@@ -341,16 +349,17 @@ mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *
     return MPL_OK;
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void write_file(call *c)
 {
     if (glp_write_lp(c->prob, NULL, c->file) != 0)
-        c->st = mpl_fail(c->lp->ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: the program cannot be written",
-                         c->path);
+        c->st = mpl_fail(c->lp->ctx, MPL_EINPUT, __FILE__, __LINE__,
+                         "%s: the program cannot be written", c->path);
 }
 
-/* GLPK gets the file's descriptor as its name: it ends the program where a name is longer than a line of its terminal. */
+/* GLPK gets the file's descriptor as its name: it ends the program where a name is longer than a
+ * line of its terminal. */
 mpl_status mpl_lp_write(mpl_lp *lp, uint32_t max_mib, const char *path)
 {
     mpl_status st = MPL_OK;

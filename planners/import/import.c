@@ -1,4 +1,5 @@
-/* import.c -- finds the format of a production allocator's plan; what the readers share. See import.h. */
+/* import.c -- finds the format of a production allocator's plan; what the readers share. See
+ * import.h. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ const mpl_import_format mpl_import_formats[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* ---- any format -------------------------------------------------------------------------------------------------- */
+/* ---- any format ---- */
 
 static const mpl_import_format *format_of(const mpl_import_in *in)
 {
@@ -24,7 +25,8 @@ static const mpl_import_format *format_of(const mpl_import_in *in)
     return f->name != NULL ? f : NULL;
 }
 
-mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *beside, mpl_import *out)
+mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *beside,
+                           mpl_import *out)
 {
     mpl_status st = MPL_OK;
     mpl_import got = {0};
@@ -38,14 +40,17 @@ mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *be
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s: the file is empty; it should hold a plan", path);
     if (in.size >= 8 && memcmp(text + 4, "TFL3", 4) == 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: a .tflite model; take the buffer of its OfflineMemoryAllocation metadata, and name "
+                 "%.200s: a .tflite model; take the buffer of its OfflineMemoryAllocation "
+                 "metadata, and name "
                  "the list of its tensors as GRAPH",
                  path);
     if ((format = format_of(&in)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: no plan that memplan knows: plan JSON, CSV with a column 'offset', XLA buffer "
-                 "assignment, TFLite Micro's printed plan or OfflineMemoryAllocation, PyTorch snapshot JSON",
-                 path);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "%.200s: no plan that memplan knows: plan JSON, CSV with a column 'offset', XLA buffer "
+            "assignment, TFLite Micro's printed plan or OfflineMemoryAllocation, PyTorch snapshot "
+            "JSON",
+            path);
     got.format = format->name;
     MPL_TRY(format->read(ctx, &in, &got));
     *out = got;

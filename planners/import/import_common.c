@@ -1,4 +1,5 @@
-/* import_common.c -- what readers of plans share: lines, names, lists of buffers. See import_priv.h. */
+/* import_common.c -- what readers of plans share: lines, names, lists of buffers. See
+ * import_priv.h. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -67,8 +68,8 @@ const char *mpl_digits(const char *at, const char *end, uint64_t *out)
     const char *begin = at;
 
     for (; at < end && *at >= '0' && *at <= '9'; at++)
-        if (!mpl_mul_bytes(value, 10, &value) || !mpl_add_bytes(value, (uint64_t)(*at - '0'), &value) ||
-            value > INT64_MAX)
+        if (!mpl_mul_bytes(value, 10, &value) ||
+            !mpl_add_bytes(value, (uint64_t)(*at - '0'), &value) || value > INT64_MAX)
             return NULL;
     if (at == begin)
         return NULL;
@@ -83,8 +84,9 @@ mpl_status mpl_lines_value(mpl_ctx *ctx, const char *path, const mpl_lines *line
     const char *at = mpl_lines_find(lines, key), *end = lines->text + lines->n;
 
     if (at == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: no '%s' in this line; it was cut, or is of another version",
-                 path, lines->number, key);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s:%u: no '%s' in this line; it was cut, or is of another version", path,
+                 lines->number, key);
     while (at < end && is_blank(*at))
         at++;
     if (mpl_digits(at, end, out) == NULL)
@@ -217,7 +219,8 @@ mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_impo
     if (list->item[0].block != MPL_NONE)
         MPL_TRY(mpl_new(ctx, plan->block, list->n));
     for (uint32_t b = 0; b < list->n; b++) {
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, list->item[b].name)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, list->item[b].name)) != NULL ? MPL_OK
+                                                                                  : MPL_EMEM);
         p->bytes[b] = list->item[b].bytes;
         p->align[b] = 1;
         plan->offset[b] = list->item[b].offset;

@@ -1,5 +1,6 @@
-/* libnnc.c -- what libnnc's allocator was recorded to do; graphs/io/lists/nnc_csv.c reads it. Production's buffers stand end to end,
- * each as large as its furthest tensor's end, rounded up to its 64 bytes. */
+/* libnnc.c -- what libnnc's allocator was recorded to do; graphs/io/lists/nnc_csv.c reads it.
+ * Production's buffers stand end to end, each as large as its furthest tensor's end, rounded up to
+ * its 64 bytes. */
 #include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
@@ -29,10 +30,11 @@ static mpl_status place_blocks(mpl_ctx *ctx, const mpl_import_in *in, const mpl_
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint64_t stop;
 
-        MPL_TRY(mpl_names_add(ctx, &names, (const char *)&record->block[b], sizeof *record->block, n, &old));
+        MPL_TRY(mpl_names_add(ctx, &names, (const char *)&record->block[b], sizeof *record->block,
+                              n, &old));
         plan->block[b] = old == UINT64_MAX ? n++ : (uint32_t)old;
-        if (!mpl_add_bytes(record->offset[b], p->bytes[b], &stop) || !mpl_align_bytes(stop, ALIGN, &stop) ||
-            stop > INT64_MAX)
+        if (!mpl_add_bytes(record->offset[b], p->bytes[b], &stop) ||
+            !mpl_align_bytes(stop, ALIGN, &stop) || stop > INT64_MAX)
             MPL_FAIL(ctx, MPL_EINPUT, "%.200s: tensor %u ends beyond 2^63", in->path, b);
         end[plan->block[b]] = mpl_max_u64(end[plan->block[b]], stop);
     }

@@ -1,5 +1,5 @@
-/* memplan.c -- memplan's own plan files, and its plans in ONNX models, as one format among others; planners/plan/plan_file.c reads
- * them. */
+/* memplan.c -- memplan's own plan files, and its plans in ONNX models, as one format among others;
+ * planners/plan/plan_file.c reads them. */
 #include "graphs/source.h"
 #include "planners/import/import_priv.h"
 

@@ -1,4 +1,5 @@
-/* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them; graphs/io/lists/csv.c reads them. */
+/* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them;
+ * graphs/io/lists/csv.c reads them. */
 #include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
@@ -12,8 +13,8 @@ static bool has_column(const mpl_import_in *in, const char *name)
 
     if (!mpl_lines_next(&lines))
         return false;
-    for (const char *at = lines.text; (at = memmem(at, (size_t)(lines.text + lines.n - at), name, n)) != NULL;
-         at++) {
+    for (const char *at = lines.text;
+         (at = memmem(at, (size_t)(lines.text + lines.n - at), name, n)) != NULL; at++) {
         bool begins = at == lines.text || strchr(", \t", at[-1]) != NULL;
         bool ends = at + n == lines.text + lines.n || strchr(", \t", at[n]) != NULL;
 

@@ -1,11 +1,14 @@
 /* offline.c -- the offline plan of TFLite Micro: offsets alone, for the tensors of a GRAPH beside.
  *
- * Source   tflite-micro, docs/memory_management.md: the buffer of the metadata "OfflineMemoryAllocation" is a list of 32-bit
- *          integers: format version, subgraph, n, then n offsets, -1 for "at run time". Version 0 or 1, subgraph 0 here.
- * Accepted the buffer's bytes (little endian); the same numbers as text, commas and brackets between or not; or
+ * Source   tflite-micro, docs/memory_management.md: the buffer of the metadata
+ *          "OfflineMemoryAllocation" is a list of 32-bit integers: format version, subgraph, n,
+ *          then n offsets, -1 for "at run time". Version 0 or 1, subgraph 0 here.
+ * Accepted the buffer's bytes (little endian); the same numbers as text, commas and brackets
+ * between or not; or
  *          {"OfflineMemoryAllocation": [..]}.
- * Tensors  Where all buffers of the list beside have whole numbers for names, these are the tensors' numbers, and every tensor
- *          with an offset must be there; else tensor i is buffer i. */
+ * Tensors  Where all buffers of the list beside have whole numbers for names, these are the
+ *          tensors' numbers, and every tensor with an offset must be there; else tensor i is buffer
+ *          i. */
 #include "planners/import/import_priv.h"
 
 enum { HEAD = 3 }; /* version, subgraph, n */
@@ -20,7 +23,8 @@ static uint32_t word(const char *text, size_t i)
 
 static bool is_binary(const mpl_import_in *in)
 {
-    return in->size >= 4 * HEAD && word(in->text, 0) <= 1 && memchr(in->text, '\0', 4 * HEAD) != NULL;
+    return in->size >= 4 * HEAD && word(in->text, 0) <= 1 &&
+           memchr(in->text, '\0', 4 * HEAD) != NULL;
 }
 
 /* Nothing but numbers and what may stand between them. */
@@ -46,8 +50,9 @@ static mpl_status read_binary(mpl_ctx *ctx, const mpl_import_in *in, numbers *li
     mpl_status st = MPL_OK;
 
     if (in->size % 4 != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %zu bytes are no whole number of 32-bit integers; it was cut",
-                 in->path, in->size);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: %zu bytes are no whole number of 32-bit integers; it was cut", in->path,
+                 in->size);
     list->n = in->size / 4;
     MPL_TRY(mpl_new(ctx, list->item, list->n));
     for (size_t i = 0; i < list->n; i++)
@@ -68,13 +73,14 @@ static mpl_status read_text(mpl_ctx *ctx, const mpl_import_in *in, numbers *list
 
         if (!negative && (*at < '0' || *at > '9')) {
             if (strchr(":,;[](){}+ \t\r\n", *at) == NULL)
-                MPL_FAIL(ctx, MPL_EINPUT, "%.200s: something other than a number after %zu numbers", in->path,
-                         list->n);
+                MPL_FAIL(ctx, MPL_EINPUT, "%.200s: something other than a number after %zu numbers",
+                         in->path, list->n);
             at++;
             continue;
         }
         if ((at = mpl_digits(at + negative, end, &value)) == NULL || value > INT32_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: number %zu is no 32-bit integer", in->path, list->n + 1);
+            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: number %zu is no 32-bit integer", in->path,
+                     list->n + 1);
         MPL_TRY(mpl_reserve(ctx, list->item, list->cap, list->n + 1));
         list->item[list->n++] = negative ? -(int64_t)value : (int64_t)value;
     }
@@ -89,22 +95,23 @@ static mpl_status check(mpl_ctx *ctx, const mpl_import_in *in, const numbers *li
     mpl_status st = MPL_OK;
 
     if (list->n < HEAD || list->item[0] < 0 || list->item[0] > 1 || list->item[1] != 0)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "%.200s: it should begin with the version (0 or 1), the subgraph (0) and the number of offsets",
-            in->path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: it should begin with the version (0 or 1), the subgraph (0) and the "
+                 "number of offsets",
+                 in->path);
     if (list->item[2] < 0 || (uint64_t)list->item[2] != list->n - HEAD)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %" PRId64 " offsets are announced, and %zu are there", in->path,
-                 list->item[2], list->n - HEAD);
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %" PRId64 " offsets are announced, and %zu are there",
+                 in->path, list->item[2], list->n - HEAD);
     for (size_t i = HEAD; i < list->n; i++)
         if (list->item[i] < -1)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "%.200s: the offset of tensor %zu is %" PRId64 "; -1 or more is possible", in->path,
-                     i - HEAD, list->item[i]);
+                     "%.200s: the offset of tensor %zu is %" PRId64 "; -1 or more is possible",
+                     in->path, i - HEAD, list->item[i]);
     if (in->beside == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: offsets alone; name the list of the tensors (id,lower,upper,size) as GRAPH",
-                 in->path);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "%.200s: offsets alone; name the list of the tensors (id,lower,upper,size) as GRAPH",
+            in->path);
 out:
     return st;
 }
@@ -114,7 +121,8 @@ static bool number_of(const mpl_problem *p, mpl_buffer b, uint64_t *number)
 {
     const char *name = p->buffer_name != NULL ? p->buffer_name[b] : NULL, *end;
 
-    return name != NULL && (end = mpl_digits(name, name + strlen(name), number)) != NULL && *end == '\0';
+    return name != NULL && (end = mpl_digits(name, name + strlen(name), number)) != NULL &&
+           *end == '\0';
 }
 
 static mpl_status place(mpl_ctx *ctx, const mpl_import_in *in, const numbers *list, mpl_plan *plan)
@@ -130,26 +138,28 @@ static mpl_status place(mpl_ctx *ctx, const mpl_import_in *in, const numbers *li
     for (mpl_buffer b = 0; b < p->n; b++)
         numbered = numbered && number_of(p, b, &tensor);
     if (!numbered && n != p->n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %zu offsets, and %.200s has %u buffers", in->path, n, p->name,
-                 p->n);
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %zu offsets, and %.200s has %u buffers", in->path, n,
+                 p->name, p->n);
     for (mpl_buffer b = 0; b < p->n; b++) {
         tensor = b;
         if (numbered)
             number_of(p, b, &tensor);
         if (tensor >= n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: buffer %" PRIu64 " of %.200s is beyond the %zu offsets",
-                     in->path, tensor, p->name, n);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%.200s: buffer %" PRIu64 " of %.200s is beyond the %zu offsets", in->path,
+                     tensor, p->name, n);
         if (list->item[HEAD + tensor] < 0)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "%.200s: tensor %" PRIu64 " has -1, a place at run time: nothing to check", in->path,
-                     tensor);
+                     "%.200s: tensor %" PRIu64 " has -1, a place at run time: nothing to check",
+                     in->path, tensor);
         plan->offset[b] = (uint64_t)list->item[HEAD + tensor];
         seen[tensor] = 1;
     }
     for (size_t i = 0; i < n; i++)
         if (!seen[i] && list->item[HEAD + i] >= 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: tensor %zu has an offset, and %.200s has no buffer %zu",
-                     in->path, i, p->name, i);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%.200s: tensor %zu has an offset, and %.200s has no buffer %zu", in->path, i,
+                     p->name, i);
 out:
     mpl_free(ctx, seen);
     return st;

@@ -1,17 +1,22 @@
 /* pytorch.c -- a memory snapshot of PyTorch's caching allocator, written as JSON.
  *
- * Source   pytorch, torch/cuda/memory.py and docs/source/torch_cuda_memory.md: `segments` (address, total_size, device, blocks
- *          with size, state and, in newer versions, address) and `device_traces` (one list a device of events with
- *          action, addr, size). Made by json.dump(torch.cuda.memory._snapshot(), file) after
+ * Source   pytorch, torch/cuda/memory.py and docs/source/torch_cuda_memory.md: `segments` (address,
+ *          total_size, device, blocks with size, state and, in newer versions, address) and
+ *          `device_traces` (one list a device of events with action, addr, size). Made by
+ *          json.dump(torch.cuda.memory._snapshot(), file) after
  *          torch.cuda.memory._record_memory_history().
- * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may be used again; what was there
- *          before the history lives from 0, what is there after it to the end.
- * Sizes    As they were asked for, which is what events have; of blocks requested_size, where it is there.
- * Places   Addresses within the segments, which stand end to end in the order of their addresses; aligned to 512 bytes
- *          where all are, as the allocator rounds to.
- * Arena    The most that the segments took at once: what the snapshot has, and the history of segments backwards from it.
- *          Where segments were given back or unmapped, addresses are no places in one arena, and the note says so.
- * Limits   One device, the first that has events. Streams are not told apart: a block may have been out of reach. */
+ * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may
+ *          be used again; what was there before the history lives from 0, what is there after it to
+ *          the end.
+ * Sizes    As they were asked for, which is what events have; of blocks requested_size, where it is
+ *          there.
+ * Places   Addresses within the segments, which stand end to end in the order of their addresses;
+ *          aligned to 512 bytes where all are, as the allocator rounds to.
+ * Arena    The most that the segments took at once: what the snapshot has, and the history of
+ *          segments backwards from it. Where segments were given back or unmapped, addresses are no
+ *          places in one arena, and the note says so.
+ * Limits   One device, the first that has events. Streams are not told apart: a block may have been
+ *          out of reach. */
 #include "planners/import/import_priv.h"
 
 #include <jansson.h>
@@ -68,14 +73,15 @@ static mpl_status parse(mpl_ctx *ctx, const mpl_import_in *in, json_t **out)
 }
 
 /* A whole number from 0 in an object; `what` and `i` say whose in the message. */
-static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what, size_t i,
-                         uint64_t *out)
+static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what,
+                         size_t i, uint64_t *out)
 {
     mpl_status st = MPL_OK;
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what, i, key);
+        REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what, i,
+               key);
     *out = (uint64_t)json_integer_value(value);
 out:
     return st;
@@ -120,10 +126,10 @@ static mpl_status find_trace(reader *r, const json_t *root)
             r->trace = one, r->device = (uint32_t)i;
     }
     if (r->trace == NULL)
-        REFUSE(
-            r,
-            "%.200s: no history: call torch.cuda.memory._record_memory_history() before what should be seen",
-            r->path);
+        REFUSE(r,
+               "%.200s: no history: call torch.cuda.memory._record_memory_history() before what "
+               "should be seen",
+               r->path);
     if (json_array_size(r->trace) >= MPL_NONE / 4)
         REFUSE(r, "%.200s: more than 2^30 events", r->path);
 out:
@@ -149,7 +155,8 @@ static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, ui
         if (json_object_get(block, "requested_size") != NULL)
             MPL_TRY(number(r, block, "requested_size", "block", i, &asked));
         if (asked > size)
-            REFUSE(r, "%.200s: segment %zu: block %zu is smaller than what was asked for", r->path, index, i);
+            REFUSE(r, "%.200s: segment %zu: block %zu is smaller than what was asked for", r->path,
+                   index, i);
         if (strncmp(state, "active", 6) == 0)
             MPL_TRY(add_event(r, address, asked, json_array_size(r->trace) + 1, STAYS));
         if (!mpl_add_bytes(address, size, &address))
@@ -274,8 +281,8 @@ static mpl_status add_buffer(reader *r, const event *e, uint32_t birth, uint32_t
             high = mid;
     }
     if (low == r->n_ranges || e->addr < r->range[low].addr || e->size > r->range[low].end - e->addr)
-        REFUSE(r, "%.200s: the block of %" PRIu64 " bytes at 0x%" PRIx64 " lies in no segment", r->path,
-               e->size, e->addr);
+        REFUSE(r, "%.200s: the block of %" PRIu64 " bytes at 0x%" PRIx64 " lies in no segment",
+               r->path, e->size, e->addr);
     b.offset = r->range[low].base + (e->addr - r->range[low].addr);
     n = birth == 0 ? snprintf(name, sizeof name, "0x%" PRIx64 " from before", e->addr)
                    : snprintf(name, sizeof name, "0x%" PRIx64 " of event %u", e->addr, birth - 1);
@@ -292,7 +299,8 @@ static int by_addr_and_step(const void *a, const void *b)
         return x->addr > y->addr ? 1 : -1;
     if (x->step != y->step)
         return x->step > y->step ? 1 : -1;
-    return (x->size > y->size) - (x->size < y->size); /* the snapshot names a block twice: refused below */
+    return (x->size > y->size) - (x->size < y->size); /* the snapshot names a block twice: refused
+                                                         below */
 }
 
 /* The events of one address, in order: allocs and frees take turns. */
@@ -303,13 +311,14 @@ static mpl_status read_address(reader *r, const event *e, size_t n, uint32_t end
 
     for (size_t i = 0; i < n; i++) {
         if (e[i].kind == ALLOC && open != NULL)
-            REFUSE(r, "%.200s: event %u allocates 0x%" PRIx64 ", which event %u did and none freed", r->path,
-                   e[i].step - 1, e[i].addr, open->step - 1);
+            REFUSE(r, "%.200s: event %u allocates 0x%" PRIx64 ", which event %u did and none freed",
+                   r->path, e[i].step - 1, e[i].addr, open->step - 1);
         if (e[i].kind != ALLOC && open == NULL && i > 0)
             REFUSE(r, "%.200s: 0x%" PRIx64 " is %s, and it was free before", r->path, e[i].addr,
                    e[i].kind == FREE ? "freed" : "in use in the snapshot");
         if (e[i].kind == FREE)
-            MPL_TRY(add_buffer(r, open != NULL ? open : &e[i], open != NULL ? open->step : 0, e[i].step));
+            MPL_TRY(add_buffer(r, open != NULL ? open : &e[i], open != NULL ? open->step : 0,
+                               e[i].step));
         else if (e[i].kind == STAYS && open == NULL)
             MPL_TRY(add_buffer(r, &e[i], 0, end));
         else if (e[i].kind == STAYS)
@@ -350,9 +359,9 @@ static void set_alignment(const mpl_plan *plan, mpl_problem *p)
 
 static void write_note(const reader *r, mpl_import *out)
 {
-    size_t n =
-        (size_t)snprintf(out->note, sizeof out->note, "device %u, %zu events, %" PRIu64 " bytes in segments",
-                         r->device, json_array_size(r->trace), r->reserved);
+    size_t n = (size_t)snprintf(out->note, sizeof out->note,
+                                "device %u, %zu events, %" PRIu64 " bytes in segments", r->device,
+                                json_array_size(r->trace), r->reserved);
 
     if (r->returns)
         n += (size_t)snprintf(out->note + n, sizeof out->note - n,

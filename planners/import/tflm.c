@@ -1,18 +1,22 @@
-/* tflm.c -- what TFLite Micro's GreedyMemoryPlanner prints: one line a buffer with its size, offset, first and last use.
+/* tflm.c -- what TFLite Micro's GreedyMemoryPlanner prints: one line a buffer with its size,
+ * offset, first and last use.
  *
  * Source   tflite-micro, GreedyMemoryPlanner::PrintMemoryPlan, in its two forms:
- *            a (id=10): size=256, offset=512, first_used=1 last_used=3
- *            Planner buffer ID: 10, calculated offset: 512, size required: 256, first_time_created: 1, last_time_used: 3
- *          Times are operators, the last use included: a life is [first, last + 1) here. The picture that follows, one row a
- *          time, is skipped, and so is whatever a log puts before these words.
- * Limits   Ids rise from 0, so that a line lost in the middle is seen; one lost at the end is not. */
+ *            a (id=10): size=256, offset=512, first_used=1 last_used=3 Planner buffer ID: 10,
+ *            calculated offset: 512, size required: 256, first_time_created: 1, last_time_used: 3
+ *          Times are operators, the last use included: a life is [first, last + 1) here. The
+ *          picture that follows, one row a time, is skipped, and so is whatever a log puts before
+ *          these words.
+ * Limits   Ids rise from 0, so that a line lost in the middle is seen; one lost at the end is
+ *          not. */
 #include "planners/import/import_priv.h"
 
 static const struct form {
     const char *id, *size, *offset, *first, *last;
 } forms[] = {
     {"(id=", "size=", "offset=", "first_used=", "last_used="},
-    {"Planner buffer ID:", "size required:", "calculated offset:", "first_time_created:", "last_time_used:"},
+    {"Planner buffer ID:", "size required:", "calculated offset:", "first_time_created:",
+     "last_time_used:"},
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
@@ -37,8 +41,8 @@ bool mpl_import_is_tflm(const mpl_import_in *in)
     return false;
 }
 
-static mpl_status read_line(mpl_ctx *ctx, const char *path, const mpl_lines *lines, const struct form *f,
-                            mpl_import_list *list)
+static mpl_status read_line(mpl_ctx *ctx, const char *path, const mpl_lines *lines,
+                            const struct form *f, mpl_import_list *list)
 {
     mpl_status st = MPL_OK;
     mpl_import_buffer b = {.block = MPL_NONE};
@@ -52,12 +56,14 @@ static mpl_status read_line(mpl_ctx *ctx, const char *path, const mpl_lines *lin
     MPL_TRY(mpl_lines_value(ctx, path, lines, f->last, &last));
     b.death = last + 1; /* both are below 2^63 */
     if (id != list->n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: buffer %" PRIu64 " where %u was expected; ids rise from 0",
-                 path, lines->number, id, list->n);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s:%u: buffer %" PRIu64 " where %u was expected; ids rise from 0", path,
+                 lines->number, id, list->n);
     if (b.bytes == 0 || last < b.birth)
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: buffer %" PRIu64 " has %s", path, lines->number, id,
                  b.bytes == 0 ? "no bytes" : "its last use before its first");
-    MPL_TRY(mpl_import_add(ctx, list, &b, name, (size_t)snprintf(name, sizeof name, "%" PRIu64, id)));
+    MPL_TRY(
+        mpl_import_add(ctx, list, &b, name, (size_t)snprintf(name, sizeof name, "%" PRIu64, id)));
 out:
     return st;
 }

@@ -1,19 +1,22 @@
 /* xla.c -- XLA's buffer assignment as --xla_dump_to writes it, with the live ranges of its values.
  *
- * Source   openxla/xla, BufferAllocation::ToString, HloValue::ToShortString, HloLiveRange::ToString:
+ * Source   openxla/xla, BufferAllocation::ToString, HloValue::ToShortString,
+ *          HloLiveRange::ToString:
  *            allocation 1: size 640, preallocated-temp:
  *             value: <7 dot.3 @0> (size=256,offset=128): f32[8,8]{1,0}
  *          and, behind it in the file or in NAME-live-range.txt beside NAME-buffer-assignment.txt,
  *            BufferLiveRange:
  *              dot.3{}:2-4
  *          Both ends of a range are live: [2, 5) here. Older dumps put an address before "size".
- * Planned  preallocated-temp only. Parameters, constants, outputs and what is thread-local are XLA's callers', or nobody's.
- *          Several such allocations stand end to end, each a block.
- * In place XLA lets a value take over the place of another that ends where it begins (a loop's state, an operand that is
- *          overwritten), and does not say where it might. Where the dump has such a pair at one offset, it is
- *          offered; where it has none, none is.
- * Aliases  Values of one buffer are cut so that they touch in one step at most. One that is left with a single step, the first of
- *          another at the same place and of the same size, is that other, and is dropped. */
+ * Planned  preallocated-temp only. Parameters, constants, outputs and what is thread-local are
+ *          XLA's callers', or nobody's. Several such allocations stand end to end, each a block.
+ * In place XLA lets a value take over the place of another that ends where it begins (a loop's
+ * state, an operand that is
+ *          overwritten), and does not say where it might. Where the dump has such a pair at one
+ *          offset, it is offered; where it has none, none is.
+ * Aliases  Values of one buffer are cut so that they touch in one step at most. One that is left
+ *          with a single step, the first of another at the same place and of the same size, is that
+ *          other, and is dropped. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -43,7 +46,8 @@ static bool begins(const mpl_lines *lines, const char *what)
 
 static bool is_allocation(const mpl_lines *lines)
 {
-    return begins(lines, "allocation ") && lines->n > 11 && lines->text[11] >= '0' && lines->text[11] <= '9';
+    return begins(lines, "allocation ") && lines->n > 11 && lines->text[11] >= '0' &&
+           lines->text[11] <= '9';
 }
 
 bool mpl_import_is_xla(const mpl_import_in *in)
@@ -56,15 +60,16 @@ bool mpl_import_is_xla(const mpl_import_in *in)
     return false;
 }
 
-/* ---- live ranges --------------------------------------------------------------------------------------------------- */
+/* ---- live ranges ---- */
 
 /* "name{1}:3-17": the name without an empty {}, and the two ends. False: no such line. */
 static bool split_range(const mpl_lines *lines, size_t *n, uint64_t range[2])
 {
     const char *end = lines->text + lines->n, *colon = memrchr(lines->text, ':', lines->n), *at;
 
-    if (colon == NULL || colon == lines->text || (at = mpl_digits(colon + 1, end, &range[0])) == NULL ||
-        at == end || *at != '-' || mpl_digits(at + 1, end, &range[1]) != end)
+    if (colon == NULL || colon == lines->text ||
+        (at = mpl_digits(colon + 1, end, &range[0])) == NULL || at == end || *at != '-' ||
+        mpl_digits(at + 1, end, &range[1]) != end)
         return false;
     *n = (size_t)(colon - lines->text);
     if (*n > 2 && memcmp(colon - 2, "{}", 2) == 0)
@@ -91,11 +96,13 @@ static mpl_status read_ranges(reader *r, const char *path, const char *text, siz
         if (!split_range(&lines, &n, range)) {
             if (begins(&lines, "Live ranges at"))
                 break;
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: no live range; it should be 'name{}:first-last'", path,
+            MPL_FAIL(r->ctx, MPL_EINPUT,
+                     "%.200s:%u: no live range; it should be 'name{}:first-last'", path,
                      lines.number);
         }
         if (range[1] < range[0])
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the range ends before it begins", path, lines.number);
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the range ends before it begins", path,
+                     lines.number);
         MPL_TRY(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
         MPL_TRY(mpl_names_add(r->ctx, &r->ranges, lines.text, n, r->n_ranges, &old));
         if (old != UINT64_MAX)
@@ -109,7 +116,8 @@ out:
     return st;
 }
 
-/* "X-buffer-assignment.txt" to the text of "X-live-range.txt", which the names of the ranges point into. */
+/* "X-buffer-assignment.txt" to the text of "X-live-range.txt", which the names of the ranges point
+ * into. */
 static mpl_status read_beside(reader *r, char **text)
 {
     static const char from[] = "-buffer-assignment.txt", to[] = "-live-range.txt";
@@ -132,7 +140,7 @@ out:
     return st;
 }
 
-/* ---- allocations --------------------------------------------------------------------------------------------------- */
+/* ---- allocations ---- */
 
 static mpl_status begin_allocation(reader *r, const mpl_lines *lines)
 {
@@ -141,15 +149,17 @@ static mpl_status begin_allocation(reader *r, const mpl_lines *lines)
 
     MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, "size ", &r->size));
     if (lines->text[lines->n - 1] != ':')
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the allocation's line has no ':' at its end; it was cut",
-                 r->path, lines->number);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.200s:%u: the allocation's line has no ':' at its end; it was cut", r->path,
+                 lines->number);
     r->planned = mpl_lines_find(lines, ", preallocated-temp") != NULL;
     r->base = r->arena_bytes;
     r->block = MPL_NONE;
     r->n_left_out += !r->planned;
     sum = r->planned ? &r->arena_bytes : &r->left_out_bytes;
     if (!mpl_add_bytes(*sum, r->size, sum) || *sum > INT64_MAX)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the allocations pass 2^63 bytes", r->path, lines->number);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the allocations pass 2^63 bytes", r->path,
+                 lines->number);
 out:
     return st;
 }
@@ -190,14 +200,15 @@ static mpl_status read_value(reader *r, const mpl_lines *lines)
     MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, "(size=", &b.bytes));
     MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, ",offset=", &b.offset));
     if (!mpl_add_bytes(b.offset, b.bytes, &end) || end > r->size)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: '%.*s' ends beyond its allocation of %" PRIu64 " bytes",
-                 r->path, lines->number, name_n < 80 ? (int)name_n : 80, name, r->size);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.200s:%u: '%.*s' ends beyond its allocation of %" PRIu64 " bytes", r->path,
+                 lines->number, name_n < 80 ? (int)name_n : 80, name, r->size);
     if (!r->planned || b.bytes == 0)
         goto out;
     MPL_TRY(mpl_names_add(r->ctx, &r->ids, id, id_n, lines->number, &old));
     if (old != UINT64_MAX)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: value %.*s stands in line %" PRIu64 " already", r->path,
-                 lines->number, id_n < 20 ? (int)id_n : 20, id, old);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: value %.*s stands in line %" PRIu64 " already",
+                 r->path, lines->number, id_n < 20 ? (int)id_n : 20, id, old);
     if ((k = mpl_names_get(&r->ranges, name, name_n)) == UINT64_MAX)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: no live range of '%.*s'", r->path, lines->number,
                  name_n < 80 ? (int)name_n : 80, name);
@@ -238,7 +249,7 @@ out:
     return st;
 }
 
-/* ---- aliases ------------------------------------------------------------------------------------------------------- */
+/* ---- aliases ---- */
 
 typedef struct place {
     uint64_t offset, bytes, birth, death;
@@ -270,8 +281,8 @@ static mpl_status drop_aliases(reader *r)
 
     MPL_TRY(mpl_new(r->ctx, places, list->n));
     for (uint32_t i = 0; i < list->n; i++)
-        places[i] =
-            (place){list->item[i].offset, list->item[i].bytes, list->item[i].birth, list->item[i].death, i};
+        places[i] = (place){list->item[i].offset, list->item[i].bytes, list->item[i].birth,
+                            list->item[i].death, i};
     qsort(places, list->n, sizeof *places, by_start);
     for (uint32_t i = 1; i < list->n; i++) {
         const place *p = &places[i], *q = p - 1;
@@ -291,7 +302,7 @@ out:
     return st;
 }
 
-/* ---- in place ------------------------------------------------------------------------------------------------------ */
+/* ---- in place ---- */
 
 typedef struct event {
     uint64_t offset;
@@ -328,7 +339,8 @@ static int by_step(const void *a, const void *b)
     return (x->in > y->in) - (x->in < y->in);
 }
 
-/* Of each buffer that begins at a place and step where another ends: a pair with each such other that is large enough. */
+/* Of each buffer that begins at a place and step where another ends: a pair with each such other
+ * that is large enough. */
 static mpl_status find_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, pair **pairs,
                              size_t *n)
 {

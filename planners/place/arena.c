@@ -1,7 +1,9 @@
-/* arena.c -- one arena under a general conflict relation: greedy orders, and a local search over orders.
+/* arena.c -- one arena under a general conflict relation: greedy orders, and a local search over
+ * orders.
  *
- * Idea     Each body in turn takes the lowest place where none of its rivals lies. The orders of a small portfolio
- *          are tried; the best is improved by moving a body that ends at the peak ahead of one that holds it up.
+ * Idea     Each body in turn takes the lowest place where none of its rivals lies. The orders of a
+ *          small portfolio are tried; the best is improved by moving a body that ends at the peak
+ *          ahead of one that holds it up.
  * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
  * Cost     O(n * placed) time an order, early exits aside; ticks are bodies looked at.
  * Limits   Local search: a plan above the bound need not be optimal. */
@@ -11,7 +13,9 @@
 
 #include <stdlib.h>
 
-#define PATIENCE 400 /* moves without a better plan before the search starts from the best again */
+#define PATIENCE                                                                                   \
+    400 /* moves without a better plan before the search starts from the best again                \
+         */
 
 typedef struct search {
     const mpl_bodies *b;
@@ -88,7 +92,8 @@ static void insert_sorted(search *s, uint32_t i, uint32_t n)
     s->sorted[lo] = i;
 }
 
-/* Places trial[] from position `from` on; what stands before it keeps the offsets of the last placement. Peak. [byte] */
+/* Places trial[] from position `from` on; what stands before it keeps the offsets of the last
+ * placement. Peak. [byte] */
 static uint64_t place(search *s, uint32_t from)
 {
     uint64_t peak = 0;
@@ -143,7 +148,8 @@ static void move_ahead(uint32_t *list, uint32_t from, uint32_t to)
     list[to] = b;
 }
 
-/* From best[] until the bound, the budget or the clock ends it; best[] and *best_peak are improved. */
+/* From best[] until the bound, the budget or the clock ends it; best[] and *best_peak are
+ * improved. */
 static void improve(search *s, uint64_t bound, uint64_t *best_peak)
 {
     uint64_t peak;
@@ -182,7 +188,7 @@ static void improve(search *s, uint64_t bound, uint64_t *best_peak)
     }
 }
 
-/* ---- the portfolio: keys descending, then id ---------------------------------------------------------- */
+/* ---- the portfolio: keys descending, then id ---- */
 
 typedef struct keyed {
     uint64_t key, second;
@@ -264,8 +270,8 @@ out:
     return st;
 }
 
-mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound, mpl_exact_effort *effort,
-                            uint64_t *offset, uint64_t *height)
+mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
+                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height)
 {
     mpl_status st = MPL_OK;
     search s = {.b = b, .n = b->n, .effort = effort};

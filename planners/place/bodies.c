@@ -6,8 +6,9 @@
 
 #define MAX_LENGTH (UINT64_C(1) << 60)
 
-/* The largest number that divides all sizes and fixed places, and which every alignment either divides or is a multiple of:
- * offsets of a plan that is pushed down are sums of sizes, fixed places and roundings to alignments. */
+/* The largest number that divides all sizes and fixed places, and which every alignment either
+ * divides or is a multiple of: offsets of a plan that is pushed down are sums of sizes, fixed
+ * places and roundings to alignments. */
 static void find_unit(mpl_bodies *b)
 {
     uint64_t before;
@@ -51,8 +52,8 @@ static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
         b->member_size[m] = mpl_align_up(b->member_bytes[m], grain);
         sum += b->member_size[m] + p->align[buffer[m]];
         if (sum > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': its bytes add up to more than a search can count",
-                     p->name);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "problem '%s': its bytes add up to more than a search can count", p->name);
     }
 out:
     return st;
@@ -75,7 +76,8 @@ static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
         if (p->fixed == NULL || p->fixed[from] == MPL_UNFIXED)
             continue;
         if (p->fixed[from] > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': a fixed place beyond what a search can count", p->name);
+            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': a fixed place beyond what a search can count",
+                     p->name);
         if (b->fixed == NULL) {
             MPL_TRY(mpl_new(ctx, b->fixed, b->n));
             for (uint32_t k = 0; k < b->n; k++)
@@ -113,7 +115,8 @@ out:
 }
 
 mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
-                               const uint32_t *body, uint32_t n_members, uint64_t **rival, mpl_bodies **out)
+                               const uint32_t *body, uint32_t n_members, uint64_t **rival,
+                               mpl_bodies **out)
 {
     mpl_status st = MPL_OK;
     mpl_bodies *b = NULL;
@@ -166,8 +169,8 @@ out:
     return st;
 }
 
-mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from, const uint32_t *id,
-                             uint32_t n, mpl_bodies **out)
+mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from,
+                             const uint32_t *id, uint32_t n, mpl_bodies **out)
 {
     mpl_status st = MPL_OK;
     mpl_buffer *buffer = NULL;
@@ -190,7 +193,8 @@ mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
     MPL_TRY(mpl_new(ctx, rival, (size_t)n_members * n_words));
     for (uint32_t i = 0; i < n_members; i++)
         for (uint32_t j = 0; j < n_members; j++)
-            if (mpl_bit_has(from->member_rival + (size_t)member[i] * from->n_member_words, member[j]))
+            if (mpl_bit_has(from->member_rival + (size_t)member[i] * from->n_member_words,
+                            member[j]))
                 mpl_bit_add(rival + (size_t)i * n_words, j);
     MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n_members, &rival, out));
 out:

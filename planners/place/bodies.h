@@ -1,8 +1,10 @@
-/* bodies.h -- one pool as a general conflict relation: what may share memory is no longer a matter of steps. Private to
- * planners/; made from a partial order, or from any relation with in-place pairs taken up.
+/* bodies.h -- one pool as a general conflict relation: what may share memory is no longer a matter
+ * of steps. Private to planners/; made from a partial order, or from any relation with in-place
+ * pairs taken up.
  *
- * A body is one or more buffers (its members) that share one offset. Two bodies that are rivals must lie apart: the
- * upper one begins at least `dist` above the lower one's offset, so far as the members that conflict reach. */
+ * A body is one or more buffers (its members) that share one offset. Two bodies that are rivals
+ * must lie apart: the upper one begins at least `dist` above the lower one's offset, so far as the
+ * members that conflict reach. */
 #ifndef MPL_BODIES_H
 #define MPL_BODIES_H
 
@@ -15,8 +17,8 @@ typedef struct mpl_bodies {
     uint64_t *bytes; /* [n] from its offset to its end [byte] */
     uint64_t *align; /* [n] [byte] */
     uint64_t *fixed; /* [n] or MPL_UNFIXED; NULL: none is [byte] */
-    uint64_t
-        *dist; /* [n * n] what an upper body (second) keeps from a lower one (first); NULL: its size [byte] */
+    uint64_t *dist; /* [n * n] what an upper body (second) keeps from a lower one (first); NULL: its
+                       size [byte] */
 
     uint32_t n_members, n_member_words;
     uint32_t *body;         /* [n_members] */
@@ -35,30 +37,35 @@ static inline bool mpl_rivals(const mpl_bodies *b, uint32_t i, uint32_t j)
 }
 
 /* The lowest offset of `upper` above `lower` at `offset`. */
-static inline uint64_t mpl_above(const mpl_bodies *b, uint32_t lower, uint64_t offset, uint32_t upper)
+static inline uint64_t mpl_above(const mpl_bodies *b, uint32_t lower, uint64_t offset,
+                                 uint32_t upper)
 {
-    uint64_t end = offset + (b->dist != NULL ? b->dist[(size_t)lower * b->n + upper] : b->size[lower]);
+    uint64_t end =
+        offset + (b->dist != NULL ? b->dist[(size_t)lower * b->n + upper] : b->size[lower]);
 
     return (end + b->align[upper] - 1) & ~(b->align[upper] - 1);
 }
 
-/* Bodies of buffer[n_members], where buffer[m] is a member of body[m] (dense from 0). *rival: rows of n_members bits,
- * symmetric, which it takes over. MPL_EINPUT: sums beyond what a search can count. */
+/* Bodies of buffer[n_members], where buffer[m] is a member of body[m] (dense from 0). *rival: rows
+ * of n_members bits, symmetric, which it takes over. MPL_EINPUT: sums beyond what a search can
+ * count. */
 mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
-                               const uint32_t *body, uint32_t n_members, uint64_t **rival, mpl_bodies **out);
+                               const uint32_t *body, uint32_t n_members, uint64_t **rival,
+                               mpl_bodies **out);
 /* Each buffer of a pool alone, rivals by mpl_conflict. O(n^2). */
 mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, mpl_bodies **out);
 /* Those of id[n], renumbered in that order. */
-mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from, const uint32_t *id,
-                             uint32_t n, mpl_bodies **out);
+mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from,
+                             const uint32_t *id, uint32_t n, mpl_bodies **out);
 void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b);
 
 uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset); /* [byte] */
 
-/* Greedy orders and local search over them (arena.c): offset[n], the best plan so far, of height *height, is improved, until
- * it is no higher than `bound` or effort's limit is met; *height UINT64_MAX: there is none yet. */
-mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound, mpl_exact_effort *effort,
-                            uint64_t *offset, uint64_t *height);
+/* Greedy orders and local search over them (arena.c): offset[n], the best plan so far, of height
+ * *height, is improved, until it is no higher than `bound` or effort's limit is met; *height
+ * UINT64_MAX: there is none yet. */
+mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
+                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height);
 
 /* Whether one of the two may take the other's place. O(pairs). */
 bool mpl_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b);

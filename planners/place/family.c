@@ -1,7 +1,8 @@
 /* family.c -- where a family of buffers, whose distances are decided, finds room. See placement.h.
  *
- * What lies at [x, x + n) and conflicts with the part that is `at` bytes behind the family's start and k bytes long keeps that
- * start out of (x - at - k, x + n - at). The start takes the lowest or best fitting place outside of all of these. */
+ * What lies at [x, x + n) and conflicts with the part that is `at` bytes behind the family's start
+ * and k bytes long keeps that start out of (x - at - k, x + n - at). The start takes the lowest or
+ * best fitting place outside of all of these. */
 #include "planners/place/placement.h"
 
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static uint32_t raise_walls(mpl_placement *s, mpl_buffer first, wall *walls)
 
             if (lies + (int64_t)p->bytes[c] <= at || !mpl_conflict(p, part[k], c))
                 continue;
-            walls[n++] = (wall){lies - at - (int64_t)p->bytes[part[k]], lies - at + (int64_t)p->bytes[c]};
+            walls[n++] =
+                (wall){lies - at - (int64_t)p->bytes[part[k]], lies - at + (int64_t)p->bytes[c]};
         }
     }
     s->run->ticks += (uint64_t)s->n_members * n_parts;
@@ -78,8 +80,8 @@ static bool may_begin(mpl_placement *s, mpl_buffer first, uint64_t start)
             mpl_buffer b = part[k];
             uint64_t at = start + p->inside_at[b];
 
-            if (s->offset[c] < at + p->bytes[b] && at < s->offset[c] + p->bytes[c] && mpl_conflict(p, b, c) &&
-                (s->offset[c] != at || !mpl_placement_partners(s, b, c)))
+            if (s->offset[c] < at + p->bytes[b] && at < s->offset[c] + p->bytes[c] &&
+                mpl_conflict(p, b, c) && (s->offset[c] != at || !mpl_placement_partners(s, b, c)))
                 return false;
         }
     }

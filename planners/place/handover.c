@@ -1,7 +1,8 @@
 /* handover.c -- the allocation graph of a plan. See handover.h.
  *
- * Between two neighbouring ends of buffers memory is of one piece: those that lie there follow each other in time, and each
- * hands the piece to the next. Neighbouring pieces with the same two owners are one range. */
+ * Between two neighbouring ends of buffers memory is of one piece: those that lie there follow each
+ * other in time, and each hands the piece to the next. Neighbouring pieces with the same two owners
+ * are one range. */
 #include "planners/place/handover.h"
 
 #include "graphs/problem/before.h"
@@ -168,8 +169,8 @@ out:
     return st;
 }
 
-mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, mpl_handover **list,
-                         size_t *n)
+mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                         mpl_handover **list, size_t *n)
 {
     mpl_status st = MPL_OK;
     tracer t = {.ctx = ctx, .p = p, .plan = plan};

@@ -1,4 +1,5 @@
-/* packing.c -- conflicts as lists, the placement of an order, and the frame around a search. See packing.h. */
+/* packing.c -- conflicts as lists, the placement of an order, and the frame around a search. See
+ * packing.h. */
 #include "planners/place/packing.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "planners/place/placement.h"
@@ -25,7 +26,7 @@ void mpl_packing_offer(mpl_packing *q, uint64_t height)
     memcpy(q->best_offset, q->offset, q->n * sizeof *q->offset);
 }
 
-/* ---- placing --------------------------------------------------------------------------------------------------- */
+/* ---- placing ---- */
 
 void mpl_packing_merge(mpl_packing *q, uint32_t n)
 {
@@ -35,11 +36,13 @@ void mpl_packing_merge(mpl_packing *q, uint32_t n)
         mpl_packing_entry *swap = from;
 
         for (uint32_t begin = 0; begin < n; begin += 2 * run) {
-            uint32_t middle = n - begin > run ? begin + run : n, end = n - middle > run ? middle + run : n;
+            uint32_t middle = n - begin > run ? begin + run : n,
+                     end = n - middle > run ? middle + run : n;
             uint32_t a = begin, b = middle;
 
             for (uint32_t k = begin; k < end; k++)
-                to[k] = b == end || (a < middle && from[a].key <= from[b].key) ? from[a++] : from[b++];
+                to[k] =
+                    b == end || (a < middle && from[a].key <= from[b].key) ? from[a++] : from[b++];
         }
         from = to;
         to = swap;
@@ -67,7 +70,8 @@ static void sort_far(mpl_packing *q, uint32_t member)
     }
 }
 
-/* Between two placements few offsets change, so the lists are nearly sorted already; the first time they are not. */
+/* Between two placements few offsets change, so the lists are nearly sorted already; the first time
+ * they are not. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member)
 {
     uint32_t begin = q->begin[member], end = q->begin[member + 1];
@@ -109,13 +113,15 @@ bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t a
     uint32_t c = q->rival[i];
 
     if (q->wall != NULL)
-        return q->wall[i].same != INT64_MAX && (int64_t)at == (int64_t)q->offset[c] + q->wall[i].same;
+        return q->wall[i].same != INT64_MAX &&
+               (int64_t)at == (int64_t)q->offset[c] + q->wall[i].same;
     return q->offset[c] == at && q->pair_begin != NULL && are_partners(q, b, c);
 }
 
 bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at)
 {
-    int64_t shift = q->pair_at != NULL ? q->pair_at[i] : 0, place = (int64_t)q->offset[q->pair[i]] + shift;
+    int64_t shift = q->pair_at != NULL ? q->pair_at[i] : 0,
+            place = (int64_t)q->offset[q->pair[i]] + shift;
 
     *at = (uint64_t)place;
     return place >= 0 && (*at & (q->align[b] - 1)) == 0;
@@ -127,8 +133,9 @@ bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *p
         uint32_t c = q->rival[i];
 
         q->ticks++;
-        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) && mpl_packing_low(q, b, i) < (int64_t)at &&
-            (int64_t)at < mpl_packing_high(q, i) && !mpl_packing_shares(q, b, i, at))
+        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) &&
+            mpl_packing_low(q, b, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i) &&
+            !mpl_packing_shares(q, b, i, at))
             return false;
     }
     return true;
@@ -158,7 +165,8 @@ static uint64_t lowest_free(mpl_packing *q, uint32_t b)
     return low;
 }
 
-bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uint64_t most, uint64_t *height)
+bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uint64_t most,
+                       uint64_t *height)
 {
     *height = 0;
     for (uint32_t i = 0; i < from; i++)
@@ -175,7 +183,7 @@ bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uin
     return *height <= most;
 }
 
-/* ---- orders ---------------------------------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 /* The buffers of a member. */
 static const mpl_buffer *parts_of(const mpl_packing *q, uint32_t a, uint32_t *n)
@@ -197,7 +205,8 @@ static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64
     uint32_t n, birth = MPL_NONE, death = 0;
     const mpl_buffer *part = parts_of(q, a, &n);
 
-    *area = *lifetime = 0; /* the rivals' bytes are within 2^63: the placement of all has been checked */
+    *area = *lifetime = 0; /* the rivals' bytes are within 2^63: the placement of all has been
+                              checked */
     for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
         *lifetime += q->bytes[q->rival[i]];
     if (p->before != NULL) {
@@ -252,7 +261,7 @@ out:
     return st;
 }
 
-/* ---- conflicts ------------------------------------------------------------------------------------------------- */
+/* ---- conflicts ---- */
 
 static int64_t part_at(const mpl_problem *p, mpl_buffer b)
 {
@@ -264,7 +273,8 @@ static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b
 {
     int64_t shift = part_at(p, b) - part_at(p, a);
 
-    return (mpl_packing_wall){shift - (int64_t)p->bytes[a], shift + (int64_t)p->bytes[b], INT64_MAX};
+    return (mpl_packing_wall){shift - (int64_t)p->bytes[a], shift + (int64_t)p->bytes[b],
+                              INT64_MAX};
 }
 
 /* Calls of one pair of buffers: counted, while rival[] is not there, or entered. */
@@ -285,8 +295,10 @@ static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_
     q->rival[q->begin[y + 1]++] = x;
 }
 
-/* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there are too many. */
-static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth, uint32_t n)
+/* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there
+ * are too many. */
+static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth,
+                      uint32_t n)
 {
     const mpl_problem *p = q->p;
     uint64_t n_pairs = 0, most = p->inside != NULL ? MAX_CONFLICTS / 8 : MAX_CONFLICTS;
@@ -368,7 +380,8 @@ static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_
         }
 }
 
-/* Walls of one rival that overlap, of no partners, become one: what keeps a member away at some place counts once. */
+/* Walls of one rival that overlap, of no partners, become one: what keeps a member away at some
+ * place counts once. */
 static mpl_status join_walls(mpl_packing *q, const uint32_t *member)
 {
     mpl_status st = MPL_OK;
@@ -408,7 +421,8 @@ out:
 }
 
 /* The same of an in-place pair. */
-static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a, mpl_buffer b)
+static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a,
+                         mpl_buffer b)
 {
     uint32_t *at = &q->pair_begin[member[a] + 1];
 
@@ -449,12 +463,13 @@ out:
     return st;
 }
 
-/* ---- one pool -------------------------------------------------------------------------------------------------- */
+/* ---- one pool ---- */
 
 static void packing_fini(mpl_packing *q)
 {
-    void *arrays[] = {q->buffer, q->bytes,   q->align,  q->fixed, q->begin,       q->rival, q->pair_begin,
-                      q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall,  q->entry};
+    void *arrays[] = {q->buffer, q->bytes,       q->align, q->fixed,   q->begin,
+                      q->rival,  q->pair_begin,  q->pair,  q->pair_at, q->offset,
+                      q->at,     q->best_offset, q->wall,  q->entry};
 
     MPL_FREE_ALL(q->run->ctx, arrays);
     mpl_families_free(q->run->ctx, &q->family);
@@ -466,7 +481,8 @@ static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
     const mpl_problem *p = q->p;
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        member[b] = p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? q->n++ : MPL_NONE;
+        member[b] =
+            p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? q->n++ : MPL_NONE;
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         member[b] = member[p->inside[b]];
 }
@@ -490,7 +506,8 @@ out:
 }
 
 /* The pool's members at the offsets of `start`, a valid plan; its bound and goal. */
-static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start, uint32_t *member)
+static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start,
+                               uint32_t *member)
 {
     mpl_status st = MPL_OK;
     int64_t minimise;
@@ -618,9 +635,11 @@ out:
     return st;
 }
 
-/* The same search where each family is one buffer, with a quarter of the ticks and of the time; what it finds sinks, part by part. */
-static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_planner *first, uint64_t limit,
-                                mpl_status (*search)(mpl_packing *q), uint64_t *offset)
+/* The same search where each family is one buffer, with a quarter of the ticks and of the time;
+ * what it finds sinks, part by part. */
+static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
+                                uint64_t limit, mpl_status (*search)(mpl_packing *q),
+                                uint64_t *offset)
 {
     mpl_status st = MPL_OK;
     mpl_problem *hull = NULL;
@@ -656,7 +675,8 @@ out:
 }
 
 mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
-                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *q), mpl_plan *out)
+                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *q),
+                           mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint64_t limit = run->budget_ticks;

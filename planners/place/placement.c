@@ -1,4 +1,5 @@
-/* placement.c -- the order of placement, fixed offsets, in-place partners, pools. See placement.h. */
+/* placement.c -- the order of placement, fixed offsets, in-place partners, pools. See
+ * placement.h. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
@@ -7,7 +8,7 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
-/* ---- one buffer ---------------------------------------------------------------------------------------- */
+/* ---- one buffer ---- */
 
 /* The partner to join instead of taking the gap, or MPL_NONE. */
 static mpl_buffer choose_partner(mpl_placement *s, mpl_buffer b, mpl_gap gap)
@@ -18,7 +19,8 @@ static mpl_buffer choose_partner(mpl_placement *s, mpl_buffer b, mpl_gap gap)
     for (uint32_t i = s->partner_begin[b]; i < s->partner_begin[b + 1]; i++) {
         mpl_buffer q = s->partner[i];
         uint64_t at = s->offset[q];
-        uint64_t spare = p->bytes[q] > p->bytes[b] ? p->bytes[q] - p->bytes[b] : p->bytes[b] - p->bytes[q];
+        uint64_t spare =
+            p->bytes[q] > p->bytes[b] ? p->bytes[q] - p->bytes[b] : p->bytes[b] - p->bytes[q];
         bool better = s->fit == MPL_FIT_LOWEST ? at <= gap.offset : spare <= gap.spare;
 
         if (!s->placed[q] || at % p->align[b] != 0 || !better ||
@@ -46,10 +48,10 @@ out:
     return st;
 }
 
-/* ---- one pool ------------------------------------------------------------------------------------------ */
+/* ---- one pool ---- */
 
-/* Offsets stay below the sum of all bytes and alignments above the highest fixed end, so if that fits
- * nothing overflows. */
+/* Offsets stay below the sum of all bytes and alignments above the highest fixed end, so if that
+ * fits nothing overflows. */
 static mpl_status check_sum(const mpl_placement *s)
 {
     mpl_status st = MPL_OK;
@@ -62,8 +64,8 @@ static mpl_status check_sum(const mpl_placement *s)
         bool fits = !is_fixed(p, b) || mpl_add_bytes(p->fixed[b], p->bytes[b], &end);
 
         fixed_end = mpl_max_u64(fixed_end, end);
-        fits =
-            fits && mpl_add_bytes(sum, p->bytes[b], &sum) && mpl_add_bytes(sum, p->align[b] + s->grain, &sum);
+        fits = fits && mpl_add_bytes(sum, p->bytes[b], &sum) &&
+               mpl_add_bytes(sum, p->align[b] + s->grain, &sum);
         fits = fits && (p->inside == NULL || mpl_add_bytes(sum, p->inside_at[b], &sum));
         if (!fits || sum > INT64_MAX || fixed_end > INT64_MAX - sum)
             MPL_FAIL(s->run->ctx, MPL_EINPUT,
@@ -81,7 +83,8 @@ static const mpl_space_kind *choose_space(const mpl_placement *s)
     if (p->before != NULL || p->gap_begin != NULL || p->inside != NULL)
         return &mpl_space_rows;
     for (uint32_t i = 0; i < s->n_members; i++)
-        if (is_fixed(p, s->member[i]) || (i > 0 && p->birth[s->member[i]] < p->birth[s->member[i - 1]]))
+        if (is_fixed(p, s->member[i]) ||
+            (i > 0 && p->birth[s->member[i]] < p->birth[s->member[i - 1]]))
             return &mpl_space_timeline;
     return &mpl_space_sweep;
 }
@@ -122,7 +125,7 @@ out:
     return st;
 }
 
-/* ---- all pools ----------------------------------------------------------------------------------------- */
+/* ---- all pools ---- */
 
 static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
 {

@@ -17,8 +17,8 @@ uint32_t mpl_spans_find(const mpl_spans *spans, uint64_t at)
 }
 
 /* Replaces item[first..last) by n of new[]. */
-static mpl_status splice(mpl_ctx *ctx, mpl_spans *spans, uint32_t first, uint32_t last, const mpl_span *new,
-                         uint32_t n)
+static mpl_status splice(mpl_ctx *ctx, mpl_spans *spans, uint32_t first, uint32_t last,
+                         const mpl_span *new, uint32_t n)
 {
     mpl_status st = MPL_OK;
     uint32_t want = spans->n - (last - first) + n;
@@ -30,7 +30,8 @@ static mpl_status splice(mpl_ctx *ctx, mpl_spans *spans, uint32_t first, uint32_
         spans->room = room;
     }
     if (n != last - first)
-        memmove(spans->item + first + n, spans->item + last, (spans->n - last) * sizeof *spans->item);
+        memmove(spans->item + first + n, spans->item + last,
+                (spans->n - last) * sizeof *spans->item);
     for (uint32_t i = 0; i < n; i++)
         spans->item[first + i] = new[i];
     spans->n = want;
@@ -44,8 +45,8 @@ mpl_status mpl_spans_add(mpl_ctx *ctx, mpl_spans *spans, mpl_span span)
 
     if (span.begin == span.end)
         return MPL_OK;
-    first = span.begin > 0 ? mpl_spans_find(spans, span.begin - 1)
-                           : 0; /* one that ends at span.begin touches it */
+    /* one that ends at span.begin touches it */
+    first = span.begin > 0 ? mpl_spans_find(spans, span.begin - 1) : 0;
     for (last = first; last < spans->n && spans->item[last].begin <= span.end; last++) {
         span.begin = mpl_min_u64(span.begin, spans->item[last].begin);
         span.end = mpl_max_u64(span.end, spans->item[last].end);

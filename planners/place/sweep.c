@@ -1,7 +1,7 @@
 /* sweep.c -- what is free at the moment, for buffers that come in order of birth.
  *
- * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it conflicts
- * with: the gaps of that moment are free for all its life. O(log n + gaps) a buffer. */
+ * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it
+ * conflicts with: the gaps of that moment are free for all its life. O(log n + gaps) a buffer. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
@@ -9,8 +9,8 @@ struct mpl_space {
     mpl_spans hole;     /* the last one has no end */
     uint32_t *by_death; /* [n_members] slots by (death, place in the order) */
     uint32_t n_dead;
-    mpl_span
-        *held; /* [n_members] by slot: what its death sets free, less than it fills once another joined it */
+    mpl_span *held; /* [n_members] by slot: what its death sets free, less than it fills once
+                       another joined it */
 };
 
 static void sweep_close(mpl_placement *s)
@@ -54,7 +54,8 @@ static mpl_status sweep_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
     const mpl_problem *p = s->p;
 
     for (; p->death[s->member[space->by_death[space->n_dead]]] <= p->birth[b]; space->n_dead++)
-        MPL_TRY(mpl_spans_add(s->run->ctx, &space->hole, space->held[space->by_death[space->n_dead]]));
+        MPL_TRY(
+            mpl_spans_add(s->run->ctx, &space->hole, space->held[space->by_death[space->n_dead]]));
     for (uint32_t i = 0; i < space->hole.n; i++) {
         mpl_span hole = space->hole.item[i];
         uint64_t at = mpl_align_up(hole.begin, p->align[b]);

@@ -1,5 +1,5 @@
-/* untimed.c -- what is free among buffers of which only mpl_conflict is known: those placed, looked through
- * in address order. O(placed) a buffer. */
+/* untimed.c -- what is free among buffers of which only mpl_conflict is known: those placed, looked
+ * through in address order. O(placed) a buffer. */
 #include "planners/place/placement.h"
 
 struct mpl_space {
@@ -56,7 +56,8 @@ static bool rows_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
         bool meet = s->offset[c] < at + p->bytes[b] && at < s->offset[c] + p->bytes[c];
 
         s->run->ticks++;
-        if (meet && mpl_conflict(p, b, c) && (s->offset[c] != at || !mpl_placement_partners(s, b, c)))
+        if (meet && mpl_conflict(p, b, c) &&
+            (s->offset[c] != at || !mpl_placement_partners(s, b, c)))
             return false;
     }
     return true;

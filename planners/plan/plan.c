@@ -1,4 +1,5 @@
-/* plan.c -- making and freeing plans; what a block plan needs when its blocks are packed. See plan.h. */
+/* plan.c -- making and freeing plans; what a block plan needs when its blocks are packed. See
+ * plan.h. */
 #include "planners/plan/plan.h"
 #include "graphs/problem/bounds/bounds.h"
 
@@ -91,9 +92,10 @@ out:
     return st;
 }
 
-/* ---- packing blocks ------------------------------------------------------------------------------------------ */
+/* ---- packing blocks ---- */
 
-/* One block of pool 0, as a rectangle: its extent in memory, and the time from its first birth to its last death. */
+/* One block of pool 0, as a rectangle: its extent in memory, and the time from its first birth to
+ * its last death. */
 typedef struct block {
     uint64_t begin, end; /* where the plan has it; once placed, where the packing puts it [byte] */
     uint64_t bytes;      /* extent [byte] */
@@ -113,8 +115,9 @@ typedef struct packer {
     uint32_t *rank;     /* [n] its place in by_birth */
     uint32_t leaves;    /* a power of two >= n */
     uint32_t *last;     /* [2 * leaves] serial: latest death of the placed blocks below; 0: none */
-    uint64_t *after;    /* [n * words] parallel: the buffers that every buffer of the block is before */
-    uint64_t *member;   /* [n * words] parallel: its own buffers */
+    uint64_t *after;  /* [n * words] parallel: the buffers that every buffer of the block is before
+                       */
+    uint64_t *member; /* [n * words] parallel: its own buffers */
     uint32_t words;
     block **met; /* [n] scratch: placed blocks that conflict with the one to be placed */
     uint32_t n_met;
@@ -147,10 +150,12 @@ static int earlier_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Collects placed blocks below `node` (which spans `width` ranks from `first`) that are alive within b's time. */
+/* Collects placed blocks below `node` (which spans `width` ranks from `first`) that are alive
+ * within b's time. */
 static void meet(packer *k, const block *b, uint32_t node, uint32_t first, uint32_t width)
 {
-    if (k->last[node] <= b->birth || first >= k->n || k->block[k->by_birth[first]].birth >= b->death)
+    if (k->last[node] <= b->birth || first >= k->n ||
+        k->block[k->by_birth[first]].birth >= b->death)
         return;
     if (width == 1) {
         k->met[k->n_met++] = &k->block[k->by_birth[first]];
@@ -187,7 +192,8 @@ static mpl_status gather_blocks(packer *k)
         if (p->pool[i] == 0 && k->plan->block[i] >= k->n)
             k->n = k->plan->block[i] + 1;
     if (k->n > p->n)
-        MPL_FAIL(k->ctx, MPL_EINVALID, "block %u of %u buffers; block ids are dense from 0", k->n - 1, p->n);
+        MPL_FAIL(k->ctx, MPL_EINVALID, "block %u of %u buffers; block ids are dense from 0",
+                 k->n - 1, p->n);
     MPL_TRY(mpl_new(k->ctx, k->block, k->n));
     for (uint32_t i = 0; i < k->n; i++)
         k->block[i] = (block){.begin = UINT64_MAX, .birth = UINT32_MAX, .align = 1, .id = i};
@@ -203,7 +209,8 @@ static mpl_status gather_blocks(packer *k)
         b->death = p->death[i] > b->death ? p->death[i] : b->death;
     }
     for (uint32_t i = 0; i < k->n; i++)
-        k->block[i].bytes = k->block[i].end > k->block[i].begin ? k->block[i].end - k->block[i].begin : 0;
+        k->block[i].bytes =
+            k->block[i].end > k->block[i].begin ? k->block[i].end - k->block[i].begin : 0;
 out:
     return st;
 }
@@ -246,7 +253,8 @@ out:
     return st;
 }
 
-/* Puts b at the lowest offset where it overlaps no conflicting block placed before (order[0 .. n_placed)). */
+/* Puts b at the lowest offset where it overlaps no conflicting block placed before (order[0 ..
+ * n_placed)). */
 static void place(packer *k, block **order, uint32_t n_placed, block *b)
 {
     uint64_t at = 0;
@@ -267,7 +275,8 @@ static void place(packer *k, block **order, uint32_t n_placed, block *b)
         insert(k, b);
 }
 
-mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, uint64_t *bytes)
+mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                           uint64_t *bytes)
 {
     mpl_status st = MPL_OK;
     packer k = {.ctx = ctx, .p = p, .plan = plan};

@@ -1,7 +1,9 @@
-/* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a plan file: its `bindings`, and
- * `copies: [{value, from, when, block, bytes}, ..]`. See plan_bindings.h.
+/* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a
+ * plan file: its `bindings`, and `copies: [{value, from, when, block, bytes}, ..]`. See
+ * plan_bindings.h.
  *
- * They are made from the graph alone, so the reader makes them again, and demands the same of the file. */
+ * They are made from the graph alone, so the reader makes them again, and demands the same of the
+ * file. */
 #include "planners/plan/plan_bindings.h"
 
 #include <jansson.h>
@@ -21,8 +23,8 @@ static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
         return MPL_OK;
     if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
         return no_memory(ctx);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "the fields of a plan file are no JSON object: %s",
-                    error.text);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "the fields of a plan file are no JSON object: %s", error.text);
 }
 
 /* `value` is taken; NULL: it could not be made. */
@@ -60,10 +62,11 @@ out:
     return st;
 }
 
-/* Appends items [from, to) of place p to a new list under `key`; or, where `one`, puts the only item there. */
+/* Appends items [from, to) of place p to a new list under `key`; or, where `one`, puts the only
+ * item there. */
 static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
-                            const mpl_places *places, const mpl_place *p, uint32_t from, uint32_t to,
-                            bool one);
+                            const mpl_places *places, const mpl_place *p, uint32_t from,
+                            uint32_t to, bool one);
 
 static mpl_status put_place(mpl_ctx *ctx, json_t *ref, const mpl_graph *g, const mpl_places *places,
                             uint32_t id)
@@ -99,8 +102,8 @@ out:
 }
 
 static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
-                            const mpl_places *places, const mpl_place *p, uint32_t from, uint32_t to,
-                            bool one)
+                            const mpl_places *places, const mpl_place *p, uint32_t from,
+                            uint32_t to, bool one)
 {
     mpl_status st = MPL_OK;
     json_t *list = json_array();
@@ -118,7 +121,8 @@ out:
     return st;
 }
 
-static mpl_status make_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_places *places, json_t *list)
+static mpl_status make_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_places *places,
+                                json_t *list)
 {
     mpl_status st = MPL_OK;
 
@@ -138,7 +142,8 @@ out:
     return st;
 }
 
-static mpl_status make_copies(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, json_t *list)
+static mpl_status make_copies(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                              json_t *list)
 {
     mpl_status st = MPL_OK;
     mpl_copy *copy = NULL;
@@ -200,7 +205,7 @@ out:
     return st;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static const char *value_of(const json_t *entry)
 {
@@ -218,7 +223,8 @@ static mpl_status compare(mpl_ctx *ctx, const char *path, const json_t *want, co
         return MPL_OK;
     MPL_TRY((right = json_dumps(want, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
     MPL_TRY((wrong = json_dumps(have, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
-    MPL_FAIL(ctx, MPL_EINVALID, "%.150s: the plan says of '%.80s' %.120s, where the graph has %.120s", path,
+    MPL_FAIL(ctx, MPL_EINVALID,
+             "%.150s: the plan says of '%.80s' %.120s, where the graph has %.120s", path,
              value_of(want), wrong, right);
 out:
     free(right);
@@ -227,8 +233,8 @@ out:
 }
 
 /* One of the two lists, entry by entry. */
-static mpl_status compare_lists(mpl_ctx *ctx, const char *path, const json_t *want, const json_t *have,
-                                const char *what)
+static mpl_status compare_lists(mpl_ctx *ctx, const char *path, const json_t *want,
+                                const json_t *have, const char *what)
 {
     mpl_status st = MPL_OK;
     size_t n = json_array_size(want), n_have = json_array_size(have);
@@ -238,14 +244,15 @@ static mpl_status compare_lists(mpl_ctx *ctx, const char *path, const json_t *wa
             MPL_TRY(compare(ctx, path, json_array_get(want, i), json_array_get(have, i)));
         else
             MPL_FAIL(ctx, MPL_EINVALID,
-                     "%.150s: '%s' of the plan go on with '%.80s', where the graph has '%.80s'", path, what,
-                     value_of(json_array_get(have, i)), value_of(json_array_get(want, i)));
+                     "%.150s: '%s' of the plan go on with '%.80s', where the graph has '%.80s'",
+                     path, what, value_of(json_array_get(have, i)),
+                     value_of(json_array_get(want, i)));
     if (n_have < n)
         MPL_FAIL(ctx, MPL_EINVALID, "%.150s: '%s' of the plan say nothing of '%.80s'", path, what,
                  value_of(json_array_get(want, n_have)));
     if (n_have > n)
-        MPL_FAIL(ctx, MPL_EINVALID, "%.150s: '%s' of the plan have '%.80s', and the graph has not", path,
-                 what, value_of(json_array_get(have, n)));
+        MPL_FAIL(ctx, MPL_EINVALID, "%.150s: '%s' of the plan have '%.80s', and the graph has not",
+                 path, what, value_of(json_array_get(have, n)));
 out:
     return st;
 }
@@ -260,10 +267,10 @@ mpl_status mpl_plan_check_bindings(mpl_ctx *ctx, const char *path, const char *f
         goto out;
     MPL_TRY(parse(ctx, fields_json != NULL ? fields_json : "{}", &root));
     MPL_TRY(make(ctx, g, map, &want));
-    MPL_TRY(compare_lists(ctx, path, json_object_get(want, "bindings"), json_object_get(root, "bindings"),
-                          "bindings"));
-    MPL_TRY(
-        compare_lists(ctx, path, json_object_get(want, "copies"), json_object_get(root, "copies"), "copies"));
+    MPL_TRY(compare_lists(ctx, path, json_object_get(want, "bindings"),
+                          json_object_get(root, "bindings"), "bindings"));
+    MPL_TRY(compare_lists(ctx, path, json_object_get(want, "copies"),
+                          json_object_get(root, "copies"), "copies"));
 out:
     json_decref(want);
     json_decref(root);

@@ -1,9 +1,9 @@
-/* plan_file.c -- plans as JSON files that stand alone. The format is on this folder's page; see plan.h.
+/* plan_file.c -- plans as JSON files that stand alone. The format is on this folder's page; see
+ * plan.h.
  *
  * Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
- * the hash.
- * The reader believes nothing: types, ranges, counts and the embedded hash are checked, and the partial order is closed
- * again from its pairs. */
+ * the hash. The reader believes nothing: types, ranges, counts and the embedded hash are checked,
+ * and the partial order is closed again from its pairs. */
 #include "graphs/problem/before.h"
 #include "graphs/core/file.h"
 #include "graphs/source.h"
@@ -34,7 +34,7 @@ static mpl_status parse(mpl_ctx *ctx, const char *path, const char *text, size_t
                     error.line > 0 ? error.line : 1, error.text);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Puts `value` (taken, NULL: could not be made) under `key`. */
 static mpl_status put(mpl_ctx *ctx, json_t *object, const char *key, json_t *value)
@@ -149,7 +149,8 @@ out:
     return st;
 }
 
-static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan)
+static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p,
+                              const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     json_t *list = json_array();
@@ -185,7 +186,8 @@ out:
 static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
-    json_t *before = json_array(), *pairs = json_array(), *inside = json_array(), *fixed = json_array();
+    json_t *before = json_array(), *pairs = json_array(), *inside = json_array(),
+           *fixed = json_array();
 
     MPL_TRY(put(ctx, root, "before", p->before != NULL ? json_incref(before) : json_null()));
     for (mpl_buffer a = 0; p->before != NULL && a < p->n; a++)
@@ -193,8 +195,8 @@ static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p
             MPL_TRY(put_row(ctx, before, 2, (uint64_t[]){a, p->before->red_item[i]}));
     MPL_TRY(put(ctx, root, "in_place", json_incref(pairs)));
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        MPL_TRY(
-            put_row(ctx, pairs, 3, (uint64_t[]){p->in_place_in[i], p->in_place_out[i], p->in_place_step[i]}));
+        MPL_TRY(put_row(ctx, pairs, 3,
+                        (uint64_t[]){p->in_place_in[i], p->in_place_out[i], p->in_place_step[i]}));
     MPL_TRY(put(ctx, root, "inside", json_incref(inside)));
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         if (p->inside[b] != b)
@@ -211,7 +213,8 @@ out:
     return st;
 }
 
-/* The caller's fields come behind `schema` and `kind`; what the plan itself knows overwrites them. */
+/* The caller's fields come behind `schema` and `kind`; what the plan itself knows overwrites
+ * them. */
 static mpl_status put_fields(mpl_ctx *ctx, json_t *root, const char *fields_json)
 {
     mpl_status st = MPL_OK;
@@ -294,8 +297,8 @@ out:
     return st;
 }
 
-mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, const char *fields_json,
-                         char **text)
+mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                         const char *fields_json, char **text)
 {
     mpl_status st = MPL_OK;
     json_t *root = json_object();
@@ -311,8 +314,8 @@ out:
     return st;
 }
 
-mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const mpl_plan *plan,
-                          const char *fields_json)
+mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
+                          const mpl_plan *plan, const char *fields_json)
 {
     mpl_status st = MPL_OK;
     json_t *root = json_object();
@@ -332,7 +335,7 @@ out:
     return st;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 typedef struct reader {
     mpl_ctx *ctx;
@@ -353,8 +356,8 @@ static mpl_status read_number(const reader *r, const json_t *value, const char *
     if (!json_is_integer(value))
         REFUSE(r, "%s: %s is missing or no whole number", r->path, what);
     if (json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) > most)
-        REFUSE(r, "%s: %s is %" JSON_INTEGER_FORMAT "; 0 to %" PRIu64 " are possible", r->path, what,
-               json_integer_value(value), most);
+        REFUSE(r, "%s: %s is %" JSON_INTEGER_FORMAT "; 0 to %" PRIu64 " are possible", r->path,
+               what, json_integer_value(value), most);
     *out = (uint64_t)json_integer_value(value);
 out:
     return st;
@@ -454,17 +457,19 @@ static mpl_status read_memories(reader *r)
         REFUSE(r, "%s: 'memories' is empty", r->path);
     MPL_TRY(mpl_plan_spread(r->ctx, r->plan, (uint32_t)json_array_size(list)));
     for (uint32_t k = 0; k < spread->n; k++) {
-        const json_t *memory = json_array_get(list, k), *capacity = json_object_get(memory, "capacity");
+        const json_t *memory = json_array_get(list, k),
+                     *capacity = json_object_get(memory, "capacity");
 
         spread->capacity[k] = MPL_NO_CAPACITY;
         if (!json_is_null(capacity))
-            MPL_TRY(read_number(r, capacity, "a memory's capacity", INT64_MAX, &spread->capacity[k]));
+            MPL_TRY(
+                read_number(r, capacity, "a memory's capacity", INT64_MAX, &spread->capacity[k]));
         MPL_TRY(read_number(r, json_object_get(memory, "price"), "a memory's price", INT64_MAX,
                             &spread->price[k]));
     }
     MPL_TRY(read_number(r, json_object_get(r->root, "cost"), "cost", INT64_MAX, &spread->cost));
-    MPL_TRY(
-        read_number(r, json_object_get(r->root, "cost_bound"), "cost_bound", INT64_MAX, &spread->cost_bound));
+    MPL_TRY(read_number(r, json_object_get(r->root, "cost_bound"), "cost_bound", INT64_MAX,
+                        &spread->cost_bound));
 out:
     return st;
 }
@@ -480,24 +485,30 @@ static mpl_status read_buffer(reader *r, mpl_buffer b, const json_t *one, bool s
     if (id != b)
         REFUSE(r, "%s: buffer %u stands in place %u; ids rise from 0", r->path, id, b);
     if (json_is_string(name))
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(r->ctx, json_string_value(name))) != NULL ? MPL_OK
-                                                                                          : MPL_EMEM);
-    MPL_TRY(read_number(r, json_object_get(one, "bytes"), "a buffer's bytes", INT64_MAX, &p->bytes[b]));
-    MPL_TRY(read_u32(r, json_object_get(one, "align"), "a buffer's align", UINT32_MAX, &p->align[b]));
-    MPL_TRY(read_u32(r, json_object_get(one, "pool"), "a buffer's pool", p->n_pools - 1, &p->pool[b]));
-    if (steps) {
-        MPL_TRY(read_u32(r, json_object_get(one, "birth"), "a buffer's birth", UINT32_MAX, &p->birth[b]));
-        MPL_TRY(read_u32(r, json_object_get(one, "death"), "a buffer's death", UINT32_MAX, &p->death[b]));
-    }
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(r->ctx, json_string_value(name))) != NULL
+                    ? MPL_OK
+                    : MPL_EMEM);
     MPL_TRY(
-        read_number(r, json_object_get(one, "offset"), "a buffer's offset", INT64_MAX, &r->plan->offset[b]));
+        read_number(r, json_object_get(one, "bytes"), "a buffer's bytes", INT64_MAX, &p->bytes[b]));
+    MPL_TRY(
+        read_u32(r, json_object_get(one, "align"), "a buffer's align", UINT32_MAX, &p->align[b]));
+    MPL_TRY(
+        read_u32(r, json_object_get(one, "pool"), "a buffer's pool", p->n_pools - 1, &p->pool[b]));
+    if (steps) {
+        MPL_TRY(read_u32(r, json_object_get(one, "birth"), "a buffer's birth", UINT32_MAX,
+                         &p->birth[b]));
+        MPL_TRY(read_u32(r, json_object_get(one, "death"), "a buffer's death", UINT32_MAX,
+                         &p->death[b]));
+    }
+    MPL_TRY(read_number(r, json_object_get(one, "offset"), "a buffer's offset", INT64_MAX,
+                        &r->plan->offset[b]));
     if (json_is_null(block) != (r->plan->block == NULL))
         REFUSE(r, "%s: some buffers have a block and some have none", r->path);
     if (r->plan->block != NULL)
         MPL_TRY(read_u32(r, block, "a buffer's block", p->n - 1, &r->plan->block[b]));
     if (r->plan->spread.n > 0)
-        MPL_TRY(read_u32(r, json_object_get(one, "memory"), "a buffer's memory", r->plan->spread.n - 1,
-                         &r->plan->spread.memory[b]));
+        MPL_TRY(read_u32(r, json_object_get(one, "memory"), "a buffer's memory",
+                         r->plan->spread.n - 1, &r->plan->spread.memory[b]));
 out:
     return st;
 }
@@ -572,7 +583,8 @@ static mpl_status read_families(reader *r)
                          (const uint64_t[]){UINT32_MAX, UINT32_MAX, INT64_MAX}, row));
         if (row[0] >= p->n || row[1] >= p->n || row[0] == row[1] || p->inside[row[0]] != row[0])
             REFUSE(r,
-                   "%s: entry %zu of 'inside' puts buffer %" PRIu64 " into buffer %" PRIu64 " of %u, or "
+                   "%s: entry %zu of 'inside' puts buffer %" PRIu64 " into buffer %" PRIu64
+                   " of %u, or "
                    "anew",
                    r->path, i, row[0], row[1], p->n);
         p->inside[row[0]] = (mpl_buffer)row[1];
@@ -629,8 +641,8 @@ static mpl_status read_fixed(reader *r)
     for (size_t i = 0; i < json_array_size(list); i++) {
         uint64_t row[2];
 
-        MPL_TRY(
-            read_row(r, json_array_get(list, i), "fixed", 2, (const uint64_t[]){UINT32_MAX, INT64_MAX}, row));
+        MPL_TRY(read_row(r, json_array_get(list, i), "fixed", 2,
+                         (const uint64_t[]){UINT32_MAX, INT64_MAX}, row));
         if (row[0] >= p->n)
             REFUSE(r, "%s: 'fixed' names buffer %" PRIu64 " of %u", r->path, row[0], p->n);
         p->fixed[row[0]] = row[1];
@@ -652,8 +664,8 @@ static mpl_status read_before(reader *r, const json_t *list)
     for (size_t i = 0; i < n; i++) {
         uint64_t arc[2];
 
-        MPL_TRY(read_row(r, json_array_get(list, i), "before", 2, (const uint64_t[]){UINT32_MAX, UINT32_MAX},
-                         arc));
+        MPL_TRY(read_row(r, json_array_get(list, i), "before", 2,
+                         (const uint64_t[]){UINT32_MAX, UINT32_MAX}, arc));
         from[i] = (uint32_t)arc[0];
         to[i] = (uint32_t)arc[1];
     }
@@ -675,7 +687,8 @@ static mpl_status read_claim(reader *r)
     const char *claim = json_string_value(json_object_get(r->root, "claim"));
     int c = MPL_UNKNOWN;
 
-    while (c <= MPL_INFEASIBLE && (claim == NULL || strcmp(claim, mpl_claim_name((mpl_claim)c)) != 0))
+    while (c <= MPL_INFEASIBLE &&
+           (claim == NULL || strcmp(claim, mpl_claim_name((mpl_claim)c)) != 0))
         c++;
     if (c > MPL_INFEASIBLE)
         REFUSE(r, "%s: 'claim' is none of unknown, feasible, optimal, infeasible", r->path);
@@ -694,11 +707,12 @@ static mpl_status read_refutation(reader *r, const json_t *certificate)
 
     if (!json_is_string(steps) || strlen(json_string_value(steps)) != json_string_length(steps))
         REFUSE(r, "%s: the certificate's 'steps' are missing or no text", r->path);
-    MPL_TRY(read_u32(r, json_object_get(certificate, "pool"), "the certificate's pool", r->p->n_pools - 1,
-                     &proof->pool));
-    MPL_TRY(read_number(r, json_object_get(certificate, "within"), "the certificate's 'within'", INT64_MAX,
-                        &proof->within));
-    MPL_TRY((proof->steps = mpl_strdup(r->ctx, json_string_value(steps))) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(read_u32(r, json_object_get(certificate, "pool"), "the certificate's pool",
+                     r->p->n_pools - 1, &proof->pool));
+    MPL_TRY(read_number(r, json_object_get(certificate, "within"), "the certificate's 'within'",
+                        INT64_MAX, &proof->within));
+    MPL_TRY((proof->steps = mpl_strdup(r->ctx, json_string_value(steps))) != NULL ? MPL_OK
+                                                                                  : MPL_EMEM);
 out:
     return st;
 }
@@ -714,16 +728,17 @@ static mpl_status read_certificate(reader *r)
         return MPL_OK;
     if (kind != NULL && strcmp(kind, "refutation") == 0)
         return read_refutation(r, certificate);
-    if (kind == NULL || strcmp(kind, "clique") != 0 || !json_is_array(list) || json_array_size(list) == 0 ||
-        json_array_size(list) > r->p->n)
-        REFUSE(
-            r,
-            "%s: 'certificate' should be null, {\"kind\": \"clique\", \"buffers\": [id, ..]}, or {\"kind\": "
-            "\"refutation\", \"pool\": k, \"within\": bytes, \"steps\": \"..\"}",
-            r->path);
+    if (kind == NULL || strcmp(kind, "clique") != 0 || !json_is_array(list) ||
+        json_array_size(list) == 0 || json_array_size(list) > r->p->n)
+        REFUSE(r,
+               "%s: 'certificate' should be null, {\"kind\": \"clique\", \"buffers\": [id, ..]}, "
+               "or {\"kind\": "
+               "\"refutation\", \"pool\": k, \"within\": bytes, \"steps\": \"..\"}",
+               r->path);
     MPL_TRY(mpl_new(r->ctx, r->plan->witness, json_array_size(list)));
     for (size_t i = 0; i < json_array_size(list); i++)
-        MPL_TRY(read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
+        MPL_TRY(
+            read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
     r->plan->n_witness = (uint32_t)json_array_size(list);
 out:
     return st;
@@ -737,8 +752,8 @@ static mpl_status check_hash(const reader *r)
 
     snprintf(text, sizeof text, "%016" PRIx64, mpl_problem_hash(r->p));
     if (hash == NULL || strcmp(hash, text) != 0)
-        REFUSE(r, "%s: problem_hash is %.20s, and the problem in it has %s: the file was changed", r->path,
-               hash != NULL ? hash : "missing", text);
+        REFUSE(r, "%s: problem_hash is %.20s, and the problem in it has %s: the file was changed",
+               r->path, hash != NULL ? hash : "missing", text);
 out:
     return st;
 }
@@ -752,12 +767,13 @@ static mpl_status read_problem(reader *r)
 
     MPL_TRY(read_list(r, "buffers", &buffers));
     MPL_TRY(read_list(r, "pools", &pools));
-    MPL_TRY(
-        mpl_problem_new(r->ctx, name != NULL ? name : r->path, (uint32_t)json_array_size(buffers), &r->p));
+    MPL_TRY(mpl_problem_new(r->ctx, name != NULL ? name : r->path,
+                            (uint32_t)json_array_size(buffers), &r->p));
     MPL_TRY(read_pools(r, pools));
     MPL_TRY(mpl_plan_new(r->ctx, r->p, &r->plan));
     MPL_TRY(read_memories(r));
-    MPL_TRY(read_u32(r, json_object_get(r->root, "n_steps"), "n_steps", UINT32_MAX, &r->p->n_steps));
+    MPL_TRY(
+        read_u32(r, json_object_get(r->root, "n_steps"), "n_steps", UINT32_MAX, &r->p->n_steps));
     MPL_TRY(read_buffers(r, buffers, json_is_null(before)));
     MPL_TRY(read_pairs(r));
     MPL_TRY(read_fixed(r));
@@ -788,15 +804,17 @@ out:
 /* The fields that are not the plan's own, as text again. */
 static mpl_status keep_fields(const reader *r, char **fields_json)
 {
-    static const char *const own[] = {
-        "schema",        "kind",        "name",    "problem_hash", "n_steps",   "claim",  "bound_bytes",
-        "planned_bytes", "pools",       "buffers", "before",       "in_place",  "inside", "fixed",
-        "bindings",      "certificate", "cost",    "memories",     "cost_bound"};
+    static const char *const own[] = {"schema",  "kind",     "name",        "problem_hash",
+                                      "n_steps", "claim",    "bound_bytes", "planned_bytes",
+                                      "pools",   "buffers",  "before",      "in_place",
+                                      "inside",  "fixed",    "bindings",    "certificate",
+                                      "cost",    "memories", "cost_bound"};
     mpl_status st = MPL_OK;
     size_t n;
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(own[i], "bindings") != 0 || json_array_size(json_object_get(r->root, own[i])) == 0)
+        if (strcmp(own[i], "bindings") != 0 ||
+            json_array_size(json_object_get(r->root, own[i])) == 0)
             json_object_del(r->root, own[i]);
     n = json_dumpb(r->root, NULL, 0, JSON_COMPACT);
     MPL_TRY(n > 0 ? MPL_OK : no_memory(r->ctx));
@@ -816,7 +834,8 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     noted = mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n);
-    MPL_TRY(noted != NULL ? parse(ctx, path, noted, n, &r.root) : parse(ctx, path, text, size, &r.root));
+    MPL_TRY(noted != NULL ? parse(ctx, path, noted, n, &r.root)
+                          : parse(ctx, path, text, size, &r.root));
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));

@@ -3,14 +3,15 @@
 
 #define LONGEST 48 /* characters of a record */
 
-/* ---- records ------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t c)
 {
     if (proof->failed)
         return;
     proof->full = proof->n >= MPL_PROOF_MOST;
-    if (proof->full || mpl_reserve(proof->ctx, proof->record, proof->room, proof->n + 1) != MPL_OK) {
+    if (proof->full ||
+        mpl_reserve(proof->ctx, proof->record, proof->room, proof->n + 1) != MPL_OK) {
         proof->failed = true;
         return;
     }
@@ -28,7 +29,7 @@ void mpl_proof_fini(mpl_proof *proof)
     *proof = (mpl_proof){.ctx = proof->ctx};
 }
 
-/* ---- failed states ------------------------------------------------------------------------------------------- */
+/* ---- failed states ---- */
 
 static mpl_proof_slot *find(const mpl_proof *proof, uint64_t name)
 {
@@ -45,7 +46,8 @@ size_t mpl_proof_known(const mpl_proof *proof, uint64_t name)
 
     if (s == NULL || s->at == 0 || s->at > proof->n)
         return SIZE_MAX;
-    return proof->record[s->at - 1].kind == 'k' && proof->record[s->at - 1].c == name ? s->at - 1 : SIZE_MAX;
+    return proof->record[s->at - 1].kind == 'k' && proof->record[s->at - 1].c == name ? s->at - 1
+                                                                                      : SIZE_MAX;
 }
 
 void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at)
@@ -78,9 +80,10 @@ void mpl_proof_forget(mpl_proof *proof)
     proof->n_slots = proof->n_used = 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
-/* Writes a record; number[] holds those of sets and states, by the place of their first record. Returns its length. */
+/* Writes a record; number[] holds those of sets and states, by the place of their first record.
+ * Returns its length. */
 static size_t put(char *out, const mpl_proof_record *r, const uint32_t *number)
 {
     int n;

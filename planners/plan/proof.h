@@ -1,4 +1,5 @@
-/* proof.h -- the writer of refutations. What their records mean, and why each is sound: CERTIFICATES.md; the reader is certify.c. */
+/* proof.h -- the writer of refutations. What their records mean, and why each is sound:
+ * CERTIFICATES.md; the reader is certify.c. */
 #ifndef MPL_PROOF_H
 #define MPL_PROOF_H
 
@@ -17,8 +18,9 @@ typedef struct mpl_proof_slot {
     size_t at; /* place + 1; 0: empty */
 } mpl_proof_slot;
 
-/* Records in the order of the text. Zero-initialised but for ctx. Sets and numbered states are named by the place in record[] of
- * the first 'c' and of the 'k': T of 'b' is a, of the others b; N of 'm' is a. */
+/* Records in the order of the text. Zero-initialised but for ctx. Sets and numbered states are
+ * named by the place in record[] of the first 'c' and of the 'k': T of 'b' is a, of the others b; N
+ * of 'm' is a. */
 typedef struct mpl_proof {
     mpl_ctx *ctx;
     mpl_proof_record *record;
@@ -37,7 +39,8 @@ typedef struct mpl_proof {
 #define MPL_PROOF_MOST ((size_t)1 << 22)
 
 void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t c);
-/* Where the state of that name begins, which has been refuted in the text as it is now; SIZE_MAX: nowhere. */
+/* Where the state of that name begins, which has been refuted in the text as it is now; SIZE_MAX:
+ * nowhere. */
 size_t mpl_proof_known(const mpl_proof *proof, uint64_t name);
 void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at);
 /* Forgets all names: those of another conflict relation would be the same. */

@@ -1,14 +1,14 @@
 /* best_fit.c -- in order of birth, each buffer in the gap that it fills best.
  *
- * Idea     What a running program's allocator would do: no knowledge of what comes, and large gaps kept
- *          for later.
- * Source   D. E. Knuth, "The Art of Computer Programming", volume 1, section 2.5; offline, as memory
- *          planners use it.
- * Differs  Gaps are those of one contiguous arena, which grows at its end when nothing fits. Births at one
- *          step go larger first, then by id. Joining an in-place partner counts as a gap of the partner's
- *          size.
- * Cost     O(n log n) and the gaps of each moment, 70 n bytes of scratch. Parallel: O(n^2), in an order
- *          that respects the partial order.
+ * Idea     What a running program's allocator would do: no knowledge of what comes, and large gaps
+ *          kept for later.
+ * Source   D. E. Knuth, "The Art of Computer Programming", volume 1, section 2.5; offline, as
+ *          memory planners use it.
+ * Differs  Gaps are those of one contiguous arena, which grows at its end when nothing fits. Births
+ *          at one step go larger first, then by id. Joining an in-place partner counts as a gap of
+ *          the partner's size.
+ * Cost     O(n log n) and the gaps of each moment, 70 n bytes of scratch. Parallel: O(n^2), in an
+ *          order that respects the partial order.
  * Limits   Sizes play no part in the order, so late large buffers meet a broken-up arena.
  */
 #include "planners/published/by_birth.h"

@@ -2,7 +2,7 @@
 #include "planners/published/blocks.h"
 #include "planners/place/sort.h"
 
-/* ---- classes ------------------------------------------------------------------------------------------- */
+/* ---- classes ---- */
 
 static uint64_t group_key(const mpl_problem *p, mpl_block_group group, mpl_buffer b, int part)
 {
@@ -16,7 +16,8 @@ static uint64_t group_key(const mpl_problem *p, mpl_block_group group, mpl_buffe
 }
 
 /* Whether two buffers differ in a part of the key above `from`. */
-static bool keys_differ(const mpl_problem *p, mpl_block_group group, mpl_buffer a, mpl_buffer b, int from)
+static bool keys_differ(const mpl_problem *p, mpl_block_group group, mpl_buffer a, mpl_buffer b,
+                        int from)
 {
     for (int part = from; part < 4; part++)
         if (group_key(p, group, a, part) != group_key(p, group, b, part))
@@ -51,15 +52,16 @@ static mpl_status make_classes(mpl_ctx *ctx, mpl_blocks *s, mpl_block_group grou
     }
     s->n_classes = p->n > 0 ? class + 1 : 0;
     for (uint32_t c = s->n_classes; c-- > 0;)
-        s->class_end[c] =
-            c + 1 < s->n_classes && s->class_first[c + 1] == s->class_first[c] ? s->class_end[c + 1] : c + 1;
+        s->class_end[c] = c + 1 < s->n_classes && s->class_first[c + 1] == s->class_first[c]
+                              ? s->class_end[c + 1]
+                              : c + 1;
 out:
     mpl_free(ctx, key);
     mpl_free(ctx, id);
     return st;
 }
 
-/* ---- shelves ------------------------------------------------------------------------------------------- */
+/* ---- shelves ---- */
 
 static void refresh_age(mpl_blocks *s, uint32_t class)
 {
@@ -95,7 +97,8 @@ uint32_t mpl_blocks_lowest(const mpl_blocks *s, uint32_t first, uint32_t end)
 
     if (first >= end)
         return MPL_NONE;
-    /* climb until a subtree at or to the right of `first` holds something, then descend to its left end */
+    /* climb until a subtree at or to the right of `first` holds something, then descend to its left
+     * end */
     while (s->oldest_age[at] == MPL_NONE) {
         while ((at & 1) != 0)
             at /= 2;
@@ -130,7 +133,8 @@ uint32_t mpl_blocks_oldest(const mpl_blocks *s, uint32_t first, uint32_t end)
 {
     uint32_t best = 0;
 
-    for (uint32_t low = s->n_leaves + first, high = s->n_leaves + end; low < high; low /= 2, high /= 2) {
+    for (uint32_t low = s->n_leaves + first, high = s->n_leaves + end; low < high;
+         low /= 2, high /= 2) {
         if ((low & 1) != 0) {
             best = best == 0 || s->oldest_age[low] < s->oldest_age[best] ? low : best;
             low++;
@@ -147,7 +151,7 @@ uint32_t mpl_blocks_oldest(const mpl_blocks *s, uint32_t first, uint32_t end)
     return best - s->n_leaves;
 }
 
-/* ---- what a rule does ---------------------------------------------------------------------------------- */
+/* ---- what a rule does ---- */
 
 bool mpl_blocks_alone(const mpl_blocks *s, mpl_buffer x)
 {
@@ -161,7 +165,8 @@ mpl_buffer mpl_blocks_partner(const mpl_blocks *s, mpl_buffer x, uint32_t i)
     for (uint32_t pair = s->pair_first[x]; pair < s->pair_end[x]; pair++) {
         mpl_buffer in = s->p->in_place_in[pair];
         /* an input born at this very step may itself have overwritten what must not meet x */
-        bool free = !s->handed_on[in] && !mpl_blocks_alone(s, in) && s->p->birth[in] < s->p->birth[x];
+        bool free =
+            !s->handed_on[in] && !mpl_blocks_alone(s, in) && s->p->birth[in] < s->p->birth[x];
 
         if (free && i-- == 0)
             return in;
@@ -206,7 +211,7 @@ void mpl_blocks_open(mpl_blocks *s, mpl_buffer x)
     s->block_class[s->n_blocks++] = s->buffer_class[x];
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------ */
+/* ---- the walk ---- */
 
 static void clear(mpl_blocks *s)
 {
@@ -218,8 +223,8 @@ static void clear(mpl_blocks *s)
         s->shelf_oldest[c] = s->shelf_newest[c] = MPL_NONE;
 }
 
-/* Gives back the blocks of everything that died at or before `step`, from `at` on; returns how far it
- * came. */
+/* Gives back the blocks of everything that died at or before `step`, from `at` on; returns how far
+ * it came. */
 static uint32_t release_until(mpl_blocks *s, uint32_t at, uint32_t step, bool keep_unused)
 {
     const mpl_problem *p = s->p;
@@ -251,7 +256,7 @@ void mpl_blocks_walk(mpl_blocks *s, mpl_blocks_rule *rule, const void *params, b
     s->run->ticks += 2 * (uint64_t)p->n;
 }
 
-/* ---- totals and the plan ------------------------------------------------------------------------------- */
+/* ---- totals and the plan ---- */
 
 mpl_status mpl_blocks_total(const mpl_blocks *s, uint64_t *bytes)
 {
@@ -306,7 +311,7 @@ out:
     return st;
 }
 
-/* ---- making and freeing -------------------------------------------------------------------------------- */
+/* ---- making and freeing ---- */
 
 static mpl_status make_events(mpl_ctx *ctx, mpl_blocks *s)
 {
@@ -333,7 +338,8 @@ out:
     return st;
 }
 
-/* Pairs are sorted by (step, out, in), so those of one output, which is born once, stand together. */
+/* Pairs are sorted by (step, out, in), so those of one output, which is born once, stand
+ * together. */
 static mpl_status index_pairs(mpl_ctx *ctx, mpl_blocks *s)
 {
     mpl_status st = MPL_OK;
@@ -354,7 +360,8 @@ out:
     return st;
 }
 
-mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group, mpl_blocks **out)
+mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group,
+                          mpl_blocks **out)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;

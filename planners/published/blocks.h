@@ -1,10 +1,11 @@
-/* blocks.h -- what the planners that hand out whole blocks share: the walk over the steps, and the free
- * blocks by size. Private to planners/.
+/* blocks.h -- what the planners that hand out whole blocks share: the walk over the steps, and the
+ * free blocks by size. Private to planners/.
  *
- * A step's outputs are the buffers born at it; its dying inputs are the buffers born earlier whose last
- * use it is. A block's size is always that of the largest buffer it ever held, so the sizes that can occur
- * are known beforehand: they are numbered (`class`), and free blocks lie on one shelf per class, in order
- * of release. Blocks have no offsets, so that parts of a family cannot be kept at their distances: each family is one buffer. */
+ * A step's outputs are the buffers born at it; its dying inputs are the buffers born earlier whose
+ * last use it is. A block's size is always that of the largest buffer it ever held, so the sizes
+ * that can occur are known beforehand: they are numbered (`class`), and free blocks lie on one
+ * shelf per class, in order of release. Blocks have no offsets, so that parts of a family cannot be
+ * kept at their distances: each family is one buffer. */
 #ifndef MPL_BLOCKS_H
 #define MPL_BLOCKS_H
 
@@ -27,7 +28,8 @@ typedef struct mpl_blocks {
     uint32_t *shelf_oldest; /* [n_classes] block released first, MPL_NONE: the shelf is empty */
     uint32_t *shelf_newest; /* [n_classes] */
     uint32_t n_leaves;      /* power of two >= n_classes */
-    uint32_t *oldest_age; /* [2 * n_leaves] tree: release number of the oldest block below; MPL_NONE: none */
+    uint32_t *oldest_age;   /* [2 * n_leaves] tree: release number of the oldest block below;
+                               MPL_NONE: none */
     uint32_t n_releases;
     uint32_t n_blocks;
     uint32_t *block_class; /* [n_blocks] the class of its size */
@@ -43,35 +45,38 @@ typedef struct mpl_blocks {
     uint32_t *pair_end;   /* [n] */
 } mpl_blocks;
 
-/* Gives each output of one step, by_birth[begin..end) and by_size[begin..end), a block: mpl_blocks_inherit,
- * mpl_blocks_take or mpl_blocks_open, once each. */
+/* Gives each output of one step, by_birth[begin..end) and by_size[begin..end), a block:
+ * mpl_blocks_inherit, mpl_blocks_take or mpl_blocks_open, once each. */
 typedef void mpl_blocks_rule(mpl_blocks *blocks, const void *params, uint32_t begin, uint32_t end);
 
-mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group, mpl_blocks **out);
+mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group,
+                          mpl_blocks **out);
 void mpl_blocks_free(mpl_ctx *ctx, mpl_blocks *blocks);
 
-/* Walks over all steps: the rule for the outputs, then dying inputs and unused outputs give their blocks
- * back; unused outputs never do where keep_unused. May be called again with another rule. O(n log n) and
- * what the rule does. */
-void mpl_blocks_walk(mpl_blocks *blocks, mpl_blocks_rule *rule, const void *params, bool keep_unused);
+/* Walks over all steps: the rule for the outputs, then dying inputs and unused outputs give their
+ * blocks back; unused outputs never do where keep_unused. May be called again with another rule.
+ * O(n log n) and what the rule does. */
+void mpl_blocks_walk(mpl_blocks *blocks, mpl_blocks_rule *rule, const void *params,
+                     bool keep_unused);
 
 /* The sum of all blocks. MPL_EINPUT if it passes 2^63. [byte] */
 mpl_status mpl_blocks_total(const mpl_blocks *blocks, uint64_t *bytes);
 
-/* Writes block[], offset[] and the claim: each pool's blocks end to end, in order of opening, each aligned
- * for all its tenants. MPL_EINPUT if they pass 2^63. */
+/* Writes block[], offset[] and the claim: each pool's blocks end to end, in order of opening, each
+ * aligned for all its tenants. MPL_EINPUT if they pass 2^63. */
 mpl_status mpl_blocks_write(const mpl_blocks *blocks, mpl_plan *out);
 
-/* ---- what a rule may ask and do ------------------------------------------------------------------------ */
+/* ---- what a rule may ask and do ---- */
 
 /* Whether x must have memory of its own. */
 bool mpl_blocks_alone(const mpl_blocks *blocks, mpl_buffer x);
-/* The i-th dying input whose block x may overwrite and nobody has taken, in id order; MPL_NONE: no i-th. */
+/* The i-th dying input whose block x may overwrite and nobody has taken, in id order; MPL_NONE: no
+ * i-th. */
 mpl_buffer mpl_blocks_partner(const mpl_blocks *blocks, mpl_buffer x, uint32_t i);
 uint64_t mpl_blocks_bytes(const mpl_blocks *blocks, uint32_t block);
 
-/* The lowest, highest class in [first, end) with a free block, or the one with the block released first;
- * MPL_NONE. O(log n) */
+/* The lowest, highest class in [first, end) with a free block, or the one with the block released
+ * first; MPL_NONE. O(log n) */
 uint32_t mpl_blocks_lowest(const mpl_blocks *blocks, uint32_t first, uint32_t end);
 uint32_t mpl_blocks_highest(const mpl_blocks *blocks, uint32_t first, uint32_t end);
 uint32_t mpl_blocks_oldest(const mpl_blocks *blocks, uint32_t first, uint32_t end);

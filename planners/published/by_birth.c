@@ -8,13 +8,14 @@ static void count_before(const mpl_problem *p, uint64_t *count)
 
     for (mpl_buffer a = 0; a < p->n; a++)
         for (uint32_t word = 0; word < before->n_words; word++)
-            for (uint64_t bits = before->row[(size_t)a * before->n_words + word]; bits != 0; bits &= bits - 1)
+            for (uint64_t bits = before->row[(size_t)a * before->n_words + word]; bits != 0;
+                 bits &= bits - 1)
                 count[64 * word + (uint32_t)__builtin_ctzll(bits)]++;
 }
 
-/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no births,
- * by the number of buffers that are before: if a is before b, then b has all of a's and a itself, so this
- * respects the order. O(n log n); under parallel O(n^2). */
+/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no
+ * births, by the number of buffers that are before: if a is before b, then b has all of a's and a
+ * itself, so this respects the order. O(n log n); under parallel O(n^2). */
 static mpl_status order_by_birth(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *order)
 {
     mpl_status st = MPL_OK;

@@ -1,14 +1,14 @@
-/* greedy_breadth.c -- the operation with the most live bytes first: its buffers, largest first, at the
- * lowest free offset.
+/* greedy_breadth.c -- the operation with the most live bytes first: its buffers, largest first, at
+ * the lowest free offset.
  *
- * Idea     The peak arises where most is alive, so those buffers are laid out while everything is still
- *          free.
+ * Idea     The peak arises where most is alive, so those buffers are laid out while everything is
+ *          still free.
  * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
  *          "Greedy by Breadth".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Equal breadths go to
- *          the earlier step, equal sizes to the longer lifetime, then to the id. Breadth is that of all
- *          pools together. Without steps (parallel), a buffer's breadth is the bytes of everything that it
- *          conflicts with. In-place pairs are taken up.
+ * Differs  The lowest gap that is large enough, where the source takes the smallest. Equal breadths
+ *          go to the earlier step, equal sizes to the longer lifetime, then to the id. Breadth is
+ *          that of all pools together. Without steps (parallel), a buffer's breadth is the bytes of
+ *          everything that it conflicts with. In-place pairs are taken up.
  * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
  *          O(n^2).
  * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
@@ -16,8 +16,8 @@
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
-/* What the breadth of a step is made of. Live bytes change upwards at births only, so steps count in
- * births. */
+/* What the breadth of a step is made of. Live bytes change upwards at births only, so steps count
+ * in births. */
 typedef struct steps {
     uint32_t n;     /* births at different steps */
     uint32_t *from; /* [p->n] birth of each buffer, as an index */
@@ -37,7 +37,8 @@ static void steps_fini(mpl_ctx *ctx, steps *s)
 }
 
 /* Fills from, to and live. Sums that pass 2^64 wrap here; placement refuses such problems. */
-static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, uint64_t *key, steps *s)
+static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, uint64_t *key,
+                          steps *s)
 {
     mpl_status st = MPL_OK;
     uint32_t index = 0, at = 0;

@@ -3,9 +3,10 @@
  * Idea     Large buffers have few places to go, so they choose first; small ones fill the holes.
  * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
  *          "Greedy by Size for Offset Calculation".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the longer
- *          lifetime (under parallel: the more conflicts), then to the id; the source leaves them open.
- *          In-place pairs are taken up. A family goes where its parts fit, by the size of all of it.
+ * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the
+ *          longer lifetime (under parallel: the more conflicts), then to the id; the source leaves
+ *          them open. In-place pairs are taken up. A family goes where its parts fit, by the size
+ *          of all of it.
  * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
  *          O(n^2).
  * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
@@ -30,7 +31,8 @@ static void keys_by_size(const mpl_problem *p, uint64_t *key)
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = UINT64_MAX - p->bytes[b];
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
-        key[p->inside[b]] = mpl_min_u64(key[p->inside[b]], UINT64_MAX - p->inside_at[b] - p->bytes[b]);
+        key[p->inside[b]] =
+            mpl_min_u64(key[p->inside[b]], UINT64_MAX - p->inside_at[b] - p->bytes[b]);
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         key[b] = key[p->inside[b]];
 }

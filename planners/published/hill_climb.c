@@ -1,15 +1,20 @@
-/* hill_climb.c -- an order of placement, improved by swaps among the buffers that hold up the highest one.
+/* hill_climb.c -- an order of placement, improved by swaps among the buffers that hold up the
+ * highest one.
  *
- * Idea     The buffer at the peak lies where it does because of what was placed before it: exchange two of its rivals that were, or
- *          of their rivals that were placed before them, and keep the order where the peak falls.
- * Source   Apache TVM, Unified Static Memory Planner, src/tir/usmp/algo/hill_climb.cc (1.0 and before): the start by size, then
- *          number of conflicts; 500 attempts; one of the buffers at the peak; the first of the two swapped from the first level, the
- *          other from the second (three times of four) or the first; an order that is worse is kept with a probability that
- *          falls with the attempts.
- * Differs  The best plan is kept, where the source keeps the last one that it accepted; an attempt without a swap leaves the
- *          order as it is, where the source repeats the swap before; ties end in the id, not in the name; another
- *          generator of random numbers. Each pool has its own attempts. Plans of greedy_size are never made worse.
- * Families Each is placed as one, where its parts fit; with a quarter of the budget at first as whole buffers, which then sink.
+ * Idea     The buffer at the peak lies where it does because of what was placed before it: exchange
+ *          two of its rivals that were, or of their rivals that were placed before them, and keep
+ *          the order where the peak falls.
+ * Source   Apache TVM, Unified Static Memory Planner, src/tir/usmp/algo/hill_climb.cc (1.0 and
+ *          before): the start by size, then number of conflicts; 500 attempts; one of the buffers
+ *          at the peak; the first of the two swapped from the first level, the other from the
+ *          second (three times of four) or the first; an order that is worse is kept with a
+ *          probability that falls with the attempts.
+ * Differs  The best plan is kept, where the source keeps the last one that it accepted; an attempt
+ *          without a swap leaves the order as it is, where the source repeats the swap before; ties
+ *          end in the id, not in the name; another generator of random numbers. Each pool has its
+ *          own attempts. Plans of greedy_size are never made worse.
+ * Families Each is placed as one, where its parts fit; with a quarter of the budget at first as
+ * whole buffers, which then sink.
  * Cost     O(conflicts) an attempt, 8 bytes a conflict. Without a budget the attempts end it.
  * Limits   Swaps far from the peak are never tried; no bound on the distance to the optimum. */
 #include "graphs/core/rng.h"
@@ -61,7 +66,8 @@ static uint32_t pick_peak(climb *s, uint64_t height)
     return pick;
 }
 
-/* One of the second level: a rival of a rival of `a`, placed before that one; as often as it is reached. */
+/* One of the second level: a rival of a rival of `a`, placed before that one; as often as it is
+ * reached. */
 static uint32_t pick_second(climb *s, uint32_t a, uint64_t n_second)
 {
     mpl_packing *q = s->q;
@@ -88,7 +94,8 @@ static bool pick_swap(climb *s, uint64_t height, uint32_t *x, uint32_t *y)
     for (int tries = 0; tries < 8; tries++) {
         bool second = n_second > 0 && mpl_rng_below(&s->rng, 100) > 25;
 
-        *y = second ? pick_second(s, a, n_second) : nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
+        *y =
+            second ? pick_second(s, a, n_second) : nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
         if (*y != *x)
             return true;
     }

@@ -1,15 +1,16 @@
-/* mxnet.c -- blocks within a match range: the best fit up to R times too large, else the largest down to R
- * times too small.
+/* mxnet.c -- blocks within a match range: the best fit up to R times too large, else the largest
+ * down to R times too small.
  *
- * Idea     A block of about the right size is reused, enlarged if need be; far too large a block is left
- *          for others.
- * Source   MXNet / NNVM, PlanMemory pass ("Optimizing Memory Consumption in Deep Learning" describes it).
- * Differs  Equal element count and type are read from the problem: equal bytes and equal type ids (bytes
- *          alone where types are unknown). Shapes count in bytes, where NNVM assumes four a number. The
- *          optional colouring is left out.
+ * Idea     A block of about the right size is reused, enlarged if need be; far too large a block is
+ *          left for others.
+ * Source   MXNet / NNVM, PlanMemory pass ("Optimizing Memory Consumption in Deep Learning"
+ *          describes it).
+ * Differs  Equal element count and type are read from the problem: equal bytes and equal type ids
+ *          (bytes alone where types are unknown). Shapes count in bytes, where NNVM assumes four a
+ *          number. The optional colouring is left out.
  * Cost     O(n log n) time, 80 n bytes of scratch; range=auto six times the time.
- * Limits   The total is the sum of the largest size each block reached; blocks are not placed among each
- *          other.
+ * Limits   The total is the sum of the largest size each block reached; blocks are not placed among
+ *          each other.
  */
 #include "planners/published/blocks.h"
 
@@ -38,14 +39,16 @@ static mpl_buffer equal_partner(const mpl_blocks *s, mpl_buffer x)
     mpl_buffer partner;
 
     for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++)
-        if (p->bytes[partner] == p->bytes[x] && (p->type_id == NULL || p->type_id[partner] == p->type_id[x]))
+        if (p->bytes[partner] == p->bytes[x] &&
+            (p->type_id == NULL || p->type_id[partner] == p->type_id[x]))
             return partner;
     return MPL_NONE;
 }
 
 static void request(mpl_blocks *s, mpl_buffer x, uint64_t range)
 {
-    uint32_t class = s->buffer_class[x], first = s->class_first[class], end = s->class_end[class], found;
+    uint32_t class = s->buffer_class[x], first = s->class_first[class], end = s->class_end[class],
+             found;
     uint64_t bytes = s->p->bytes[x], most = UINT64_MAX;
 
     if (range == 0) {

@@ -1,11 +1,14 @@
-/* nnc_2018.c -- NNC's allocation graph as first published: most interference first, with the pairing step.
+/* nnc_2018.c -- NNC's allocation graph as first published: most interference first, with the
+ * pairing step.
  *
- * Idea     The buffers with most interferences choose first; each may bring a larger one that it does not interfere
- *          with, and both take one offset.
- * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018; see nnc_graph.h.
- * Differs  Equal keys go by id; production leaves them to its sort. They are many, and matter: with ids turned round in
- *          either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB, Inception-v3 10.55 to 15.90, VGG-16 training
- *          931 to 980, around the 13.40, 13.26 and 980 of libnnc.
+ * Idea     The buffers with most interferences choose first; each may bring a larger one that it
+ *          does not interfere with, and both take one offset.
+ * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018;
+ *          see nnc_graph.h.
+ * Differs  Equal keys go by id; production leaves them to its sort. They are many, and matter: with
+ *          ids turned round in either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB,
+ *          Inception-v3 10.55 to 15.90, VGG-16 training 931 to 980, around the 13.40, 13.26 and 980
+ *          of libnnc.
  * Cost     O(n) candidates a round, sorted: O(n^2 log n + n (n + arcs)); n^2 / 4 bytes.
  * Limits   Loop-carry companions, the third member of a tuple, come with loops. */
 #include "planners/published/nnc_graph.h"
@@ -49,7 +52,8 @@ static uint32_t most_interferences(const mpl_nnc_graph *g)
     return most;
 }
 
-/* All tuples of this round into list; a alone and a with each larger k of its pool that it does not interfere with. */
+/* All tuples of this round into list; a alone and a with each larger k of its pool that it does not
+ * interfere with. */
 static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
 {
     mpl_status st = MPL_OK;
@@ -63,9 +67,10 @@ static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
         MPL_TRY(mpl_reserve(g->ctx, *list, cap, *n + g->p->n));
         (*list)[(*n)++] = (candidate){g->size[a], g->count[a], a, MPL_NONE};
         for (mpl_buffer k = 0; k < g->p->n; k++)
-            if (k != a && is_open(g, k) && g->size[k] > g->size[a] && g->p->pool[k] == g->p->pool[a] &&
-                !mpl_conflict(g->p, a, k))
-                (*list)[(*n)++] = (candidate){g->size[k], (uint64_t)g->count[a] + g->count[k], a, k};
+            if (k != a && is_open(g, k) && g->size[k] > g->size[a] &&
+                g->p->pool[k] == g->p->pool[a] && !mpl_conflict(g->p, a, k))
+                (*list)[(*n)++] =
+                    (candidate){g->size[k], (uint64_t)g->count[a] + g->count[k], a, k};
     }
 out:
     return st;

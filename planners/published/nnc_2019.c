@@ -1,7 +1,8 @@
-/* nnc_2019.c -- NNC's allocation graph, the largest buffer first: libnnc's production allocator since July 2019.
+/* nnc_2019.c -- NNC's allocation graph, the largest buffer first: libnnc's production allocator
+ * since July 2019.
  *
- * Idea     Largest size first, most interferences among equals; into the tightest place in time that the allocation graph
- *          offers, else into a block of its own.
+ * Idea     Largest size first, most interferences among equals; into the tightest place in time
+ *          that the allocation graph offers, else into a block of its own.
  * Source   libnnc's tensor allocation in production; see nnc_graph.h.
  * Differs  Equal keys go by id.
  * Cost     O(n (n + arcs)) time, n^2 / 4 bytes. */
@@ -18,7 +19,8 @@ static uint64_t largest_left(const mpl_nnc_graph *g)
     return most;
 }
 
-/* Of the buffers of that size, the one with most interferences that has a usable edge; else the one with most. */
+/* Of the buffers of that size, the one with most interferences that has a usable edge; else the one
+ * with most. */
 static mpl_status insert_next(mpl_nnc_graph *g)
 {
     uint64_t size = largest_left(g);

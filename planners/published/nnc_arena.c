@@ -1,15 +1,19 @@
-/* nnc_arena.c -- the allocation graph's idea without its structural losses: one arena, ranges may be joined, and the
- * order of selection is searched.
+/* nnc_arena.c -- the allocation graph's idea without its structural losses: one arena, ranges may
+ * be joined, and the order of selection is searched.
  *
- * Idea     NNC loses memory in three places: a buffer takes a prefix of one edge, never the union of neighbouring ranges;
- *          blocks freeze at their opening size; the order of selection is fixed. Here each buffer in turn takes the lowest
- *          range of one arena that no interfering buffer holds (any union of ranges that were handed on), the orders
- *          of a small portfolio are tried, and the best is improved: a buffer that ends at the peak moves ahead of one
- *          that holds it up (arena.c). Where the portfolio does not meet the antichain bound, which ends the search, the plan of
- *          nnc_2019 is a start and an incumbent too, so that the result is never above it.
+ * Idea     NNC loses memory in three places: a buffer takes a prefix of one edge, never the union
+ *          of neighbouring ranges; blocks freeze at their opening size; the order of selection is
+ *          fixed. Here each buffer in turn takes the lowest range of one arena that no interfering
+ *          buffer holds (any union of ranges that were handed on), the orders of a small portfolio
+ *          are tried, and the best is improved: a buffer that ends at the peak moves ahead of one
+ *          that holds it up (arena.c). Where the portfolio does not meet the antichain bound, which
+ *          ends the search, the plan of nnc_2019 is a start and an incumbent too, so that the
+ *          result is never above it.
  * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
- * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges looked at.
- * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer while it searches; then its parts sink. */
+ * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges
+ *          looked at.
+ * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer while
+ *          it searches; then its parts sink. */
 #include "graphs/problem/bounds/bounds.h"
 #include "planners/place/bodies.h"
 #include "planners/published/nnc_graph.h"
@@ -21,10 +25,11 @@
 
 extern const mpl_planner mpl_planner_nnc_2019;
 
-/* One pool of the folded problem: offset[] of its buffers, *height where it ends. *first, the plan of nnc_2019, is made when it is
- * first needed. */
-static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, mpl_exact_effort *effort,
-                            mpl_plan **first, uint64_t *offset, uint64_t *height)
+/* One pool of the folded problem: offset[] of its buffers, *height where it ends. *first, the plan
+ * of nnc_2019, is made when it is first needed. */
+static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool,
+                            mpl_exact_effort *effort, mpl_plan **first, uint64_t *offset,
+                            uint64_t *height)
 {
     mpl_status st = MPL_OK;
     mpl_bodies *b = NULL;
@@ -84,7 +89,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     }
     for (mpl_buffer b = 0; b < p->n; b++)
         out->offset[b] = offset[into[b]];
-    /* The bound is the problem's own, where a pair may be taken up or not; folding is one way to choose. */
+    /* The bound is the problem's own, where a pair may be taken up or not; folding is one way to
+     * choose. */
     MPL_TRY(p->before != NULL ? mpl_antichain(run->ctx, p, 0, &out->bound_bytes, NULL)
                               : mpl_peak_live(run->ctx, p, 0, &out->bound_bytes, NULL, NULL));
     out->claim = peak == out->bound_bytes ? MPL_OPTIMAL : MPL_FEASIBLE;

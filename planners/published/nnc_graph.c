@@ -1,6 +1,7 @@
 /* nnc_graph.c -- the allocation graph. See nnc_graph.h.
  *
- * Invariant: the ranges on the edges that leave (enter) an inserted buffer tile its own range exactly; flow is conserved.
+ * Invariant: the ranges on the edges that leave (enter) an inserted buffer tile its own range
+ * exactly; flow is conserved.
  * Cost      O(n) edges; an insertion scans them once and measures two longest paths, O(n + arcs).
  * Limits    n^2 / 4 bytes for the two relations: 65,536 buffers need 1 GiB. */
 #include "planners/published/nnc_graph.h"
@@ -46,7 +47,8 @@ out:
     return st;
 }
 
-/* Interfering, not inserted buffers of b as words: neither before nor after it, of its pool, not itself. */
+/* Interfering, not inserted buffers of b as words: neither before nor after it, of its pool, not
+ * itself. */
 static uint64_t rivals(const mpl_nnc_graph *g, mpl_buffer b, uint32_t w)
 {
     size_t at = (size_t)b * g->n_words + w;
@@ -63,8 +65,8 @@ static mpl_status start_counts(mpl_nnc_graph *g)
     mpl_status st = MPL_OK;
     const mpl_problem *p = g->p;
     char label[24];
-    uint32_t *grain =
-        NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its widest alignment */
+    uint32_t *grain = NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its
+                               widest alignment */
 
     MPL_TRY(mpl_new(g->ctx, grain, p->n_pools));
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -110,8 +112,8 @@ out:
     return st;
 }
 
-/* Where a buffer begins (last = false) or ends in time: items of the time graph, [*begin, *end) of the list returned.
- * Without events a buffer is its own item. */
+/* Where a buffer begins (last = false) or ends in time: items of the time graph, [*begin, *end) of
+ * the list returned. Without events a buffer is its own item. */
 static const uint32_t *items_of(const mpl_nnc_graph *g, const mpl_buffer *b, bool last, uint32_t *n)
 {
     const mpl_access *access = g->p->access;
@@ -155,8 +157,8 @@ static void set_hops(mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t value)
         g->time.hop[item[i]] = value;
 }
 
-/* hop[e] = nodes on the longest path from e to where `first` begins, for positions from `low` on. hop[] is all zero
- * before, and wiped by wipe() after. */
+/* hop[e] = nodes on the longest path from e to where `first` begins, for positions from `low` on.
+ * hop[] is all zero before, and wiped by wipe() after. */
 static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
 {
     mpl_nnc_time *t = &g->time;
@@ -205,7 +207,8 @@ static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer fir
 {
     uint32_t n = g->p->n;
 
-    if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] || (e->from == n && e->to == n + 1))
+    if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] ||
+        (e->from == n && e->to == n + 1))
         return false;
     return (e->from == n || mpl_is_before(g->p->before, e->from, first)) &&
            (e->to == n + 1 || mpl_is_before(g->p->before, last, e->to));
@@ -232,7 +235,8 @@ static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
 }
 
 /* Gathers the usable edges of a tuple and the span of time that they reach over; their number. */
-static uint32_t gather_usable(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t *low, uint32_t *high)
+static uint32_t gather_usable(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t *low,
+                              uint32_t *high)
 {
     mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
     uint64_t need = largest(g, tuple);
@@ -274,7 +278,8 @@ uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     bottom = measure_from(g, last, high);
     for (uint32_t i = 0; i < n_usable; i++) {
         const mpl_nnc_edge *e = &g->edge[g->usable[i]];
-        uint64_t hops = (uint64_t)g->hops[i] + (e->to == n + 1 ? g->time.penalty : hops_at(g, e->to, false));
+        uint64_t hops =
+            (uint64_t)g->hops[i] + (e->to == n + 1 ? g->time.penalty : hops_at(g, e->to, false));
 
         if (hops < least) {
             least = hops;
@@ -285,8 +290,8 @@ uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     return best;
 }
 
-static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block, uint64_t bytes,
-                            uint64_t offset)
+static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block,
+                            uint64_t bytes, uint64_t offset)
 {
     mpl_status st = MPL_OK;
 
@@ -326,8 +331,8 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
     g->offset[b] = offset;
 }
 
-/* Edges of the tuple inside (from, to): the parts of [offset, offset + size) that each member takes over from the one
- * before it in time, and hands on. */
+/* Edges of the tuple inside (from, to): the parts of [offset, offset + size) that each member takes
+ * over from the one before it in time, and hands on. */
 static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to,
                              uint32_t block, uint64_t offset)
 {
@@ -350,7 +355,8 @@ static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t 
             uint64_t both = mpl_min_u64(size, g->size[t->member[k]]);
 
             if (both > covered) {
-                MPL_TRY(push_edge(g, t->member[i], t->member[k], block, both - covered, offset + covered));
+                MPL_TRY(push_edge(g, t->member[i], t->member[k], block, both - covered,
+                                  offset + covered));
                 covered = both;
             }
         }
@@ -410,7 +416,8 @@ out:
     return st;
 }
 
-/* Blocks end to end in their pools; block ids and offsets of the folded problem to the buffers of the whole one. */
+/* Blocks end to end in their pools; block ids and offsets of the folded problem to the buffers of
+ * the whole one. */
 static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const uint32_t *into,
                              mpl_plan *out)
 {
@@ -426,8 +433,10 @@ static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const
     for (uint32_t i = 0; i < g->n_blocks; i++) {
         uint64_t *at = &end[g->block_pool[i]];
 
-        if (!mpl_align_bytes(*at, base[i], &base[i]) || !mpl_add_bytes(base[i], g->block_bytes[i], at))
-            MPL_FAIL(g->ctx, MPL_EINPUT, "the blocks of problem '%.200s' need more than 2^64 bytes", p->name);
+        if (!mpl_align_bytes(*at, base[i], &base[i]) ||
+            !mpl_add_bytes(base[i], g->block_bytes[i], at))
+            MPL_FAIL(g->ctx, MPL_EINPUT, "the blocks of problem '%.200s' need more than 2^64 bytes",
+                     p->name);
     }
     for (mpl_buffer b = 0; b < p->n; b++) {
         out->block[b] = g->block[into[b]];
@@ -446,11 +455,12 @@ mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p)
     char label[24];
 
     if (p->n > MAX_BUFFERS)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d", p->name,
-                 p->n, MAX_BUFFERS);
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d",
+                 p->name, p->n, MAX_BUFFERS);
     for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
-            MPL_FAIL(ctx, MPL_EUNAVAIL, "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
+            MPL_FAIL(ctx, MPL_EUNAVAIL,
+                     "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
                      mpl_buffer_label(p, b, label));
 out:
     return st;

@@ -1,15 +1,18 @@
-/* nnc_graph.h -- NNC's allocation graph, shared by nnc_2018 and nnc_2019: they differ in whom they insert next.
+/* nnc_graph.h -- NNC's allocation graph, shared by nnc_2018 and nnc_2019: they differ in whom they
+ * insert next.
  *
- * Source   libnnc (github.com/liuliu/ccv), its tensor allocation as of May 2018 and since July 2019; Liu Liu, "The NNC
- *          Tensor Allocation Algorithm", 2018. Differs: ties end in the id, where production leaves them to its sort.
- * Limits   What is handed on is a range, not a place: a family, whose parts lie at fixed distances, is one buffer. */
+ * Source   libnnc (github.com/liuliu/ccv), its tensor allocation as of May 2018 and since July
+ *          2019; Liu Liu, "The NNC Tensor Allocation Algorithm", 2018. Differs: ties end in the id,
+ *          where production leaves them to its sort.
+ * Limits   What is handed on is a range, not a place: a family, whose parts lie at fixed distances,
+ *          is one buffer. */
 #ifndef MPL_NNC_GRAPH_H
 #define MPL_NNC_GRAPH_H
 
 #include "planners/planner.h"
 
-/* A contiguous range that the buffers at its two ends hand on: free between the last use of `from` and the first of
- * `to`. Node n is the source, n + 1 the sink. */
+/* A contiguous range that the buffers at its two ends hand on: free between the last use of `from`
+ * and the first of `to`. Node n is the source, n + 1 the sink. */
 typedef struct mpl_nnc_edge {
     uint32_t from, to;
     uint32_t block;
@@ -22,8 +25,8 @@ typedef struct mpl_nnc_time {
     const uint32_t *begin, *item; /* successors */
     uint32_t *rank;               /* [n] a topological order */
     uint32_t *pos;                /* [n] position of each in rank */
-    uint32_t *hop;                /* [n] nodes on the longest path of the measurement in hand; else all 0 */
-    uint32_t penalty;             /* what an end at the source or sink counts: more than any path */
+    uint32_t *hop;    /* [n] nodes on the longest path of the measurement in hand; else all 0 */
+    uint32_t penalty; /* what an end at the source or sink counts: more than any path */
 } mpl_nnc_time;
 
 typedef struct mpl_nnc_graph {
@@ -40,8 +43,8 @@ typedef struct mpl_nnc_graph {
     uint32_t n_edges;
     mpl_nnc_edge *edge; /* only appended to; a range that is used up has bytes = 0 */
     size_t cap_edges;
-    uint32_t
-        *cursor; /* [n] edges below it are known to be too small or in the wrong place for a lone buffer */
+    uint32_t *cursor; /* [n] edges below it are known to be too small or in the wrong place for a
+                         lone buffer */
 
     uint32_t n_blocks;
     uint64_t *block_bytes;
@@ -51,7 +54,8 @@ typedef struct mpl_nnc_graph {
     uint64_t *offset; /* [n] within the block [byte] */
 
     mpl_nnc_time time;
-    uint32_t *usable, *hops; /* [n_edges] scratch: usable edges of a tuple, and their hops in front */
+    uint32_t *usable, *hops; /* [n_edges] scratch: usable edges of a tuple, and their hops in front
+                              */
     size_t cap_usable, cap_hops;
     uint64_t ticks;
 } mpl_nnc_graph;
@@ -62,20 +66,23 @@ typedef struct mpl_nnc_tuple {
     mpl_buffer member[3];
 } mpl_nnc_tuple;
 
-/* Whether the buffer alone has a usable edge now. Amortised: each edge is looked at once per buffer while it fails. */
+/* Whether the buffer alone has a usable edge now. Amortised: each edge is looked at once per buffer
+ * while it fails. */
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
 
 /* The usable edge of fewest hops for a tuple, ties by age; MPL_NONE: there is none. */
 uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
 
-/* Inserts the tuple at the front of `edge`, or, for MPL_NONE, into a new block of its largest size. */
+/* Inserts the tuple at the front of `edge`, or, for MPL_NONE, into a new block of its largest
+ * size. */
 mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge);
 
 /* MPL_EUNAVAIL for what these planners cannot take: fixed places, more than 65,536 buffers. */
 mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p);
 
-/* Runs one of the two on any problem: in-place pairs folded first, a serial problem read as interval precedence,
- * blocks end to end in their pools afterwards. `insert_next` inserts one tuple. */
+/* Runs one of the two on any problem: in-place pairs folded first, a serial problem read as
+ * interval precedence, blocks end to end in their pools afterwards. `insert_next` inserts one
+ * tuple. */
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
                         mpl_status (*insert_next)(mpl_nnc_graph *g));
 

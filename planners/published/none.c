@@ -36,8 +36,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
             uint64_t fixed_end = 0;
 
             if (!mpl_add_bytes(p->fixed[b], p->bytes[b], &fixed_end))
-                MPL_FAIL(run->ctx, MPL_EINPUT, "buffer %u, fixed at %" PRIu64 ", ends beyond 2^64", b,
-                         p->fixed[b]);
+                MPL_FAIL(run->ctx, MPL_EINPUT, "buffer %u, fixed at %" PRIu64 ", ends beyond 2^64",
+                         b, p->fixed[b]);
             end[p->pool[b]] = mpl_max_u64(end[p->pool[b]], fixed_end);
         }
     for (mpl_buffer b = 0; b < p->n; b++) {

@@ -1,21 +1,22 @@
-/* owl.c -- blocks that grow: the smallest free block that is big enough, else the largest, enlarged.
+/* owl.c -- blocks that grow: the smallest free block that is big enough, else the largest,
+ * enlarged.
  *
- * Idea     A finished node's block goes to the next node that fits it best; where none fits, enlarging the
- *          largest costs least. An operation that can overwrite its parent does so.
+ * Idea     A finished node's block goes to the next node that fits it best; where none fits,
+ *          enlarging the largest costs least. An operation that can overwrite its parent does so.
  * Source   P. Vandenhove, "Functional Design of Computation Graph", Algorithm 1, and Owl's code.
- * Differs  The text's "always favour in-place" is a rule here (rule=paper). In Owl's code it is only an
- *          effect: a parent's block is free just before the node chooses, and last released goes first
- *          among equals (rule=code). Here a parent's block that the node leaves alone becomes free with
- *          the other parents'. No other output of the same step can take it. A node used twice by one
- *          consumer (x * x) is released once; Owl's code leaks it.
+ * Differs  The text's "always favour in-place" is a rule here (rule=paper). In Owl's code it is
+ *          only an effect: a parent's block is free just before the node chooses, and last released
+ *          goes first among equals (rule=code). Here a parent's block that the node leaves alone
+ *          becomes free with the other parents'. No other output of the same step can take it. A
+ *          node used twice by one consumer (x * x) is released once; Owl's code leaks it.
  * Cost     O(n log n) time, 80 n bytes of scratch.
- * Limits   The total is the sum of the blocks as finally grown; nothing is split, so one large buffer
- *          fixes a block's size.
+ * Limits   The total is the sum of the blocks as finally grown; nothing is split, so one large
+ *          buffer fixes a block's size.
  */
 #include "planners/published/blocks.h"
 
-/* The free partner with the smallest block, the first (code: the last released) among equals; MPL_NONE:
- * there is none. */
+/* The free partner with the smallest block, the first (code: the last released) among equals;
+ * MPL_NONE: there is none. */
 static mpl_buffer smallest_partner(const mpl_blocks *s, mpl_buffer x, bool last)
 {
     mpl_buffer best = MPL_NONE, partner;
@@ -35,9 +36,9 @@ static void place(mpl_blocks *s, mpl_buffer x, bool paper)
     uint32_t class = s->buffer_class[x];
     uint32_t enough = mpl_blocks_lowest(s, class, s->class_end[class]);
     mpl_buffer partner = smallest_partner(s, x, !paper);
-    bool in_place =
-        partner != MPL_NONE &&
-        (paper || enough == MPL_NONE || mpl_blocks_bytes(s, s->block_of[partner]) <= s->class_bytes[enough]);
+    bool in_place = partner != MPL_NONE &&
+                    (paper || enough == MPL_NONE ||
+                     mpl_blocks_bytes(s, s->block_of[partner]) <= s->class_bytes[enough]);
     uint32_t largest = mpl_blocks_highest(s, s->class_first[class], class);
 
     if (in_place)

@@ -1,23 +1,24 @@
 /* pool.c -- a pool of blocks that never grow: outputs take from it, dead inputs return to it.
  *
- * Idea     Liveness says which inputs an operation is the last to read; their memory serves later outputs.
- *          An operation that can work in place returns its input before it takes its output's memory,
- *          every other after.
- * Source   PaddlePaddle, "Memory Optimization" design (memory sharing policy); level=0|1: the transpiler
- *          of that time.
- * Differs  The document does not say which block is taken: here the smallest that is large enough, the
- *          last returned among equals. What it calls the input of an in-place operation is any input that
- *          the output may overwrite. An output that nobody reads returns after its step. Without shape
- *          ids, level=0 compares bytes.
+ * Idea     Liveness says which inputs an operation is the last to read; their memory serves later
+ *          outputs. An operation that can work in place returns its input before it takes its
+ *          output's memory, every other after.
+ * Source   PaddlePaddle, "Memory Optimization" design (memory sharing policy); level=0|1: the
+ *          transpiler of that time.
+ * Differs  The document does not say which block is taken: here the smallest that is large enough,
+ *          the last returned among equals. What it calls the input of an in-place operation is any
+ *          input that the output may overwrite. An output that nobody reads returns after its step.
+ *          Without shape ids, level=0 compares bytes.
  * Cost     O(n log n) time, 80 n bytes of scratch.
- * Limits   A block keeps the size of its first tenant. level=0|1 works in no place, and loses outputs that
- *          nobody reads.
+ * Limits   A block keeps the size of its first tenant. level=0|1 works in no place, and loses
+ *          outputs that nobody reads.
  */
 #include "planners/published/blocks.h"
 
 typedef enum pool_level { LEVEL_SHAPE, LEVEL_BYTES, LEVEL_DOCUMENT } pool_level;
 
-/* The document's rule for one output: its inputs are in the pool already where they may be overwritten. */
+/* The document's rule for one output: its inputs are in the pool already where they may be
+ * overwritten. */
 static void place_document(mpl_blocks *s, mpl_buffer x)
 {
     uint32_t class = s->buffer_class[x], found = mpl_blocks_lowest(s, class, s->class_end[class]);
@@ -43,7 +44,8 @@ static void place_document(mpl_blocks *s, mpl_buffer x)
 /* The transpiler's rule: the block returned first among those that fit. */
 static void place_code(mpl_blocks *s, mpl_buffer x, pool_level level)
 {
-    uint32_t class = s->buffer_class[x], end = level == LEVEL_SHAPE ? class + 1 : s->class_end[class];
+    uint32_t class = s->buffer_class[x],
+             end = level == LEVEL_SHAPE ? class + 1 : s->class_end[class];
     uint32_t found = mpl_blocks_oldest(s, class, end);
 
     if (found != MPL_NONE)

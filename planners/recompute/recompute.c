@@ -4,15 +4,18 @@
 #include "mpl_config.h"
 
 static mpl_status choose_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+                              uint64_t budget, uint32_t *n, mpl_op **run,
+                              mpl_recompute_found *found)
 {
     (void)found;
     return mpl_recompute_sqrt(ctx, g, options, budget, n, run);
 }
 
-/* The search goes through the program's very runs, and mostly ends where the program's search does not. */
-static mpl_status choose_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+/* The search goes through the program's very runs, and mostly ends where the program's search does
+ * not. */
+static mpl_status choose_budget(mpl_ctx *ctx, const mpl_graph *g,
+                                const mpl_problem_options *options, uint64_t budget, uint32_t *n,
+                                mpl_op **run, mpl_recompute_found *found)
 {
     mpl_status st = MPL_OK;
     mpl_recompute_found searched = *found;
@@ -34,8 +37,9 @@ out:
     return st;
 }
 
-static mpl_status choose_pebble(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+static mpl_status choose_pebble(mpl_ctx *ctx, const mpl_graph *g,
+                                const mpl_problem_options *options, uint64_t budget, uint32_t *n,
+                                mpl_op **run, mpl_recompute_found *found)
 {
     return mpl_recompute_game(ctx, g, options, MPL_GAME_FREE, budget, n, run, found);
 }
@@ -44,13 +48,15 @@ const mpl_recompute_method mpl_recompute_methods[] = {
     {"sqrt", "segments of the forward part, kept or run again once (Chen and others, 2016)", false,
      choose_sqrt},
     {"budget",
-     "the least work within the budget over all operations, by search or an integer program (Jain and "
+     "the least work within the budget over all operations, by search or an integer program (Jain "
+     "and "
      "others, 2020)",
      true, MPL_HAVE_GLPK ? choose_budget : NULL},
-    {"round", "its relaxation over groups of operations, rounded, or sqrt; the better, thinned out", true,
-     MPL_HAVE_GLPK ? mpl_recompute_round : NULL},
+    {"round", "its relaxation over groups of operations, rounded, or sqrt; the better, thinned out",
+     true, MPL_HAVE_GLPK ? mpl_recompute_round : NULL},
     {"pebble",
-     "the pebble game: of all runs in any order, the least work within the budget, or the least peak; up to "
+     "the pebble game: of all runs in any order, the least work within the budget, or the least "
+     "peak; up to "
      "64 operations",
      false, choose_pebble},
     {NULL, NULL, false, NULL},
@@ -65,8 +71,8 @@ const mpl_recompute_method *mpl_recompute_find(const char *name)
     return m->name != NULL ? m : NULL;
 }
 
-mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                uint64_t *peak)
+mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g,
+                                const mpl_problem_options *options, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
     mpl_op *run = NULL;
@@ -93,8 +99,9 @@ mpl_status mpl_recompute(mpl_ctx *ctx, const mpl_recompute_method *method, const
         MPL_FAIL(ctx, MPL_EUNAVAIL, "recomputation by '%s' needs GLPK, which is not in this build",
                  method->name);
     if (method->needs_budget && budget == MPL_LEAST_PEAK)
-        MPL_FAIL(ctx, MPL_EINPUT, "recomputation by '%s' needs a budget, as in %s:512MiB or %s:50%%",
-                 method->name, method->name, method->name);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "recomputation by '%s' needs a budget, as in %s:512MiB or %s:50%%", method->name,
+                 method->name, method->name);
     if (g->n_blocks > 1 || g->program)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' %s: nothing of it can run again", g->name,
                  g->program ? "is a program" : "has control flow");
@@ -103,8 +110,8 @@ mpl_status mpl_recompute(mpl_ctx *ctx, const mpl_recompute_method *method, const
     MPL_TRY(mpl_rerun_peak(ctx, g, n, run, options, &found->peak_bytes, NULL));
     if (budget != MPL_LEAST_PEAK && found->peak_bytes > budget) /* what the method does not count */
         MPL_FAIL(ctx, MPL_ELIMIT,
-                 "graph '%s': what method '%s' found needs %" PRIu64 " bytes, more than %" PRIu64, g->name,
-                 method->name, found->peak_bytes, budget);
+                 "graph '%s': what method '%s' found needs %" PRIu64 " bytes, more than %" PRIu64,
+                 g->name, method->name, found->peak_bytes, budget);
     MPL_TRY(mpl_rerun(ctx, g, n, run, out, &found->facts));
 out:
     mpl_free(ctx, run);

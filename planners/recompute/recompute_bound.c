@@ -1,12 +1,13 @@
 /* recompute_bound.c -- work that no run within a budget gets around. See recompute_priv.h.
  *
- * Idea     One moment is looked at: an operation runs for the first time. What was made before and an operation that has yet to run first
- *          will read is there, or its maker runs again later; then what that reads is there, or made again later, and so forth. What is
- *          there has to fit. The least work of makers is an integer program of one memory row; the bound of its search, which
- *          is stopped early, holds for whatever runs again, in which order and how often. The moments that need most are
- *          tried, the best bound counts.
- * Limits   First runs are in the order of the graph. Where concats, splits or slices share storage, the model counts bytes twice:
- *          there is no bound then. */
+ * Idea     One moment is looked at: an operation runs for the first time. What was made before and
+ *          an operation that has yet to run first will read is there, or its maker runs again
+ *          later; then what that reads is there, or made again later, and so forth. What is there
+ *          has to fit. The least work of makers is an integer program of one memory row; the bound
+ *          of its search, which is stopped early, holds for whatever runs again, in which order and
+ *          how often. The moments that need most are tried, the best bound counts.
+ * Limits   First runs are in the order of the graph. Where concats, splits or slices share storage,
+ *          the model counts bytes twice: there is no bound then. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,9 +28,10 @@ typedef struct moment {
     uint32_t t;        /* the group that runs */
     mpl_op op;         /* its operation */
     double byte, work; /* a unit of rows; of the objective */
-    uint32_t *again;   /* [n] column: the group runs again; MPL_NONE: it did not run yet, or must not */
-    uint32_t *
-        there; /* [k] column: the lump is there; MPL_NONE: it certainly is, or was not made yet, or is of no interest */
+    uint32_t *again; /* [n] column: the group runs again; MPL_NONE: it did not run yet, or must not
+                      */
+    uint32_t *there; /* [k] column: the lump is there; MPL_NONE: it certainly is, or was not made
+                        yet, or is of no interest */
     mpl_lp *lp;
     uint32_t *term; /* scratch: a row */
     double *value;
@@ -70,10 +72,13 @@ static uint64_t saved(const mpl_stage_model *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
     uint64_t rest = m->options->align - 1;
-    mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-    bool in_place = (mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) != 0;
-    uint64_t bytes =
-        in_place && m->options->in_place && out != MPL_NONE ? (g->value_bytes[out] + rest) & ~rest : 0;
+    mpl_value out =
+        g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    bool in_place =
+        (mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) != 0;
+    uint64_t bytes = in_place && m->options->in_place && out != MPL_NONE
+                         ? (g->value_bytes[out] + rest) & ~rest
+                         : 0;
 
     if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
         bytes += m->inner[m->group_of[op]]; /* lies where what it updates does */
@@ -116,8 +121,8 @@ static mpl_status add_columns(moment *c)
 
     for (uint32_t i = 0; i < c->t; i++)
         if (m->may[i])
-            MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, (double)m->work[i] / c->work, 'a', i, MPL_NONE,
-                                      &c->again[i]));
+            MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, (double)m->work[i] / c->work, 'a', i,
+                                      MPL_NONE, &c->again[i]));
     for (uint32_t v = 0; v < m->k; v++)
         if (is_open(m, c->t, v))
             MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, 0, 't', v, MPL_NONE, &c->there[v]));
@@ -125,7 +130,8 @@ out:
     return st;
 }
 
-/* Whoever reads v later finds it there, or made again: group `reader` that runs again, or MPL_NONE: one that has yet to run. */
+/* Whoever reads v later finds it there, or made again: group `reader` that runs again, or MPL_NONE:
+ * one that has yet to run. */
 static mpl_status add_need(moment *c, uint32_t v, uint32_t reader)
 {
     uint32_t n = 0, again = c->again[c->m->maker[v]];
@@ -145,13 +151,14 @@ static uint32_t before_lump(const moment *c, uint32_t v)
     uint32_t maker = m->maker[v], best = MPL_NONE;
 
     for (uint32_t r = m->read_begin[maker]; r < m->read_begin[maker + 1]; r++)
-        if (c->there[m->read[r]] != MPL_NONE && (best == MPL_NONE || m->bytes[m->read[r]] > m->bytes[best]))
+        if (c->there[m->read[r]] != MPL_NONE &&
+            (best == MPL_NONE || m->bytes[m->read[r]] > m->bytes[best]))
             best = m->read[r];
     return best;
 }
 
-/* Every integer point has these, the relaxation not: of the lumps on a path back from v, which is needed, one is there, or the first
- * one's maker runs again. */
+/* Every integer point has these, the relaxation not: of the lumps on a path back from v, which is
+ * needed, one is there, or the first one's maker runs again. */
 static mpl_status add_paths(moment *c, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -190,7 +197,8 @@ static mpl_status add_rows(moment *c)
     for (uint32_t v = 0; v < m->k; v++)
         if (c->there[v] != MPL_NONE)
             c->term[n] = c->there[v], c->value[n++] = -(double)m->bytes[v] / c->byte;
-    MPL_TRY(mpl_lp_add_row(c->lp, ((double)sure - (double)c->budget) / c->byte, n, c->term, c->value));
+    MPL_TRY(
+        mpl_lp_add_row(c->lp, ((double)sure - (double)c->budget) / c->byte, n, c->term, c->value));
 out:
     return st;
 }
@@ -251,7 +259,7 @@ out:
     return st;
 }
 
-/* ---- which moments -------------------------------------------------------------------------------------------------------- */
+/* ---- which moments ---- */
 
 typedef struct need {
     uint64_t bytes;
@@ -267,7 +275,8 @@ static int by_bytes(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static mpl_status try_moments(const mpl_stage_model *m, uint64_t budget, uint64_t *bound, bool *fits)
+static mpl_status try_moments(const mpl_stage_model *m, uint64_t budget, uint64_t *bound,
+                              bool *fits)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;

@@ -1,8 +1,9 @@
 /* recompute_model.c -- runs by stages. See recompute_priv.h.
  *
- * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", 2020, section 4.
- * Differs  Nodes are groups of operations with several results; a result that the last reader may write over is not
- *          counted beside it. */
+ * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor
+ *          Rematerialization", 2020, section 4.
+ * Differs  Nodes are groups of operations with several results; a result that the last reader may
+ *          write over is not counted beside it. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
@@ -11,14 +12,14 @@
 static const uint64_t MOST_PAIRS = UINT64_C(1) << 22;
 enum { SMALL = 16 }; /* what is this much smaller than another result of its operation is kept */
 
-/* ---- values become lumps ---------------------------------------------------------------------------------------------- */
+/* ---- values become lumps ---- */
 
 typedef struct builder {
     mpl_stage_model *m;
     const mpl_problem_options *options;
-    mpl_value *root; /* [n_values] */
-    uint32_t
-        *lump_of; /* [n_values] of a root; MPL_NONE: nobody in another group reads it, or it takes nothing */
+    mpl_value *root;     /* [n_values] */
+    uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: nobody in another group reads it, or it
+                            takes nothing */
     uint32_t *reader_at; /* [n_values + 1] into reader, of a root */
     uint32_t *reader;    /* groups that read it, ascending, distinct, the maker apart */
     uint32_t *n_readers; /* [n_values] */
@@ -32,7 +33,9 @@ static uint64_t slots(const builder *b, mpl_value v)
                   (g->value_role[v] == MPL_INPUT && b->options->pin_inputs) ||
                   (g->value_role[v] == MPL_WEIGHT && b->options->pin_weights);
 
-    return pinned ? 0 : (g->value_bytes[v] + b->options->align - 1) & ~((uint64_t)b->options->align - 1);
+    return pinned
+               ? 0
+               : (g->value_bytes[v] + b->options->align - 1) & ~((uint64_t)b->options->align - 1);
 }
 
 static uint32_t group_of(const builder *b, mpl_value v)
@@ -67,14 +70,16 @@ static mpl_status find_readers(builder *b)
             if (v == MPL_NONE || group == MPL_NONE)
                 continue;
             b->final[v] = op;
-            if (group != group_of(b, v) && (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
+            if (group != group_of(b, v) &&
+                (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
                 b->reader[b->reader_at[v] + (*n)++] = group;
         }
-    for (mpl_value v = 0; v < g->n_values; v++) { /* an output that is not pinned stays to the end */
+    for (mpl_value v = 0; v < g->n_values; v++) { /* an output that is not pinned stays to the end
+                                                   */
         uint32_t *n = &b->n_readers[v], last = b->m->n - 1;
 
-        if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 && group_of(b, v) != last &&
-            (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != last))
+        if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 &&
+            group_of(b, v) != last && (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != last))
             b->reader[b->reader_at[v] + (*n)++] = last;
     }
 out:
@@ -86,8 +91,8 @@ static bool same_readers(const builder *b, uint32_t lump, mpl_value v)
     const mpl_stage_model *m = b->m;
     uint32_t n = m->user_begin[lump + 1] - m->user_begin[lump];
 
-    return n == b->n_readers[v] &&
-           memcmp(m->user + m->user_begin[lump], b->reader + b->reader_at[v], n * sizeof *m->user) == 0;
+    return n == b->n_readers[v] && memcmp(m->user + m->user_begin[lump],
+                                          b->reader + b->reader_at[v], n * sizeof *m->user) == 0;
 }
 
 /* Whether v is kept: it is small beside other results, or cannot be made again. */
@@ -117,7 +122,8 @@ static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
     if (at == m->k) {
         m->maker[at] = m->group_of[op];
         m->fixed[at] = fixed;
-        memcpy(m->user + m->user_begin[at], b->reader + b->reader_at[v], b->n_readers[v] * sizeof *m->user);
+        memcpy(m->user + m->user_begin[at], b->reader + b->reader_at[v],
+               b->n_readers[v] * sizeof *m->user);
         m->user_begin[at + 1] = m->user_begin[at] + b->n_readers[v];
         m->k++;
     }
@@ -158,13 +164,14 @@ static mpl_status make_lumps(builder *b)
         if (g->value_op[v] == MPL_NONE)
             m->base += slots(b, v);
     if ((uint64_t)m->k * m->n > MOST_PAIRS)
-        MPL_FAIL(m->ctx, MPL_EINPUT, "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many",
-                 g->name, m->n, m->k);
+        MPL_FAIL(m->ctx, MPL_EINPUT,
+                 "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many", g->name,
+                 m->n, m->k);
 out:
     return st;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 /* What dies inside a group with this operation, each once. */
 static uint64_t freed(builder *b, mpl_op op)
@@ -175,7 +182,8 @@ static uint64_t freed(builder *b, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
         mpl_value v = g->op_in[i] != MPL_NONE ? b->root[g->op_in[i]] : MPL_NONE;
 
-        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && b->final[v] == op && b->lump_of[v] == MPL_NONE) {
+        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && b->final[v] == op &&
+            b->lump_of[v] == MPL_NONE) {
             bytes += slots(b, v);
             b->final[v] = MPL_NONE;
         }
@@ -208,13 +216,16 @@ static void weigh_groups(builder *b)
     }
 }
 
-/* A group of one operation may write over a lump of one value, the one that nobody reads later if there is one. */
+/* A group of one operation may write over a lump of one value, the one that nobody reads later if
+ * there is one. */
 static void find_over(builder *b, mpl_op op)
 {
     mpl_stage_model *m = b->m;
     const mpl_graph *g = m->g;
     unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
-    uint32_t n = traits == 0 || !b->options->in_place ? 0 : traits == MPL_IN_PLACE_0 ? 1 : mpl_n_read(g, op);
+    uint32_t n = traits == 0 || !b->options->in_place ? 0
+                 : traits == MPL_IN_PLACE_0           ? 1
+                                                      : mpl_n_read(g, op);
     mpl_value out = g->op_out[g->op_out_begin[op]];
 
     for (uint32_t i = 0; i < n && g->op_in_begin[op] + i < g->op_in_begin[op + 1]; i++) {
@@ -283,12 +294,13 @@ static mpl_status find_until(mpl_stage_model *m)
             if (mpl_updated(g, op, i) != MPL_NONE)
                 update[mpl_updated(g, op, i)] = op;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE;
-             i++) {
+        for (uint32_t i = g->op_in_begin[op];
+             i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE; i++) {
             mpl_value w = g->op_in[i] != MPL_NONE ? mpl_shown_by(g, g->op_in[i]) : MPL_NONE;
             uint32_t *until = &m->until[m->group_of[op]];
 
-            if (w != MPL_NONE && update[w] != MPL_NONE && update[w] != op && m->group_of[update[w]] < *until)
+            if (w != MPL_NONE && update[w] != MPL_NONE && update[w] != op &&
+                m->group_of[update[w]] < *until)
                 *until = m->group_of[update[w]];
         }
 out:
@@ -309,7 +321,8 @@ static mpl_status index_reads(mpl_stage_model *m)
     MPL_TRY(mpl_lists_turn(m->ctx, m->n, m->k, m->user_begin, m->user, &m->read_begin, &m->read));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
-    for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind these */
+    for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind
+                                           these */
         for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
             m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
         if (!m->fixed[v])
@@ -322,7 +335,8 @@ out:
 }
 
 mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               const uint8_t *begins, const uint8_t *only_forward, mpl_stage_model *out)
+                               const uint8_t *begins, const uint8_t *only_forward,
+                               mpl_stage_model *out)
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {.ctx = ctx, .g = g, .options = options};
@@ -366,7 +380,7 @@ void mpl_stage_model_fini(mpl_stage_model *m)
     *m = (mpl_stage_model){0};
 }
 
-/* ---- stages -------------------------------------------------------------------------------------------------------------- */
+/* ---- stages ---- */
 
 mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out)
 {
@@ -393,7 +407,8 @@ void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s)
 }
 
 /* Whether lump v, not a fixed one, is read in the stage, by a group from `from` on. */
-static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, uint32_t from, uint32_t stage)
+static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, uint32_t from,
+                    uint32_t stage)
 {
     for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] <= stage; i++)
         if (m->user[i] >= from && runs[m->user[i]])
@@ -404,10 +419,12 @@ static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, u
 void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
 {
     for (uint32_t t = 0; t < m->n; t++) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
+                *out = in + m->k;
 
         memset(runs, 0, t);
-        for (uint32_t v = 0; v < m->k; v++) /* what is made later, or read no more, cannot be carried */
+        for (uint32_t v = 0; v < m->k; v++) /* what is made later, or read no more, cannot be
+                                               carried */
             out[v] = out[v] && m->maker[v] <= t && m->last[v] > t;
         for (uint32_t i = t + 1; i-- > 0;) {
             for (uint32_t v = 0; v < m->k && i < t; v++)
@@ -419,22 +436,26 @@ void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
         }
     }
     for (uint32_t t = m->n; t-- > 0;) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
+                *out = in + m->k;
 
         for (uint32_t v = 0; v < m->k; v++)
-            in[v] =
-                in[v] && !(m->maker[v] <= t && runs[m->maker[v]]) && (out[v] || is_read(m, runs, v, 0, t));
+            in[v] = in[v] && !(m->maker[v] <= t && runs[m->maker[v]]) &&
+                    (out[v] || is_read(m, runs, v, 0, t));
     }
 }
 
-static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, uint32_t i, uint32_t v)
+static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, uint32_t i,
+                     uint32_t v)
 {
-    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
+                  *out = in + m->k;
     uint32_t maker = m->maker[v];
 
     if (m->fixed[v]) /* carried to its last stage, of which group t is the last to run */
         return maker == t ? i == t
-                          : maker < t && t <= m->last[v] && !(m->over[i] == v && t == m->last[v] && i == t);
+                          : maker < t && t <= m->last[v] &&
+                                !(m->over[i] == v && t == m->last[v] && i == t);
     if (maker > i)
         return maker < t && in[v];
     return maker == i || out[v] || is_read(m, runs, v, m->over[i] == v ? i + 1 : i, t);

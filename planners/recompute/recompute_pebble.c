@@ -1,14 +1,20 @@
-/* recompute_pebble.c -- the pebble game with sizes: the least work that runs again within a budget, exactly.
+/* recompute_pebble.c -- the pebble game with sizes: the least work that runs again within a budget,
+ * exactly.
  *
- * Idea     A state is the set of operations that have run and the set of lumps that are there. A move runs an operation whose operands are
- *          there, for the first time or again, its results beside or over an operand; or drops a lump, which is of use only where some
- *          operation does not fit. What nobody can need any more is dropped at once. Work of repeats is the way; to the end it is at
- *          least that of the operations that have to run again: makers of lumps that are gone and will be read, and so forth back.
- *          That estimate never falls by more than a move costs, so that states are closed once, in order of the sum (A*).
- * Source   R. Sethi, "Complete register allocation problems", 1975, for the game; P. Hart, N. Nilsson, B. Raphael, "A Formal Basis for
- *          the Heuristic Determination of Minimum Cost Paths", 1968, for the search.
+ * Idea     A state is the set of operations that have run and the set of lumps that are there. A
+ *          move runs an operation whose operands are there, for the first time or again, its
+ *          results beside or over an operand; or drops a lump, which is of use only where some
+ *          operation does not fit. What nobody can need any more is dropped at once. Work of
+ *          repeats is the way; to the end it is at least that of the operations that have to run
+ *          again: makers of lumps that are gone and will be read, and so forth back. That estimate
+ *          never falls by more than a move costs, so that states are closed once, in order of the
+ *          sum (A*).
+ * Source   R. Sethi, "Complete register allocation problems", 1975, for the game; P. Hart, N.
+ *          Nilsson, B. Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost
+ *          Paths", 1968, for the search.
  * Cost     MOST_STATES states at most; exponential in the operations.
- * Limits   Bytes as recompute_priv.h counts them. Where states run out, segments or rounding answer, with the bound of the search. */
+ * Limits   Bytes as recompute_priv.h counts them. Where states run out, segments or rounding
+ *          answer, with the bound of the search. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
@@ -37,7 +43,7 @@ typedef struct game {
     mpl_game_rule rule;
     uint64_t budget;
     uint64_t reads[MOST], makes[MOST], remakes[MOST]; /* sets of lumps, by group */
-    uint64_t waits[MOST];                             /* set of groups that run first before it does */
+    uint64_t waits[MOST];  /* set of groups that run first before it does */
     uint64_t spoils[MOST]; /* set of groups that must not run again once it has run */
     uint64_t spoiled_by[MOST];
     uint64_t fixed, stays; /* sets of lumps */
@@ -62,9 +68,10 @@ static inline uint32_t lowest(uint64_t set)
     return (uint32_t)__builtin_ctzll(set);
 }
 
-/* ---- the graph as sets --------------------------------------------------------------------------------------------------- */
+/* ---- the graph as sets ---- */
 
-/* The group of the operation behind the views that v is made through; MPL_NONE: an input or weight. */
+/* The group of the operation behind the views that v is made through; MPL_NONE: an input or
+ * weight. */
 static uint32_t maker_of(const game *a, mpl_value v)
 {
     const mpl_graph *g = a->m->g;
@@ -132,7 +139,8 @@ static uint64_t bytes_of(const game *a, uint64_t lumps)
     return bytes;
 }
 
-/* The lumps that somebody may still read: who has not run, or runs again for a lump that somebody may read. */
+/* The lumps that somebody may still read: who has not run, or runs again for a lump that somebody
+ * may read. */
 static uint64_t of_use(const game *a, uint64_t done)
 {
     uint64_t use = a->stays, readers = a->all & ~done;
@@ -167,7 +175,7 @@ static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
     return work;
 }
 
-/* ---- states by the sum ----------------------------------------------------------------------------------------------------- */
+/* ---- states by the sum ---- */
 
 /* Less work, then more done, then the earlier state. */
 static bool is_before(const entry *x, const entry *y)
@@ -255,7 +263,7 @@ out:
     return st;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------------------------- */
+/* ---- moves ---- */
 
 /* Whether group i may be the next to run; *again: it did before. */
 static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, bool *again)
@@ -277,7 +285,8 @@ static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, boo
     const state s = a->state[index];
     uint64_t made = again ? a->remakes[i] : a->makes[i], use;
     uint64_t need = a->m->base + a->m->inner[i] + bytes_of(a, s.there | made);
-    state next = {.done = s.done | bit(i), .there = s.there | made, .from = index, .ran = (uint8_t)i};
+    state next = {
+        .done = s.done | bit(i), .there = s.there | made, .from = index, .ran = (uint8_t)i};
 
     next.work = mpl_add_work(s.work, again ? a->m->work[i] : 0);
     next.at = (uint8_t)(a->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
@@ -299,7 +308,8 @@ out:
     return st;
 }
 
-/* A group that has yet to run, keeps nothing and stands in nobody's way runs as soon as it can: no other move can be better. */
+/* A group that has yet to run, keeps nothing and stands in nobody's way runs as soon as it can: no
+ * other move can be better. */
 static bool is_harmless(const game *a, const state *s, uint32_t i)
 {
     return (s->done & bit(i)) == 0 && a->makes[i] == 0 && a->spoils[i] == 0 &&
@@ -364,16 +374,18 @@ out:
     return st;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
-/* The views of what the operation made, as soon as it is there; of inputs and weights for MPL_NONE. */
+/* The views of what the operation made, as soon as it is there; of inputs and weights for
+ * MPL_NONE. */
 static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
 
     for (mpl_op op = maker == MPL_NONE ? 0 : maker + 1; op < g->n_ops; op++) {
-        mpl_value v = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+        mpl_value v =
+            g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
 
         if (m->group_of[op] == MPL_NONE && !list->ran[op] && g->value_op[list->root[v]] == maker)
             MPL_TRY(mpl_run_list_add(list, op));
@@ -440,7 +452,8 @@ out:
     return st;
 }
 
-static mpl_status play(game *a, uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+static mpl_status play(game *a, uint64_t budget, uint32_t *n, mpl_op **run,
+                       mpl_recompute_found *found)
 {
     mpl_status st = MPL_OK;
     const mpl_stage_model *m = a->m;
@@ -461,8 +474,9 @@ static mpl_status play(game *a, uint64_t budget, uint32_t *n, mpl_op **run, mpl_
         MPL_TRY(mpl_recompute_refuse(a->ctx, m->g, a->budget, true));
     } else {
         st = mpl_recompute_sqrt(a->ctx, m->g, m->options, budget, n, run);
-        MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? mpl_recompute_refuse(a->ctx, m->g, budget, false)
-                                                     : st);
+        MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT
+                    ? mpl_recompute_refuse(a->ctx, m->g, budget, false)
+                    : st);
     }
 out:
     return st;

@@ -1,8 +1,10 @@
-/* recompute_priv.h -- a run by stages, as Checkmate has it, and what memory it takes. See recompute.h.
+/* recompute_priv.h -- a run by stages, as Checkmate has it, and what memory it takes. See
+ * recompute.h.
  *
- * Groups of operations, in the order in which they first run, are numbered 0 .. n - 1. Stage t ends with the first run of group t;
- * before it, in their order, earlier groups may run again. What a group makes and others read lies in lumps. A lump is
- * carried from stage to stage or dropped; one that is dropped must be made again before it is read. */
+ * Groups of operations, in the order in which they first run, are numbered 0 .. n - 1. Stage t ends
+ * with the first run of group t; before it, in their order, earlier groups may run again. What a
+ * group makes and others read lies in lumps. A lump is carried from stage to stage or dropped; one
+ * that is dropped must be made again before it is read. */
 #ifndef MPL_RECOMPUTE_MODEL_PRIV_H
 #define MPL_RECOMPUTE_MODEL_PRIV_H
 
@@ -18,8 +20,8 @@ typedef struct mpl_stage_model {
     uint64_t *work;     /* [n] */
     uint64_t *inner;    /* [n] what nobody else reads, at most at once. [byte] */
     uint32_t *need;     /* [n] the last stage in which it may be worth running */
-    uint32_t
-        *until; /* [n] the last stage in which it may run: what updates a weight that it reads; MPL_NONE */
+    uint32_t *until; /* [n] the last stage in which it may run: what updates a weight that it reads;
+                        MPL_NONE */
     uint32_t *over;  /* [n] a lump that its result may overwrite; MPL_NONE */
     uint64_t *overs; /* [n] all of these among the first 64 lumps, as a set */
 
@@ -27,20 +29,23 @@ typedef struct mpl_stage_model {
     uint32_t *maker; /* [k] */
     uint64_t *bytes; /* [k] whole slots */
     uint8_t *fixed;  /* [k] carried as long as somebody reads it */
-    uint8_t *
-        stays; /* [k] an output that is planned is among it: kept to the end, read by group n - 1 as it were */
-    uint32_t *last;       /* [k] the last stage in which somebody may read it */
+    uint8_t *stays; /* [k] an output that is planned is among it: kept to the end, read by group n -
+                       1 as it were */
+    uint32_t *last; /* [k] the last stage in which somebody may read it */
     uint32_t *user_begin; /* [k + 1] into user: groups other than the maker, ascending */
     uint32_t *user;
     uint32_t *read_begin; /* [n + 1] into read: lumps of other groups */
     uint32_t *read;
-    uint64_t base; /* inputs and weights that are not pinned, as if they lived through all stages. [byte] */
+    uint64_t base; /* inputs and weights that are not pinned, as if they lived through all stages.
+                      [byte] */
 } mpl_stage_model;
 
-/* begins[n_ops]: 1, a new group begins with that operation (a view's does not count). only_forward[n_ops] (may be NULL): others never run again.
- * MPL_EINPUT: more than 2^22 pairs of groups and lumps. */
+/* begins[n_ops]: 1, a new group begins with that operation (a view's does not count).
+ * only_forward[n_ops] (may be NULL): others never run again. MPL_EINPUT: more than 2^22 pairs of
+ * groups and lumps. */
 mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               const uint8_t *begins, const uint8_t *only_forward, mpl_stage_model *out);
+                               const uint8_t *begins, const uint8_t *only_forward,
+                               mpl_stage_model *out);
 /* The weight or input that v shows, itself or through views; MPL_NONE. */
 mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v);
 void mpl_stage_model_fini(mpl_stage_model *m);
@@ -53,7 +58,8 @@ typedef struct mpl_stages {
 mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out);
 void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s);
 
-/* What is carried stays; of what runs, only what that makes necessary is left, then of what is carried only what is read. */
+/* What is carried stays; of what runs, only what that makes necessary is left, then of what is
+ * carried only what is read. */
 void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s);
 /* The most bytes at once, and the work of what runs again. */
 uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s);
@@ -61,13 +67,14 @@ uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s);
 /* The operations of the stages, one after the other. */
 mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run);
 
-/* What no run within the budget, in the graph's order of first runs, gets around: *bound more work. *has_bound false: nothing is
- * proved; *fits false: no run is within the budget. In doubles. */
+/* What no run within the budget, in the graph's order of first runs, gets around: *bound more work.
+ * *has_bound false: nothing is proved; *fits false: no run is within the budget. In doubles. */
 mpl_status mpl_recompute_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                uint64_t budget, bool *has_bound, uint64_t *bound, bool *fits);
 
-/* The relaxation of the program of a model within `within` bytes, rounded at several thresholds: *best becomes the stages of the
- * least work whose peak is within the budget, if that is less than *work; *goes_on: there is a relaxation. now: scratch. */
+/* The relaxation of the program of a model within `within` bytes, rounded at several thresholds:
+ * *best becomes the stages of the least work whose peak is within the budget, if that is less than
+ * *work; *goes_on: there is a relaxation. now: scratch. */
 typedef struct mpl_rounding {
     const mpl_stage_model *m;
     uint64_t budget;
@@ -76,28 +83,29 @@ typedef struct mpl_rounding {
 } mpl_rounding;
 mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
 
-/* An answer for a graph that is within the budget as it is; a refusal, where what is asked for is not found, or proved not to be. */
+/* An answer for a graph that is within the budget as it is; a refusal, where what is asked for is
+ * not found, or proved not to be. */
 mpl_status mpl_recompute_as_it_is(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op **run,
                                   mpl_recompute_found *found);
 mpl_status mpl_recompute_refuse(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved);
 
-/* Which runs the pebble game (recompute_pebble.c) goes through: those of the stages above; repeats anywhere, any number of times, first
- * runs in the graph's order; first runs in any order, too. */
+/* Which runs the pebble game (recompute_pebble.c) goes through: those of the stages above; repeats
+ * anywhere, any number of times, first runs in the graph's order; first runs in any order, too. */
 typedef enum mpl_game_rule { MPL_GAME_STAGES, MPL_GAME_ORDER, MPL_GAME_FREE } mpl_game_rule;
-/* As a method's choose(). MPL_LEAST_PEAK: the least budget that there is a run for, then the least work. MPL_EINPUT: more than 64
- * operations or lumps. */
+/* As a method's choose(). MPL_LEAST_PEAK: the least budget that there is a run for, then the least
+ * work. MPL_EINPUT: more than 64 operations or lumps. */
 mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                               mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
                               mpl_recompute_found *found);
 
 /* As a method's choose(). */
-typedef mpl_status mpl_recompute_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                        uint64_t budget, uint32_t *n, mpl_op **run,
-                                        mpl_recompute_found *found);
+typedef mpl_status mpl_recompute_choose(mpl_ctx *ctx, const mpl_graph *g,
+                                        const mpl_problem_options *options, uint64_t budget,
+                                        uint32_t *n, mpl_op **run, mpl_recompute_found *found);
 mpl_recompute_choose mpl_recompute_round;
 /* The integer program, which looks only for what is better than the run of `start`. */
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n, mpl_op **run,
-                               mpl_recompute_found *found);
+                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n,
+                               mpl_op **run, mpl_recompute_found *found);
 
 #endif

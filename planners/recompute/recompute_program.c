@@ -1,12 +1,16 @@
-/* recompute_program.c -- the least work within a budget, as an integer program and by rounding its relaxation.
+/* recompute_program.c -- the least work within a budget, as an integer program and by rounding its
+ * relaxation.
  *
- * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", 2020: stages, which
- *          groups run in which (r), which lumps are carried into which (c), section 4; two-phase rounding, section 5.
- * Differs  What lies in memory while group i of stage t runs: a lump made later, if it was carried in; one made before, if it is carried
- *          out or read from here on. The latter has a column (q) for each of its readers, at least as large as that reader's r and as
- *          the next one's q; so no products of variables are to be made linear. Lumps that are kept have no columns.
- * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are counted as recompute_priv.h says: never less
- *          than are alive, more where concats or pieces share. */
+ * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor
+ *          Rematerialization", 2020: stages, which groups run in which (r), which lumps are carried
+ *          into which (c), section 4; two-phase rounding, section 5.
+ * Differs  What lies in memory while group i of stage t runs: a lump made later, if it was carried
+ *          in; one made before, if it is carried out or read from here on. The latter has a column
+ *          (q) for each of its readers, at least as large as that reader's r and as the next one's
+ *          q; so no products of variables are to be made linear. Lumps that are kept have no
+ *          columns.
+ * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are counted as
+ *          recompute_priv.h says: never less than are alive, more where concats or pieces share. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "planners/ilp/lp.h"
@@ -26,10 +30,10 @@ typedef struct program {
     mpl_lp *lp;
     bool integer;
     double byte, work; /* a unit of rows; of the objective */
-    uint32_t *run;     /* [n * n] column of group i in stage t; MPL_NONE: it does not run, or i == t */
-    uint32_t *carry;   /* [(n + 1) * k] column; MPL_NONE: it is not carried */
-    uint32_t *q;       /* [n * k] first of the columns of lump v in stage t; MPL_NONE: none */
-    uint32_t *column;  /* scratch: a row */
+    uint32_t *run; /* [n * n] column of group i in stage t; MPL_NONE: it does not run, or i == t */
+    uint32_t *carry;  /* [(n + 1) * k] column; MPL_NONE: it is not carried */
+    uint32_t *q;      /* [n * k] first of the columns of lump v in stage t; MPL_NONE: none */
+    uint32_t *column; /* scratch: a row */
     double *value;
     uint32_t n_terms;
 } program;
@@ -69,7 +73,7 @@ static mpl_status at_least(program *p, uint32_t a, uint32_t b)
     return end_row(p, 0);
 }
 
-/* ---- columns --------------------------------------------------------------------------------------------------------------- */
+/* ---- columns ---- */
 
 static mpl_status add_runs(program *p)
 {
@@ -79,8 +83,8 @@ static mpl_status add_runs(program *p)
     for (uint32_t t = 0; t < m->n; t++)
         for (uint32_t i = 0; i < t; i++)
             if (m->may[i] && t <= m->need[i])
-                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work, 'r', t, i,
-                                          &p->run[(size_t)t * m->n + i]));
+                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work,
+                                          'r', t, i, &p->run[(size_t)t * m->n + i]));
     for (uint32_t t = 0; t < m->n; t++)
         for (uint32_t v = 0; v < m->k; v++)
             if (!m->fixed[v] && m->maker[v] < t && t <= m->last[v])
@@ -96,7 +100,8 @@ static bool is_active(const program *p, uint32_t t, uint32_t i)
     return i == t || (i < t && run_of(p, t, i) != MPL_NONE);
 }
 
-/* Index among the active readers of v of the first that is not below `from`; their number where there is none. */
+/* Index among the active readers of v of the first that is not below `from`; their number where
+ * there is none. */
 static uint32_t first_reader(const program *p, uint32_t t, uint32_t v, uint32_t from)
 {
     const mpl_stage_model *m = p->m;
@@ -118,7 +123,8 @@ static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
     return false;
 }
 
-/* The columns of lump v in stage t, and their rows. Where group t reads it, it is there all the time. */
+/* The columns of lump v in stage t, and their rows. Where group t reads it, it is there all the
+ * time. */
 static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -145,7 +151,7 @@ out:
     return st;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* What group j of stage t reads is there: carried, or made again. */
 static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
@@ -186,16 +192,19 @@ out:
     return st;
 }
 
-/* Whether lump v lies in memory while group i of stage t runs: *column where that is a matter of it, else the answer. */
+/* Whether lump v lies in memory while group i of stage t runs: *column where that is a matter of
+ * it, else the answer. */
 static bool is_there(const program *p, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
 {
     const mpl_stage_model *m = p->m;
-    uint32_t maker = m->maker[v], from = m->over[i] == v ? i + 1 : i, q = p->q[(size_t)t * m->k + v], at;
+    uint32_t maker = m->maker[v], from = m->over[i] == v ? i + 1 : i,
+             q = p->q[(size_t)t * m->k + v], at;
 
     *column = MPL_NONE;
     if (m->fixed[v])
         return maker == t ? i == t
-                          : maker < t && t <= m->last[v] && !(m->over[i] == v && t == m->last[v] && i == t);
+                          : maker < t && t <= m->last[v] &&
+                                !(m->over[i] == v && t == m->last[v] && i == t);
     if (maker > i) {
         *column = maker < t ? carry_of(p, t, v) : MPL_NONE;
         return false;
@@ -257,9 +266,10 @@ static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
     return MPL_NONE;
 }
 
-/* Every integer point has these, its relaxation not: whoever reads v in stage u gets what was carried into stage t, or what was made from
- * then on; that was made of the lump before it, which was carried into stage t, or made from then on, and so forth. Else one half of a
- * lump, carried, makes both halves of the next one, in two stages. */
+/* Every integer point has these, its relaxation not: whoever reads v in stage u gets what was
+ * carried into stage t, or what was made from then on; that was made of the lump before it, which
+ * was carried into stage t, or made from then on, and so forth. Else one half of a lump, carried,
+ * makes both halves of the next one, in two stages. */
 static mpl_status add_paths(program *p, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -269,7 +279,8 @@ static mpl_status add_paths(program *p, uint32_t v)
     for (uint32_t t = m->maker[v] + 1; t <= u && !m->fixed[v]; t++) {
         uint32_t end = before_lump(m, v);
 
-        for (uint32_t depth = 2; depth <= PATH && end != MPL_NONE; depth++, end = before_lump(m, end)) {
+        for (uint32_t depth = 2; depth <= PATH && end != MPL_NONE;
+             depth++, end = before_lump(m, end)) {
             for (uint32_t at = v;; at = before_lump(m, at)) {
                 term(p, carry_of(p, t, at), 1);
                 if (at == end)
@@ -321,7 +332,7 @@ out:
     return st;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- answers ---- */
 
 /* Stages from x: a column that is at least `least` counts as 1. */
 static void read_stages(const program *p, const double *x, double least, mpl_stages *s)
@@ -330,16 +341,19 @@ static void read_stages(const program *p, const double *x, double least, mpl_sta
 
     for (uint32_t t = 0; t < m->n; t++) {
         for (uint32_t i = 0; i < t; i++)
-            s->runs[(size_t)t * m->n + i] = run_of(p, t, i) != MPL_NONE && x[run_of(p, t, i)] >= least;
+            s->runs[(size_t)t * m->n + i] =
+                run_of(p, t, i) != MPL_NONE && x[run_of(p, t, i)] >= least;
         for (uint32_t v = 0; v < m->k; v++)
-            s->carried[(size_t)t * m->k + v] = carry_of(p, t, v) != MPL_NONE && x[carry_of(p, t, v)] >= least;
+            s->carried[(size_t)t * m->k + v] =
+                carry_of(p, t, v) != MPL_NONE && x[carry_of(p, t, v)] >= least;
     }
 }
 
 static mpl_status solve(program *p, mpl_lp_answer *answer, double **x)
 {
     mpl_status st = MPL_OK;
-    mpl_lp_limits limits = {MOST_NODES, 1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
+    mpl_lp_limits limits = {MOST_NODES,
+                            1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
                             MOST_MIB, INT64_MAX, -1};
 
     MPL_TRY(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
@@ -356,7 +370,7 @@ static uint64_t as_work(const program *p, double objective)
     return work > 0 ? (uint64_t)ceil(work) : 0;
 }
 
-/* ---- the integer program --------------------------------------------------------------------------------------------------- */
+/* ---- the integer program ---- */
 
 /* What is known before: a run, or none (run NULL). */
 typedef struct known {
@@ -391,8 +405,8 @@ static mpl_status cut_off(program *p, uint64_t work)
 }
 
 /* The program has no point: the known run is the best, or there is none. */
-static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved, known *k,
-                             uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved,
+                             known *k, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
 {
     if (k->run == NULL)
         return mpl_recompute_refuse(ctx, g, budget, proved);
@@ -407,8 +421,8 @@ static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, 
 }
 
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n, mpl_op **run,
-                               mpl_recompute_found *found)
+                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n,
+                               mpl_op **run, mpl_recompute_found *found)
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {0};
@@ -426,8 +440,9 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
     if (m.n > MOST_GROUPS)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "graph '%s' has %" PRIu32 " operations; the integer program takes %d: method round", g->name,
-                 m.n, MOST_GROUPS);
+                 "graph '%s' has %" PRIu32
+                 " operations; the integer program takes %d: method round",
+                 g->name, m.n, MOST_GROUPS);
     found->n_groups = m.n;
     MPL_TRY(find_known(ctx, g, options, start, budget, &k));
     MPL_TRY(program_init(&p, budget));
@@ -459,7 +474,7 @@ out:
     return st;
 }
 
-/* ---- rounding ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rounding ---- */
 
 /* What a threshold makes of the relaxation. */
 static void round_at(mpl_rounding *r, const program *p, const double *x, double least)

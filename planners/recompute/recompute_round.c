@@ -1,10 +1,14 @@
-/* recompute_round.c -- groups of operations, the relaxation of their program rounded; or segments, if these do better.
+/* recompute_round.c -- groups of operations, the relaxation of their program rounded; or segments,
+ * if these do better.
  *
- * Idea     Operations of a large graph are grouped: segments of the forward part, and behind it what lies between the first reads of one
- *          segment and of an earlier one. The program's relaxation over groups is rounded; the budget that it is solved for
- *          shrinks until something fits. Segments (recompute_sqrt.c) within the same budget are the other candidate. Of both, repeats are taken out
- *          as long as the budget allows, and the one of less work is the answer: never more than segments do.
- * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; grouping and the rest are this project's. */
+ * Idea     Operations of a large graph are grouped: segments of the forward part, and behind it
+ *          what lies between the first reads of one segment and of an earlier one. The program's
+ *          relaxation over groups is rounded; the budget that it is solved for shrinks until
+ *          something fits. Segments (recompute_sqrt.c) within the same budget are the other
+ *          candidate. Of both, repeats are taken out as long as the budget allows, and the one of
+ *          less work is the answer: never more than segments do.
+ * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; grouping and the rest
+ *          are this project's. */
 #include "planners/recompute/recompute_priv.h"
 
 enum {
@@ -13,7 +17,7 @@ enum {
     SHRINKS = 5,     /* budgets that are tried for the relaxation, each by a part less */
 };
 
-/* ---- groups ---------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 /* Bytes that an operation makes. */
 static uint64_t made(const mpl_graph *g, mpl_op op)
@@ -26,7 +30,8 @@ static uint64_t made(const mpl_graph *g, mpl_op op)
 }
 
 /* crossing[i]: bytes that forward operations up to i make and later ones read. */
-static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint64_t *crossing)
+static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
+                                uint64_t *crossing)
 {
     mpl_status st = MPL_OK;
     mpl_op *last = NULL;
@@ -44,9 +49,10 @@ out:
     return st;
 }
 
-/* A segment ends where least crosses, between half and one and a half times its share of all bytes. segment[n_ops]: of a forward
- * operation. */
-static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint32_t *segment)
+/* A segment ends where least crosses, between half and one and a half times its share of all bytes.
+ * segment[n_ops]: of a forward operation. */
+static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
+                              uint32_t *segment)
 {
     mpl_status st = MPL_OK;
     uint64_t *crossing = NULL, all = 0, now = 0, behind = 0;
@@ -76,9 +82,10 @@ out:
     return st;
 }
 
-/* Groups of a training graph: segments of the forward part, and behind it what lies between the first reads of one segment and of an
- * earlier one. */
-static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint8_t *begins)
+/* Groups of a training graph: segments of the forward part, and behind it what lies between the
+ * first reads of one segment and of an earlier one. */
+static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
+                              uint8_t *begins)
 {
     mpl_status st = MPL_OK;
     uint32_t *segment = NULL, now = MPL_NONE;
@@ -89,8 +96,8 @@ static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *f
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint32_t reads = now;
 
-        for (uint32_t i = g->op_in_begin[op]; !forward[op] && i < g->op_in_begin[op] + mpl_n_read(g, op);
-             i++) {
+        for (uint32_t i = g->op_in_begin[op];
+             !forward[op] && i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
             mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
 
             if (maker != MPL_NONE && forward[maker] && segment[maker] < reads)
@@ -106,9 +113,10 @@ out:
     return st;
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------------------------ */
+/* ---- candidates ---- */
 
-/* From the relaxation, all of whose repeats are forward operations; *run NULL: nothing was found. */
+/* From the relaxation, all of whose repeats are forward operations; *run NULL: nothing was
+ * found. */
 static mpl_status by_groups(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                             uint64_t budget, uint32_t *n, mpl_op **run, uint32_t *n_groups)
 {
@@ -148,7 +156,8 @@ typedef struct candidate {
     uint64_t work; /* what runs again */
 } candidate;
 
-/* Repeats taken out; what is beyond the budget after all, or runs something again behind an update, is none. */
+/* Repeats taken out; what is beyond the budget after all, or runs something again behind an update,
+ * is none. */
 static mpl_status improve(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           uint64_t budget, candidate *c)
 {
@@ -172,7 +181,8 @@ out:
 }
 
 mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+                               uint64_t budget, uint32_t *n, mpl_op **run,
+                               mpl_recompute_found *found)
 {
     mpl_status st = MPL_OK;
     candidate rounded = {0}, cut = {0}, *best;
@@ -180,7 +190,8 @@ mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 
     if (found->before_bytes <= budget)
         return mpl_recompute_as_it_is(ctx, g, n, run, found);
-    MPL_TRY(mpl_recompute_bound(ctx, g, options, budget, &found->has_bound, &found->bound_work, &fits));
+    MPL_TRY(
+        mpl_recompute_bound(ctx, g, options, budget, &found->has_bound, &found->bound_work, &fits));
     if (!fits)
         MPL_TRY(mpl_recompute_refuse(ctx, g, budget, true));
     MPL_TRY(by_groups(ctx, g, options, budget, &rounded.n, &rounded.run, &found->n_groups));

@@ -1,22 +1,26 @@
-/* beam.c -- many unfinished plans side by side, one more buffer in each at every level, the least wasteful kept.
+/* beam.c -- many unfinished plans side by side, one more buffer in each at every level, the least
+ * wasteful kept.
  *
- * Idea     Each part of a pool that time connects is searched by the beams of exact_beam.c, half way between the best height and
- *          what failed below it, a few times, then at the height where nothing more is to be gained. Lap by lap the
- *          beams are twice as wide, until they are wide for so few buffers.
+ * Idea     Each part of a pool that time connects is searched by the beams of exact_beam.c, half
+ *          way between the best height and what failed below it, a few times, then at the height
+ *          where nothing more is to be gained. Lap by lap the beams are twice as wide, until they
+ *          are wide for so few buffers.
  * Source   this project; exact_beam.c
- * Differs  From `exact`: no complete search beside the beams, so nothing is refuted. In-place pairs are folded first.
+ * Differs  From `exact`: no complete search beside the beams, so nothing is refuted. In-place pairs
+ *          are folded first.
  * Cost     Doubles with the width. Without budget and deadline it ends after DEFAULT_TICKS.
- * Limits   A family is one buffer while it searches; then its parts sink. Serial problems; parts of at most 5000 buffers. Never above the plan of greedy_size. */
+ * Limits   A family is one buffer while it searches; then its parts sink. Serial problems; parts of
+ *          at most 5000 buffers. Never above the plan of greedy_size. */
 #include "graphs/problem/fold_pairs.h"
 #include "planners/exact/exact_priv.h"
 #include "planners/place/sort.h"
 
 #define DEFAULT_TICKS  UINT64_C(1000000000) /* a few seconds */
 #define FIRST_TURN     UINT64_C(1000000000)
-#define FIRST_STEPS    6                   /* between the goal and the best height; one more each lap */
-#define LARGEST_N      5000                /* of exact_beam.c's own */
-#define FIRST_WIDTH    16                  /* likewise */
-#define WIDTH_PER_ITEM 8                   /* at most */
+#define FIRST_STEPS    6    /* between the goal and the best height; one more each lap */
+#define LARGEST_N      5000 /* of exact_beam.c's own */
+#define FIRST_WIDTH    16   /* likewise */
+#define WIDTH_PER_ITEM 8    /* at most */
 #define MOST_NUMBERS   (UINT64_C(1) << 24) /* width * n at most */
 
 extern const mpl_planner mpl_planner_greedy_size;
@@ -54,7 +58,8 @@ static bool is_wide(const mpl_exact_part *part, uint32_t lap)
 {
     uint64_t width = (uint64_t)FIRST_WIDTH << lap;
 
-    return lap > 0 && (width > (uint64_t)WIDTH_PER_ITEM * part->n || width * part->n > MOST_NUMBERS);
+    return lap > 0 &&
+           (width > (uint64_t)WIDTH_PER_ITEM * part->n || width * part->n > MOST_NUMBERS);
 }
 
 static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, uint64_t capacity)
@@ -67,7 +72,8 @@ static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, ui
     for (uint32_t lap = 0; part->height > goal && !is_wide(part, lap) && !is_over(s); lap++) {
         uint64_t low = goal;
 
-        for (uint32_t step = 0; step < FIRST_STEPS + lap && low < part->height && !is_over(s); step++) {
+        for (uint32_t step = 0; step < FIRST_STEPS + lap && low < part->height && !is_over(s);
+             step++) {
             uint64_t cap = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
             uint64_t before = part->height;
 
@@ -83,8 +89,10 @@ out:
     return st;
 }
 
-/* The buffers buffer[n] of a pool, which time connects; *floor: the height that the pool has anyway. */
-static mpl_status improve(beams *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n, uint64_t *floor)
+/* The buffers buffer[n] of a pool, which time connects; *floor: the height that the pool has
+ * anyway. */
+static mpl_status improve(beams *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n,
+                          uint64_t *floor)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = s->run->ctx;
@@ -128,7 +136,8 @@ static mpl_status improve_all(beams *s)
         uint32_t pool = p->pool[order[begin]];
 
         death = p->death[order[begin]];
-        for (i = begin + 1; i < p->n && p->pool[order[i]] == pool && p->birth[order[i]] < death; i++)
+        for (i = begin + 1; i < p->n && p->pool[order[i]] == pool && p->birth[order[i]] < death;
+             i++)
             death = p->death[order[i]] > death ? p->death[order[i]] : death;
         if (begin == 0 || p->pool[order[begin - 1]] != pool)
             floor = 0;
@@ -141,7 +150,8 @@ out:
     return st;
 }
 
-static uint64_t height_of(const mpl_problem *p, uint32_t pool, const uint64_t *offset, const uint32_t *into)
+static uint64_t height_of(const mpl_problem *p, uint32_t pool, const uint64_t *offset,
+                          const uint32_t *into)
 {
     uint64_t height = 0;
 
@@ -178,7 +188,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
                                   .ticks = run->ticks};
     MPL_TRY(improve_all(&s));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
-        bool better = height_of(p, pool, s.plan->offset, into) < height_of(p, pool, out->offset, self);
+        bool better =
+            height_of(p, pool, s.plan->offset, into) < height_of(p, pool, out->offset, self);
 
         for (mpl_buffer b = 0; better && b < p->n; b++)
             if (p->pool[b] == pool)

@@ -1,9 +1,11 @@
 /* concat.c -- which concats share, by the exact search. See concat.h.
  *
- * Idea     No plan of a choice is lower than its bound. So the choices come by rising bound; each is planned, and what the best plan
- *          needs ends the search where the next bound is no lower.
+ * Idea     No plan of a choice is lower than its bound. So the choices come by rising bound; each
+ *          is planned, and what the best plan needs ends the search where the next bound is no
+ *          lower.
  * Source   this project
- * Limits   Plans of up to SMALL buffers, in TICKS each and MOST_TICKS in all; beyond them nothing is decided. */
+ * Limits   Plans of up to SMALL buffers, in TICKS each and MOST_TICKS in all; beyond them nothing
+ *          is decided. */
 #include "planners/search/concat.h"
 
 #include <stdlib.h>
@@ -27,10 +29,11 @@ static void take(const mpl_concats *concats, uint32_t set, uint8_t *shared)
         shared[concats->op[i]] = set >> i & 1;
 }
 
-/* The least bytes of the choice `shared`; *decided false: the search ended before it knew. Then *bytes is what it proved. */
+/* The least bytes of the choice `shared`; *decided false: the search ended before it knew. Then
+ * *bytes is what it proved. */
 static mpl_status plan_choice(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                              const mpl_problem_options *options, const uint8_t *shared, uint64_t *ticks,
-                              uint64_t *bytes, bool *decided)
+                              const mpl_problem_options *options, const uint8_t *shared,
+                              uint64_t *ticks, uint64_t *bytes, bool *decided)
 {
     static const char *const key = "proof", *const no = "0";
     mpl_status st = MPL_OK;
@@ -100,7 +103,8 @@ out:
 }
 
 mpl_status mpl_concat_decide(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                             const mpl_problem_options *options, uint8_t *shared, mpl_concat_found *found)
+                             const mpl_problem_options *options, uint8_t *shared,
+                             mpl_concat_found *found)
 {
     mpl_status st = MPL_OK;
     mpl_concats *concats = NULL;

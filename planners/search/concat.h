@@ -13,11 +13,13 @@ typedef struct mpl_concat_found {
     uint64_t ticks;
 } mpl_concat_found;
 
-/* Which concats share under `options`, whose concat is MPL_CONCAT_AUTO: shared[n_ops], for options->concat_shared. The choice
- * whose best plan needs the fewest bytes of pool 0, whatever its capacity; of as many, the one that copies least. Choices
- * are planned by `exact` in the order of their bounds, until no bound is below the best plan. Where that is more
- * work than SMALL and TICKS of concat.c allow, the bounds decide as in mpl_problem_from_graph. The same on every machine. */
+/* Which concats share under `options`, whose concat is MPL_CONCAT_AUTO: shared[n_ops], for
+ * options->concat_shared. The choice whose best plan needs the fewest bytes of pool 0, whatever its
+ * capacity; of as many, the one that copies least. Choices are planned by `exact` in the order of
+ * their bounds, until no bound is below the best plan. Where that is more work than SMALL and TICKS
+ * of concat.c allow, the bounds decide as in mpl_problem_from_graph. The same on every machine. */
 mpl_status mpl_concat_decide(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                             const mpl_problem_options *options, uint8_t *shared, mpl_concat_found *found);
+                             const mpl_problem_options *options, uint8_t *shared,
+                             mpl_concat_found *found);
 
 #endif

@@ -1,14 +1,17 @@
 /* joint.c -- order and placement together. See joint.h.
  *
- * Idea     No plan of any order needs less than the least peak. An order of that peak is placed; if its plan ends at the peak,
- *          nothing is better. Else, of graphs of up to 64 operations all orders that may still lead lower are placed, one
- *          after the other, each within one byte less than the best plan: exact, when each of them is decided. Of larger
- *          ones, operations of the best order are moved, and what results is placed, in turns.
+ * Idea     No plan of any order needs less than the least peak. An order of that peak is placed; if
+ *          its plan ends at the peak, nothing is better. Else, of graphs of up to 64 operations all
+ *          orders that may still lead lower are placed, one after the other, each within one byte
+ *          less than the best plan: exact, when each of them is decided. Of larger ones, operations
+ *          of the best order are moved, and what results is placed, in turns.
  * Source   EXACT section 3; this project.
  * Cost     Placements times the cost of `exact`, within the budget.
- * Limits   Graphs with control flow have each block's least peak. Sizes that are no multiple of the alignment: a plan may end within the last slot of its topmost buffer. The least peak
- *          is then a bound only less the largest such rest; the least peak of the bytes alone, without slots, is
- *          one too. Where both are below the plan, only the listing of orders can close that. */
+ * Limits   Graphs with control flow have each block's least peak. Sizes that are no multiple of the
+ *          alignment: a plan may end within the last slot of its topmost buffer. The least peak is
+ *          then a bound only less the largest such rest; the least peak of the bytes alone, without
+ *          slots, is one too. Where both are below the plan, only the listing of orders can close
+ *          that. */
 #include "planners/search/joint.h"
 
 #include "graphs/core/rng.h"
@@ -17,8 +20,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const uint64_t DEFAULT_TICKS = 2000000000,
-                      TURN = 20000000; /* in all; of one placement, unless more is left */
+/* in all; of one placement, unless more is left */
+static const uint64_t DEFAULT_TICKS = 2000000000, TURN = 20000000;
 
 extern const mpl_planner mpl_planner_exact, mpl_planner_portfolio;
 
@@ -34,8 +37,8 @@ typedef struct joint {
     uint64_t undecided;   /* orders whose placement was not decided */
 } joint;
 
-/* Places `order`; *arena UINT64_MAX: not within options.capacity. *decided: the plan is the best one of this order, or there
- * is none. */
+/* Places `order`; *arena UINT64_MAX: not within options.capacity. *decided: the plan is the best
+ * one of this order, or there is none. */
 static mpl_status place(joint *j, const mpl_planner *planner, const mpl_op *order, uint64_t *arena,
                         bool *decided)
 {
@@ -91,13 +94,14 @@ static mpl_status list_all(joint *j)
     MPL_TRY(mpl_new(j->ctx, order, j->g->n_ops));
     MPL_TRY(mpl_order_list_new(j->ctx, j->g, &j->options, j->order, &list));
     while (j->arena > j->bound) {
-        MPL_TRY(
-            mpl_order_list_next(list, j->arena - 1 + j->rest, j->budget, &j->ticks, order, &found, &ended));
+        MPL_TRY(mpl_order_list_next(list, j->arena - 1 + j->rest, j->budget, &j->ticks, order,
+                                    &found, &ended));
         if (!found)
             break;
         j->options.capacity = j->arena - 1;
         MPL_TRY(place(j, &mpl_planner_exact, order, &arena, &decided));
-        /* A plan within the capacity ends the search: a better one of the same order may be left. */
+        /* A plan within the capacity ends the search: a better one of the same order may be
+         * left. */
         while (arena < j->arena && arena > j->bound) {
             take(j, order, arena);
             j->options.capacity = j->arena - 1;
@@ -114,7 +118,8 @@ out:
     return st;
 }
 
-/* Moves one operation to another place between those that it must follow and those that must follow it. */
+/* Moves one operation to another place between those that it must follow and those that must follow
+ * it. */
 static void shake(const joint *j, mpl_rng *rng, mpl_op *order, uint32_t *place_of)
 {
     const mpl_graph *g = j->g;
@@ -176,8 +181,10 @@ out:
     return st;
 }
 
-/* The parameters that the order of least peak takes as well are not handed on: "ticks" is of both together. */
-static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t otherwise, uint64_t *out)
+/* The parameters that the order of least peak takes as well are not handed on: "ticks" is of both
+ * together. */
+static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t otherwise,
+                             uint64_t *out)
 {
     mpl_status st = MPL_OK;
 
@@ -230,13 +237,15 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
     bool decided;
     mpl_op *first = NULL;
 
-    if (g->n_blocks != 1) /* a block of a graph with control flow, by itself: it is not placed alone */
+    if (g->n_blocks != 1) /* a block of a graph with control flow, by itself: it is not placed alone
+                           */
         return mpl_order_find("least_peak")->search(run, g, order);
     j.options = run->options != NULL ? *run->options : mpl_problem_options_default();
     j.options.concat = MPL_CONCAT_COPY; /* as the orders' objective has it */
     j.options.parallel = false;
     j.options.capacity = MPL_NO_CAPACITY;
-    MPL_TRY(read_param(run, "ticks", run->budget_ticks < UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS,
+    MPL_TRY(read_param(run, "ticks",
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS,
                        &j.budget));
     MPL_TRY(read_param(run, "rounds", 100, &rounds));
     MPL_TRY(mpl_new(j.ctx, first, g->n_ops));
@@ -275,7 +284,8 @@ static mpl_status make(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
 
 const mpl_order_kind mpl_order_joint = {
     .name = "joint",
-    .about = "the least arena, order and placement together: exact for up to 64 operations, in turns beyond",
+    .about = "the least arena, order and placement together: exact for up to 64 operations, in "
+             "turns beyond",
     .make = make,
     .params = "ticks=N,rounds=N",
     .search = search,

@@ -1,22 +1,27 @@
-/* local_search.c -- plans that are too high are repaired: what does not fit is put where it pushes out the least.
+/* local_search.c -- plans that are too high are repaired: what does not fit is put where it pushes
+ * out the least.
  *
- * Idea     Take the best plan and lower the ceiling a little. The buffers above it are out. One after the other comes back: into
- *          a gap if there is one, else to the place where the buffers in the way weigh the least; those are then out
- *          themselves. A buffer that found no gap grows heavier, so that what is hard to place is no longer pushed out, and
- *          buffers that have room are moved about, so that gaps change. When none is out, the plan is better, and the
- *          ceiling sinks again; by less, from the best plan, when that takes too long.
- * Source   this project; pushing out by learnt weights is Y. Nagata and O. Braysy's for fleets of vehicles, "A powerful route
- *          minimization heuristic for the vehicle routing problem with time windows", 2009.
+ * Idea     Take the best plan and lower the ceiling a little. The buffers above it are out. One
+ *          after the other comes back: into a gap if there is one, else to the place where the
+ *          buffers in the way weigh the least; those are then out themselves. A buffer that found
+ *          no gap grows heavier, so that what is hard to place is no longer pushed out, and buffers
+ *          that have room are moved about, so that gaps change. When none is out, the plan is
+ *          better, and the ceiling sinks again; by less, from the best plan, when that takes too
+ *          long.
+ * Source   this project; pushing out by learnt weights is Y. Nagata and O. Braysy's for fleets of
+ *          vehicles, "A powerful route minimization heuristic for the vehicle routing problem with
+ *          time windows", 2009.
  * Start    The best of the placements by size, area, conflicts and lifetime.
  * Families As in hill_climb: a rival may keep a family away in several places.
  * Cost     O(rivals of the buffer, times their logarithm at first) a step; 16 bytes a conflict.
- * Limits   No bound on the distance to the optimum. Without budget and deadline it ends after DEFAULT_TICKS. */
+ * Limits   No bound on the distance to the optimum. Without budget and deadline it ends after
+ *          DEFAULT_TICKS. */
 #include "graphs/core/rng.h"
 #include "planners/place/packing.h"
 
 #define DEFAULT_TICKS UINT64_C(300000000) /* about a second */
-#define PATIENCE      400                 /* steps a buffer, before the ceiling is taken for too low */
-#define SHAKES        4                   /* buffers moved about after a push */
+#define PATIENCE      400 /* steps a buffer, before the ceiling is taken for too low */
+#define SHAKES        4   /* buffers moved about after a push */
 
 /* What keeps the start of the buffer in hand out of (low, high): one of its rivals that are in. */
 typedef struct wall {
@@ -46,9 +51,10 @@ static uint64_t end_of(const mpl_packing *q, uint32_t a)
     return q->offset[a] + q->bytes[a];
 }
 
-/* ---- gaps ------------------------------------------------------------------------------------------------------ */
+/* ---- gaps ---- */
 
-/* A free offset for b: any gap with the same probability, at its lower or at its upper end; false: there is none. */
+/* A free offset for b: any gap with the same probability, at its lower or at its upper end; false:
+ * there is none. */
 static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
 {
     mpl_packing *q = s->q;
@@ -79,7 +85,7 @@ static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
     return n_gaps > 0;
 }
 
-/* ---- pushing out ----------------------------------------------------------------------------------------------- */
+/* ---- pushing out ---- */
 
 /* Where rival i of by_end ends, for whom it keeps away. */
 static int64_t high_of(const repair *s, uint32_t i)
@@ -173,7 +179,8 @@ typedef struct place {
     uint32_t n_equal;
 } place;
 
-/* Weighs one offset. *i: walls that begin below it; *k: those that end at or below it; both only rise. */
+/* Weighs one offset. *i: walls that begin below it; *k: those that end at or below it; both only
+ * rise. */
 static void weigh(repair *s, uint64_t offset, uint32_t n, uint32_t *i, uint32_t *k, place *best)
 {
     uint64_t weight;
@@ -189,7 +196,8 @@ static void weigh(repair *s, uint64_t offset, uint32_t n, uint32_t *i, uint32_t 
         best->offset = offset;
 }
 
-/* The offset below the ceiling where the least weight is in b's way: on the ground or a wall, or under the ceiling or a wall. */
+/* The offset below the ceiling where the least weight is in b's way: on the ground or a wall, or
+ * under the ceiling or a wall. */
 static uint64_t lightest(repair *s, uint32_t b, uint32_t n)
 {
     mpl_packing *q = s->q;
@@ -244,7 +252,7 @@ static bool push_in(repair *s, uint32_t b)
     return true;
 }
 
-/* ---- repairing ------------------------------------------------------------------------------------------------- */
+/* ---- repairing ---- */
 
 static void shake(repair *s)
 {
@@ -261,7 +269,8 @@ static void shake(repair *s)
     }
 }
 
-/* The best plan, with all that ends above the ceiling out; false: something fixed does, or is too large. */
+/* The best plan, with all that ends above the ceiling out; false: something fixed does, or is too
+ * large. */
 static bool lower_ceiling(repair *s, uint64_t ceiling)
 {
     mpl_packing *q = s->q;
@@ -312,7 +321,8 @@ static uint64_t height_of(const mpl_packing *q)
     return height;
 }
 
-/* The ceiling sinks by a part of the way to the goal that halves with each failure and doubles with each success. */
+/* The ceiling sinks by a part of the way to the goal that halves with each failure and doubles with
+ * each success. */
 static void descend(repair *s)
 {
     mpl_packing *q = s->q;

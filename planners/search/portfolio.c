@@ -1,13 +1,16 @@
 /* portfolio.c -- the best of the quick planners, then as much search as the budget allows.
  *
- * Idea     Most problems are at the bound after the first placement. Where one is not, each search has a short turn, for one may
- *          be at home where another is lost; what is left of the budget is the complete search's, which begins from
- *          the best plan, until the bound, the budget or the clock ends it.
+ * Idea     Most problems are at the bound after the first placement. Where one is not, each search
+ *          has a short turn, for one may be at home where another is lost; what is left of the
+ *          budget is the complete search's, which begins from the best plan, until the bound, the
+ *          budget or the clock ends it.
  * Source   this project
- * Members  Placements by size, breadth, best fit, birth; exact; local_search; under parallel nnc_arena; members=a+b+c leaves only
- *          those. Where pairs are offered, all are asked with the pairs and with the pairs folded.
+ * Members  Placements by size, breadth, best fit, birth; exact; local_search; under parallel
+ *          nnc_arena; members=a+b+c leaves only those. Where pairs are offered, all are asked with
+ *          the pairs and with the pairs folded.
  * Differs  Pools are judged one by one: each keeps the best that any member found for it.
- * Cost     That of its members. What the complete search does in its short turn it does again later.
+ * Cost     That of its members. What the complete search does in its short turn it does again
+ *          later.
  * Limits   Without budget and deadline it ends after DEFAULT_TICKS. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/fold_pairs.h"
@@ -27,8 +30,9 @@ static const struct turn {
     const mpl_planner *planner;
     bool last; /* begins from the best plan, and has all that is left */
 } turns[] = {
-    {&mpl_planner_exact, false}, {&mpl_planner_local_search, false}, {&mpl_planner_nnc_arena, false},
-    {&mpl_planner_exact, true},  {&mpl_planner_local_search, true},
+    {&mpl_planner_exact, false},       {&mpl_planner_local_search, false},
+    {&mpl_planner_nnc_arena, false},   {&mpl_planner_exact, true},
+    {&mpl_planner_local_search, true},
 };
 
 enum { N_QUICK = sizeof quick / sizeof *quick, N_TURNS = sizeof turns / sizeof *turns };
@@ -81,8 +85,8 @@ out:
     return st;
 }
 
-/* The same for a plan where pairs are folded (folded: one of the folded problem). Pairs may be such that a chain of them is
- * no place for all of its buffers, so it has to show that it holds. */
+/* The same for a plan where pairs are folded (folded: one of the folded problem). Pairs may be such
+ * that a chain of them is no place for all of its buffers, so it has to show that it holds. */
 static mpl_status judge_folded(contest *s, const mpl_plan *plan, bool folded)
 {
     mpl_status st = MPL_OK;
@@ -137,9 +141,10 @@ static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded,
         take_proof(s, *plan);
     if ((*plan)->claim == MPL_INFEASIBLE)
         goto out;
-    MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded) : judge(s, *plan));
-    if (folded &&
-        (s->best_folded == NULL || height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
+    MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded)
+                                                        : judge(s, *plan));
+    if (folded && (s->best_folded == NULL ||
+                   height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
         mpl_plan_free(s->run->ctx, s->best_folded);
         s->best_folded = *plan;
         *plan = NULL;
@@ -170,7 +175,8 @@ static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const
     run.budget_ticks = ticks;
     run.deadline_ns = deadline_ns;
     run.start_offsets = start;
-    run.n_params = s->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
+    run.n_params =
+        s->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
     run.param_key = &key;
     run.param_value = &s->minimise;
     MPL_TRY(mpl_plan_new(s->run->ctx, p, &plan));
@@ -190,7 +196,8 @@ static bool is_member(const contest *s, const mpl_planner *planner)
 {
     size_t n = strlen(planner->name);
 
-    for (const char *at = s->members; at != NULL; at = strchr(at, '+') != NULL ? strchr(at, '+') + 1 : NULL)
+    for (const char *at = s->members; at != NULL;
+         at = strchr(at, '+') != NULL ? strchr(at, '+') + 1 : NULL)
         if (strncmp(at, planner->name, n) == 0 && (at[n] == '+' || at[n] == '\0'))
             return true;
     return s->members == NULL;
@@ -232,7 +239,8 @@ static mpl_status hold(contest *s)
 
     for (int i = 0; i < N_QUICK * n_problems && !is_over(s); i++)
         if (is_member(s, quick[i % N_QUICK]))
-            MPL_TRY(ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
+            MPL_TRY(
+                ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
     for (int i = 0; i < N_TURNS * n_problems && !is_over(s); i++)
         if (takes(s, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
             MPL_TRY(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
@@ -255,11 +263,12 @@ static mpl_status check_members(const contest *s)
             known = known || (strlen(one->name) == n && strncmp(at, one->name, n) == 0);
         }
         if (!known)
-            MPL_FAIL(s->run->ctx, MPL_EINPUT,
-                     "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
-                     "first_fit, "
-                     "exact, local_search, nnc_arena",
-                     s->members, (int)(n < 40 ? n : 40), at);
+            MPL_FAIL(
+                s->run->ctx, MPL_EINPUT,
+                "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
+                "first_fit, "
+                "exact, local_search, nnc_arena",
+                s->members, (int)(n < 40 ? n : 40), at);
         at = at[n] == '+' ? at + n + 1 : NULL;
     }
 out:
@@ -322,8 +331,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     if (out->claim == MPL_FEASIBLE && is_optimal(&s))
         out->claim = MPL_OPTIMAL;
     if (out->claim == MPL_UNKNOWN)
-        MPL_FAIL(run->ctx, MPL_ELIMIT, "no member of the portfolio found a plan in %" PRIu64 " ticks",
-                 run->ticks);
+        MPL_FAIL(run->ctx, MPL_ELIMIT,
+                 "no member of the portfolio found a plan in %" PRIu64 " ticks", run->ticks);
 out:
     mpl_plan_free(run->ctx, s.best_folded);
     mpl_problem_free(run->ctx, s.folded);

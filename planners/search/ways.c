@@ -1,8 +1,10 @@
 /* ways.c -- which way each operation is computed, for a limit of bytes. See ways.h.
  *
- * Idea    Only a workspace that is in the witness of the bound can be in the way: one of these must step down.
+ * Idea    Only a workspace that is in the witness of the bound can be in the way: one of these must
+ *         step down.
  * Source  this project
- * Limits  Under parallel, and for the rest that a planner leaves above the bound, the choice is greedy. */
+ * Limits  Under parallel, and for the rest that a planner leaves above the bound, the choice is
+ *         greedy. */
 #include "planners/search/ways.h"
 #include "graphs/problem/bounds/bounds.h"
 
@@ -16,9 +18,9 @@ typedef struct search {
     mpl_value_map *map;
     uint8_t *member; /* [p->n] the witness of the bound */
     mpl_ways_point at;
-    bool witnessed; /* member says more than nothing */
-    mpl_op
-        at_peak; /* where it says nothing: the operation at the step of the peak, or MPL_NONE: that is not known */
+    bool witnessed;   /* member says more than nothing */
+    mpl_op at_peak;   /* where it says nothing: the operation at the step of the peak, or MPL_NONE:
+                         that is not known */
     bool free_choice; /* an operation stepped down though another one could have */
 } search;
 
@@ -51,7 +53,8 @@ static bool can_step_down(const search *s, mpl_op op)
     return way_index(s, op) + 1 < s->ways->begin[op + 1];
 }
 
-/* What stands in for a witness, where there is none. Steps of graphs with blocks are not those of the order. */
+/* What stands in for a witness, where there is none. Steps of graphs with blocks are not those of
+ * the order. */
 static mpl_status find_peak(search *s)
 {
     mpl_status st = MPL_OK;
@@ -70,7 +73,8 @@ out:
     return st;
 }
 
-/* The problem, its bound with its witness, the plan's bytes and the cost of the ways as they are. */
+/* The problem, its bound with its witness, the plan's bytes and the cost of the ways as they
+ * are. */
 static mpl_status evaluate(search *s)
 {
     mpl_status st = MPL_OK;
@@ -115,7 +119,8 @@ static bool in_witness(const search *s, mpl_op op)
     return op == s->at_peak || (b != MPL_NONE && s->member[b] != 0);
 }
 
-/* Whether a step of `a` costs less per byte that it saves than one of `b`; ties go to the lower id. */
+/* Whether a step of `a` costs less per byte that it saves than one of `b`; ties go to the lower
+ * id. */
 static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
 {
     const uint64_t *bytes = s->ways->bytes, *cost = s->ways->cost;
@@ -127,8 +132,8 @@ static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
     return left != right ? left < right : a < b;
 }
 
-/* The operation to step down: of the witness the cheapest step; beyond it, where it says no more, the largest workspace.
- * MPL_NONE: there is none. */
+/* The operation to step down: of the witness the cheapest step; beyond it, where it says no more,
+ * the largest workspace. MPL_NONE: there is none. */
 static mpl_op next_down(search *s, bool beyond)
 {
     mpl_op best = MPL_NONE;
@@ -163,7 +168,8 @@ static mpl_status step_down(search *s, uint64_t limit)
                      "graph '%s': %" PRIu64
                      " bytes are allowed; with workspaces as small as they get it %s %" PRIu64,
                      s->task->g->name, limit, beyond ? "was planned in" : "needs at least",
-                     beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes) : s->at.bound_bytes);
+                     beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes)
+                            : s->at.bound_bytes);
         s->way[op]++;
         MPL_TRY(evaluate(s));
     }
@@ -239,7 +245,8 @@ out:
     return st;
 }
 
-mpl_status mpl_ways_least(mpl_ctx *ctx, const mpl_ways_task *task, uint32_t *way, mpl_ways_point *found)
+mpl_status mpl_ways_least(mpl_ctx *ctx, const mpl_ways_task *task, uint32_t *way,
+                          mpl_ways_point *found)
 {
     mpl_status st = MPL_OK;
     uint64_t limit = 0;
@@ -261,7 +268,8 @@ out:
     return st;
 }
 
-mpl_status mpl_ways_curve(mpl_ctx *ctx, const mpl_ways_task *task, mpl_ways_point **point, uint32_t *n)
+mpl_status mpl_ways_curve(mpl_ctx *ctx, const mpl_ways_task *task, mpl_ways_point **point,
+                          uint32_t *n)
 {
     mpl_status st = MPL_OK;
     mpl_ways_point *p = NULL;

@@ -1,13 +1,18 @@
-/* spill.c -- pool 0 over several memories, near and dear to come by to far and slow: who lies where, at the least cost.
+/* spill.c -- pool 0 over several memories, near and dear to come by to far and slow: who lies
+ * where, at the least cost.
  *
- * Idea     Each buffer lies in one memory and pays its price a byte; those in one memory must be packed within its
- *          capacity. Buffers that conflicts do not connect are apart and share nothing but the prices. Each part has a bound from
- *          the bytes alive at once, a complete search over assignments, in which every step is known to be packable (the exact
- *          planner decides), and, in turns with it, a local search.
- * Source   this project; the register allocator's spilling is the same question with buffers of one size
- * Cost     Exponential; what the budget allows. Without budget and deadline the search ends after DEFAULT_TICKS.
- * Limits   Moving a buffer between memories during its life is not thought of. A part has at most 4,096 buffers. Buffers of
- *          the other pools are placed by greedy_size. Nothing may be fixed in pool 0. */
+ * Idea     Each buffer lies in one memory and pays its price a byte; those in one memory must be
+ *          packed within its capacity. Buffers that conflicts do not connect are apart and share
+ *          nothing but the prices. Each part has a bound from the bytes alive at once, a complete
+ *          search over assignments, in which every step is known to be packable (the exact planner
+ *          decides), and, in turns with it, a local search.
+ * Source   this project; the register allocator's spilling is the same question with buffers of one
+ *          size
+ * Cost     Exponential; what the budget allows. Without budget and deadline the search ends after
+ *          DEFAULT_TICKS.
+ * Limits   Moving a buffer between memories during its life is not thought of. A part has at most
+ *          4,096 buffers. Buffers of the other pools are placed by greedy_size. Nothing may be
+ *          fixed in pool 0. */
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/core/size.h"
@@ -16,7 +21,9 @@
 #include <stdlib.h>
 
 #define DEFAULT_TICKS UINT64_C(1000000000) /* some 5 seconds */
-#define LAP_TICKS     UINT64_C(1000000)    /* of the first search of a part; each lap has twice as many */
+#define LAP_TICKS                                                                                  \
+    UINT64_C(1000000) /* of the first search of a part; each lap has twice as many                 \
+                       */
 
 enum { CALL_SHARE = 4 }; /* of a search, that one question to the exact planner may take */
 
@@ -29,7 +36,7 @@ typedef struct solver {
     mpl_buffer *order; /* [p->n] scratch */
 } solver;
 
-/* ---- parameters ------------------------------------------------------------------------------------------ */
+/* ---- parameters ---- */
 
 /* "a/b/c" as numbers; '-' is MPL_NO_CAPACITY where `open` allows it. */
 static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t *value, uint32_t *n)
@@ -48,10 +55,10 @@ static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t 
             at++;
         } else {
             if (!mpl_size_read(at, &end, &value[*n]) || (*end != '\0' && *end != '/'))
-                MPL_FAIL(
-                    run->ctx, MPL_EINPUT,
-                    "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or GiB may follow)",
-                    key, at);
+                MPL_FAIL(run->ctx, MPL_EINPUT,
+                         "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or "
+                         "GiB may follow)",
+                         key, at);
             at = end;
         }
         at = *at == '/' ? at + 1 : NULL;
@@ -69,7 +76,8 @@ static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
     MPL_TRY(parse_list(run, "cost", false, s->price, &n_prices));
     if (s->n == 0)
         MPL_FAIL(run->ctx, MPL_EINPUT,
-                 "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near ones first; "
+                 "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near "
+                 "ones first; "
                  "'-': the last has no limit");
     if (mpl_run_param(run, "cost") == NULL)
         for (; n_prices < s->n; n_prices++)
@@ -79,7 +87,8 @@ static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
     for (uint32_t k = 0; k + 1 < s->n; k++) {
         if (s->price[k] > s->price[k + 1])
             MPL_FAIL(run->ctx, MPL_EINPUT,
-                     "planner spill: cost=: memory %u is cheaper than memory %u before it", k + 1, k);
+                     "planner spill: cost=: memory %u is cheaper than memory %u before it", k + 1,
+                     k);
         if (s->capacity[k] == MPL_NO_CAPACITY)
             MPL_FAIL(run->ctx, MPL_EINPUT,
                      "planner spill: capacities=: only the last memory can be unlimited");
@@ -103,7 +112,8 @@ static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
             continue;
         if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED)
             MPL_FAIL(run->ctx, MPL_EUNAVAIL,
-                     "planner spill cannot keep buffer '%.100s' at offset %" PRIu64 ": in which memory?",
+                     "planner spill cannot keep buffer '%.100s' at offset %" PRIu64
+                     ": in which memory?",
                      mpl_buffer_label(p, b, text), p->fixed[b]);
         if (!mpl_add_bytes(sum, p->bytes[b], &sum))
             sum = UINT64_MAX;
@@ -114,7 +124,7 @@ out:
     return st;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 static uint32_t root(uint32_t *up, uint32_t i)
 {
@@ -187,7 +197,7 @@ out:
     return st;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static mpl_status solve(solver *v)
 {
@@ -227,7 +237,8 @@ static mpl_status place_rest(solver *v, mpl_plan *out)
     mpl_plan *rest = NULL;
 
     for (mpl_buffer b = 0; b < out->n; b++)
-        if (v->s.p->pool[b] == 0 && out->spread.memory[b] == k && v->s.capacity[k] == MPL_NO_CAPACITY)
+        if (v->s.p->pool[b] == 0 && out->spread.memory[b] == k &&
+            v->s.capacity[k] == MPL_NO_CAPACITY)
             v->order[n++] = b;
     if (n == 0)
         return MPL_OK;
@@ -265,8 +276,8 @@ static mpl_status take_over(solver *v, mpl_plan *out)
         return MPL_OK;
     if (unknown)
         MPL_FAIL(v->s.run->ctx, MPL_ELIMIT,
-                 "planner spill: no plan within the capacities was found, and none was refuted, in %" PRIu64
-                 " ticks",
+                 "planner spill: no plan within the capacities was found, and none was refuted, in "
+                 "%" PRIu64 " ticks",
                  v->s.ticks);
     if (out->spread.cost > out->spread.cost_bound)
         out->claim = MPL_FEASIBLE;
@@ -280,8 +291,9 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     mpl_status st = MPL_OK;
     solver v = {.s = {.run = run, .p = p}};
 
-    v.s.tick_limit =
-        run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX ? DEFAULT_TICKS : run->budget_ticks;
+    v.s.tick_limit = run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX
+                         ? DEFAULT_TICKS
+                         : run->budget_ticks;
     MPL_TRY(parse_memories(run, &v.s));
     MPL_TRY(check(run, p, &v.s));
     MPL_TRY(mpl_planner_greedy_size.plan(run, p, out)); /* for the other pools */

@@ -1,8 +1,10 @@
-/* spill_part.c -- buffers that conflicts connect, and which memory has room for one more. See spill_priv.h.
+/* spill_part.c -- buffers that conflicts connect, and which memory has room for one more. See
+ * spill_priv.h.
  *
- * Idea     A memory keeps a packing of its members, which stays one when a member leaves. A newcomer takes the lowest free
- *          place; is there none, all are packed anew, by size and at last by the exact planner, which may also prove that
- *          there is no packing. A set that was refused refuses every set around it. */
+ * Idea     A memory keeps a packing of its members, which stays one when a member leaves. A
+ *          newcomer takes the lowest free place; is there none, all are packed anew, by size and at
+ *          last by the exact planner, which may also prove that there is no packing. A set that was
+ *          refused refuses every set around it. */
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/problem/before.h"
@@ -18,9 +20,10 @@ enum {
 
 static const uint64_t PROVED = UINT64_MAX;
 
-/* ---- problems of some buffers ---------------------------------------------------------------------------- */
+/* ---- problems of some buffers ---- */
 
-static mpl_status copy_before(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, mpl_problem *out)
+static mpl_status copy_before(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
+                              mpl_problem *out)
 {
     mpl_status st = MPL_OK;
     uint32_t n_words = (out->n + 63) / 64;
@@ -47,8 +50,8 @@ static uint32_t find(const mpl_buffer *buffer, uint32_t n, mpl_buffer b)
     return low < n && buffer[low] == b ? low : MPL_NONE;
 }
 
-static mpl_status copy_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, uint32_t first,
-                             mpl_problem *out)
+static mpl_status copy_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
+                             uint32_t first, mpl_problem *out)
 {
     mpl_status st = MPL_OK;
 
@@ -69,8 +72,8 @@ out:
     return st;
 }
 
-mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, uint32_t n,
-                             uint64_t capacity, mpl_problem **out)
+mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
+                             uint32_t n, uint64_t capacity, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *q = NULL;
@@ -97,7 +100,7 @@ out:
     return st;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 /* Large ones first, so that decisions come early; what may be twins side by side. */
 static mpl_status sort_members(mpl_spill_part *part)
@@ -109,7 +112,8 @@ static mpl_status sort_members(mpl_spill_part *part)
 
     MPL_TRY(mpl_new(ctx, key, p->n));
     for (uint32_t i = 0; i < part->n; i++)
-        key[part->buffer[i]] = (uint64_t)p->birth[part->buffer[i]] << 32 | p->death[part->buffer[i]];
+        key[part->buffer[i]] =
+            (uint64_t)p->birth[part->buffer[i]] << 32 | p->death[part->buffer[i]];
     MPL_TRY(mpl_sort_ids(ctx, part->n, part->buffer, key));
     for (uint32_t i = 0; i < part->n; i++)
         key[part->buffer[i]] = p->align[part->buffer[i]];
@@ -157,11 +161,12 @@ static bool are_twins(const mpl_spill_part *part, uint32_t i)
 {
     const mpl_problem *p = part->s->p;
     mpl_buffer a = part->buffer[i - 1], b = part->buffer[i];
-    uint32_t at = part->rival_begin[i - 1], n = part->rival_begin[i] - at, other = part->rival_begin[i];
+    uint32_t at = part->rival_begin[i - 1], n = part->rival_begin[i] - at,
+             other = part->rival_begin[i];
     uint32_t k = 0, m = 0;
 
-    if (p->bytes[a] != p->bytes[b] || p->align[a] != p->align[b] || part->paired[i - 1] || part->paired[i] ||
-        part->rival_begin[i + 1] - other != n || !mpl_conflict(p, a, b))
+    if (p->bytes[a] != p->bytes[b] || p->align[a] != p->align[b] || part->paired[i - 1] ||
+        part->paired[i] || part->rival_begin[i + 1] - other != n || !mpl_conflict(p, a, b))
         return false;
     for (; k < n || m < n; k++, m++) { /* both ascend; each has the other, which is passed over */
         k += k < n && part->rival[at + k] == i;
@@ -178,14 +183,16 @@ static void find_twins(mpl_spill_part *part)
 
     for (uint32_t i = 0; i < part->n; i++)
         for (uint32_t k = 0; k < p->n_in_place; k++)
-            part->paired[i] |= p->in_place_in[k] == part->buffer[i] || p->in_place_out[k] == part->buffer[i];
+            part->paired[i] |=
+                p->in_place_in[k] == part->buffer[i] || p->in_place_out[k] == part->buffer[i];
     for (uint32_t i = 0; i < part->n; i++)
         part->twin[i] = i > 0 && are_twins(part, i) ? i - 1 : MPL_NONE;
 }
 
-/* ---- sections -------------------------------------------------------------------------------------------- */
+/* ---- sections ---- */
 
-/* Steps at which the live bytes may be the most. What may overwrite another counts only from its second step on. */
+/* Steps at which the live bytes may be the most. What may overwrite another counts only from its
+ * second step on. */
 static mpl_status cut_steps(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -210,7 +217,8 @@ static mpl_status cut_steps(mpl_spill_part *part)
     for (uint32_t i = 0; i < part->n; i++)
         if (part->begin[i] < part->end[i])
             born[part->begin[i] - first] = ends[part->end[i] - first] = 1;
-    /* rank[t]: sections that are over at t; one is, where somebody dies who has been alive since a birth not yet counted */
+    /* rank[t]: sections that are over at t; one is, where somebody dies who has been alive since a
+     * birth not yet counted */
     for (uint32_t t = 0; t <= last - first; t++) {
         if (ends[t] && open)
             n_kept++, open = false;
@@ -232,7 +240,8 @@ out:
     return st;
 }
 
-/* Heaviest sets of members that are pairwise unordered, one after the other, of what those before left over. */
+/* Heaviest sets of members that are pairwise unordered, one after the other, of what those before
+ * left over. */
 static mpl_status cut_cliques(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -314,8 +323,8 @@ out:
     return st;
 }
 
-/* The most bytes of section t that fit into memory k together: the largest sum of their sizes that is no more than its capacity.
- * sum[2 * MAX_SUMS]: scratch. */
+/* The most bytes of section t that fit into memory k together: the largest sum of their sizes that
+ * is no more than its capacity. sum[2 * MAX_SUMS]: scratch. */
 static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, uint64_t *sum)
 {
     uint64_t capacity = part->s->capacity[k], all = 0, *next = sum + MAX_SUMS;
@@ -329,8 +338,8 @@ static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, 
         if (bytes > capacity)
             continue;
         all += bytes;
-        for (uint32_t a = 0, b = 0;
-             a < n && n_next < MAX_SUMS;) { /* both ascend: with the member, and without */
+        /* both ascend: with the member, and without */
+        for (uint32_t a = 0, b = 0; a < n && n_next < MAX_SUMS;) {
             uint64_t least = b < n && sum[b] + bytes < sum[a] ? sum[b] + bytes : sum[a];
 
             a += least == sum[a];
@@ -381,8 +390,8 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
     *part = (mpl_spill_part){.s = s, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
     mpl_rng_init(&part->rng, s->run->seed);
     if (n > MPL_SPILL_MEMBERS)
-        MPL_FAIL(ctx, MPL_ELIMIT, "planner spill: %u buffers depend on each other; %u are possible", n,
-                 MPL_SPILL_MEMBERS);
+        MPL_FAIL(ctx, MPL_ELIMIT, "planner spill: %u buffers depend on each other; %u are possible",
+                 n, MPL_SPILL_MEMBERS);
     MPL_TRY(mpl_new(ctx, part->bytes, n));
     MPL_TRY(mpl_new(ctx, part->by_id, n));
     MPL_TRY(mpl_new(ctx, part->least, n));
@@ -413,19 +422,20 @@ out:
 
 void mpl_spill_part_fini(mpl_spill_part *part)
 {
-    void *arrays[] = {part->buffer,      part->bytes,       part->by_id,          part->least,
-                      part->twin,        part->rival_begin, part->rival,          part->paired,
-                      part->begin,       part->end,         part->inside,         part->section_begin,
-                      part->room,        part->memory,      part->offset,         part->load,
-                      part->spare,       part->met,         part->wanted,         part->best_memory,
-                      part->best_offset, part->refused,     part->refused_within, part->refused_ticks};
+    void *arrays[] = {
+        part->buffer,      part->bytes,       part->by_id,          part->least,
+        part->twin,        part->rival_begin, part->rival,          part->paired,
+        part->begin,       part->end,         part->inside,         part->section_begin,
+        part->room,        part->memory,      part->offset,         part->load,
+        part->spare,       part->met,         part->wanted,         part->best_memory,
+        part->best_offset, part->refused,     part->refused_within, part->refused_ticks};
 
     for (size_t i = 0; part->s != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(part->s->run->ctx, arrays[i]);
     *part = (mpl_spill_part){0};
 }
 
-/* ---- room for one more ----------------------------------------------------------------------------------- */
+/* ---- room for one more ---- */
 
 static void add_load(mpl_spill_part *part, uint32_t i, bool comes)
 {
@@ -463,8 +473,8 @@ static bool place_lowest(mpl_spill_part *part, uint32_t i, uint32_t k)
         part->met[m] = j;
     }
     for (uint32_t m = 0; m < n && part->offset[part->met[m]] < at + part->bytes[i]; m++)
-        at = mpl_max_u64(at, (part->offset[part->met[m]] + part->bytes[part->met[m]] + align - 1) / align *
-                                 align);
+        at = mpl_max_u64(at, (part->offset[part->met[m]] + part->bytes[part->met[m]] + align - 1) /
+                                 align * align);
     if (at + part->bytes[i] > part->s->capacity[k])
         return false;
     part->offset[i] = at;
@@ -499,10 +509,12 @@ static mpl_status remember(mpl_spill_part *part, uint64_t capacity, uint64_t tic
     mpl_ctx *ctx = part->s->run->ctx;
     uint32_t k = part->next_refused;
 
-    MPL_TRY(mpl_reserve(ctx, part->refused, part->refused_room[0], ((size_t)k + 1) * part->n_words));
+    MPL_TRY(
+        mpl_reserve(ctx, part->refused, part->refused_room[0], ((size_t)k + 1) * part->n_words));
     MPL_TRY(mpl_reserve(ctx, part->refused_within, part->refused_room[1], (size_t)k + 1));
     MPL_TRY(mpl_reserve(ctx, part->refused_ticks, part->refused_room[2], (size_t)k + 1));
-    memcpy(part->refused + (size_t)k * part->n_words, part->wanted, part->n_words * sizeof *part->wanted);
+    memcpy(part->refused + (size_t)k * part->n_words, part->wanted,
+           part->n_words * sizeof *part->wanted);
     part->refused_within[k] = capacity;
     part->refused_ticks[k] = ticks;
     part->n_refused += part->n_refused == k;
@@ -512,7 +524,8 @@ out:
 }
 
 /* Asks the exact planner. */
-static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan, mpl_spill_verdict *verdict)
+static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan,
+                         mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_watch quiet = {.stop = s->run->watch != NULL ? s->run->watch->stop : NULL};
@@ -535,7 +548,8 @@ static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan, mpl
 }
 
 /* Packs the members of memory k and i anew. */
-static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search, mpl_spill_verdict *verdict)
+static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
+                       mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     mpl_spill *s = part->s;
@@ -579,7 +593,8 @@ out:
     return st;
 }
 
-static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search, mpl_spill_verdict *verdict)
+static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
+                      mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     uint64_t capacity = part->s->capacity[k];
@@ -599,7 +614,8 @@ static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
         return MPL_OK;
     MPL_TRY(pack(part, i, k, search, verdict));
     if (*verdict != MPL_SPILL_FITS && search)
-        MPL_TRY(remember(part, capacity, *verdict == MPL_SPILL_NEVER ? PROVED : part->s->call_limit));
+        MPL_TRY(
+            remember(part, capacity, *verdict == MPL_SPILL_NEVER ? PROVED : part->s->call_limit));
 out:
     return st;
 }

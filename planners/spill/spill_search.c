@@ -1,23 +1,29 @@
-/* spill_search.c -- which buffer goes to which memory: a bound, the complete search, the local one. See spill_priv.h.
+/* spill_search.c -- which buffer goes to which memory: a bound, the complete search, the local one.
+ * See spill_priv.h.
  *
- * Bound    Of each set of buffers alive at once, a memory holds no more than the largest sum of whole buffers within its
- *          capacity; what exceeds the first k memories lies in the others; each buffer that does is
- *          alive at other steps, too. The fewest bytes, buffers cut at will, that do it for all sets: from the first step on,
- *          those that live longest. That is the optimum of the linear program, since a step's constraint reaches into later ones
- *          only through those alive then, and every byte counts the same. Each price paid beyond that of the memory before is
- *          paid on what is beyond; the sum over k of both is the bound.
- * Search   Large buffers decide first, near memories come first; of two buffers that differ in nothing the second does not
- *          lie nearer, of two memories that differ in nothing the second is not used first.
- * Local    A buffer moves nearer, if need be in exchange for a few that conflict with it; what costs no more is kept. */
+ * Bound    Of each set of buffers alive at once, a memory holds no more than the largest sum of
+ *          whole buffers within its capacity; what exceeds the first k memories lies in the others;
+ *          each buffer that does is alive at other steps, too. The fewest bytes, buffers cut at
+ *          will, that do it for all sets: from the first step on, those that live longest. That is
+ *          the optimum of the linear program, since a step's constraint reaches into later ones
+ *          only through those alive then, and every byte counts the same. Each price paid beyond
+ *          that of the memory before is paid on what is beyond; the sum over k of both is the
+ *          bound.
+ * Search   Large buffers decide first, near memories come first; of two buffers that differ in
+ *          nothing the second does not lie nearer, of two memories that differ in nothing the
+ *          second is not used first.
+ * Local    A buffer moves nearer, if need be in exchange for a few that conflict with it; what
+ *          costs no more is kept. */
 #include "planners/spill/spill_priv.h"
 
 #include "planners/place/sort.h"
 
 enum { EJECTED = 3, SEARCHED_MOVES = 8 };
 
-/* ---- the bound ------------------------------------------------------------------------------------------- */
+/* ---- the bound ---- */
 
-/* *beyond: the least bytes of all members beyond the memories below k > 0; false: these must hold more than they can. */
+/* *beyond: the least bytes of all members beyond the memories below k > 0; false: these must hold
+ * more than they can. */
 static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 {
     const uint64_t *room = part->room + (size_t)(k - 1) * part->n_sections;
@@ -40,7 +46,8 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
         excess = near > room[t] ? near - room[t] : 0;
         for (uint32_t m = 0; m < n && excess > 0; m++)
             if (part->memory[inside[m]] == MPL_NONE) {
-                uint64_t more = mpl_min_u64(excess, part->bytes[inside[m]] - part->spare[inside[m]]);
+                uint64_t more =
+                    mpl_min_u64(excess, part->bytes[inside[m]] - part->spare[inside[m]]);
 
                 part->spare[inside[m]] += more;
                 *beyond += more;
@@ -69,7 +76,7 @@ static uint64_t node_bound(mpl_spill_part *part)
     return bound;
 }
 
-/* ---- what was found -------------------------------------------------------------------------------------- */
+/* ---- what was found ---- */
 
 static uint64_t cost_of(const mpl_spill_part *part)
 {
@@ -89,7 +96,7 @@ static void keep(mpl_spill_part *part)
     memcpy(part->best_offset, part->offset, part->n * sizeof *part->offset);
 }
 
-/* ---- first plans ----------------------------------------------------------------------------------------- */
+/* ---- first plans ---- */
 
 /* Each in turn into the nearest memory that has room. */
 static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
@@ -137,7 +144,7 @@ out:
     return st;
 }
 
-/* ---- the complete search --------------------------------------------------------------------------------- */
+/* ---- the complete search ---- */
 
 /* The child that puts i into memory k is left out: nothing is known of it but its bound. */
 static void leave_out(mpl_spill_part *part, uint32_t i, uint32_t k)
@@ -213,7 +220,7 @@ out:
     return st;
 }
 
-/* ---- the local search ------------------------------------------------------------------------------------ */
+/* ---- the local search ---- */
 
 /* The node in hand is the best one again. */
 static void go_back(mpl_spill_part *part)
@@ -262,7 +269,8 @@ static mpl_status move(mpl_spill_part *part, uint32_t i)
 
     mpl_spill_leave(part, i);
     MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
-    while (verdict != MPL_SPILL_FITS && n_out < EJECTED && (out[n_out] = eject(part, i, k)) != MPL_NONE) {
+    while (verdict != MPL_SPILL_FITS && n_out < EJECTED &&
+           (out[n_out] = eject(part, i, k)) != MPL_NONE) {
         n_out++;
         MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
     }

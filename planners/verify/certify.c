@@ -1,4 +1,5 @@
-/* certify.c -- the checker of certificates. See certify.h; CERTIFICATES.md says what each record means and why it is sound.
+/* certify.c -- the checker of certificates. See certify.h; CERTIFICATES.md says what each record
+ * means and why it is sound.
  *
  * Source   this project */
 #include "planners/verify/certify.h"
@@ -9,7 +10,7 @@
 #define BEYOND         (INT64_C(1) << 61)  /* an est that no top reaches */
 #define MOST_SUMS      (INT64_C(1) << 18)  /* of one record 'r' */
 #define MOST_KEPT      (1u << 23)          /* buffers of all states that are kept at a time */
-#define STEPS_PER_BYTE 128                 /* and bit of the size: the work that a text may ask for */
+#define STEPS_PER_BYTE 128 /* and bit of the size: the work that a text may ask for */
 
 typedef struct item {
     mpl_buffer id, body, next; /* buffers of one body share their offset; next: they form a ring */
@@ -66,7 +67,8 @@ static void refuse(checker *c, const char *why, int64_t about)
 {
     if (c->st == MPL_OK)
         c->st = mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                         "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read, why, about);
+                         "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read,
+                         why, about);
 }
 
 /* Counts work: that of a text is bounded by its size. */
@@ -79,7 +81,8 @@ static item *spend(checker *c, uint64_t steps)
 }
 
 #define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
-#define foreach(c, i) for (item *i = spend(c, (c)->p->n); (c)->st == MPL_OK && i < (c)->item + (c)->p->n; i++)
+#define foreach(c, i)                                                                              \
+    for (item *i = spend(c, (c)->p->n); (c)->st == MPL_OK && i < (c)->item + (c)->p->n; i++)
 
 static partner *find_partner(const checker *c, mpl_buffer a, mpl_buffer b)
 {
@@ -132,7 +135,8 @@ static void find_members(checker *c, int64_t set)
     spend(c, c->n_members);
 }
 
-/* What an upper body keeps from a lower one: the largest there that has a rival here; 0: nothing. */
+/* What an upper body keeps from a lower one: the largest there that has a rival here; 0:
+ * nothing. */
 static int64_t distance(checker *c, const item *lower, const item *upper)
 {
     int64_t most = 0;
@@ -319,8 +323,8 @@ static void rule_top(checker *c)
         i->active = i->active && rivals(c, &u, i);
         if (i->active && (i->est > u.est || u.size % i->align != 0))
             refuse(c, "the top is not for buffer", u.id);
-        i->top =
-            i->top > u.top - i->size + u.size ? i->top - u.size : u.top - i->size; /* above u now, or below */
+        i->top = i->top > u.top - i->size + u.size ? i->top - u.size
+                                                   : u.top - i->size; /* above u now, or below */
     }
 }
 
@@ -351,7 +355,12 @@ static void rule_split(checker *c)
 static void rule_pair(checker *c)
 {
     item *a = &c->item[c->number[0]], *b = &c->item[c->number[1]], was = *b;
-    kept k = {PAIR, .n_left = 2, .a = a->id, .b = b->id, .n_joined = c->n_joined, .number = c->numbered.n};
+    kept k = {PAIR,
+              .n_left = 2,
+              .a = a->id,
+              .b = b->id,
+              .n_joined = c->n_joined,
+              .number = c->numbered.n};
     mpl_buffer next = a->next;
 
     if (c->moved)
@@ -386,7 +395,8 @@ static void rule_place(checker *c)
 static void rule_nobody(checker *c)
 {
     kept *split = &c->open.at[c->open.n - 1];
-    item *own = memcpy(c->scratch, c->item, c->p->n * sizeof *c->item); /* est of candidates: their outside */
+    /* est of candidates: their outside */
+    item *own = memcpy(c->scratch, c->item, c->p->n * sizeof *c->item);
 
     for (int inside = 0; inside < 2; inside++)
         foreach (c, i) {
@@ -421,7 +431,8 @@ static bool twins(checker *c, const item *i, const item *j)
     return true;
 }
 
-/* What was found of rivals while a pair shared its offset, or lay apart, need not be so when it does not. */
+/* What was found of rivals while a pair shared its offset, or lay apart, need not be so when it
+ * does not. */
 static void forget_since(checker *c, const kept *pair)
 {
     while (c->n_joined > pair->n_joined) {
@@ -526,10 +537,12 @@ static const struct rule {
     enum { STATE, CHILD, LEAF } place; /* where it stands */
     void (*apply)(checker *c);
 } rules[] = {
-    {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected}, {'c', 2, 1, STATE, rule_set},
-    {'s', 2, 2, STATE, rule_pair},   {'b', 2, 0, STATE, rule_split},     {'p', 1, 1, CHILD, rule_place},
-    {'n', 0, 0, CHILD, rule_nobody}, {'r', 3, 1, STATE, rule_fill},      {'u', 1, 1, STATE, rule_top},
-    {'x', 2, 1, LEAF, rule_load},    {'z', 1, 1, LEAF, rule_passed},     {'k', 0, 0, STATE, rule_number},
+    {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected},
+    {'c', 2, 1, STATE, rule_set},    {'s', 2, 2, STATE, rule_pair},
+    {'b', 2, 0, STATE, rule_split},  {'p', 1, 1, CHILD, rule_place},
+    {'n', 0, 0, CHILD, rule_nobody}, {'r', 3, 1, STATE, rule_fill},
+    {'u', 1, 1, STATE, rule_top},    {'x', 2, 1, LEAF, rule_load},
+    {'z', 1, 1, LEAF, rule_passed},  {'k', 0, 0, STATE, rule_number},
     {'m', 1, 0, LEAF, rule_same},    {'\0', 0, 0, STATE, NULL},
 };
 
@@ -544,7 +557,8 @@ static bool check_record(checker *c)
         rule++;
     c->at += rule->kind != '\0';
     for (; n < rule->n_numbers && (n == 0 || *c->at == ',') && DIGIT(c->at[n > 0]); n++)
-        for (c->number[n] = 0, c->at += n > 0; DIGIT(*c->at) && c->number[n] < (int64_t)MOST / 16; c->at++)
+        for (c->number[n] = 0, c->at += n > 0; DIGIT(*c->at) && c->number[n] < (int64_t)MOST / 16;
+             c->at++)
             c->number[n] = 10 * c->number[n] + (*c->at - '0');
     if (rule->kind == '\0' || n < rule->n_numbers || (*c->at != ' ' && *c->at != '\0'))
         refuse(c, "no letter with its numbers; characters left", (int64_t)strlen(c->at));
@@ -561,7 +575,8 @@ static bool check_record(checker *c)
     return rule->place == LEAF && c->open.n == 0;
 }
 
-/* The state that says: the buffers of the pool fit into so many bytes. *ample: whatever fits at all does so in so many. */
+/* The state that says: the buffers of the pool fit into so many bytes. *ample: whatever fits at all
+ * does so in so many. */
 static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample)
 {
     const mpl_problem *p = c->p;
@@ -573,10 +588,14 @@ static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample
         uint64_t est = fixed ? p->fixed[b] : 0;
         int64_t top = (int64_t)(proof->within - p->bytes[b]);
 
-        countable = p->bytes[b] < MOST && est < MOST && (sum += p->bytes[b] + est + p->align[b]) < MOST;
+        countable =
+            p->bytes[b] < MOST && est < MOST && (sum += p->bytes[b] + est + p->align[b]) < MOST;
         top = fixed && (int64_t)est < top ? (int64_t)est : top;
-        c->item[b] =
-            (item){.id = b, .body = b, .next = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
+        c->item[b] = (item){.id = b,
+                            .body = b,
+                            .next = b,
+                            .active = p->pool[b] == proof->pool,
+                            .align = p->align[b]};
         c->item[b].size = (int64_t)p->bytes[b], c->item[b].est = (int64_t)est, c->item[b].top = top;
     }
     *ample = sum - proof->within;
@@ -588,7 +607,8 @@ static int by_couple(const void *a, const void *b)
 {
     const partner *x = a, *y = b;
 
-    return x->of != y->of ? (x->of > y->of) - (x->of < y->of) : (x->with > y->with) - (x->with < y->with);
+    return x->of != y->of ? (x->of > y->of) - (x->of < y->of)
+                          : (x->with > y->with) - (x->with < y->with);
 }
 
 static mpl_status find_partners(checker *c)
@@ -681,12 +701,14 @@ static uint64_t least_cost(const mpl_problem *p, const mpl_spread *spread)
         for (uint32_t k = 0; k < spread->n; k++)
             if (p->pool[b] == 0 && spread->capacity[k] >= p->bytes[b] && spread->price[k] < price)
                 price = spread->price[k];
-        cost += p->pool[b] == 0 ? price * p->bytes[b] : 0; /* not above the plan's own, which was checked */
+        cost += p->pool[b] == 0 ? price * p->bytes[b] : 0; /* not above the plan's own, which was
+                                                              checked */
     }
     return cost;
 }
 
-/* What a placed plan over several memories proves of its cost: a record, or a set, speaks of one memory. */
+/* What a placed plan over several memories proves of its cost: a record, or a set, speaks of one
+ * memory. */
 static void price(const mpl_problem *p, const mpl_plan *plan, mpl_certified *out)
 {
     uint64_t cost = least_cost(p, &plan->spread);
@@ -702,7 +724,8 @@ static bool covers(const mpl_certified *proved, const mpl_problem *p, const mpl_
         return proved->bound == UINT64_MAX || proved->bound > p->pool_capacity[proved->pool];
     if (plan->claim == MPL_OPTIMAL && plan->spread.n > 0)
         return least_cost(p, &plan->spread) >= plan->spread.cost_bound;
-    if (plan->claim == MPL_OPTIMAL || (plan->claim == MPL_FEASIBLE && plan->refutation.steps != NULL))
+    if (plan->claim == MPL_OPTIMAL ||
+        (plan->claim == MPL_FEASIBLE && plan->refutation.steps != NULL))
         return (proved->pool == 0 ? proved->bound : 0) >= plan->bound_bytes;
     return true;
 }
@@ -716,10 +739,12 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
     *out = (mpl_certified){0};
     MPL_TRY(mpl_problem_check(ctx, p));
     if (placed)
-        MPL_TRY(mpl_verify(ctx, p, plan)); /* with the clique, and that optimal means: peak = bound */
+        MPL_TRY(mpl_verify(ctx, p, plan)); /* with the clique, and that optimal means: peak = bound
+                                            */
     if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "no certificate proves what the plan claims: a refutation speaks of one memory, and pool 0 "
+                 "no certificate proves what the plan claims: a refutation speaks of one memory, "
+                 "and pool 0 "
                  "lies in %" PRIu32,
                  plan->spread.n);
     if (proof->steps != NULL)
@@ -729,10 +754,11 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
     else if (placed && plan->n_witness > 0)
         *out = (mpl_certified){MPL_EVIDENCE_CLIQUE, 0, plan->bound_bytes, 0};
     if (!covers(out, p, plan))
-        MPL_FAIL(
-            ctx, MPL_EINVALID, "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " %s",
-            mpl_claim_name(plan->claim), plan->spread.n > 0 ? plan->spread.cost_bound : plan->bound_bytes,
-            plan->spread.n > 0 ? "on its cost" : "bytes");
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " %s",
+                 mpl_claim_name(plan->claim),
+                 plan->spread.n > 0 ? plan->spread.cost_bound : plan->bound_bytes,
+                 plan->spread.n > 0 ? "on its cost" : "bytes");
 out:
     return st;
 }

@@ -1,19 +1,22 @@
 /* verify.c -- the independent verifier. See verify.h.
  *
- * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only touch its two neighbours
- *          by offset. Ranks by offset are fixed beforehand; a bitmap tree over them holds who is alive, and finds
- *          neighbours in a few words. A buffer that overwrites another in place lies within it, and takes its place when
- *          that one dies at the next step. A lifetime with gaps is swept
- *          piece by piece, as if the buffer died and were born again at the same place. Parallel: sweep over offsets, and ask the partial order about each pair that
- *          overlaps in memory.
- *          Finding that a step has a conflict, and naming the first pair, are apart: naming is plain and runs once.
+ * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only
+ *          touch its two neighbours by offset. Ranks by offset are fixed beforehand; a bitmap tree
+ *          over them holds who is alive, and finds neighbours in a few words. A buffer that
+ *          overwrites another in place lies within it, and takes its place when that one dies at
+ *          the next step. A lifetime with gaps is swept piece by piece, as if the buffer died and
+ *          were born again at the same place. Parallel: sweep over offsets, and ask the partial
+ *          order about each pair that overlaps in memory. Finding that a step has a conflict, and
+ *          naming the first pair, are apart: naming is plain and runs once.
  * Source   this project
- * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n + pairs that overlap in memory). */
+ * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n
+ *          + pairs that overlap in memory). */
 #include "planners/verify/verify.h"
 
 #include <stdlib.h>
 
-/* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a bit a word. */
+/* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a
+ * bit a word. */
 #define MAX_LEVELS 6
 
 #define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
@@ -49,7 +52,8 @@ typedef struct check {
     uint32_t *waiting;        /* [n_pieces] born in place at the last step, not yet in `live` */
     uint32_t n_waiting;
     bitset live;    /* ranks */
-    uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories */
+    uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories
+                     */
     uint32_t n_homes;
     uint64_t *home_bytes; /* [n_homes] */
 } check;
@@ -134,7 +138,8 @@ static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
 /* Whether b's bytes are its own at `step`: that is not in the first gap that ends behind it. */
 static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
 {
-    uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + n_gaps(p, b), end = high;
+    uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + n_gaps(p, b),
+             end = high;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
@@ -168,11 +173,13 @@ static uint64_t end_of(const check *c, mpl_buffer b)
 
 static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
 {
-    return c->home[a] == c->home[b] && c->plan->offset[a] < end_of(c, b) && c->plan->offset[b] < end_of(c, a);
+    return c->home[a] == c->home[b] && c->plan->offset[a] < end_of(c, b) &&
+           c->plan->offset[b] < end_of(c, a);
 }
 
-/* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in) where steps exist;
- * `step` is MPL_NONE under parallel, where they are looked through one by one. */
+/* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in)
+ * where steps exist; `step` is MPL_NONE under parallel, where they are looked through one by
+ * one. */
 static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     uint32_t low = 0, high = p->n_in_place;
@@ -180,7 +187,8 @@ static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_
     while (step != MPL_NONE && low < high) {
         uint32_t mid = low + (high - low) / 2;
 
-        if (p->in_place_step[mid] != step ? p->in_place_step[mid] < step : p->in_place_out[mid] < out)
+        if (p->in_place_step[mid] != step ? p->in_place_step[mid] < step
+                                          : p->in_place_out[mid] < out)
             low = mid + 1;
         else
             high = mid;
@@ -194,14 +202,16 @@ static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_
     return false;
 }
 
-/* Whether `out` may overwrite `in` where the plan has both: a pair, at the very same offset, within it. */
+/* Whether `out` may overwrite `in` where the plan has both: a pair, at the very same offset, within
+ * it. */
 static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = c->p;
 
     if (c->plan->offset[in] != c->plan->offset[out] || p->bytes[out] > p->bytes[in])
         return false;
-    if (step != MPL_NONE && (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
+    if (step != MPL_NONE &&
+        (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
         return false;
     return is_pair(p, in, out, step);
 }
@@ -228,13 +238,14 @@ static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32
     if (step != MPL_NONE)
         snprintf(when, sizeof when, " at step %u", step);
     return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64
-                    ", %" PRIu64 ") of %s",
-                    mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when, c->plan->offset[a],
-                    end_of(c, a), c->plan->offset[b], end_of(c, b), home_label(c, a, text));
+                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64
+                    ") and [%" PRIu64 ", %" PRIu64 ") of %s",
+                    mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when,
+                    c->plan->offset[a], end_of(c, a), c->plan->offset[b], end_of(c, b),
+                    home_label(c, a, text));
 }
 
-/* ---- what holds of each buffer alone ------------------------------------------------------------------------- */
+/* ---- what holds of each buffer alone ---- */
 
 static mpl_status check_place(check *c, mpl_buffer b)
 {
@@ -246,21 +257,22 @@ static mpl_status check_place(check *c, mpl_buffer b)
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes",
-                 label, offset);
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label, offset);
     if (offset % p->align[b] != 0)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes",
-                 label, offset, p->align[b]);
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label, offset,
+                 p->align[b]);
     if (spread->n > 0 && p->pool[b] == 0)
         capacity = mpl_min_u64(capacity, spread->capacity[spread->memory[b]]);
     if (capacity != MPL_NO_CAPACITY && end > capacity)
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of %s", label, end,
-                 capacity, home_label(c, b, home));
+                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of %s",
+                 label, end, capacity, home_label(c, b, home));
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64, label,
-                 p->fixed[b], offset);
+                 "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64,
+                 label, p->fixed[b], offset);
     if (p->inside != NULL &&
         (offset < p->inside_at[b] || offset - p->inside_at[b] != c->plan->offset[p->inside[b]] ||
          c->home[p->inside[b]] != c->home[b]))
@@ -308,9 +320,11 @@ static mpl_status check_whole(check *c)
     if (plan->n != c->p->n)
         MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n, c->p->n);
     if (plan->n_pools != c->p->n_pools)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u", plan->n_pools, c->p->n_pools);
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u", plan->n_pools,
+                 c->p->n_pools);
     if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims '%s': it places nothing that could be checked",
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan claims '%s': it places nothing that could be checked",
                  mpl_claim_name(plan->claim));
     MPL_TRY(find_homes(c));
     for (mpl_buffer b = 0; b < c->p->n; b++)
@@ -319,10 +333,10 @@ out:
     return st;
 }
 
-/* ---- serial: a sweep over time ------------------------------------------------------------------------------- */
+/* ---- serial: a sweep over time ---- */
 
-/* Names the first conflict at `step`. Buffers that share memory with a neighbour by offset are the only candidates
- * for the lower id; each is compared with everything alive. */
+/* Names the first conflict at `step`. Buffers that share memory with a neighbour by offset are the
+ * only candidates for the lower id; each is compared with everything alive. */
 static mpl_status name_conflict(check *c, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -353,8 +367,8 @@ static mpl_status name_conflict(check *c, uint32_t step)
                 st = refuse_pair(c, alive[i], alive[j], step);
                 goto out;
             }
-    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u",
-             step); /* not reached: the sweep found a pair */
+    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached: the sweep
+                                                                           found a pair */
 out:
     mpl_free(c->ctx, candidate);
     mpl_free(c->ctx, alive);
@@ -417,7 +431,8 @@ static mpl_status cut_lifetimes(check *c)
     mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
 
-    MPL_TRY(mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
+    MPL_TRY(
+        mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
     for (mpl_buffer b = 0; b < p->n; b++) {
         c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
         for (uint32_t i = 0; i < n_gaps(p, b); i++) {
@@ -441,9 +456,10 @@ static mpl_status check_serial(check *c)
     MPL_TRY(mpl_new(c->ctx, c->waiting, c->n_pieces));
     MPL_TRY(bitset_init(c->ctx, &c->live, c->p->n));
     for (uint32_t i = 0; i < c->n_pieces; i++) {
-        /* Who comes back from a gap goes first: a newborn may overwrite it in place at this very step. */
-        c->by_birth[i] =
-            (key){2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
+        /* Who comes back from a gap goes first: a newborn may overwrite it in place at this very
+         * step. */
+        c->by_birth[i] = (key){
+            2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
         c->by_death[i] = (key){c->piece[i].to, 0, i};
     }
     qsort(c->by_birth, c->n_pieces, sizeof *c->by_birth, by_key);
@@ -453,7 +469,7 @@ out:
     return st;
 }
 
-/* ---- parallel: a sweep over offsets -------------------------------------------------------------------------- */
+/* ---- parallel: a sweep over offsets ---- */
 
 static mpl_status check_parallel(check *c)
 {
@@ -473,8 +489,8 @@ static mpl_status check_parallel(check *c)
             if (!share_memory(c, a, b))
                 continue;
             open[kept++] = a;
-            if (is_before(p->before, a, b) || is_before(p->before, b, a) || in_place(c, a, b, MPL_NONE) ||
-                in_place(c, b, a, MPL_NONE))
+            if (is_before(p->before, a, b) || is_before(p->before, b, a) ||
+                in_place(c, a, b, MPL_NONE) || in_place(c, b, a, MPL_NONE))
                 continue;
             if (low == MPL_NONE || first < low || (first == low && second < high))
                 low = first, high = second;
@@ -489,7 +505,7 @@ out:
     return st;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 /* Blocks are ranges of their own: two of one pool do not overlap, whenever their buffers live. */
 static mpl_status check_blocks(check *c)
@@ -504,16 +520,18 @@ static mpl_status check_blocks(check *c)
     for (uint32_t i = 0; i < p->n; i++) {
         mpl_buffer b = c->by_offset[i].id;
         uint32_t block = c->plan->block[b];
-        bool same = reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
+        bool same =
+            reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
 
         if (block >= p->n)
             MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u",
                      mpl_buffer_label(p, b, text_a), block, p->n);
         if (!same && closed[block])
-            MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block", block,
-                     mpl_buffer_label(p, b, text_a));
+            MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block",
+                     block, mpl_buffer_label(p, b, text_a));
         if (!same && reach != MPL_NONE && share_memory(c, reach, b))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
                      c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a),
                      mpl_buffer_label(p, b, text_b));
         closed[block] = 1;
@@ -605,7 +623,8 @@ static mpl_status check_clique(const check *c)
         n_pieces += 1 + (uint64_t)n_gaps(c->p, b[i]);
     if (!at_once && n_pieces > MOST_COMPARED / n)
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the certificate's %" PRIu64 " buffers, which no step needs all, take more than 2^28 "
+                 "the certificate's %" PRIu64
+                 " buffers, which no step needs all, take more than 2^28 "
                  "comparisons",
                  n);
     for (uint32_t i = 0; i < n && !at_once; i++)
@@ -616,7 +635,8 @@ out:
     return st;
 }
 
-/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are no pair. */
+/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are
+ * no pair. */
 static mpl_status check_apart(const check *c, const uint64_t *members)
 {
     mpl_status st = MPL_OK;
@@ -630,7 +650,8 @@ out:
     return st;
 }
 
-/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a multiple of its alignment. */
+/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a
+ * multiple of its alignment. */
 static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -643,9 +664,10 @@ static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
     return false;
 }
 
-/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it, counted in slots of the least
- * alignment, less the largest rest of a last slot (the topmost buffer's is not needed). The bound may be above that, as long as
- * the pool cannot end between the two. */
+/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it,
+ * counted in slots of the least alignment, less the largest rest of a last slot (the topmost
+ * buffer's is not needed). The bound may be above that, as long as the pool cannot end between the
+ * two. */
 static mpl_status check_witness(const check *c)
 {
     mpl_status st = MPL_OK;
@@ -662,7 +684,8 @@ static mpl_status check_witness(const check *c)
         uint64_t slots;
 
         if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u", p->n);
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u",
+                     p->n);
         if (p->pool[b] != 0)
             MPL_FAIL(c->ctx, MPL_EINVALID,
                      "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
@@ -674,10 +697,11 @@ static mpl_status check_witness(const check *c)
     }
     MPL_TRY(check_apart(c, members));
     if (c->plan->bound_bytes < sum - rest ||
-        (c->plan->bound_bytes > sum - rest && ends_between(p, sum - rest, c->plan->bound_bytes - 1)))
+        (c->plan->bound_bytes > sum - rest &&
+         ends_between(p, sum - rest, c->plan->bound_bytes - 1)))
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64, sum - rest,
-                 c->plan->bound_bytes);
+                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64,
+                 sum - rest, c->plan->bound_bytes);
 out:
     mpl_free(c->ctx, members);
     return st;
@@ -693,16 +717,18 @@ static mpl_status check_cost(const check *c)
     if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
         MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
     for (mpl_buffer b = 0; b < c->p->n; b++)
-        if (c->p->pool[b] == 0 && (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
-                                   !mpl_add_bytes(cost, one, &cost)))
+        if (c->p->pool[b] == 0 &&
+            (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
+             !mpl_add_bytes(cost, one, &cost)))
             MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
     if (cost != spread->cost)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64, cost,
-                 spread->cost);
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64,
+                 cost, spread->cost);
     if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan costs %" PRIu64 " and claims to be %s, and nobody to pay less than %" PRIu64, cost,
-                 mpl_claim_name(c->plan->claim), spread->cost_bound);
+                 "the plan costs %" PRIu64
+                 " and claims to be %s, and nobody to pay less than %" PRIu64,
+                 cost, mpl_claim_name(c->plan->claim), spread->cost_bound);
 out:
     return st;
 }
@@ -721,8 +747,8 @@ static mpl_status check_claims(const check *c)
                  peak, bound);
     if (c->plan->claim == MPL_OPTIMAL && peak != bound)
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64, peak,
-                 bound);
+                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
+                 peak, bound);
 out:
     return st;
 }

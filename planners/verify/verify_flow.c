@@ -1,12 +1,13 @@
 /* verify_flow.c -- the verifier of control flow. See mpl_verify_places in verify.h.
  *
- * Idea     A forward analysis of what must hold: at each step of the program, in each class of rounds of the loops around it, the
- *          values whose contents certainly stand where they are said to lie. What an operation writes destroys all that may
- *          overlap it; where two ways meet, only what stands on both is left. Each read must find its value standing.
- *          Between rounds, and into and out of blocks, nothing moves but what is flagged as copied: all else must lie at the
- *          very same address on both sides.
- * Source   this project; the analysis is available expressions' (Aho, Lam, Sethi, Ullman, Compilers, 9.2.6), with memory for
- *          subexpressions.
+ * Idea     A forward analysis of what must hold: at each step of the program, in each class of
+ *          rounds of the loops around it, the values whose contents certainly stand where they are
+ *          said to lie. What an operation writes destroys all that may overlap it; where two ways
+ *          meet, only what stands on both is left. Each read must find its value standing. Between
+ *          rounds, and into and out of blocks, nothing moves but what is flagged as copied: all
+ *          else must lie at the very same address on both sides.
+ * Source   this project; the analysis is available expressions' (Aho, Lam, Sethi, Ullman,
+ *          Compilers, 9.2.6), with memory for subexpressions.
  * Cost     O(states * values * writes) at worst; a bit for each state and value. */
 #include "graphs/problem/steps.h"
 #include "planners/verify/verify_flow_priv.h"
@@ -19,10 +20,11 @@ typedef struct flow {
     const mpl_graph *g;
     mpl_program *program;
     uint32_t n_words, n_value_words; /* of a state; those of its values, and of loops and cases */
-    size_t *node_begin; /* [n_steps + 1] nodes of each step: by class of rounds, the innermost loop's first */
+    size_t *node_begin; /* [n_steps + 1] nodes of each step: by class of rounds, the innermost
+                           loop's first */
     size_t n_nodes;
-    uint32_t
-        *first; /* [n_nodes] the states there, which differ in what came from outside; MPL_NONE: none yet */
+    uint32_t *first; /* [n_nodes] the states there, which differ in what came from outside;
+                        MPL_NONE: none yet */
     uint32_t *next;  /* [n_states] the next one of the node */
     uint32_t *node;  /* [n_states] */
     uint8_t *queued; /* [n_states] */
@@ -36,17 +38,17 @@ typedef struct flow {
     mpl_flow_spots *fixed;       /* [n_values] where those lie that never move */
     uint8_t *moves;              /* [n_values] the place depends on the rounds around */
     mpl_flow_spots spots, other; /* scratch */
-    uint32_t *given;             /* [n_values] number of an input or weight that is planned; MPL_NONE */
+    uint32_t *given; /* [n_values] number of an input or weight that is planned; MPL_NONE */
     uint32_t n_given;
-    bool arriving;          /* what is written now comes from outside */
-    uint32_t *last_arrival; /* [n_values] the last step before which it may come */
-    uint32_t
-        *arrival_begin; /* [n_steps + 2] into arrival: what comes before a step, if it has not come yet */
+    bool arriving;           /* what is written now comes from outside */
+    uint32_t *last_arrival;  /* [n_values] the last step before which it may come */
+    uint32_t *arrival_begin; /* [n_steps + 2] into arrival: what comes before a step, if it has not
+                                come yet */
     mpl_value *arrival;
     uint8_t *comes; /* [n_values] scratch: at the step at hand */
 } flow;
 
-/* ---- states ------------------------------------------------------------------------------------------------------- */
+/* ---- states ---- */
 
 static bool has(const uint64_t *state, mpl_value v)
 {
@@ -71,8 +73,8 @@ static uint32_t ran(const flow *f, mpl_op op)
     return f->g->n_values + op;
 }
 
-/* Planned inputs and weights have two more bits: that they came for certain, and that they did not. Until one comes its own bit
- * says nothing. */
+/* Planned inputs and weights have two more bits: that they came for certain, and that they did not.
+ * Until one comes its own bit says nothing. */
 static uint32_t came(const flow *f, mpl_value v)
 {
     return 64 * f->n_value_words + f->given[v];
@@ -145,8 +147,8 @@ static uint32_t find_state(const flow *f, size_t node, const uint64_t *state)
     size_t size = (f->n_words - f->n_value_words) * sizeof *state;
     uint32_t id = f->first[node];
 
-    while (id != MPL_NONE &&
-           memcmp(f->state + (size_t)id * f->n_words + f->n_value_words, state + f->n_value_words, size) != 0)
+    while (id != MPL_NONE && memcmp(f->state + (size_t)id * f->n_words + f->n_value_words,
+                                    state + f->n_value_words, size) != 0)
         id = f->next[id];
     return id;
 }
@@ -157,7 +159,8 @@ static mpl_status new_state(flow *f, size_t node, const uint64_t *state, uint32_
     size_t n = (size_t)f->n_states + 1;
 
     if (n * f->n_words > MOST_WORDS || n >= MPL_NONE)
-        MPL_FAIL(f->ctx, MPL_EINPUT, "'%.100s' has too many ways to run to check them all", f->g->name);
+        MPL_FAIL(f->ctx, MPL_EINPUT, "'%.100s' has too many ways to run to check them all",
+                 f->g->name);
     MPL_TRY(mpl_reserve(f->ctx, f->next, f->next_room, n));
     MPL_TRY(mpl_reserve(f->ctx, f->node, f->node_room, n));
     MPL_TRY(mpl_reserve(f->ctx, f->queued, f->queued_room, n));
@@ -201,7 +204,7 @@ out:
     return st;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 /* " in round 0 of 'body'", for each loop around, into text of 200 bytes. */
 static const char *rounds_text(const flow *f, char *text)
@@ -211,9 +214,10 @@ static const char *rounds_text(const flow *f, char *text)
     text[0] = '\0';
     for (uint32_t b = 1; b < f->g->n_blocks && n < 120; b++)
         if (f->map.round[b] != MPL_NONE)
-            n += (size_t)snprintf(
-                text + n, 200 - n, "%s round %u%s of '%.24s'", n == 0 ? " in" : ",", f->map.round[b],
-                f->map.round[b] < f->map.n_first[b] ? "" : " (and later ones)", f->g->block_name[b]);
+            n += (size_t)snprintf(text + n, 200 - n, "%s round %u%s of '%.24s'",
+                                  n == 0 ? " in" : ",", f->map.round[b],
+                                  f->map.round[b] < f->map.n_first[b] ? "" : " (and later ones)",
+                                  f->g->block_name[b]);
     return text;
 }
 
@@ -228,14 +232,15 @@ static mpl_status need(const flow *f, const uint64_t *state, mpl_value v, const 
         goto out;
     killer = f->killer[holder(f, v)];
     MPL_FAIL(f->ctx, MPL_EINVALID, "'%.80s' reads '%.80s'%s, which %s%.80s%s by then", who,
-             f->g->value_name[v], rounds_text(f, rounds), killer != MPL_NONE ? "'" : "need not be there ",
+             f->g->value_name[v], rounds_text(f, rounds),
+             killer != MPL_NONE ? "'" : "need not be there ",
              killer != MPL_NONE ? f->g->value_name[killer] : "",
              killer != MPL_NONE ? "' may have overwritten" : "");
 out:
     return st;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static bool overlap(const mpl_flow_spots *a, const mpl_flow_spots *b)
 {
@@ -262,7 +267,8 @@ out:
     return st;
 }
 
-/* Whether wherever f->spots, of `bytes` bytes, meet `there`, both begin at one byte; false also where either is a slice. */
+/* Whether wherever f->spots, of `bytes` bytes, meet `there`, both begin at one byte; false also
+ * where either is a slice. */
 static bool meet_at_begins(const flow *f, const mpl_flow_spots *there, uint64_t bytes)
 {
     for (size_t i = 0; i < f->spots.n; i++)
@@ -276,8 +282,8 @@ static bool meet_at_begins(const flow *f, const mpl_flow_spots *there, uint64_t 
     return true;
 }
 
-/* Whether a value may lie where `there` meets f->spots, those of an input that comes, only by having taken over that input: which has
- * come by then. */
+/* Whether a value may lie where `there` meets f->spots, those of an input that comes, only by
+ * having taken over that input: which has come by then. */
 static bool took_over(const flow *f, const mpl_flow_spots *there)
 {
     for (size_t k = 0; k < there->n; k++)
@@ -301,8 +307,8 @@ static bool updates(const mpl_graph *g, mpl_value writer, mpl_value v)
     return false;
 }
 
-/* Destroys what may overlap f->spots, where `writer` is written now, but for `writer` itself, and for outputs of which w, where it lies,
- * is a new row. */
+/* Destroys what may overlap f->spots, where `writer` is written now, but for `writer` itself, and
+ * for outputs of which w, where it lies, is a new row. */
 static mpl_status destroy(flow *f, uint64_t *state, mpl_value writer, mpl_where w)
 {
     mpl_status st = MPL_OK;
@@ -316,8 +322,10 @@ static mpl_status destroy(flow *f, uint64_t *state, mpl_value writer, mpl_where 
         if (v < f->map.n_arenas || writer == MPL_NONE)
             continue;
         v -= f->map.n_arenas;
-        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && !updates(g, writer, v))
-            MPL_FAIL(f->ctx, MPL_EINVALID, "'%.80s' is written over '%.80s', which belongs to the caller",
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) &&
+            !updates(g, writer, v))
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "'%.80s' is written over '%.80s', which belongs to the caller",
                      g->value_name[writer], g->value_name[v]);
     }
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -381,11 +389,12 @@ static mpl_status refuse_elsewhere(const flow *f, mpl_value to)
     char rounds[200];
 
     return mpl_fail(f->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "'%.80s' takes over a value without a copy%s, and lies elsewhere", f->g->value_name[to],
-                    rounds_text(f, rounds));
+                    "'%.80s' takes over a value without a copy%s, and lies elsewhere",
+                    f->g->value_name[to], rounds_text(f, rounds));
 }
 
-/* Copies to `to`, at `there`, out of `bytes` bytes at `here`, that stand or not: over its own source in part, nothing stands. */
+/* Copies to `to`, at `there`, out of `bytes` bytes at `here`, that stand or not: over its own
+ * source in part, nothing stands. */
 static mpl_status copy_at(flow *f, uint64_t *state, mpl_value to, mpl_where there, mpl_where here,
                           uint64_t bytes, bool standing)
 {
@@ -400,7 +409,8 @@ out:
     return st;
 }
 
-/* `to`, at `there`, takes over `from`, at `here`, that stands or not: copied, or because both lie at one address. */
+/* `to`, at `there`, takes over `from`, at `here`, that stands or not: copied, or because both lie
+ * at one address. */
 static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where there, mpl_where here,
                           bool standing, bool copied)
 {
@@ -456,7 +466,7 @@ static void leave_block(const flow *f, uint64_t *state, uint32_t block)
             set(state, v, false);
 }
 
-/* ---- what comes from outside --------------------------------------------------------------------------------------- */
+/* ---- what comes from outside ---- */
 
 /* v comes now, if it has not come yet. */
 static mpl_status receive(flow *f, uint64_t *state, mpl_value v)
@@ -469,7 +479,8 @@ static mpl_status receive(flow *f, uint64_t *state, mpl_value v)
     if (has(state, came(f, v)))
         goto out;
     f->arriving = true;
-    st = write_at(f, state, v, mpl_flow_where(&f->map, v), has(state, v) || has(state, awaited(f, v)));
+    st = write_at(f, state, v, mpl_flow_where(&f->map, v),
+                  has(state, v) || has(state, awaited(f, v)));
     f->arriving = false;
     MPL_TRY(st);
     set(state, came(f, v), true);
@@ -499,14 +510,15 @@ out:
     return st;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 /* Whether two views of one value show no byte in common. */
 static bool apart(const flow *f, mpl_value a, mpl_value b)
 {
     const uint64_t *offset = f->map.map->value_offset, *bytes = f->g->value_bytes;
 
-    return offset != NULL && (offset[a] + bytes[a] <= offset[b] || offset[b] + bytes[b] <= offset[a]);
+    return offset != NULL &&
+           (offset[a] + bytes[a] <= offset[b] || offset[b] + bytes[b] <= offset[a]);
 }
 
 /* Whether the operator lets output 0 be written over input i. */
@@ -519,12 +531,15 @@ static bool may_overwrite(const flow *f, mpl_op op, uint32_t i)
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     bool any = (traits & MPL_IN_PLACE_ANY) != 0 || ((traits & MPL_IN_PLACE_0) != 0 && i == 0);
 
-    if (!any || g->value_type[in[i]] != g->value_type[out] || g->value_bytes[in[i]] != g->value_bytes[out] ||
-        ((traits & MPL_VIEW) == 0 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out])))
+    if (!any || g->value_type[in[i]] != g->value_type[out] ||
+        g->value_bytes[in[i]] != g->value_bytes[out] ||
+        ((traits & MPL_VIEW) == 0 &&
+         !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out])))
         return false;
-    for (uint32_t k = 0; k < n_in;
-         k++) /* read again as another operand: only where both are read before the write */
-        if (k != i && in[k] != MPL_NONE && holder(f, in[k]) == holder(f, in[i]) && !apart(f, in[k], in[i]) &&
+    for (uint32_t k = 0; k < n_in; k++) /* read again as another operand: only where both are read
+                                           before the write */
+        if (k != i && in[k] != MPL_NONE && holder(f, in[k]) == holder(f, in[i]) &&
+            !apart(f, in[k], in[i]) &&
             ((traits & MPL_ELEMENTWISE) == 0 ||
              !mpl_shape_equal(&g->value_shape[in[k]], &g->value_shape[in[i]])))
             return false;
@@ -556,8 +571,9 @@ static mpl_status check_inputs(flow *f, mpl_op op, uint32_t o, mpl_where w)
         if (!same)
             MPL_TRY(mpl_where_same(&f->map, w, mpl_flow_where(&f->map, v), &same));
         if (!same || o != g->op_out_begin[op] || !may_overwrite(f, op, i - g->op_in_begin[op]))
-            MPL_FAIL(f->ctx, MPL_EINVALID, "'%.80s' writes '%.80s'%s over '%.80s', which it still reads",
-                     g->op_name[op], g->value_name[g->op_out[o]], rounds_text(f, rounds), g->value_name[v]);
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "'%.80s' writes '%.80s'%s over '%.80s', which it still reads", g->op_name[op],
+                     g->value_name[g->op_out[o]], rounds_text(f, rounds), g->value_name[v]);
     }
 out:
     return st;
@@ -586,8 +602,9 @@ static mpl_status use_workspace(flow *f, mpl_op op)
                 continue;
             MPL_TRY(spots_of(f, holder(f, v), &there));
             if (overlap(&f->spots, there))
-                MPL_FAIL(f->ctx, MPL_EINVALID, "the workspace of '%.80s' lies on its operand '%.80s'",
-                         g->op_name[op], g->value_name[v]);
+                MPL_FAIL(f->ctx, MPL_EINVALID,
+                         "the workspace of '%.80s' lies on its operand '%.80s'", g->op_name[op],
+                         g->value_name[v]);
         }
     }
     for (mpl_value v = 0; v < g->n_values; v++)
@@ -639,7 +656,7 @@ out:
     return st;
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
 typedef struct loop {
     mpl_op op;
@@ -654,7 +671,8 @@ static loop loop_of(const flow *f, mpl_op op)
     const mpl_graph *g = f->g;
     const mpl_places *places = f->map.map->places;
     uint32_t body = g->op_body[g->op_body_begin[op]];
-    loop l = {.op = op, .body = body, .n_carried = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0)};
+    loop l = {
+        .op = op, .body = body, .n_carried = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0)};
 
     l.in = g->op_in + g->op_in_begin[op];
     l.out = g->op_out + g->op_out_begin[op];
@@ -688,7 +706,8 @@ static mpl_status leave_loop(flow *f, const loop *l, uint64_t *state, uint32_t r
     }
     for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
         if (l->out[i] != MPL_NONE && f->g->value_bytes[l->out[i]] > 0) /* zeros where no row came */
-            MPL_TRY(write_at(f, state, l->out[i], mpl_flow_where(&f->map, l->out[i]), has(state, l->out[i])));
+            MPL_TRY(write_at(f, state, l->out[i], mpl_flow_where(&f->map, l->out[i]),
+                             has(state, l->out[i])));
     leave_block(f, state, l->body);
     f->map.round[l->body] = MPL_NONE;
     MPL_TRY(arrive(f, f->program->op_step[l->op], state));
@@ -753,8 +772,8 @@ static mpl_status begin_round(flow *f, uint32_t body)
         if (w.kind == MPL_WHERE_NOWHERE)
             continue;
         MPL_TRY(settled(f, f->now, slice, w));
-        MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body, f->g->value_bytes[slice],
-                                is_reversed(f, &l, i), &is));
+        MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body,
+                                f->g->value_bytes[slice], is_reversed(f, &l, i), &is));
         if (l.in_copied[in] && !is) {
             MPL_TRY(copy_at(f, f->now, slice, w, mpl_flow_where(&f->map, l.in[in]),
                             f->g->value_bytes[l.in[in]], good));
@@ -782,13 +801,14 @@ static mpl_status stack_rows(flow *f, const loop *l)
         if (out == MPL_NONE || f->g->value_bytes[out] == 0 || !mpl_flow_row(f->g, out, &row))
             continue;
         good = has(f->now, out) && stands(f, f->now, row.result);
-        MPL_TRY(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result), mpl_flow_where(&f->map, out),
-                                l->body, row.bytes, row.reversed, &is));
+        MPL_TRY(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result),
+                                mpl_flow_where(&f->map, out), l->body, row.bytes, row.reversed,
+                                &is));
         if (!l->result_copied[1 + i] && !is)
             MPL_TRY(refuse_elsewhere(f, out));
         if (l->result_copied[1 + i] && !is) /* one row is written; which one, is not looked at */
-            MPL_TRY(copy_at(f, f->now, out, mpl_flow_where(&f->map, out), mpl_flow_where(&f->map, row.result),
-                            row.bytes, good));
+            MPL_TRY(copy_at(f, f->now, out, mpl_flow_where(&f->map, out),
+                            mpl_flow_where(&f->map, row.result), row.bytes, good));
         else
             set(f->now, out, good && is);
     }
@@ -804,7 +824,8 @@ typedef struct transfer {
     bool standing, pending, copied, aside;
 } transfer;
 
-/* Whether a is copied onto what b is still to be copied from; onto itself, unless to where it is. */
+/* Whether a is copied onto what b is still to be copied from; onto itself, unless to where it
+ * is. */
 static mpl_status must_wait(flow *f, const transfer *a, const transfer *b, bool *out)
 {
     mpl_status st = MPL_OK;
@@ -854,7 +875,8 @@ static mpl_status first_waited_for(flow *f, const loop *l, transfer *t, uint32_t
     bool waits = false;
 
     for (uint32_t k = 0; k < l->n_carried; k++)
-        for (uint32_t i = 0; t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE && i < l->n_carried; i++) {
+        for (uint32_t i = 0;
+             t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE && i < l->n_carried; i++) {
             if (t[i].pending)
                 MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
             *first = k;
@@ -875,8 +897,8 @@ static bool any_aside(const loop *l, const transfer *t)
     return false;
 }
 
-/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other: from its beginning
- * again each time that it has been emptied. */
+/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other:
+ * from its beginning again each time that it has been emptied. */
 static mpl_status order_copies(flow *f, const loop *l, transfer *t, bool *staged)
 {
     mpl_status st = MPL_OK;
@@ -922,8 +944,8 @@ out:
     return st;
 }
 
-/* The staging buffer is written before the copies that wait are made, and read behind some of them. What is in place already and lies
- * there is lost. */
+/* The staging buffer is written before the copies that wait are made, and read behind some of them.
+ * What is in place already and lies there is lost. */
 static mpl_status use_staging(flow *f, const loop *l, transfer *t)
 {
     mpl_status st = MPL_OK;
@@ -958,8 +980,8 @@ static mpl_status check_finals(const flow *f, mpl_op op)
 
     if (inner != MPL_NONE)
         MPL_FAIL(f->ctx, MPL_EINVALID,
-                 "'%.80s' leaves something where '%.80s' does%s, which need not have run", f->g->op_name[op],
-                 f->g->op_name[inner], rounds_text(f, rounds));
+                 "'%.80s' leaves something where '%.80s' does%s, which need not have run",
+                 f->g->op_name[op], f->g->op_name[inner], rounds_text(f, rounds));
 out:
     return st;
 }
@@ -982,8 +1004,10 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
         MPL_TRY(where_in(f, t[i].param, l->body, next, &t[i].to));
         MPL_TRY(mpl_where_same(&f->map, t[i].to, t[i].from, &same));
         t[i].standing = stands(f, f->now, result);
-        t[i].copied = t[i].pending = l->result_copied[1 + i] && !same && t[i].to.kind != MPL_WHERE_NOWHERE;
-        if (!t[i].copied && !same && t[i].to.kind != MPL_WHERE_NOWHERE && t[i].from.kind != MPL_WHERE_NOWHERE)
+        t[i].copied = t[i].pending =
+            l->result_copied[1 + i] && !same && t[i].to.kind != MPL_WHERE_NOWHERE;
+        if (!t[i].copied && !same && t[i].to.kind != MPL_WHERE_NOWHERE &&
+            t[i].from.kind != MPL_WHERE_NOWHERE)
             MPL_TRY(refuse_elsewhere(f, t[i].param));
         if (!t[i].copied && !same)
             t[i].standing = false;
@@ -995,8 +1019,8 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
     leave_block(f, f->now, l->body);
     f->map.round[l->body] = next;
     for (uint32_t i = 0; i < l->n_carried; i++) {
-        if (t[i].to.kind != t[i].from.kind ||
-            t[i].to.id != t[i].from.id) /* else it is where its source was left */
+        /* else it is where its source was left */
+        if (t[i].to.kind != t[i].from.kind || t[i].to.id != t[i].from.id)
             MPL_TRY(settled(f, f->now, t[i].param, t[i].to));
         f->killer[t[i].param] = MPL_NONE;
         set(f->now, t[i].param, t[i].standing && t[i].to.kind != MPL_WHERE_NOWHERE);
@@ -1030,11 +1054,11 @@ out:
     return st;
 }
 
-/* ---- cases -------------------------------------------------------------------------------------------------------- */
+/* ---- cases ---- */
 
 /* Outputs of a case take over from[], by branch `taken` (from 1; the last: none), in `state`. */
-static mpl_status hand_out(flow *f, mpl_op op, uint64_t *state, const mpl_value *from, const uint8_t *copied,
-                           uint32_t taken)
+static mpl_status hand_out(flow *f, mpl_op op, uint64_t *state, const mpl_value *from,
+                           const uint8_t *copied, uint32_t taken)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
@@ -1069,7 +1093,8 @@ static mpl_status enter_case(flow *f, mpl_op op)
         goto out; /* nothing to go on with: an error of the run */
     for (uint32_t i = in + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(receive(f, f->after, g->op_in[i]));
-    MPL_TRY(hand_out(f, op, f->after, g->op_in + in + 1, f->map.map->places->in_copied + in + 1, n + 1));
+    MPL_TRY(hand_out(f, op, f->after, g->op_in + in + 1, f->map.map->places->in_copied + in + 1,
+                     n + 1));
     MPL_TRY(arrive(f, f->program->op_step[op], f->after));
 out:
     return st;
@@ -1084,14 +1109,15 @@ static mpl_status end_branch(flow *f, uint32_t block)
 
     while (g->op_body[g->op_body_begin[op] + taken - 1] != block)
         taken++;
-    MPL_TRY(hand_out(f, op, f->now, g->block_result + at, f->map.map->places->result_copied + at, taken));
+    MPL_TRY(hand_out(f, op, f->now, g->block_result + at, f->map.map->places->result_copied + at,
+                     taken));
     leave_block(f, f->now, block);
     MPL_TRY(arrive(f, f->program->op_step[op], f->now));
 out:
     return st;
 }
 
-/* ---- the program -------------------------------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
 /* From one step to the next; into blocks by their owners. */
 static mpl_status go_on(flow *f, uint32_t step)
@@ -1158,7 +1184,7 @@ out:
     return st;
 }
 
-/* ---- setting up --------------------------------------------------------------------------------------------------- */
+/* ---- setting up ---- */
 
 /* The order of the operations, from their steps. */
 static mpl_status make_program(flow *f)
@@ -1176,7 +1202,8 @@ static mpl_status make_program(flow *f)
         memset(at, 0xff, n_steps * sizeof *at);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         if (step_of[op] >= n_steps || at[step_of[op]] != MPL_NONE)
-            MPL_FAIL(f->ctx, MPL_EINVALID, "operation '%.80s' has no step of its own", g->op_name[op]);
+            MPL_FAIL(f->ctx, MPL_EINVALID, "operation '%.80s' has no step of its own",
+                     g->op_name[op]);
         at[step_of[op]] = op;
     }
     for (size_t step = 0; step < n_steps; step++)
@@ -1185,7 +1212,8 @@ static mpl_status make_program(flow *f)
     MPL_TRY(mpl_program_new(f->ctx, g, order, &f->program));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (f->program->op_step[op] != step_of[op])
-            MPL_FAIL(f->ctx, MPL_EINVALID, "operation '%.80s' is said to run at step %u, and runs at step %u",
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "operation '%.80s' is said to run at step %u, and runs at step %u",
                      g->op_name[op], step_of[op], f->program->op_step[op]);
 out:
     mpl_free(f->ctx, at);
@@ -1193,7 +1221,8 @@ out:
     return st;
 }
 
-/* The step before which what is read at `step` of block b comes: in loops, where the outermost begins. */
+/* The step before which what is read at `step` of block b comes: in loops, where the outermost
+ * begins. */
 static uint32_t arrival_step(const flow *f, uint32_t b, uint32_t step)
 {
     for (; b != MPL_NONE && b != 0; b = f->g->block_parent[b])
@@ -1243,7 +1272,8 @@ static void note_arrivals(flow *f, bool count)
     for (uint32_t i = 0; i < g->n_outputs; i++)
         note_arrival(f, g->output[i], 0, count);
     for (uint32_t b = 1; b < g->n_blocks; b++)
-        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+        for (uint32_t i = g->block_result_begin[b];
+             i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             note_arrival(f, g->block_result[i], arrival_step(f, b, p->end_step[b]), count);
 }
 
@@ -1324,13 +1354,15 @@ static mpl_status make_spots(flow *f)
         f->killer[v] = MPL_NONE;
         f->moves[v] = turns(f, v);
         if (!f->moves[v])
-            MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v], &f->fixed[v]));
+            MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v],
+                                    &f->fixed[v]));
     }
 out:
     return st;
 }
 
-/* Where operations may run at the same time, all that comes from outside is there before the first. */
+/* Where operations may run at the same time, all that comes from outside is there before the
+ * first. */
 static mpl_status begin(flow *f)
 {
     mpl_status st = MPL_OK;
@@ -1375,15 +1407,15 @@ out:
     return st;
 }
 
-mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
-                             const mpl_plan *plan)
+mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                             const mpl_problem *p, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     flow f = {.ctx = ctx, .g = g, .map = {.ctx = ctx, .g = g, .map = map, .p = p, .plan = plan}};
 
     if (map->places == NULL)
-        MPL_FAIL(ctx, MPL_EINVALID, "'%.100s' has control flow, and nothing says where its values lie",
-                 g->name);
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "'%.100s' has control flow, and nothing says where its values lie", g->name);
     MPL_TRY(mpl_flow_map_init(&f.map));
     MPL_TRY(make_program(&f));
     MPL_TRY(make_arrivals(&f));

@@ -1,5 +1,5 @@
-/* verify_flow_priv.h -- where values lie at one point of a run, for the verifier of control flow. Private to
- * planners/verify_flow*.c, and shared with nobody who assigns storage. */
+/* verify_flow_priv.h -- where values lie at one point of a run, for the verifier of control flow.
+ * Private to planners/verify_flow*.c, and shared with nobody who assigns storage. */
 #ifndef MPL_VERIFY_FLOW_PRIV_H
 #define MPL_VERIFY_FLOW_PRIV_H
 
@@ -44,15 +44,17 @@ typedef struct mpl_flow_map {
     const mpl_plan *plan;
     uint32_t n_arenas;
 
-    /* Rounds come in classes: those below n_first[block] alone, the later ones by their rest modulo period[block]. A class goes by its
-     * lowest round; where a value lies depends on no more, nor does where it lay one or two rounds ago. */
+    /* Rounds come in classes: those below n_first[block] alone, the later ones by their rest modulo
+     * period[block]. A class goes by its lowest round; where a value lies depends on no more, nor
+     * does where it lay one or two rounds ago. */
     uint32_t *n_first, *period; /* [n_blocks] of bodies */
-    int64_t *rounds; /* [n_ops] of a while: how many, if numbers in the graph alone decide it; else -1 */
+    int64_t *rounds; /* [n_ops] of a while: how many, if numbers in the graph alone decide it; else
+                        -1 */
     int64_t *most;   /* [n_ops] of a while: how many those numbers allow; -1: any number */
 
-    uint32_t *round; /* [n_blocks] of the loops around the point; MPL_NONE: not in that loop */
-    uint32_t *
-        taken; /* [n_ops] of a case: branch + 1, 1 + n for none; of a while: 1 + rounds, by class; 0: unknown */
+    uint32_t *round;  /* [n_blocks] of the loops around the point; MPL_NONE: not in that loop */
+    uint32_t *taken;  /* [n_ops] of a case: branch + 1, 1 + n for none; of a while: 1 + rounds, by
+                         class; 0: unknown */
     uint64_t n_asked; /* places looked at */
 } mpl_flow_map;
 
@@ -69,8 +71,9 @@ uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round);
 
 /* Whether `op` runs nothing, for its outputs lie where it would put them. */
 bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op);
-/* The value whose contents v shows: what v is a view of, through all operations that run nothing; v where it is made. A concat that runs
- * nothing makes its result all the same, out of parts made inside it. */
+/* The value whose contents v shows: what v is a view of, through all operations that run nothing; v
+ * where it is made. A concat that runs nothing makes its result all the same, out of parts made
+ * inside it. */
 mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v);
 mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v);
 /* With `block` in another round. MPL_EINPUT where blocks nest too deep. */
@@ -79,17 +82,19 @@ mpl_status mpl_where_in_round(const mpl_flow_map *m, mpl_where *w, uint32_t bloc
 /* Whether two lie at the same address, whatever control flow did before. */
 mpl_status mpl_where_same(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same);
 /* Whether a is part `round` of b: slices of `bytes`, in `block`. */
-mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block, uint64_t bytes,
-                           bool reversed, bool *is);
+mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block,
+                           uint64_t bytes, bool reversed, bool *is);
 /* Appends all ranges of `bytes` bytes where it may lie; of a slice, all that it is a slice of. */
 mpl_status mpl_where_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_flow_spots *spots);
 /* Whether it may depend on what operation `op`, a while or case, does. */
 bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op);
 
-/* A loop or case that decides where w is, and need not have run; MPL_NONE: all have. Bit `first` + op of ran[]: op has run. */
+/* A loop or case that decides where w is, and need not have run; MPL_NONE: all have. Bit `first` +
+ * op of ran[]: op has run. */
 mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *ran, uint32_t first);
 /* The same of where loop `op` leaves things, as they are at the end of a round. */
-mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran, uint32_t first);
+mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran,
+                                 uint32_t first);
 
 /* An output in which a loop stacks rows. */
 typedef struct mpl_flow_row_info {
@@ -101,11 +106,13 @@ typedef struct mpl_flow_row_info {
 
 /* False: `out` is none. */
 bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row);
-/* Whether w with `bytes` bytes lies in that part of stacked output v that this round of the loop writes. */
+/* Whether w with `bytes` bytes lies in that part of stacked output v that this round of the loop
+ * writes. */
 mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_value v, bool *is);
 
-/* verify_units.c: operations of the whole graph, each with its blocks, of which neither must run before the other, do not touch each
- * other's memory, unless both only read. The point of the run is before it. MPL_EINVALID. */
+/* verify_units.c: operations of the whole graph, each with its blocks, of which neither must run
+ * before the other, do not touch each other's memory, unless both only read. The point of the run
+ * is before it. MPL_EINVALID. */
 mpl_status mpl_flow_units_apart(mpl_flow_map *m);
 
 #endif

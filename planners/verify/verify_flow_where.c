@@ -1,11 +1,11 @@
-/* verify_flow_where.c -- places evaluated: at a point of a run, in every way that control may have taken to it. See
- * verify_flow_priv.h. */
+/* verify_flow_where.c -- places evaluated: at a point of a run, in every way that control may have
+ * taken to it. See verify_flow_priv.h. */
 #include "planners/verify/verify_flow_priv.h"
 
 #define MOST_ASKED   (UINT64_C(1) << 30) /* places that are looked at in one check */
 #define MOST_CLASSES 4096u               /* of rounds of one loop */
 
-/* ---- what places may be ------------------------------------------------------------------------------------------ */
+/* ---- what places may be ---- */
 
 static const mpl_place *place_of(const mpl_flow_map *m, uint32_t id)
 {
@@ -39,7 +39,8 @@ static bool place_ok(const mpl_flow_map *m, uint32_t id)
     case MPL_PLACE_CYCLE:
         return is_loop(g, p->of) && p->n_first < p->n;
     case MPL_PLACE_SLICE:
-        return is_loop(g, p->of) && p->n == 1 && mpl_while_most_rounds(g, g->block_owner[p->of]) >= 0;
+        return is_loop(g, p->of) && p->n == 1 &&
+               mpl_while_most_rounds(g, g->block_owner[p->of]) >= 0;
     case MPL_PLACE_FINAL:
         return p->of < g->n_ops && g->op_kind[p->of] == MPL_OP_while && p->n == 2;
     case MPL_PLACE_BRANCH:
@@ -123,11 +124,12 @@ mpl_status mpl_flow_map_init(mpl_flow_map *m)
     m->n_arenas = mpl_plan_n_arenas(m->plan);
     for (uint32_t i = 0; i < places->n; i++)
         if (!place_ok(m, i))
-            MPL_FAIL(m->ctx, MPL_EINVALID, "place %u of the values of '%.100s' is none", i, m->g->name);
+            MPL_FAIL(m->ctx, MPL_EINVALID, "place %u of the values of '%.100s' is none", i,
+                     m->g->name);
     for (mpl_value v = 0; v < m->g->n_values; v++)
         if (places->value_place[v] != MPL_NONE && places->value_place[v] >= places->n)
-            MPL_FAIL(m->ctx, MPL_EINVALID, "value '%.100s' is at place %u of %u", m->g->value_name[v],
-                     places->value_place[v], places->n);
+            MPL_FAIL(m->ctx, MPL_EINVALID, "value '%.100s' is at place %u of %u",
+                     m->g->value_name[v], places->value_place[v], places->n);
     MPL_TRY(classify_rounds(m));
     MPL_TRY(mpl_new(m->ctx, m->rounds, m->g->n_ops));
     MPL_TRY(mpl_new(m->ctx, m->most, m->g->n_ops));
@@ -151,9 +153,10 @@ void mpl_flow_map_fini(mpl_flow_map *m)
     mpl_free(m->ctx, m->taken);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
-/* A view whose output 0 lies where its input does: the same bytes, which nobody writes again though it may have another output. */
+/* A view whose output 0 lies where its input does: the same bytes, which nobody writes again though
+ * it may have another output. */
 static bool passes(const mpl_flow_map *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -179,7 +182,8 @@ mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v)
         mpl_op op = m->g->value_op[v];
 
         if (op == MPL_NONE || m->g->op_kind[op] == MPL_OP_concat ||
-            (!mpl_flow_idle(m, op) && (v != m->g->op_out[m->g->op_out_begin[op]] || !passes(m, op))))
+            (!mpl_flow_idle(m, op) &&
+             (v != m->g->op_out[m->g->op_out_begin[op]] || !passes(m, op))))
             return v;
         v = m->g->op_in[m->g->op_in_begin[op]];
     }
@@ -193,7 +197,8 @@ static mpl_value root_of(const mpl_flow_map *m, mpl_value v)
     return m->map->value_buffer[root] == m->map->value_buffer[v] ? root : v;
 }
 
-/* Parameter v of a body that has no memory: it lies where what it takes over lies. MPL_NONE: it is none. */
+/* Parameter v of a body that has no memory: it lies where what it takes over lies. MPL_NONE: it is
+ * none. */
 static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
 {
     const mpl_graph *g = m->g;
@@ -211,7 +216,8 @@ static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
     return MPL_NONE;
 }
 
-/* Whether control flow decides where v lies: an output of a case, or a carried one of a while. Nobody reads one that lies nowhere. */
+/* Whether control flow decides where v lies: an output of a case, or a carried one of a while.
+ * Nobody reads one that lies nowhere. */
 static bool is_chosen(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
@@ -258,7 +264,8 @@ mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v)
     mpl_value root = root_of(m, v), from;
     uint32_t block = m->g->value_block[root];
 
-    if (w.kind != MPL_WHERE_NOWHERE || m->g->value_bytes[v] == 0 || block == 0 || m->round[block] == MPL_NONE)
+    if (w.kind != MPL_WHERE_NOWHERE || m->g->value_bytes[v] == 0 || block == 0 ||
+        m->round[block] == MPL_NONE)
         return w;
     from = taken_over(m, root, m->round[block] == 0);
     if (from == MPL_NONE)
@@ -283,9 +290,10 @@ out:
     return st;
 }
 
-/* ---- following a place ------------------------------------------------------------------------------------------- */
+/* ---- following a place ---- */
 
-/* What is not known yet of what w depends on: of the operation `op`, one of 1 .. n; op MPL_NONE: nothing. */
+/* What is not known yet of what w depends on: of the operation `op`, one of 1 .. n; op MPL_NONE:
+ * nothing. */
 typedef struct question {
     mpl_op op;
     uint32_t n;
@@ -331,7 +339,8 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
         uint32_t i = 0, round;
 
         if (++m->n_asked > MOST_ASKED)
-            MPL_FAIL(m->ctx, MPL_EINPUT, "the places of '%.100s' are too many to check", m->g->name);
+            MPL_FAIL(m->ctx, MPL_EINPUT, "the places of '%.100s' are too many to check",
+                     m->g->name);
         if (p->kind == MPL_PLACE_SLICE)
             return MPL_OK;
         if (p->kind == MPL_PLACE_BUFFER || p->kind == MPL_PLACE_PINNED) {
@@ -370,8 +379,8 @@ static void address_of(const mpl_flow_map *m, const mpl_where *w, mpl_flow_spot 
     if (w->kind == MPL_WHERE_PINNED)
         *spot = (mpl_flow_spot){m->n_arenas + w->id, w->offset, 0, MPL_NONE};
     else
-        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id), m->plan->offset[w->id] + w->offset, 0,
-                                w->id};
+        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id),
+                                m->plan->offset[w->id] + w->offset, 0, w->id};
 }
 
 static mpl_status same_slices(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same)
@@ -421,8 +430,8 @@ out:
     return st;
 }
 
-mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block, uint64_t bytes,
-                           bool reversed, bool *is)
+mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block,
+                           uint64_t bytes, bool reversed, bool *is)
 {
     mpl_status st = MPL_OK;
     question open;
@@ -512,7 +521,7 @@ bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op)
     return w.kind == MPL_WHERE_PLACE && place_depends(m, w.id, op);
 }
 
-/* ---- what has run ------------------------------------------------------------------------------------------------ */
+/* ---- what has run ---- */
 
 typedef struct past {
     const mpl_flow_map *m;
@@ -562,7 +571,8 @@ mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *r
     return w.kind == MPL_WHERE_PLACE ? unsettled(&p, w.id) : MPL_NONE;
 }
 
-mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran, uint32_t first)
+mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran,
+                                 uint32_t first)
 {
     mpl_where here = {.kind = MPL_WHERE_PLACE};
     past p = {m, &here, ran, first};
@@ -603,7 +613,8 @@ mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_va
     question open = {MPL_NONE, 0};
 
     *is = false;
-    if (!mpl_flow_row(m->g, v, &row) || w.kind == MPL_WHERE_NOWHERE || m->round[row.block] == MPL_NONE)
+    if (!mpl_flow_row(m->g, v, &row) || w.kind == MPL_WHERE_NOWHERE ||
+        m->round[row.block] == MPL_NONE)
         goto out;
     MPL_TRY(follow(m, &w, &open));
     while (open.op == MPL_NONE && w.kind == MPL_WHERE_PLACE && !*is) {

@@ -1,7 +1,8 @@
-/* verify_graph.c -- the verifier of parallel safety: straight from the graph, by its own reachability. See verify.h.
+/* verify_graph.c -- the verifier of parallel safety: straight from the graph, by its own
+ * reachability. See verify.h.
  *
- * Cost     O(ops * edges / 64) for reachability, then a few bit tests for each pair of buffers that overlap in memory;
- *          ops^2 / 8 bytes. */
+ * Cost     O(ops * edges / 64) for reachability, then a few bit tests for each pair of buffers that
+ *          overlap in memory; ops^2 / 8 bytes. */
 #include "planners/verify/verify.h"
 
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static void mark_later(checker *c)
 
                 c->later[(size_t)op * c->n_words + user / 64] |= UINT64_C(1) << (user % 64);
                 for (uint32_t w = 0; w < c->n_words; w++)
-                    c->later[(size_t)op * c->n_words + w] |= c->later[(size_t)user * c->n_words + w];
+                    c->later[(size_t)op * c->n_words + w] |=
+                        c->later[(size_t)user * c->n_words + w];
             }
         }
 }
@@ -54,7 +56,8 @@ static uint32_t n_buffers(const checker *c, mpl_value v)
     return c->map->value_buffers != NULL ? c->map->value_buffers[v] : 1;
 }
 
-/* Calls for every (buffer, operation) that touch: counts into begin[b + 2], or fills touch[] at begin[b + 1]. */
+/* Calls for every (buffer, operation) that touch: counts into begin[b + 2], or fills touch[] at
+ * begin[b + 1]. */
 static void visit_touches(checker *c, bool fill)
 {
     const mpl_graph *g = c->g;
@@ -68,8 +71,8 @@ static void visit_touches(checker *c, bool fill)
             uint32_t n = 1;
 
             if (i < n_in + n_out) {
-                mpl_value v =
-                    i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+                mpl_value v = i < n_in ? g->op_in[g->op_in_begin[op] + i]
+                                       : g->op_out[g->op_out_begin[op] + i - n_in];
 
                 b = v != MPL_NONE ? c->map->value_buffer[v] : MPL_NONE;
                 n = v != MPL_NONE ? n_buffers(c, v) : 0;
@@ -97,7 +100,8 @@ out:
     return st;
 }
 
-/* Whether everything that touches a must have run before anything that touches b; *from, *to: two that need not. */
+/* Whether everything that touches a must have run before anything that touches b; *from, *to: two
+ * that need not. */
 static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *from, mpl_op *to)
 {
     for (uint32_t i = c->touch_begin[a]; i < c->touch_begin[a + 1]; i++)
@@ -110,8 +114,9 @@ static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *fro
     return true;
 }
 
-/* Whether `out`, which somebody touches, may overwrite `in`: one operation makes the first value of `out` from a value in
- * `in`, its operator allows that for equal types and dims, and everything else that touches `in` must have run before it. */
+/* Whether `out`, which somebody touches, may overwrite `in`: one operation makes the first value of
+ * `out` from a value in `in`, its operator allows that for equal types and dims, and everything
+ * else that touches `in` must have run before it. */
 static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = c->g;
@@ -131,7 +136,8 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 
         reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
                  !mpl_value_strided(c->map, v) && c->map->value_offset[v] == at && allowed &&
-                 g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
+                 g->value_type[v] == g->value_type[made] &&
+                 g->value_bytes[v] == g->value_bytes[made];
     }
     for (uint32_t i = c->touch_begin[out]; reads && i < c->touch_begin[out + 1]; i++)
         reads = c->touch[i] == maker || is_later(c, maker, c->touch[i]);
@@ -148,15 +154,17 @@ static mpl_status check_pair(const checker *c, mpl_buffer a, mpl_buffer b)
 
     if (all_before(c, a, b, &from, &to) || all_before(c, b, a, &from, &to))
         return MPL_OK;
-    if (c->plan->offset[a] == c->plan->offset[b] && (may_overwrite(c, a, b) || may_overwrite(c, b, a)))
+    if (c->plan->offset[a] == c->plan->offset[b] &&
+        (may_overwrite(c, a, b) || may_overwrite(c, b, a)))
         return MPL_OK;
     MPL_FAIL(c->ctx, MPL_EINVALID,
              "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64
              ") overlap, but operation "
              "'%.60s' need not run before '%.60s'",
-             mpl_buffer_label(c->p, a, one), c->plan->offset[a], c->plan->offset[a] + c->p->bytes[a],
-             mpl_buffer_label(c->p, b, other), c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b],
-             c->g->op_name[from], c->g->op_name[to]);
+             mpl_buffer_label(c->p, a, one), c->plan->offset[a],
+             c->plan->offset[a] + c->p->bytes[a], mpl_buffer_label(c->p, b, other),
+             c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b], c->g->op_name[from],
+             c->g->op_name[to]);
 out:
     return st;
 }
@@ -178,7 +186,8 @@ static int by_place(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Every pair that overlaps in memory: by offset, each against those after it that begin before it ends. */
+/* Every pair that overlaps in memory: by offset, each against those after it that begin before it
+ * ends. */
 static mpl_status check_overlaps(const checker *c)
 {
     mpl_status st = MPL_OK;
@@ -190,16 +199,16 @@ static mpl_status check_overlaps(const checker *c)
                            mpl_plan_arena(c->p, c->plan, b), b};
     qsort(list, c->p->n, sizeof *list, by_place);
     for (uint32_t i = 0; i < c->p->n; i++)
-        for (uint32_t k = i + 1; k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end;
-             k++)
+        for (uint32_t k = i + 1;
+             k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end; k++)
             MPL_TRY(check_pair(c, list[i].b, list[k].b));
 out:
     mpl_free(c->ctx, list);
     return st;
 }
 
-mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
-                            const mpl_plan *plan)
+mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                            const mpl_problem *p, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     checker c = {.ctx = ctx, .g = g, .map = map, .p = p, .plan = plan};

@@ -1,10 +1,12 @@
-/* verify_units.c -- whether what may run at the same time keeps apart in memory, for the verifier of control flow. See
- * mpl_verify_places in verify.h.
+/* verify_units.c -- whether what may run at the same time keeps apart in memory, for the verifier
+ * of control flow. See mpl_verify_places in verify.h.
  *
- * Idea     A unit is an operation of the whole graph with all of its blocks. Two that need not run one after the other may neither write
- *          what the other reads nor what it writes. Then they can change places in any order of the units, and every order, and every
- *          run at the same time, does what the order does that was looked at step by step.
- * Source   this project; the argument is that of traces of independent actions (Mazurkiewicz, 1977).
+ * Idea     A unit is an operation of the whole graph with all of its blocks. Two that need not run
+ *          one after the other may neither write what the other reads nor what it writes. Then they
+ *          can change places in any order of the units, and every order, and every run at the same
+ *          time, does what the order does that was looked at step by step.
+ * Source   this project; the argument is that of traces of independent actions (Mazurkiewicz,
+ *          1977).
  * Cost     O(units * reads / 64 + pairs of touches that overlap). */
 #include "planners/verify/verify_flow_priv.h"
 
@@ -29,7 +31,7 @@ typedef struct units {
     mpl_flow_spots spots; /* scratch */
 } units;
 
-/* ---- who is before whom ------------------------------------------------------------------------------------------- */
+/* ---- who is before whom ---- */
 
 static bool is_later(const units *u, mpl_op early, mpl_op late)
 {
@@ -60,7 +62,8 @@ static mpl_status order_units(units *u)
             note_read(u, g->op_in[i], u->unit[op]);
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
-        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+        for (uint32_t i = g->block_result_begin[b];
+             i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             note_read(u, g->block_result[i], u->unit[g->block_owner[b]]);
     for (mpl_op a = g->n_ops; a-- > 0;) /* what reads stands behind what it reads */
         for (mpl_op b = a + 1; b < g->n_ops; b++)
@@ -70,7 +73,7 @@ out:
     return st;
 }
 
-/* ---- who touches what --------------------------------------------------------------------------------------------- */
+/* ---- who touches what ---- */
 
 static mpl_status add(units *u, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
 {
@@ -87,7 +90,8 @@ out:
 
 static mpl_status add_value(units *u, mpl_op op, mpl_value v, bool writes)
 {
-    return v != MPL_NONE ? add(u, op, v, mpl_flow_where(u->m, v), u->g->value_bytes[v], writes) : MPL_OK;
+    return v != MPL_NONE ? add(u, op, v, mpl_flow_where(u->m, v), u->g->value_bytes[v], writes)
+                         : MPL_OK;
 }
 
 static mpl_status add_buffer(units *u, mpl_op op, mpl_buffer b)
@@ -103,7 +107,8 @@ static mpl_status add_loop(units *u, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = u->g;
     const mpl_places *places = u->m->map->places;
-    uint32_t body = g->op_body[g->op_body_begin[op]], n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    uint32_t body = g->op_body[g->op_body_begin[op]],
+             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
     const mpl_value *param = g->block_param + g->block_param_begin[body];
 
     MPL_TRY(add_value(u, op, param[0], true));
@@ -136,9 +141,9 @@ static mpl_status add_case(units *u, mpl_op op)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
             uint32_t bypass = g->op_in_begin[op] + 1 + i;
             bool copied =
-                k == n
-                    ? bypass < g->op_in_begin[op + 1] && places->in_copied[bypass]
-                    : places->result_copied[g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
+                k == n ? bypass < g->op_in_begin[op + 1] && places->in_copied[bypass]
+                       : places->result_copied
+                             [g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
 
             u->m->taken[op] = k + 1;
             st = copied ? add_value(u, op, g->op_out[g->op_out_begin[op] + i], true) : MPL_OK;
@@ -164,7 +169,8 @@ static mpl_status list_touches(units *u)
             MPL_TRY(add_value(u, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE) /* what a view hands on lies there already */
-                MPL_TRY(add_value(u, op, g->op_out[i], mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
+                MPL_TRY(add_value(u, op, g->op_out[i],
+                                  mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
             MPL_TRY(add_buffer(u, op, workspace[op]));
         if (g->op_kind[op] == MPL_OP_while)
@@ -173,13 +179,14 @@ static mpl_status list_touches(units *u)
             MPL_TRY(add_case(u, op));
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
-        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+        for (uint32_t i = g->block_result_begin[b];
+             i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             MPL_TRY(add_value(u, g->block_owner[b], g->block_result[i], false));
 out:
     return st;
 }
 
-/* ---- whether they keep apart -------------------------------------------------------------------------------------- */
+/* ---- whether they keep apart ---- */
 
 static int by_place(const void *left, const void *right)
 {
@@ -206,7 +213,8 @@ static void thin(units *u)
     for (size_t i = 0; i < u->n; i++) {
         const touch *last = n > 0 ? &u->touch[n - 1] : NULL;
 
-        if (last == NULL || last->unit != u->touch[i].unit || last->spot.arena != u->touch[i].spot.arena ||
+        if (last == NULL || last->unit != u->touch[i].unit ||
+            last->spot.arena != u->touch[i].spot.arena ||
             last->spot.begin != u->touch[i].spot.begin || last->spot.end != u->touch[i].spot.end)
             u->touch[n++] = u->touch[i];
     }
@@ -226,10 +234,11 @@ static mpl_status check_pair(const units *u, const touch *a, const touch *b)
         is_later(u, b->unit, a->unit))
         goto out;
     MPL_FAIL(u->m->ctx, MPL_EINVALID,
-             "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' at the "
+             "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' "
+             "at the "
              "same bytes",
-             u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a), u->g->op_name[b->unit],
-             b->writes ? "writes" : "reads", value_name(u, b));
+             u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a),
+             u->g->op_name[b->unit], b->writes ? "writes" : "reads", value_name(u, b));
 out:
     return st;
 }

@@ -24,17 +24,18 @@ struct mpl_chain {
     mpl_fused f;
     mpl_chain_step *step[MPL_FUSED_STEPS]; /* NULL: a load */
     bool constant[MPL_FUSED_LOADS];        /* one element throughout */
-    int64_t n, row;                        /* elements; those of a row that all operands have in common */
+    int64_t n, row; /* elements; those of a row that all operands have in common */
     bool has_base, overwrites_all;
 };
 
-/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+/* ---- preparing ---- */
 
 static bool all_of(const mpl_graph *g, mpl_op op, bool f32)
 {
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-        if (g->op_in[i] != MPL_NONE && (f32 ? g->value_type[g->op_in[i]] != MPL_TYPE_f32
-                                            : mpl_type_bytes((mpl_type)g->value_type[g->op_in[i]]) != 4))
+        if (g->op_in[i] != MPL_NONE &&
+            (f32 ? g->value_type[g->op_in[i]] != MPL_TYPE_f32
+                 : mpl_type_bytes((mpl_type)g->value_type[g->op_in[i]]) != 4))
             return false;
     return true;
 }
@@ -65,7 +66,8 @@ static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
 
     if (v == MPL_NONE)
         return true;
-    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || g->value_type[v] != MPL_TYPE_f32)
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
+        g->value_type[v] != MPL_TYPE_f32)
         return false;
     memcpy(&bound, g->value_data[v], sizeof bound);
     return bound == bound;
@@ -86,7 +88,8 @@ static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
 }
 
 /* The operation as a chain; false: it is none. */
-static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c, bool *is_one)
+static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c,
+                             bool *is_one)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -110,8 +113,8 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
         c->has_base = true;
         MPL_TRY(mpl_strided_of(ctx, g, op, out, &c->f.to));
         add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
-    } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity && all_of(g, op, true) &&
-               g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
+    } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity &&
+               all_of(g, op, true) && g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
         c->f.to = mpl_strided_all(out);
         for (uint32_t i = 0; i < arity; i++)
             add_input(&c->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
@@ -126,8 +129,8 @@ out:
     return st;
 }
 
-/* How many elements at the end of each dim's walk all operands have in common: the dims from some one on that each of them walks by one
- * stride. */
+/* How many elements at the end of each dim's walk all operands have in common: the dims from some
+ * one on that each of them walks by one stride. */
 static int64_t common_row(const mpl_chain *c)
 {
     const mpl_shape *dims = &c->f.to.shape;
@@ -150,7 +153,8 @@ static int64_t common_row(const mpl_chain *c)
     return row;
 }
 
-/* The view over as few dims as can be, at least two, so that there are rows; element k of its row-major order is the same. */
+/* The view over as few dims as can be, at least two, so that there are rows; element k of its
+ * row-major order is the same. */
 static void join(mpl_strided *v)
 {
     mpl_strided joined, out = {.shape = {2, {1, 1}}};
@@ -196,7 +200,8 @@ static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool 
     (void)turned;
 }
 
-/* How many operands of one operation are more than the bounds of a clip; 0: it is another chain, whose boxes stay as they are. */
+/* How many operands of one operation are more than the bounds of a clip; 0: it is another chain,
+ * whose boxes stay as they are. */
 static uint32_t n_operands(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_clip ? 1 : mpl_fused_arity((mpl_op_kind)g->op_kind[op]);
@@ -214,8 +219,8 @@ static bool is_even(const mpl_graph *g, mpl_op op)
     return n > 0;
 }
 
-/* The chain over images that have their channels last, in the order of memory; a repeated operand may lie plain. False: it is more than
- * one operation. */
+/* The chain over images that have their channels last, in the order of memory; a repeated operand
+ * may lie plain. False: it is more than one operation. */
 static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
 {
     static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
@@ -238,7 +243,8 @@ static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
 }
 
 /* The chain over operands that lie strided; false: it is not even. */
-static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last, mpl_chain *c)
+static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
+                         mpl_chain *c)
 {
     uint32_t n_in = mpl_op_n_in(g, op);
     const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
@@ -251,8 +257,8 @@ static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *st
     return true;
 }
 
-mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
-                         mpl_chain **out, const char **how)
+mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
+                         bool last, mpl_chain **out, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_chain *c = NULL;
@@ -268,8 +274,8 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
         (stride == NULL && last && !turn_chain(g, op, c)))
         goto out;
     c->n = mpl_count(&c->f.to.shape);
-    c->overwrites_all =
-        mpl_strided_whole(&c->f.to, (uint64_t)mpl_count(&g->value_shape[g->op_out[g->op_out_begin[op]]]));
+    c->overwrites_all = mpl_strided_whole(
+        &c->f.to, (uint64_t)mpl_count(&g->value_shape[g->op_out[g->op_out_begin[op]]]));
     if (c->n > 0) {
         c->row = common_row(c);
         join(&c->f.to);
@@ -291,7 +297,7 @@ void mpl_chain_free(mpl_ctx *ctx, mpl_chain *chain)
     mpl_free(ctx, chain);
 }
 
-/* ---- elements between memory and pieces --------------------------------------------------------------------------- */
+/* ---- elements between memory and pieces ---- */
 
 /* How far a walk over a joined view has come. */
 typedef struct cursor {
@@ -332,17 +338,17 @@ static bool in_a_row(const cursor *c, int64_t n)
 }
 
 /* One element after another; `into` is the piece. */
-#define MOVE_ONE(into, from)                                                                                 \
-    do {                                                                                                     \
-        if (out)                                                                                             \
-            from = into;                                                                                     \
-        else                                                                                                 \
-            into = from;                                                                                     \
+#define MOVE_ONE(into, from)                                                                       \
+    do {                                                                                           \
+        if (out)                                                                                   \
+            from = into;                                                                           \
+        else                                                                                       \
+            into = from;                                                                           \
     } while (0)
 
 /* Rows of n elements, `row` apart in memory and one after the other in a piece. */
-INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row, int64_t n_rows, size_t n,
-                      bool out)
+INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row, int64_t n_rows,
+                      size_t n, bool out)
 {
     for (int64_t r = 0; r < n_rows; r++)
         memcpy(out ? memory + r * row : piece + r * (int64_t)n,
@@ -357,7 +363,8 @@ INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t ro
         for (int64_t k = 0; k < n; k++) {
             float *column = memory + k * step;
 
-            if (row == 1) /* where the next rows begin; nobody else sees that columns are read side by side */
+            if (row == 1) /* where the next rows begin; nobody else sees that columns are read side
+                             by side */
                 __builtin_prefetch(column + n_rows + 15);
             for (int64_t r = 0; r < n_rows; r++)
                 MOVE_ONE(piece[r * n + k], column[r * row]);
@@ -369,8 +376,8 @@ INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t ro
             MOVE_ONE(piece[r * n + k], memory[r * row + k * step]);
 }
 
-INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int64_t step, int64_t n_rows,
-                 int64_t n, bool out)
+INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int64_t step,
+                 int64_t n_rows, int64_t n, bool out)
 {
     if (n == 1) {
         move_apart(piece, memory, 0, row, 1, n_rows, out);
@@ -422,7 +429,7 @@ static void scatter(cursor *c, float *piece, float *data, int64_t n)
     move_run(c, piece, data, n, true);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 typedef struct job {
     const mpl_chain *c;
@@ -433,8 +440,8 @@ typedef struct job {
 
 /* What one thread has at hand. */
 typedef struct desk {
-    float constant[MPL_FUSED_LOADS]
-                  [PIECE]; /* of loads that are one element throughout, where there are any */
+    float constant[MPL_FUSED_LOADS][PIECE]; /* of loads that are one element throughout, where there
+                                               are any */
     float room[MPL_FUSED_DEPTH + 1][PIECE]; /* of each place on the stack, and one to spare */
     cursor load[MPL_FUSED_LOADS], to;
 } desk;
@@ -522,7 +529,8 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
     const mpl_tensor *out = &call->out[0];
 
     if (chain->has_base && call->in[0].data != out->data && !chain->overwrites_all)
-        memcpy(out->data, call->in[0].data, (size_t)mpl_count(&out->shape) * mpl_type_bytes(out->type));
+        memcpy(out->data, call->in[0].data,
+               (size_t)mpl_count(&out->shape) * mpl_type_bytes(out->type));
     if (chain->n == 0)
         return;
     for (uint32_t i = 0; i < chain->f.n_loads; i++)
@@ -538,7 +546,7 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
         GOMP_parallel(do_share, &j, j.n_threads, 0);
 }
 
-/* ---- activations -------------------------------------------------------------------------------------------------- */
+/* ---- activations ---- */
 
 typedef struct activation_job {
     mpl_chain_step *relu, *min; /* min: NULL where there is no upper end */

@@ -7,8 +7,8 @@
 /* y[k] = f(a[k], b[k]) for k < n; y apart from both; b is a where the operator has one operand. */
 typedef void mpl_chain_step(float *restrict y, const float *a, const float *b, int64_t n);
 
-/* Widths of vectors that the loops are made for. Results do not depend on them: no operation is contracted, and none is done across
- * elements. */
+/* Widths of vectors that the loops are made for. Results do not depend on them: no operation is
+ * contracted, and none is done across elements. */
 typedef enum mpl_chain_width {
     MPL_CHAIN_PLAIN,
     MPL_CHAIN_AVX2,
@@ -16,7 +16,8 @@ typedef enum mpl_chain_width {
     MPL_N_CHAIN_WIDTHS
 } mpl_chain_width;
 
-extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS]; /* "chain", "chain:avx2", "chain:avx512" */
+extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS]; /* "chain", "chain:avx2", "chain:avx512"
+                                                             */
 
 /* The widest that this processor has. */
 mpl_chain_width mpl_chain_widest(void);

@@ -1,15 +1,18 @@
-/* chain_steps.c -- the loops of single steps: each is written once and compiled for several widths of vectors. See chain_priv.h.
+/* chain_steps.c -- the loops of single steps: each is written once and compiled for several widths
+ * of vectors. See chain_priv.h.
  *
- * exp, sigmoid, tanh, sin and cos are Taylor series about a whole multiple of ln 2 or pi / 2, which is subtracted in parts whose
- * products are exact; within 3 units of the last place, or 1e-10 (tests/runtime/test_runtime_chain.c). The others are exact or
- * libm's, element by element. Branches are selections, so that a compiler can take several elements at once. */
+ * exp, sigmoid, tanh, sin and cos are Taylor series about a whole multiple of ln 2 or pi / 2, which
+ * is subtracted in parts whose products are exact; within 3 units of the last place, or 1e-10
+ * (tests/runtime/test_runtime_chain.c). The others are exact or libm's, element by element.
+ * Branches are selections, so that a compiler can take several elements at once. */
 #include "runtime/cpu/chain_priv.h"
 
 #include <math.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* 1.5 * 2^23: a float near 0 added to it is rounded to a whole number, that stands in the last bits of the sum. */
+/* 1.5 * 2^23: a float near 0 added to it is rounded to a whole number, that stands in the last bits
+ * of the sum. */
 #define ROUNDER 12582912.0f
 
 INLINE uint32_t bits(float x)
@@ -28,7 +31,7 @@ INLINE float from_bits(uint32_t u)
     return x;
 }
 
-/* ---- exp ---------------------------------------------------------------------------------------------------------- */
+/* ---- exp ---- */
 
 /* x = n ln 2 + *r, and exp(*r) = 1 + *grown; n + ROUNDER. */
 INLINE float split_exp(float x, float *grown)
@@ -46,7 +49,8 @@ INLINE float split_exp(float x, float *grown)
     return t;
 }
 
-/* The power of two comes in two factors: one alone would not reach the least and the greatest floats. */
+/* The power of two comes in two factors: one alone would not reach the least and the greatest
+ * floats. */
 INLINE float exp_of(float x)
 {
     float low = x < -104 ? -104 : x, inside = low > 89 ? 89 : low, grown;
@@ -73,7 +77,7 @@ INLINE float tanh_of(float x)
     return from_bits(bits(less / (less + 2)) | (bits(x) & UINT32_C(0x80000000)));
 }
 
-/* ---- sin and cos -------------------------------------------------------------------------------------------------- */
+/* ---- sin and cos ---- */
 
 #define FAR 8192.0f /* beyond it the multiples of the parts of pi / 2 are no longer exact */
 
@@ -96,48 +100,49 @@ INLINE float sin_of(float x, uint32_t shift)
     return from_bits(bits((turn & 1) != 0 ? c : s) ^ (turn & 2) << 30);
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
 #if defined(__x86_64__)
-#define WIDER(name)                                                                                          \
-    __attribute__((target("avx2"))) static void name##_avx2(float *restrict y, const float *a,               \
-                                                            const float *b, int64_t n)                       \
-    {                                                                                                        \
-        name##_body(y, a, b, n);                                                                             \
-    }                                                                                                        \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) static void name##_avx512(                 \
-        float *restrict y, const float *a, const float *b, int64_t n)                                        \
-    {                                                                                                        \
-        name##_body(y, a, b, n);                                                                             \
+#define WIDER(name)                                                                                \
+    __attribute__((target("avx2"))) static void name##_avx2(float *restrict y, const float *a,     \
+                                                            const float *b, int64_t n)             \
+    {                                                                                              \
+        name##_body(y, a, b, n);                                                                   \
+    }                                                                                              \
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) static void name##_avx512(       \
+        float *restrict y, const float *a, const float *b, int64_t n)                              \
+    {                                                                                              \
+        name##_body(y, a, b, n);                                                                   \
     }
-#define LOOPS(name)                                                                                          \
-    {                                                                                                        \
-        name##_plain, name##_avx2, name##_avx512                                                             \
+#define LOOPS(name)                                                                                \
+    {                                                                                              \
+        name##_plain, name##_avx2, name##_avx512                                                   \
     }
 #else
 #define WIDER(name)
-#define LOOPS(name)                                                                                          \
-    {                                                                                                        \
-        name##_plain, name##_plain, name##_plain                                                             \
+#define LOOPS(name)                                                                                \
+    {                                                                                              \
+        name##_plain, name##_plain, name##_plain                                                   \
     }
 #endif
 
 /* What is left of a loop's elements by `fix`, which may be empty, is put right behind it. */
-#define STEP_WITH(name, expr, fix)                                                                           \
-    INLINE void name##_body(float *restrict y, const float *restrict a, const float *restrict b, int64_t n)  \
-    {                                                                                                        \
-        (void)b;                                                                                             \
-        for (int64_t k = 0; k < n; k++) {                                                                    \
-            float x = a[k], z = b[k];                                                                        \
-            y[k] = expr;                                                                                     \
-            (void)x, (void)z;                                                                                \
-        }                                                                                                    \
-        fix                                                                                                  \
-    }                                                                                                        \
-    static void name##_plain(float *restrict y, const float *a, const float *b, int64_t n)                   \
-    {                                                                                                        \
-        name##_body(y, a, b, n);                                                                             \
-    }                                                                                                        \
+#define STEP_WITH(name, expr, fix)                                                                 \
+    INLINE void name##_body(float *restrict y, const float *restrict a, const float *restrict b,   \
+                            int64_t n)                                                             \
+    {                                                                                              \
+        (void)b;                                                                                   \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            float x = a[k], z = b[k];                                                              \
+            y[k] = expr;                                                                           \
+            (void)x, (void)z;                                                                      \
+        }                                                                                          \
+        fix                                                                                        \
+    }                                                                                              \
+    static void name##_plain(float *restrict y, const float *a, const float *b, int64_t n)         \
+    {                                                                                              \
+        name##_body(y, a, b, n);                                                                   \
+    }                                                                                              \
     WIDER(name)
 #define STEP(name, expr) STEP_WITH(name, expr, )
 

@@ -1,10 +1,10 @@
-/* cpu.c -- the backend `cpu`: oneDNN on the layouts that the graph has, with a fixed number of threads, so that a run
- * repeats bit for bit.
+/* cpu.c -- the backend `cpu`: oneDNN on the layouts that the graph has, with a fixed number of
+ * threads, so that a run repeats bit for bit.
  *
  * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
- * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain
- * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
- * buffers of its own for the time of a call. */
+ * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by
+ * the plain loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product
+ * takes pack buffers of its own for the time of a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "runtime/cpu/chain.h"
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-void omp_set_num_threads(
-    int n); /* of libgomp, which oneDNN runs on; its header is the compiler's, not every one's */
+void omp_set_num_threads(int n); /* of libgomp, which oneDNN runs on; its header is the compiler's,
+                                    not every one's */
 
 struct mpl_library {
     dnnl_engine_t engine;
@@ -30,8 +30,8 @@ struct mpl_prepared {
     bool copy;
     mpl_chain *chain;   /* or NULL */
     mpl_images *images; /* or NULL */
-    int64_t n_images;   /* how often the primitive runs, each time a step further in each argument */
-    uint64_t *step;     /* [n_args] [byte] */
+    int64_t n_images; /* how often the primitive runs, each time a step further in each argument */
+    uint64_t *step;   /* [n_args] [byte] */
     int n_args;
     dnnl_exec_arg_t *arg;  /* [n_args] */
     mpl_cpu_arg *source;   /* [n_args] */
@@ -55,8 +55,8 @@ static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *wha
 
     if (code == dnnl_success)
         return MPL_OK;
-    return mpl_fail(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
-                    "oneDNN: %s '%s': %s", what, name,
+    return mpl_fail(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
+                    __LINE__, "oneDNN: %s '%s': %s", what, name,
                     (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
 }
 
@@ -87,14 +87,17 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     MPL_TRY(mpl_new(ctx, dev->library, 1));
     MPL_TRY(mpl_machine_get(ctx, &machine));
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
-    MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening", "engine"));
+    MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
+                      "engine"));
     MPL_TRY(status_of(
-        dev, dnnl_stream_create(&dev->library->stream, dev->library->engine, dnnl_stream_default_flags),
+        dev,
+        dnnl_stream_create(&dev->library->stream, dev->library->engine, dnnl_stream_default_flags),
         "opening", "stream"));
-    MPL_TRY(status_of(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening", "attributes"));
-    MPL_TRY(status_of(dev,
-                      dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
-                      "opening", "attributes"));
+    MPL_TRY(
+        status_of(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening", "attributes"));
+    MPL_TRY(status_of(
+        dev, dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
+        "opening", "attributes"));
     *out = dev, dev = NULL;
 out:
     close_device(dev);
@@ -132,15 +135,16 @@ static void release(mpl_device *dev, mpl_prepared *prepared)
     }
 }
 
-/* Shapes of the operands; false where oneDNN is not asked: a type other than f32, or no elements. */
+/* Shapes of the operands; false where oneDNN is not asked: a type other than f32, or no
+ * elements. */
 static bool read_operands(mpl_cpu_recipe *r)
 {
     const mpl_graph *g = r->g;
 
     for (uint32_t i = 0; i < r->n_in + r->n_out; i++) {
         bool is_in = i < r->n_in;
-        mpl_value v =
-            is_in ? g->op_in[g->op_in_begin[r->op] + i] : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
+        mpl_value v = is_in ? g->op_in[g->op_in_begin[r->op] + i]
+                            : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
 
         if (v == MPL_NONE)
             continue;
@@ -163,12 +167,14 @@ static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *
     dnnl_primitive_desc_t pd = NULL;
 
     p->packed_in = i;
-    MPL_TRY(status_of(dev, dnnl_memory_create(&p->unpacked, &r->packed_from, r->engine, DNNL_MEMORY_NONE),
-                      "preparing", name));
-    MPL_TRY(status_of(dev, dnnl_memory_create(&p->packed, to, r->engine, DNNL_MEMORY_ALLOCATE), "preparing",
-                      name));
     MPL_TRY(status_of(
-        dev, dnnl_reorder_primitive_desc_create(&pd, &r->packed_from, r->engine, to, r->engine, NULL),
+        dev, dnnl_memory_create(&p->unpacked, &r->packed_from, r->engine, DNNL_MEMORY_NONE),
+        "preparing", name));
+    MPL_TRY(status_of(dev, dnnl_memory_create(&p->packed, to, r->engine, DNNL_MEMORY_ALLOCATE),
+                      "preparing", name));
+    MPL_TRY(status_of(
+        dev,
+        dnnl_reorder_primitive_desc_create(&pd, &r->packed_from, r->engine, to, r->engine, NULL),
         "preparing", name));
     MPL_TRY(status_of(dev, dnnl_primitive_create(&p->pack, pd), "preparing", name));
 out:
@@ -195,20 +201,23 @@ static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepa
         v = a->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[r->op] + k]
                                    : g->op_out[g->op_out_begin[r->op] + a->index];
         p->n_images = g->value_shape[v].dim[0];
-        p->step[i] = r->stride != NULL && r->stride[k] != NULL ? (uint64_t)r->stride[k][0] * sizeof(float)
-                                                               : g->value_bytes[v] / (uint64_t)p->n_images;
+        p->step[i] = r->stride != NULL && r->stride[k] != NULL
+                         ? (uint64_t)r->stride[k][0] * sizeof(float)
+                         : g->value_bytes[v] / (uint64_t)p->n_images;
     }
 out:
     return st;
 }
 
-/* The primitive and its memory objects from a recipe that has a description; takes the recipe's args. */
+/* The primitive and its memory objects from a recipe that has a description; takes the recipe's
+ * args. */
 static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                  uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     const char *name = r->g->op_name[r->op];
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
     const_dnnl_primitive_desc_t made;
 
     uint64_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
@@ -227,7 +236,8 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     for (int i = 0; i < p->n_args; i++) {
         p->arg[i].arg = p->source[i].name;
         MPL_TRY(status_of(
-            dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
+            dev,
+            dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
             "preparing", name));
     }
     MPL_TRY(make_steps(dev, r, p));
@@ -236,9 +246,10 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
         if (p->source[i].from == MPL_FROM_PACKED)
             MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
     if (how != NULL) {
-        MPL_TRY(status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
-        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how), "asking",
-                          name));
+        MPL_TRY(
+            status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
+        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how),
+                          "asking", name));
     }
 out:
     return st;
@@ -255,9 +266,10 @@ static void describe(mpl_cpu_recipe *r)
         how(r);
 }
 
-/* All primitives of an operation, each behind the one before; none of them where oneDNN lacks one: p is then as it was. */
-static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace_bytes,
-                              const char **how)
+/* All primitives of an operation, each behind the one before; none of them where oneDNN lacks one:
+ * p is then as it was. */
+static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
+                              uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_prepared *first = NULL, **last = &first;
@@ -296,13 +308,15 @@ out:
     return st;
 }
 
-/* An operation on images with their channels last: whether all is as mpl_graph_channels_last makes it. */
+/* An operation on images with their channels last: whether all is as mpl_graph_channels_last makes
+ * it. */
 static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool *last)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    *last = g->op_in_begin[op] < g->op_in_begin[op + 1] && mpl_channels_last(g, g->op_in[g->op_in_begin[op]]);
+    *last = g->op_in_begin[op] < g->op_in_begin[op + 1] &&
+            mpl_channels_last(g, g->op_in[g->op_in_begin[op]]);
     if (kind == MPL_OP_reorder)
         return MPL_OK;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
@@ -310,9 +324,11 @@ static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool
         bool image = v != MPL_NONE && i - g->op_in_begin[op] < mpl_n_images(g, op) &&
                      g->value_shape[v].rank == 4 && g->value_role[v] != MPL_WEIGHT;
 
-        if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last : image && *last)
+        if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last
+                                                     : image && *last)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is missing",
+                     "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is "
+                     "missing",
                      g->op_name[op], mpl_op_table[kind].name, g->value_name[v]);
     }
 out:
@@ -343,8 +359,8 @@ static bool copies_bytes(const mpl_graph *g, mpl_op op)
            (n_out == 1 || g->op_out[g->op_out_begin[op] + 1] == MPL_NONE);
 }
 
-static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
-                              mpl_cpu_recipe *r)
+static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
+                              const int64_t *const *stride, mpl_cpu_recipe *r)
 {
     mpl_status st = MPL_OK;
 
@@ -358,7 +374,8 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op, co
         .attr = dev->library->attr,
     };
     MPL_TRY(check_layout(dev->ctx, g, op, &r->last));
-    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made for it */
+    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made
+                                                 for it */
     MPL_TRY(mpl_new(dev->ctx, r->in, r->n_in));
     MPL_TRY(mpl_new(dev->ctx, r->out, r->n_out));
     MPL_TRY(mpl_new(dev->ctx, r->mds, r->n_in));
@@ -380,16 +397,17 @@ static bool is_ready(const mpl_prepared *p)
     return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL;
 }
 
-/* ---- operands of concats, which may lie inside the result ------------------------------------------------------------ */
+/* ---- operands of concats, which may lie inside the result ---- */
 
-/* Whether an operand is one of a concat, or its result: then it may lie strided, and the operation is computed in a way that does not
- * depend on whether it does. */
+/* Whether an operand is one of a concat, or its result: then it may lie strided, and the operation
+ * is computed in a way that does not depend on whether it does. */
 static bool meets_concat(const mpl_graph *g, mpl_op op)
 {
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
 
-        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && g->op_kind[g->value_op[v]] == MPL_OP_concat)
+        if (v != MPL_NONE && g->value_op[v] != MPL_NONE &&
+            g->op_kind[g->value_op[v]] == MPL_OP_concat)
             return true;
         for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
              v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
@@ -404,7 +422,8 @@ static bool meets_concat(const mpl_graph *g, mpl_op op)
     return false;
 }
 
-/* How many operands, from input 0 on, have the batch as their first dim, where images do not depend on each other; 0: they do. */
+/* How many operands, from input 0 on, have the batch as their first dim, where images do not depend
+ * on each other; 0: they do. */
 static uint32_t n_batched(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -469,9 +488,10 @@ static bool take_one_image(mpl_cpu_recipe *r)
     return true;
 }
 
-/* What computes an operation on operands of concats; p stays as it is where there is nothing of the kind. Written: *name. */
-static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace,
-                                  const char **name)
+/* What computes an operation on operands of concats; p stays as it is where there is nothing of the
+ * kind. Written: *name. */
+static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
+                                  uint64_t *workspace, const char **name)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
@@ -483,7 +503,8 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
         MPL_TRY(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
     if (p->images != NULL || p->chain != NULL || !read_operands(r))
         goto out;
-    if (!copies && (r->last || (r->out[0]->rank > 1 && r->out[0]->dim[0] == 1 && r->stride == NULL)))
+    if (!copies &&
+        (r->last || (r->out[0]->rank > 1 && r->out[0]->dim[0] == 1 && r->stride == NULL)))
         goto out;
     if (!(copies && (r->last || kind == MPL_OP_reorder))) {
         MPL_TRY(mpl_new(dev->ctx, r->image, (size_t)r->n_in + r->n_out));
@@ -498,7 +519,8 @@ out:
     return st;
 }
 
-/* What images.h computes better than oneDNN where channels come last: oneDNN's largest of a window is not a NaN in it. */
+/* What images.h computes better than oneDNN where channels come last: oneDNN's largest of a window
+ * is not a NaN in it. */
 static bool prefers_images(mpl_op_kind kind)
 {
     return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_global_max_pool;
@@ -542,8 +564,8 @@ out:
 
 /* Where no kernel takes the operands as they lie, *out is NULL. */
 static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op,
-                                  const int64_t *const *stride, mpl_prepared **out, uint64_t *workspace_bytes,
-                                  const char **how)
+                                  const int64_t *const *stride, mpl_prepared **out,
+                                  uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_prepared *p = NULL;
@@ -575,10 +597,12 @@ static mpl_status pack(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call
     dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, p->unpacked}, {DNNL_ARG_TO, p->packed}};
     const char *name = call->graph->op_name[call->op];
 
-    MPL_TRY(status_of(
-        dev, dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data, dev->library->stream),
-        "running", name));
-    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg), "running", name));
+    MPL_TRY(status_of(dev,
+                      dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data,
+                                                     dev->library->stream),
+                      "running", name));
+    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg), "running",
+                      name));
     p->is_packed = true;
 out:
     return st;
@@ -605,7 +629,8 @@ static uint64_t packed_bytes(const mpl_prepared *prepared)
     return sum;
 }
 
-static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, int64_t image)
+static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
+                                int64_t image)
 {
     mpl_status st = MPL_OK;
     const char *name = call->graph->op_name[call->op];
@@ -624,10 +649,12 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
             data = (char *)data + (uint64_t)image * p->step[i];
         if (s->from == MPL_FROM_OUT)
             made = data;
-        MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
-                          "running", name));
+        MPL_TRY(status_of(
+            dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
+            "running", name));
     }
-    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
+    MPL_TRY(status_of(dev,
+                      dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
                       "running", name));
     if (p->activation != MPL_ACT_NONE)
         mpl_chain_activate(p->activation, made, p->n_made, dev->n_threads);
@@ -651,7 +678,8 @@ static bool has_special(const float *x, int64_t n)
 }
 
 /* An image of what drops_nan, or all of it. */
-static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, int64_t image)
+static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
+                            int64_t image)
 {
     mpl_tensor in = call->in[0], out = call->out[0];
     mpl_op_call loops = *call;
@@ -710,8 +738,8 @@ static mpl_status wait(mpl_device *dev)
 
 const mpl_backend mpl_backend_cpu = {
     .name = "cpu",
-    .about =
-        "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH),
+    .about = "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(
+        DNNL_VERSION_PATCH),
     .align = 64,
     .strided = true,
     .lays_channels_last = true,

@@ -1,6 +1,7 @@
 /* cpu_grad.c -- gradients, and batch norm in training, as oneDNN describes them. See cpu_priv.h.
  *
- * What oneDNN can only do with a workspace that its forward primitive leaves (max pooling, lrn) is left to the plain loops. */
+ * What oneDNN can only do with a workspace that its forward primitive leaves (max pooling, lrn) is
+ * left to the plain loops. */
 #include "runtime/cpu/cpu_priv.h"
 
 typedef mpl_cpu_recipe recipe;
@@ -29,7 +30,8 @@ static dnnl_primitive_desc_t forward_of(recipe *r, const_dnnl_op_desc_t desc)
 {
     dnnl_primitive_desc_t pd = NULL;
 
-    return dnnl_primitive_desc_create(&pd, desc, r->attr, r->engine, NULL) == dnnl_success ? pd : NULL;
+    return dnnl_primitive_desc_create(&pd, desc, r->attr, r->engine, NULL) == dnnl_success ? pd
+                                                                                           : NULL;
 }
 
 static void choose_backward(recipe *r, const_dnnl_op_desc_t forward, const_dnnl_op_desc_t desc)
@@ -42,7 +44,7 @@ static void choose_backward(recipe *r, const_dnnl_op_desc_t forward, const_dnnl_
     dnnl_primitive_desc_destroy(hint);
 }
 
-/* ---- convolution -------------------------------------------------------------------------------------------------- */
+/* ---- convolution ---- */
 
 typedef struct conv_mds {
     dnnl_memory_desc_t x, w, b, y;
@@ -50,7 +52,8 @@ typedef struct conv_mds {
     dnnl_convolution_desc_t forward;
 } conv_mds;
 
-static bool describe_conv(recipe *r, const mpl_shape *x, const mpl_shape *w, bool biased, conv_mds *m)
+static bool describe_conv(recipe *r, const mpl_shape *x, const mpl_shape *w, bool biased,
+                          conv_mds *m)
 {
     const mpl_shape *y = r->in[0];
 
@@ -61,8 +64,8 @@ static bool describe_conv(recipe *r, const mpl_shape *x, const mpl_shape *w, boo
     m->y = plain_shape(y);
     return dnnl_dilated_convolution_forward_desc_init(
                &m->forward, dnnl_forward_training, dnnl_convolution_direct, &m->x, &m->w,
-               biased ? &m->b : NULL, &m->y, m->window.stride, m->window.dilation, m->window.pad_begin,
-               m->window.pad_end) == dnnl_success;
+               biased ? &m->b : NULL, &m->y, m->window.stride, m->window.dilation,
+               m->window.pad_begin, m->window.pad_end) == dnnl_success;
 }
 
 static void weight_part(recipe *r, const mpl_shape *x, const mpl_shape *w)
@@ -84,7 +87,8 @@ static void weight_part(recipe *r, const mpl_shape *x, const mpl_shape *w)
         mpl_cpu_arg_add(r, DNNL_ARG_DIFF_BIAS, &m.b, MPL_FROM_OUT, 1);
 }
 
-static void input_part(recipe *r, const mpl_shape *x, const mpl_shape *w, uint32_t w_in, uint32_t out)
+static void input_part(recipe *r, const mpl_shape *x, const mpl_shape *w, uint32_t w_in,
+                       uint32_t out)
 {
     dnnl_convolution_desc_t desc;
     conv_mds m;
@@ -119,7 +123,7 @@ static void conv_grad_input(recipe *r)
     input_part(r, r->out[0], r->in[1], 1, 0);
 }
 
-/* ---- matrix products ------------------------------------------------------------------------------------------------ */
+/* ---- matrix products ---- */
 
 /* Sums over the rows, in double as the plain loops have them. */
 static void column_sums(const mpl_op_call *call)
@@ -137,8 +141,8 @@ static void column_sums(const mpl_op_call *call)
     }
 }
 
-/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T. Where b or a lies turned, so does the product: oneDNN multiplies
- * fast only into row-major results. */
+/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T. Where b or a lies turned, so does
+ * the product: oneDNN multiplies fast only into row-major results. */
 static void gemm_grad(recipe *r)
 {
     bool trans_a = mpl_attr_int(r->g, r->op, MPL_ATTR_trans_a, 0) != 0;
@@ -162,16 +166,18 @@ static void gemm_grad(recipe *r)
     r->more = first && asked(r, 2);
 }
 
-/* ---- pooling, softmax, element-wise ------------------------------------------------------------------------------------- */
+/* ---- pooling, softmax, element-wise ---- */
 
 static void average_with(recipe *r, bool counts_pads, const mpl_cpu_window *w)
 {
     dnnl_pooling_v2_desc_t forward, desc;
     dnnl_memory_desc_t x = plain_shape(r->out[0]), y = plain_shape(r->in[0]);
-    dnnl_alg_kind_t how = counts_pads ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
+    dnnl_alg_kind_t how =
+        counts_pads ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
 
-    if (dnnl_pooling_v2_forward_desc_init(&forward, dnnl_forward_training, how, &x, &y, w->stride, w->kernel,
-                                          w->dilation, w->pad_begin, w->pad_end) != dnnl_success ||
+    if (dnnl_pooling_v2_forward_desc_init(&forward, dnnl_forward_training, how, &x, &y, w->stride,
+                                          w->kernel, w->dilation, w->pad_begin,
+                                          w->pad_end) != dnnl_success ||
         dnnl_pooling_v2_backward_desc_init(&desc, how, &x, &y, w->stride, w->kernel, w->dilation,
                                            w->pad_begin, w->pad_end) != dnnl_success)
         return;
@@ -201,10 +207,10 @@ static void softmax_grad(recipe *r)
     dnnl_memory_desc_t md = plain_shape(y);
 
     axis = axis < 0 ? axis + y->rank : axis;
-    if (dnnl_softmax_v2_forward_desc_init(&forward, dnnl_forward_training, dnnl_softmax_accurate, &md, &md,
-                                          (int)axis) != dnnl_success ||
-        dnnl_softmax_v2_backward_desc_init(&desc, dnnl_softmax_accurate, &md, &md, &md, (int)axis) !=
-            dnnl_success)
+    if (dnnl_softmax_v2_forward_desc_init(&forward, dnnl_forward_training, dnnl_softmax_accurate,
+                                          &md, &md, (int)axis) != dnnl_success ||
+        dnnl_softmax_v2_backward_desc_init(&desc, dnnl_softmax_accurate, &md, &md, &md,
+                                           (int)axis) != dnnl_success)
         return;
     choose_backward(r, &forward, &desc);
     mpl_cpu_arg_add(r, DNNL_ARG_DIFF_DST, &md, MPL_FROM_IN, 0);
@@ -222,7 +228,8 @@ static void from_result(recipe *r)
                           : kind == MPL_OP_sigmoid_grad ? dnnl_eltwise_logistic_use_dst_for_bwd
                                                         : dnnl_eltwise_tanh_use_dst_for_bwd;
 
-    if (dnnl_eltwise_forward_desc_init(&forward, dnnl_forward_training, how, &md, 0, 0) != dnnl_success ||
+    if (dnnl_eltwise_forward_desc_init(&forward, dnnl_forward_training, how, &md, 0, 0) !=
+            dnnl_success ||
         dnnl_eltwise_backward_desc_init(&desc, how, &md, &md, 0, 0) != dnnl_success)
         return;
     choose_backward(r, &forward, &desc);
@@ -231,17 +238,18 @@ static void from_result(recipe *r)
     mpl_cpu_arg_add(r, DNNL_ARG_DIFF_SRC, &md, MPL_FROM_OUT, 0);
 }
 
-/* ---- batch norm ------------------------------------------------------------------------------------------------------------- */
+/* ---- batch norm ---- */
 
-static bool norm_forward(recipe *r, const mpl_shape *x, dnnl_memory_desc_t *data, dnnl_memory_desc_t *channel,
-                         dnnl_batch_normalization_desc_t *desc)
+static bool norm_forward(recipe *r, const mpl_shape *x, dnnl_memory_desc_t *data,
+                         dnnl_memory_desc_t *channel, dnnl_batch_normalization_desc_t *desc)
 {
     int64_t dim[4] = {x->dim[0], x->dim[1], count(x, 2), 1};
 
     *data = mpl_cpu_plain(4, dim);
     *channel = mpl_cpu_plain(1, &dim[1]);
     return dnnl_batch_normalization_forward_desc_init(
-               desc, dnnl_forward_training, data, (float)mpl_attr_float(r->g, r->op, MPL_ATTR_epsilon, 1e-5),
+               desc, dnnl_forward_training, data,
+               (float)mpl_attr_float(r->g, r->op, MPL_ATTR_epsilon, 1e-5),
                dnnl_use_scale | dnnl_use_shift) == dnnl_success;
 }
 
@@ -289,15 +297,16 @@ static void batch_norm_grad(recipe *r)
 
     if (!norm_forward(r, r->in[1], &data, &channel, &forward) ||
         dnnl_batch_normalization_backward_desc_init(
-            &desc, dnnl_backward, &data, &data, (float)mpl_attr_float(r->g, r->op, MPL_ATTR_epsilon, 1e-5),
+            &desc, dnnl_backward, &data, &data,
+            (float)mpl_attr_float(r->g, r->op, MPL_ATTR_epsilon, 1e-5),
             dnnl_use_scale | dnnl_use_shift) != dnnl_success)
         return;
     choose_backward(r, &forward, &desc);
     mpl_cpu_arg_add(r, DNNL_ARG_DIFF_DST, &data, MPL_FROM_IN, 0);
     mpl_cpu_arg_add(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 1);
     mpl_cpu_arg_add(r, DNNL_ARG_SCALE, &channel, MPL_FROM_IN, 2);
-    mpl_cpu_arg_add(r, DNNL_ARG_SHIFT, &channel, MPL_FROM_IN,
-                    2); /* oneDNN 2 counts it, and does not read it */
+    /* oneDNN 2 counts it, and does not read it */
+    mpl_cpu_arg_add(r, DNNL_ARG_SHIFT, &channel, MPL_FROM_IN, 2);
     mpl_cpu_arg_add(r, DNNL_ARG_MEAN, &channel, MPL_FROM_IN, 3);
     mpl_cpu_arg_add(r, DNNL_ARG_VARIANCE, &channel, MPL_FROM_IN, 4);
     mpl_cpu_arg_add(r, DNNL_ARG_DIFF_SRC, &data, MPL_FROM_OUT, 0);

@@ -1,10 +1,11 @@
 /* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
  *
- * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike are merged, because
- * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
- * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
- * itself near 1), and what loses a NaN: its greater of two is the other one (relu, clip, min, max), its exp of
- * one infinite. Where that is part of more (max pools, softmax, reductions), drops_nan says so. */
+ * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike
+ * are merged, because oneDNN has faster code for fewer. What oneDNN would compute by its own
+ * reference loops is left to ours, and so is what it approximates too coarsely (softplus is
+ * negative below -13, log is off by 4e-4 of itself near 1), and what loses a NaN: its greater of
+ * two is the other one (relu, clip, min, max), its exp of one infinite. Where that is part of more
+ * (max pools, softmax, reductions), drops_nan says so. */
 #include "graphs/ir/layout.h"
 #include "runtime/cpu/cpu_priv.h"
 
@@ -12,7 +13,7 @@
 
 typedef mpl_cpu_recipe recipe;
 
-/* ---- pieces -------------------------------------------------------------------------------------------- */
+/* ---- pieces ---- */
 
 static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64_t *stride)
 {
@@ -55,7 +56,8 @@ static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
     return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
 }
 
-static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
+                uint32_t index)
 {
     r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
 }
@@ -110,7 +112,8 @@ void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_d
     choose_hinted(r, desc, r->attr, hint);
 }
 
-void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
+                     uint32_t index)
 {
     arg(r, name, md, from, index);
 }
@@ -137,7 +140,8 @@ static uint32_t axis_of(const recipe *r, int64_t otherwise, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* The number that input i is known to be before the run, for every element; false where it is not. */
+/* The number that input i is known to be before the run, for every element; false where it is
+ * not. */
 static bool known_number(const recipe *r, uint32_t i, float *out)
 {
     const mpl_graph *g = r->g;
@@ -152,7 +156,7 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
     return memcpy(out, g->value_data[v], sizeof *out), true;
 }
 
-/* ---- element-wise -------------------------------------------------------------------------------------- */
+/* ---- element-wise ---- */
 
 static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
@@ -160,8 +164,8 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     int64_t n = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
     dnnl_memory_desc_t md = plain(1, &n);
 
-    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) !=
-        dnnl_success)
+    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha,
+                                       beta) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &md, &md);
 }
@@ -207,7 +211,8 @@ static void unary(recipe *r)
     const struct function *f = &functions[r->g->op_kind[r->op]];
     float alpha = f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha;
 
-    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* the greater of x and 0: of a NaN it is 0 */
+    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* the greater of x and 0: of a NaN it is 0
+                                                          */
         return;
     eltwise(r, f->algorithm, alpha, 0);
 }
@@ -218,9 +223,10 @@ static int64_t dim_from_right(const mpl_shape *s, uint32_t rank, uint32_t i)
     return i + s->rank < rank ? 1 : s->dim[i + s->rank - rank];
 }
 
-/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both not
- * become one. */
-static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim, int64_t *in_dim)
+/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both
+ * not become one. */
+static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim,
+                                int64_t *in_dim)
 {
     uint32_t n = 0;
 
@@ -253,7 +259,8 @@ static mpl_shape turned(const mpl_shape *s)
     return out;
 }
 
-/* Whether operand i, beside images that have their channels last, lies as `turned` says: it does so, too, or is the same either way. */
+/* Whether operand i, beside images that have their channels last, lies as `turned` says: it does
+ * so, too, or is the same either way. */
 static bool lies_turned(const recipe *r, uint32_t i)
 {
     const mpl_shape *s = r->in[i];
@@ -272,10 +279,12 @@ static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
 
     if (r->n_in != 2)
         return;
-    if (mpl_count_dims(r->in[0], 0, r->in[0]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank) &&
+    if (mpl_count_dims(r->in[0], 0, r->in[0]->rank) !=
+            mpl_count_dims(r->out[0], 0, r->out[0]->rank) &&
         commutes)
         first = 1;
-    if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank))
+    if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) !=
+        mpl_count_dims(r->out[0], 0, r->out[0]->rank))
         return;
     if (r->last && !(lies_turned(r, 0) && lies_turned(r, 1)))
         return;
@@ -308,11 +317,12 @@ static void arithmetic(recipe *r)
     binary(r, of_two[kind].algorithm, of_two[kind].commutes);
 }
 
-/* ---- windows: convolution and pooling ------------------------------------------------------------------ */
+/* ---- windows: convolution and pooling ---- */
 
 typedef mpl_cpu_window window;
 
-static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise, int64_t *out)
+static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise,
+                      int64_t *out)
 {
     uint32_t given;
     const int64_t *ints = mpl_attr_ints(r->g, r->op, key, &given);
@@ -342,8 +352,8 @@ static int64_t reach(const window *w, uint32_t i)
     return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
 }
 
-/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..); rank + 1
- * dims. */
+/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..);
+ * rank + 1 dims. */
 static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
 {
     if (groups == 1) {
@@ -398,8 +408,9 @@ static bool is_constant(const recipe *r, uint32_t i)
     return g->value_role[v] == MPL_WEIGHT;
 }
 
-/* oneDNN adds to what the destination has: by its sum, whether the plan has put the two in one place or not, so that plans change no
- * bit. Partial sums pass through the destination, so its binary addition could not read from there. */
+/* oneDNN adds to what the destination has: by its sum, whether the plan has put the two in one
+ * place or not, so that plans change no bit. Partial sums pass through the destination, so its
+ * binary addition could not read from there. */
 static void copy_sum(const mpl_op_call *call)
 {
     if (call->out[0].data != call->in[0].data)
@@ -407,7 +418,8 @@ static void copy_sum(const mpl_op_call *call)
                call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
 }
 
-/* Attributes of a convolution or product that adds to what its destination has; NULL: there is no memory. */
+/* Attributes of a convolution or product that adds to what its destination has; NULL: there is no
+ * memory. */
 static dnnl_primitive_attr_t summing_attr(const recipe *r)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -426,7 +438,8 @@ static dnnl_primitive_attr_t summing_attr(const recipe *r)
     return attr;
 }
 
-/* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come behind it. */
+/* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come
+ * behind it. */
 static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
@@ -462,13 +475,16 @@ static void conv(recipe *r)
     dst = image(r, r->out[0]);
     any = filter;
     if (r->last && is_constant(r, first + 1))
-        dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32, dnnl_format_tag_any);
-    if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
-                                                   &src, &any, has_bias ? &bias : NULL, &dst, w.stride,
-                                                   w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
+        dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32,
+                                     dnnl_format_tag_any);
+    if (dnnl_dilated_convolution_forward_desc_init(
+            &desc, dnnl_forward_inference, dnnl_convolution_direct, &src, &any,
+            has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
+            w.pad_end) != dnnl_success)
         return;
     choose_fused(r, &desc);
-    chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
+    chosen =
+        r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
     weighted_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
     if (!dnnl_memory_desc_equal(chosen, &filter)) {
         r->packed_from = filter;
@@ -476,8 +492,8 @@ static void conv(recipe *r)
     }
 }
 
-/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in
- * / g, ..). */
+/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out /
+ * g, in / g, ..). */
 static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
 {
     int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
@@ -505,15 +521,16 @@ static void conv_transpose(recipe *r)
         return;
     read_window(r, r->in[1]->dim + 2, &w);
     for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
-        w.pad_end[i] =
-            (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->out[0]->dim[2 + i] - w.pad_begin[i];
+        w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) -
+                       r->out[0]->dim[2 + i] - w.pad_begin[i];
     src = plain_shape(r->in[0]);
     filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
     bias = plain(1, &r->out[0]->dim[1]);
     dst = plain_shape(r->out[0]);
-    if (dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_deconvolution_direct,
-                                                     &src, &filter, has_bias ? &bias : NULL, &dst, w.stride,
-                                                     w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
+    if (dnnl_dilated_deconvolution_forward_desc_init(
+            &desc, dnnl_forward_inference, dnnl_deconvolution_direct, &src, &filter,
+            has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
+            w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
     weighted_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
@@ -527,24 +544,27 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     r->drops_nan = algorithm == dnnl_pooling_max;
     if (r->drops_nan && r->last) /* images.h has it; plain loops know no layouts */
         return;
-    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
-                                          w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
+    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst,
+                                          w->stride, w->kernel, w->dilation, w->pad_begin,
+                                          w->pad_end) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &src, &dst);
 }
 
 bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, window *w)
 {
-    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool || r->g->op_kind[r->op] == MPL_OP_avg_pool_grad;
+    bool average =
+        r->g->op_kind[r->op] == MPL_OP_avg_pool || r->g->op_kind[r->op] == MPL_OP_avg_pool_grad;
     bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
 
     for (uint32_t i = 0; i < w->n; i++) {
-        int64_t end = (y->dim[2 + i] - 1) * w->stride[i] + reach(w, i) - x->dim[2 + i] - w->pad_begin[i];
+        int64_t end =
+            (y->dim[2 + i] - 1) * w->stride[i] + reach(w, i) - x->dim[2 + i] - w->pad_begin[i];
 
         if (end <= w->pad_end[i])
             continue;
-        if (average &&
-            counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
+        if (average && counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN
+                                       counts it */
             return false;
         w->pad_end[i] = end;
     }
@@ -587,11 +607,12 @@ static void global_pool(recipe *r)
               &w);
 }
 
-/* ---- products ------------------------------------------------------------------------------------------ */
+/* ---- products ---- */
 
 /* first: which input is a. */
-static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
-                    const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
+static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a,
+                    const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *bias,
+                    const dnnl_memory_desc_t *y)
 {
     dnnl_matmul_desc_t desc;
 
@@ -601,7 +622,8 @@ static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a, cons
     weighted_args(r, first, a, b, bias, y);
 }
 
-/* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the right. */
+/* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the
+ * right. */
 static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, int64_t *dim)
 {
     mpl_shape matrix = *s;
@@ -624,7 +646,8 @@ static void matmul(recipe *r)
     product_dims(r->in[1], 1, rank, b);
     for (uint32_t i = 0; i < rank; i++)
         y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
-    if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one piece */
+    if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one
+                                              piece */
         a[0] = y[0] = mpl_count_dims(r->in[0], 0, rank - 1);
         a[1] = a[rank - 1], y[1] = y[rank - 1];
         b[0] = b[rank - 2], b[1] = b[rank - 1];
@@ -649,8 +672,9 @@ dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
     return matrix(s, turned);
 }
 
-void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in, const dnnl_memory_desc_t *b,
-                     uint32_t b_in, const dnnl_memory_desc_t *y, uint32_t y_out)
+void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
+                     const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y,
+                     uint32_t y_out)
 {
     dnnl_matmul_desc_t desc;
 
@@ -673,8 +697,9 @@ static void gemm(recipe *r)
 
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
-    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
-                  mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
+    if (has_c &&
+        (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
+         mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
     a = matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
     b = matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
@@ -683,7 +708,7 @@ static void gemm(recipe *r)
     product(r, first, &a, &b, has_c ? &c : NULL, &y);
 }
 
-/* ---- normalisation ------------------------------------------------------------------------------------- */
+/* ---- normalisation ---- */
 
 static void batch_norm(recipe *r)
 {
@@ -696,9 +721,10 @@ static void batch_norm(recipe *r)
 
     if (r->last)
         data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
-    if (x->rank < 2 || dnnl_batch_normalization_forward_desc_init(
-                           &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
-                           dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
+    if (x->rank < 2 ||
+        dnnl_batch_normalization_forward_desc_init(
+            &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
+            dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
         return;
     choose(r, &desc);
     arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
@@ -717,8 +743,9 @@ static void lrn(recipe *r)
     if (size % 2 == 0 || r->in[0]->rank != 4)
         return;
     md = plain_shape(r->in[0]);
-    if (dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &md, size,
-                                   attr_float(r, MPL_ATTR_alpha, 1e-4), attr_float(r, MPL_ATTR_beta, 0.75),
+    if (dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &md,
+                                   size, attr_float(r, MPL_ATTR_alpha, 1e-4),
+                                   attr_float(r, MPL_ATTR_beta, 0.75),
                                    attr_float(r, MPL_ATTR_bias, 1)) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &md, &md);
@@ -765,16 +792,16 @@ static void softmax(recipe *r)
     dim[1] = x->dim[axis];
     dim[2] = mpl_count_dims(x, axis + 1, x->rank);
     md = plain(dim[2] == 1 ? 2 : 3, dim);
-    if (dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
-                                          r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log
-                                                                                     : dnnl_softmax_accurate,
-                                          &md, &md, 1) != dnnl_success)
+    if (dnnl_softmax_v2_forward_desc_init(
+            &desc, dnnl_forward_inference,
+            r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log : dnnl_softmax_accurate,
+            &md, &md, 1) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &md, &md);
     r->drops_nan = true;
 }
 
-/* ---- reductions ---------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
 /* p: of a norm. */
 static const struct {
@@ -822,16 +849,17 @@ static void reduce(recipe *r)
         return;
     src = plain(n, in);
     dst = plain(n, out);
-    if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p, 0) !=
-        dnnl_success)
+    if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p,
+                                 0) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &src, &dst);
     r->drops_nan = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
 }
 
-/* ---- elements moved ------------------------------------------------------------------------------------ */
+/* ---- elements moved ---- */
 
-/* Operand k, images with their channels last, as pixels by channels. False: its pixels do not follow at one distance. */
+/* Operand k, images with their channels last, as pixels by channels. False: its pixels do not
+ * follow at one distance. */
 static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_desc_t *md)
 {
     const int64_t *by = r->stride != NULL ? r->stride[k] : NULL;
@@ -859,8 +887,8 @@ static void concat(recipe *r)
         if (r->last && !pixels(r, i, r->in[i], &r->mds[i]))
             return;
     }
-    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) !=
-        dnnl_success) {
+    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr,
+                                          r->engine) != dnnl_success) {
         r->pd = NULL;
         return;
     }
@@ -871,7 +899,8 @@ static void concat(recipe *r)
 
 static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst)
 {
-    if (dnnl_reorder_primitive_desc_create(&r->pd, src, r->engine, dst, r->engine, r->attr) != dnnl_success) {
+    if (dnnl_reorder_primitive_desc_create(&r->pd, src, r->engine, dst, r->engine, r->attr) !=
+        dnnl_success) {
         r->pd = NULL;
         return;
     }
@@ -913,7 +942,7 @@ static void reorder(recipe *r)
     move(r, &src, &dst);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_leaky_relu] = unary,

@@ -21,9 +21,9 @@ mpl_status mpl_host_resident(mpl_device *dev, const void *base, uint64_t bytes, 
 mpl_status mpl_host_wait(mpl_device *dev);
 
 /* All of them that have to do with memory, in the table of a backend. */
-#define MPL_HOST_MEMORY                                                                                      \
-    .arena_new = mpl_host_arena_new, .arena_free = mpl_host_arena_free, .upload = mpl_host_upload,           \
-    .download = mpl_host_download, .fill = mpl_host_fill, .copy = mpl_host_copy,                             \
+#define MPL_HOST_MEMORY                                                                            \
+    .arena_new = mpl_host_arena_new, .arena_free = mpl_host_arena_free, .upload = mpl_host_upload, \
+    .download = mpl_host_download, .fill = mpl_host_fill, .copy = mpl_host_copy,                   \
     .resident = mpl_host_resident
 
 #endif

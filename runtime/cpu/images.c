@@ -26,13 +26,13 @@ struct mpl_images {
     uint32_t first; /* input that is x */
     bool has_bias;
     float low, high;
-    float *
-        filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor and term of each channel */
+    float *filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor
+                      and term of each channel */
     bool is_packed;
     float *nothing; /* [channels of x] zeros */
 };
 
-/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+/* ---- preparing ---- */
 
 /* Elements from pixel to pixel of operand k; 0: they do not follow one another at one distance. */
 static int64_t pitch_of(const mpl_shape *s, const int64_t *const *stride, uint32_t k)
@@ -87,7 +87,8 @@ static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int6
     return m->w.x_pitch > 0 && m->w.y_pitch > 0 && (m->first == 0 || m->w.sum_pitch > 0);
 }
 
-static void read_pair(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise, int64_t out[2])
+static void read_pair(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise,
+                      int64_t out[2])
 {
     uint32_t n;
     const int64_t *ints = mpl_attr_ints(g, op, key, &n);
@@ -136,7 +137,8 @@ static uint32_t n_vectors(const mpl_images *m)
     return (uint32_t)((m->w.out_channels + m->kernels->lanes - 1) / m->kernels->lanes);
 }
 
-/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, behind one another for each element of x. */
+/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, behind one
+ * another for each element of x. */
 static void pack(mpl_images *m, const float *from)
 {
     int64_t n_in = m->w.channels, taps = m->w.kernel[0] * m->w.kernel[1];
@@ -189,8 +191,8 @@ static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ima
     mpl_value filter = mpl_op_input(g, op, m->first + 1), bias = mpl_op_input(g, op, m->first + 2);
 
     m->kernels = mpl_image_kernels_here();
-    if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 || !is_constant(g, filter) ||
-        g->value_type[filter] != MPL_TYPE_f32)
+    if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 ||
+        !is_constant(g, filter) || g->value_type[filter] != MPL_TYPE_f32)
         goto out;
     read_window(m, g, op, g->value_shape[filter].dim + 2);
     read_activation(m, mpl_activation_of(g, op));
@@ -205,42 +207,43 @@ out:
     return st;
 }
 
-/* ---- pools, batch norm: loops over a pixel's channels --------------------------------------------------------------- */
+/* ---- pools, batch norm: loops over a pixel's channels ---- */
 
-/* y[c] = expr of a, what is there, and b, c and d, what x, k and l have; compiled for several widths of vectors. */
-#define BODY(name, expr)                                                                                     \
-    static inline __attribute__((always_inline)) void name##_body(                                           \
-        float *restrict y, const float *restrict x, const float *restrict k, const float *restrict l,        \
-        int64_t n)                                                                                           \
-    {                                                                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                                    \
-            float a = y[i], b = x[i], c = k[i], d = l[i];                                                    \
-                                                                                                             \
-            y[i] = expr;                                                                                     \
-            (void)a, (void)c, (void)d;                                                                       \
-        }                                                                                                    \
+/* y[c] = expr of a, what is there, and b, c and d, what x, k and l have; compiled for several
+ * widths of vectors. */
+#define BODY(name, expr)                                                                           \
+    static inline __attribute__((always_inline)) void name##_body(                                 \
+        float *restrict y, const float *restrict x, const float *restrict k,                       \
+        const float *restrict l, int64_t n)                                                        \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float a = y[i], b = x[i], c = k[i], d = l[i];                                          \
+                                                                                                   \
+            y[i] = expr;                                                                           \
+            (void)a, (void)c, (void)d;                                                             \
+        }                                                                                          \
     }
-#define MADE_FOR(name, width)                                                                                \
-    static void name##_##width(float *restrict y, const float *restrict x, const float *restrict k,          \
-                               const float *restrict l, int64_t n)                                           \
-    {                                                                                                        \
-        name##_body(y, x, k, l, n);                                                                          \
+#define MADE_FOR(name, width)                                                                      \
+    static void name##_##width(float *restrict y, const float *restrict x,                         \
+                               const float *restrict k, const float *restrict l, int64_t n)        \
+    {                                                                                              \
+        name##_body(y, x, k, l, n);                                                                \
     }
 #if defined(__x86_64__)
-#define LOOP(name, expr)                                                                                     \
-    BODY(name, expr)                                                                                         \
-    MADE_FOR(name, plain)                                                                                    \
-    __attribute__((target("avx2"))) MADE_FOR(name, avx2)                                                     \
+#define LOOP(name, expr)                                                                           \
+    BODY(name, expr)                                                                               \
+    MADE_FOR(name, plain)                                                                          \
+    __attribute__((target("avx2"))) MADE_FOR(name, avx2)                                           \
         __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) MADE_FOR(name, avx512)
-#define WIDTHS(name)                                                                                         \
-    {                                                                                                        \
-        name##_plain, name##_avx2, name##_avx512                                                             \
+#define WIDTHS(name)                                                                               \
+    {                                                                                              \
+        name##_plain, name##_avx2, name##_avx512                                                   \
     }
 #else
 #define LOOP(name, expr) BODY(name, expr) MADE_FOR(name, plain)
-#define WIDTHS(name)                                                                                         \
-    {                                                                                                        \
-        name##_plain, name##_plain, name##_plain                                                             \
+#define WIDTHS(name)                                                                               \
+    {                                                                                              \
+        name##_plain, name##_plain, name##_plain                                                   \
     }
 #endif
 
@@ -249,8 +252,8 @@ LOOP(add_up, a + b)
 LOOP(scale, b *c + d)
 LOOP(scale_cut, b *c + d > 0 || b * c + d != b * c + d ? b * c + d : 0)
 
-static channel_loop *const loops[][MPL_N_CHAIN_WIDTHS] = {WIDTHS(greater), WIDTHS(add_up), WIDTHS(scale),
-                                                          WIDTHS(scale_cut)};
+static channel_loop *const loops[][MPL_N_CHAIN_WIDTHS] = {WIDTHS(greater), WIDTHS(add_up),
+                                                          WIDTHS(scale), WIDTHS(scale_cut)};
 enum { GREATER, ADD_UP, SCALE, SCALE_CUT };
 
 static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
@@ -260,14 +263,17 @@ static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from,
 
     for (int64_t pixel = from; pixel < to; pixel++) {
         int64_t plane = w->out_high * w->out_wide, at = pixel % plane, n = 0;
-        const float *x = (const float *)call->in[0].data + pixel / plane * w->high * w->wide * w->x_pitch;
+        const float *x =
+            (const float *)call->in[0].data + pixel / plane * w->high * w->wide * w->x_pitch;
         float *y = (float *)call->out[0].data + pixel * w->y_pitch;
 
         for (int64_t c = 0; c < w->channels; c++)
             y[c] = average ? 0 : -INFINITY;
         for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
-            int64_t row = at / w->out_wide * w->stride[0] - w->pad[0] + i / w->kernel[1] * w->dilation[0];
-            int64_t column = at % w->out_wide * w->stride[1] - w->pad[1] + i % w->kernel[1] * w->dilation[1];
+            int64_t row =
+                at / w->out_wide * w->stride[0] - w->pad[0] + i / w->kernel[1] * w->dilation[0];
+            int64_t column =
+                at % w->out_wide * w->stride[1] - w->pad[1] + i % w->kernel[1] * w->dilation[1];
             const float *here = x + (row * w->wide + column) * w->x_pitch;
 
             if (row < 0 || row >= w->high || column < 0 || column >= w->wide)
@@ -288,7 +294,8 @@ static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
     kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
     if (m->kind == MPL_OP_global_max_pool)
         kernel = plane, n = 2;
-    if (n != 2 || (m->kind == MPL_OP_avg_pool && mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0))
+    if (n != 2 ||
+        (m->kind == MPL_OP_avg_pool && mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0))
         return false;
     read_window(m, g, op, kernel);
     m->loop = loops[m->kind == MPL_OP_avg_pool ? ADD_UP : GREATER][mpl_chain_widest()];
@@ -296,7 +303,7 @@ static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
     return true;
 }
 
-/* ---- batch norm --------------------------------------------------------------------------------------------------- */
+/* ---- batch norm ---- */
 
 static void run_norm(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
 {
@@ -304,8 +311,8 @@ static void run_norm(const mpl_images *m, const mpl_op_call *call, int64_t from,
 
     for (int64_t pixel = from; pixel < to; pixel++)
         m->loop((float *)call->out[0].data + pixel * w->y_pitch,
-                (const float *)call->in[0].data + pixel * w->x_pitch, m->filter, m->filter + w->channels,
-                w->channels);
+                (const float *)call->in[0].data + pixel * w->x_pitch, m->filter,
+                m->filter + w->channels, w->channels);
 }
 
 /* Factor and term of each channel, from scale, bias, mean and variance. */
@@ -339,7 +346,7 @@ out:
     return st;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
 mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
                           mpl_images **out, const char **how)
@@ -356,7 +363,8 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
         goto out;
     if (mpl_is_conv(m->kind))
         MPL_TRY(make_conv(ctx, g, op, m, &made));
-    else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool || m->kind == MPL_OP_global_max_pool)
+    else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool ||
+             m->kind == MPL_OP_global_max_pool)
         made = make_pool(g, op, m);
     else if (m->kind == MPL_OP_batch_norm)
         MPL_TRY(make_norm(ctx, g, op, m, &made));

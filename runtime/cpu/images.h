@@ -1,9 +1,9 @@
-/* images.h -- our own kernels of the backend `cpu` for images with their channels last, whose pixels may lie apart: what oneDNN has
- * no fast code for. Private to runtime/.
+/* images.h -- our own kernels of the backend `cpu` for images with their channels last, whose
+ * pixels may lie apart: what oneDNN has no fast code for. Private to runtime/.
  *
- * A pixel's channels follow one another; pixels are `pitch` elements apart: as many as there are channels, or more where an image is some of
- * the channels of another (an operand inside a concat's result). A kernel computes the same bits whatever the pitches, threads and
- * batch. */
+ * A pixel's channels follow one another; pixels are `pitch` elements apart: as many as there are
+ * channels, or more where an image is some of the channels of another (an operand inside a concat's
+ * result). A kernel computes the same bits whatever the pitches, threads and batch. */
 #ifndef MPL_IMAGES_H
 #define MPL_IMAGES_H
 
@@ -11,15 +11,15 @@
 
 typedef struct mpl_images mpl_images;
 
-/* Makes an operation ready: convolutions of one group with constant filters, pools, batch norm. stride: as prepare_strided of
- * backend.h; NULL: all lies in one piece. *out is NULL where there is no kernel, or none on this processor; else *how (may be NULL)
- * says what computes it. MPL_EMEM. */
+/* Makes an operation ready: convolutions of one group with constant filters, pools, batch norm.
+ * stride: as prepare_strided of backend.h; NULL: all lies in one piece. *out is NULL where there is
+ * no kernel, or none on this processor; else *how (may be NULL) says what computes it. MPL_EMEM. */
 mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
                           mpl_images **out, const char **how);
 void mpl_images_free(mpl_ctx *ctx, mpl_images *images); /* NULL is allowed */
 void mpl_images_run(mpl_images *images, const mpl_op_call *call, uint32_t n_threads);
 
-/* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ------------------------------- */
+/* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ---- */
 
 typedef struct mpl_image_window {
     int64_t n, high, wide, channels;          /* of x */
@@ -28,12 +28,13 @@ typedef struct mpl_image_window {
     int64_t x_pitch, y_pitch, sum_pitch; /* [element] */
 } mpl_image_window;
 
-/* Pixels [from, to) of y, in the order of rows and images, for channels [channel, channel + at most vectors * lanes). */
+/* Pixels [from, to) of y, in the order of rows and images, for channels [channel, channel + at most
+ * vectors * lanes). */
 typedef struct mpl_image_tile {
     const mpl_image_window *window;
-    const float *x, *filter, *bias,
-        *sum;             /* filter packed for this tile's channels; bias and sum may be NULL */
-    const float *nothing; /* a pixel of zeros: what pads are made of */
+    const float *x, *filter, *bias, *sum; /* filter packed for this tile's channels; bias and sum
+                                             may be NULL */
+    const float *nothing;                 /* a pixel of zeros: what pads are made of */
     float *y;
     int64_t from, to, channel;
     float low, high; /* what results are cut to */

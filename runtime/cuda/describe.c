@@ -1,11 +1,12 @@
-/* describe.c -- operations as launches of our own kernels: dims, strides and parameters worked out on the host. See
- * device.h. What is neither here nor in describe_move.c or describe_train.c has no kernel and is refused by name. */
+/* describe.c -- operations as launches of our own kernels: dims, strides and parameters worked out
+ * on the host. See device.h. What is neither here nor in describe_move.c or describe_train.c has no
+ * kernel and is refused by name. */
 #include "graphs/ops/matrix/conv.h"
 #include "runtime/cuda/describe_priv.h"
 
 #include <math.h>
 
-/* ---- element-wise ---------------------------------------------------------------------------------------- */
+/* ---- element-wise ---- */
 
 /* Neighbouring dims along which every operand goes on as before become one; those of 1 vanish. */
 static void merge_dims(mpl_cuda_elementwise *e, int n_in)
@@ -40,7 +41,8 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
         {MPL_OP_leaky_relu, MPL_ATTR_alpha, 0.01, MPL_ATTR_beta, 0},
         {MPL_OP_thresholded_relu, MPL_ATTR_alpha, 1, MPL_ATTR_beta, 0},
         {MPL_OP_elu, MPL_ATTR_alpha, 1, MPL_ATTR_beta, 0},
-        {MPL_OP_selu, MPL_ATTR_alpha, 1.67326319217681884765625, MPL_ATTR_gamma, 1.05070102214813232421875},
+        {MPL_OP_selu, MPL_ATTR_alpha, 1.67326319217681884765625, MPL_ATTR_gamma,
+         1.05070102214813232421875},
         {MPL_OP_celu, MPL_ATTR_alpha, 1, MPL_ATTR_beta, 0},
         {MPL_OP_swish, MPL_ATTR_alpha, 1, MPL_ATTR_beta, 0},
         {MPL_OP_hard_sigmoid, MPL_ATTR_alpha, 0.2, MPL_ATTR_beta, 0.5},
@@ -68,7 +70,8 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
     }
 }
 
-/* One launch of those that fold more operands than one takes: what is there so far, and inputs [from, from + n). */
+/* One launch of those that fold more operands than one takes: what is there so far, and inputs
+ * [from, from + n). */
 static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n, mpl_type sum)
 {
     const mpl_shape *to = out_shape(m, 0);
@@ -94,14 +97,17 @@ static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n,
     parameters(m, e);
 }
 
-/* sum, mean, min, max of any number: several launches, between which the result lies in the workspace in the type that it is
- * computed in. The output may lie over an input, so only the last launch writes it. */
+/* sum, mean, min, max of any number: several launches, between which the result lies in the
+ * workspace in the type that it is computed in. The output may lie over an input, so only the last
+ * launch writes it. */
 static mpl_status fold_many(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     int64_t count_to = mpl_count(out_shape(m, 0));
     mpl_type type = type_of(m, out_of(m, 0));
-    mpl_type sum = type > MPL_TYPE_bf16 ? MPL_TYPE_i64 : type == MPL_TYPE_f64 ? MPL_TYPE_f64 : MPL_TYPE_f32;
+    mpl_type sum = type > MPL_TYPE_bf16   ? MPL_TYPE_i64
+                   : type == MPL_TYPE_f64 ? MPL_TYPE_f64
+                                          : MPL_TYPE_f32;
     mpl_cuda_part *p;
 
     for (uint32_t from = 0, n; from < m->n_in; from += n) {
@@ -158,7 +164,7 @@ out:
     return st;
 }
 
-/* ---- reductions, lanes --------------------------------------------------------------------------------------- */
+/* ---- reductions, lanes ---- */
 
 static mpl_status lanes(mpl_maker *m, mpl_cuda_kernel_id id, int64_t axis_otherwise)
 {
@@ -211,14 +217,15 @@ out:
     return st;
 }
 
-/* ---- normalisation --------------------------------------------------------------------------------------------- */
+/* ---- normalisation ---- */
 
 static mpl_status norm(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     bool by_row = m->kind == MPL_OP_layer_norm || m->kind == MPL_OP_rms_norm;
-    int64_t groups = m->kind == MPL_OP_instance_norm ? in->dim[1] : attr_int(m, MPL_ATTR_num_groups, 1);
+    int64_t groups =
+        m->kind == MPL_OP_instance_norm ? in->dim[1] : attr_int(m, MPL_ATTR_num_groups, 1);
     uint32_t axis = by_row ? axis_of(attr_int(m, MPL_ATTR_axis, -1), in->rank) : 0;
     mpl_cuda_part *p;
     mpl_cuda_norm *d;
@@ -244,7 +251,8 @@ out:
     return st;
 }
 
-/* lp_norm: along one axis; mean_variance_norm: over the axes named, of an image all but the channels. */
+/* lp_norm: along one axis; mean_variance_norm: over the axes named, of an image all but the
+ * channels. */
 static mpl_status set_norm(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -269,7 +277,7 @@ out:
     return st;
 }
 
-/* ---- windows, products --------------------------------------------------------------------------------------------- */
+/* ---- windows, products ---- */
 
 /* What conv_sum and gemm_sum add stands behind x, weight and bias. */
 static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
@@ -294,7 +302,8 @@ static void place_output(const mpl_maker *m, mpl_cuda_window *w)
     if (n == 0 || n_pads > 0)
         return;
     for (uint32_t i = 3 - n; i < 3; i++) {
-        int64_t cut = (w->in[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - w->out[i];
+        int64_t cut =
+            (w->in[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - w->out[i];
 
         cut += n_extra == n ? extra[i + n - 3] : 0;
         w->before[i] = w->in[i] > 0 && cut > 0 ? cut - cut / 2 : 0;
@@ -305,7 +314,8 @@ static mpl_status conv(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const uint32_t first = mpl_fused_first(m->kind);
-    const mpl_shape *in = in_shape(m, first), *weight = in_shape(m, first + 1), *to = out_shape(m, 0);
+    const mpl_shape *in = in_shape(m, first), *weight = in_shape(m, first + 1),
+                    *to = out_shape(m, 0);
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     mpl_cuda_window *w;
 
@@ -346,7 +356,8 @@ static mpl_status gemm(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const uint32_t first = mpl_fused_first(m->kind);
-    bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0, trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
+    bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0,
+         trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
     const int64_t *a = in_shape(m, first)->dim, *b = in_shape(m, first + 1)->dim;
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     int64_t stride[MPL_MAX_RANK] = {0};
@@ -406,9 +417,10 @@ out:
     return st;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
-/* Those that the element-wise kernels have a case for: one that is added to ops.def must not run as another one. */
+/* Those that the element-wise kernels have a case for: one that is added to ops.def must not run as
+ * another one. */
 static bool is_elementwise(mpl_op_kind kind)
 {
     static const mpl_op_kind known[] = {
@@ -448,9 +460,10 @@ static bool is_elementwise(mpl_op_kind kind)
 static bool is_reduction(mpl_op_kind kind)
 {
     static const mpl_op_kind known[] = {
-        MPL_OP_reduce_sum,         MPL_OP_reduce_mean,       MPL_OP_reduce_max,      MPL_OP_reduce_min,
-        MPL_OP_reduce_prod,        MPL_OP_reduce_l1,         MPL_OP_reduce_l2,       MPL_OP_reduce_log_sum,
-        MPL_OP_reduce_log_sum_exp, MPL_OP_reduce_sum_square, MPL_OP_global_avg_pool, MPL_OP_global_max_pool,
+        MPL_OP_reduce_sum,        MPL_OP_reduce_mean,     MPL_OP_reduce_max,
+        MPL_OP_reduce_min,        MPL_OP_reduce_prod,     MPL_OP_reduce_l1,
+        MPL_OP_reduce_l2,         MPL_OP_reduce_log_sum,  MPL_OP_reduce_log_sum_exp,
+        MPL_OP_reduce_sum_square, MPL_OP_global_avg_pool, MPL_OP_global_max_pool,
         MPL_OP_global_lp_pool,
     };
 
@@ -513,15 +526,17 @@ static mpl_describe *describe_of(mpl_op_kind kind)
     }
 }
 
-/* Control flow is the runtime's own (control.c), over `copy`; what programs alone have never comes here: harness and tests turn
- * them into graphs of access, assign and the operators behind X_into first. */
+/* Control flow is the runtime's own (control.c), over `copy`; what programs alone have never comes
+ * here: harness and tests turn them into graphs of access, assign and the operators behind X_into
+ * first. */
 bool mpl_cuda_has_kernel(mpl_op_kind kind)
 {
-    return (mpl_op_table[kind].traits & (MPL_CONTROL | MPL_PROGRAM)) != 0 || describe_of(kind) != NULL;
+    return (mpl_op_table[kind].traits & (MPL_CONTROL | MPL_PROGRAM)) != 0 ||
+           describe_of(kind) != NULL;
 }
 
-mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part, uint32_t *n,
-                             const char **why)
+mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part,
+                             uint32_t *n, const char **why)
 {
     mpl_status st = MPL_OK;
     mpl_maker m = {

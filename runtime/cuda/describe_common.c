@@ -72,7 +72,8 @@ void mpl_maker_split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
     for (uint32_t i = 0; i < in->rank; i++)
         if ((set >> i & 1) != 0) {
             r->n = (int64_t)((uint64_t)r->n * (uint64_t)in->dim[i]);
-            mpl_maker_put_dim(&r->n_reduced, r->reduced_dim, r->reduced_stride, in->dim[i], stride[i]);
+            mpl_maker_put_dim(&r->n_reduced, r->reduced_dim, r->reduced_stride, in->dim[i],
+                              stride[i]);
         } else {
             mpl_maker_put_dim(&r->n_kept, r->kept_dim, r->kept_stride, in->dim[i], stride[i]);
         }
@@ -148,8 +149,8 @@ static void read_last(const mpl_maker *m, mpl_attr_key key, uint32_t n, int64_t 
         to[3 - n + i] = ints[i];
 }
 
-mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in, const mpl_shape *to,
-                            mpl_cuda_window **out)
+mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
+                            const mpl_shape *to, mpl_cuda_window **out)
 {
     mpl_status st = MPL_OK;
     uint32_t n = in->rank - 2, n_pads;

@@ -1,9 +1,10 @@
-/* describe_move.c -- launches of what moves elements, to places that attributes or data name. See describe_priv.h. */
+/* describe_move.c -- launches of what moves elements, to places that attributes or data name. See
+ * describe_priv.h. */
 #include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cuda/describe_priv.h"
 
-/* ---- moving elements --------------------------------------------------------------------------------------- */
+/* ---- moving elements ---- */
 
 /* Merges dims, and takes several elements at once where all boundaries allow it. */
 static void tidy_move(mpl_cuda_part *p)
@@ -40,8 +41,9 @@ static void tidy_move(mpl_cuda_part *p)
 }
 
 /* A box of elements from input `in`, element `from` on, to output `out`, element `to` on. */
-static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out, int64_t to, uint32_t rank,
-                           const int64_t *dim, const int64_t *to_stride, const int64_t *from_stride)
+static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out, int64_t to,
+                           uint32_t rank, const int64_t *dim, const int64_t *to_stride,
+                           const int64_t *from_stride)
 {
     mpl_status st = MPL_OK;
     uint32_t bytes = mpl_type_bytes(type_of(m, in_of(m, in)));
@@ -98,7 +100,8 @@ static mpl_status split(mpl_maker *m)
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), in->rank);
-    int64_t at = 0, whole = mpl_count_dims(in, axis, in->rank), n_before = mpl_count_dims(in, 0, axis);
+    int64_t at = 0, whole = mpl_count_dims(in, axis, in->rank),
+            n_before = mpl_count_dims(in, 0, axis);
     uint32_t n_sizes;
     const int64_t *size = mpl_attr_ints(m->g, m->op, MPL_ATTR_split, &n_sizes);
     int64_t left = in->dim[axis], part = left / m->n_out + (left % m->n_out != 0);
@@ -108,8 +111,8 @@ static mpl_status split(mpl_maker *m)
         int64_t row = dim * mpl_count_dims(in, axis + 1, in->rank);
 
         if (out_of(m, i) != MPL_NONE)
-            MPL_TRY(add_move(m, 0, at, i, 0, 2, (const int64_t[]){n_before, row}, (const int64_t[]){row, 1},
-                             (const int64_t[]){whole, 1}));
+            MPL_TRY(add_move(m, 0, at, i, 0, 2, (const int64_t[]){n_before, row},
+                             (const int64_t[]){row, 1}, (const int64_t[]){whole, 1}));
         at += row;
         left -= dim;
     }
@@ -260,8 +263,10 @@ out:
     return st;
 }
 
-/* The row-major strides of a tuple's dims are the kernel's; `first`: dims of the data before them, batches. */
-static void read_tuples(const mpl_maker *m, mpl_cuda_tuples *t, const mpl_shape *data, uint32_t first)
+/* The row-major strides of a tuple's dims are the kernel's; `first`: dims of the data before them,
+ * batches. */
+static void read_tuples(const mpl_maker *m, mpl_cuda_tuples *t, const mpl_shape *data,
+                        uint32_t first)
 {
     const mpl_shape *index = in_shape(m, 1);
 
@@ -282,7 +287,8 @@ static mpl_status gather_nd(mpl_maker *m)
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER_ND, mpl_count(out_shape(m, 0)), &p));
     p->checks = true;
-    read_tuples(m, &p->kernel.as.tuples, in_shape(m, 0), (uint32_t)attr_int(m, MPL_ATTR_batch_dims, 0));
+    read_tuples(m, &p->kernel.as.tuples, in_shape(m, 0),
+                (uint32_t)attr_int(m, MPL_ATTR_batch_dims, 0));
 out:
     return st;
 }
@@ -325,7 +331,8 @@ static mpl_status scatter_elements(mpl_maker *m)
     s->to_along = to_stride[axis];
     s->axis_dim = to->dim[axis];
     p->kernel.n =
-        s->n > 0 ? mpl_count_dims(index, 0, axis) * mpl_count_dims(index, axis + 1, index->rank) : 0;
+        s->n > 0 ? mpl_count_dims(index, 0, axis) * mpl_count_dims(index, axis + 1, index->rank)
+                 : 0;
 out:
     return st;
 }
@@ -360,9 +367,10 @@ static mpl_status one_hot(mpl_maker *m)
     mpl_cuda_part *p;
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_ONE_HOT, mpl_count(to), &p));
-    p->kernel.as.place = (mpl_cuda_place){.rows = to->dim[axis],
-                                          .inner = mpl_count_dims(to, axis + 1, to->rank),
-                                          .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0)))};
+    p->kernel.as.place =
+        (mpl_cuda_place){.rows = to->dim[axis],
+                         .inner = mpl_count_dims(to, axis + 1, to->rank),
+                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0)))};
 out:
     return st;
 }
@@ -371,17 +379,19 @@ static mpl_status trilu(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *to = out_shape(m, 0);
-    int64_t rows = to->dim[to->rank - 2], columns = to->dim[to->rank - 1], k = attr_int(m, MPL_ATTR_k, 0);
+    int64_t rows = to->dim[to->rank - 2], columns = to->dim[to->rank - 1],
+            k = attr_int(m, MPL_ATTR_k, 0);
     mpl_cuda_part *p;
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_TRILU, mpl_count(to), &p));
-    p->kernel.as.place = (mpl_cuda_place){.rows = rows,
-                                          .columns = columns,
-                                          .k = k > columns ? columns
-                                               : k < -rows ? -rows
-                                                           : k,
-                                          .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
-                                          .which = attr_int(m, MPL_ATTR_upper, 1) != 0};
+    p->kernel.as.place =
+        (mpl_cuda_place){.rows = rows,
+                         .columns = columns,
+                         .k = k > columns ? columns
+                              : k < -rows ? -rows
+                                          : k,
+                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
+                         .which = attr_int(m, MPL_ATTR_upper, 1) != 0};
 out:
     return st;
 }
@@ -394,18 +404,20 @@ static mpl_status reverse_sequence(mpl_maker *m)
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_REVERSE, mpl_count(to), &p));
     p->checks = true;
-    p->kernel.as.place = (mpl_cuda_place){.rows = to->dim[0],
-                                          .columns = to->dim[1],
-                                          .inner = mpl_count_dims(to, 2, to->rank),
-                                          .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
-                                          .which = (int32_t)attr_int(m, MPL_ATTR_batch_axis, 1)};
+    p->kernel.as.place =
+        (mpl_cuda_place){.rows = to->dim[0],
+                         .columns = to->dim[1],
+                         .inner = mpl_count_dims(to, 2, to->rank),
+                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
+                         .which = (int32_t)attr_int(m, MPL_ATTR_batch_axis, 1)};
 out:
     return st;
 }
 
-/* ---- resize ------------------------------------------------------------------------------------------------------- */
+/* ---- resize ---- */
 
-/* Which of the names an attribute has; the first where it has none. The shape rule has refused others. */
+/* Which of the names an attribute has; the first where it has none. The shape rule has refused
+ * others. */
 static int32_t choice_of(const mpl_maker *m, mpl_attr_key key, const char *const *names)
 {
     int32_t i = 0;
@@ -421,7 +433,8 @@ static mpl_status resize(mpl_maker *m)
     static const char *const coordinates[] = {"half_pixel",         "half_pixel_symmetric",
                                               "pytorch_half_pixel", "align_corners",
                                               "asymmetric",         "tf_half_pixel_for_nn"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0), *to = out_shape(m, 0);
     uint32_t n_axes;
@@ -449,13 +462,14 @@ static mpl_status resize(mpl_maker *m)
         uint32_t axis = axes != NULL ? axis_of(axes[i], in->rank) : i;
 
         if (in->dim[axis] > 0) /* sizes without scales: as they come out */
-            r->scale[axis] = scales.n > 0 ? scales.floats[i] : (double)to->dim[axis] / (double)in->dim[axis];
+            r->scale[axis] =
+                scales.n > 0 ? scales.floats[i] : (double)to->dim[axis] / (double)in->dim[axis];
     }
 out:
     return st;
 }
 
-/* ---- boxes: access, assign, fused ------------------------------------------------------------------------------------ */
+/* ---- boxes: access, assign, fused ---- */
 
 static mpl_status take_box(mpl_maker *m)
 {
@@ -473,7 +487,8 @@ out:
 /* Whatever the box leaves of input 0 is copied first, where it does not lie there already. */
 static mpl_status keep_base(mpl_maker *m, const mpl_strided *box)
 {
-    return mpl_strided_whole(box, (uint64_t)mpl_count(out_shape(m, 0))) ? MPL_OK : mpl_maker_copy(m);
+    return mpl_strided_whole(box, (uint64_t)mpl_count(out_shape(m, 0))) ? MPL_OK
+                                                                        : mpl_maker_copy(m);
 }
 
 static mpl_status assign(mpl_maker *m)
@@ -485,12 +500,14 @@ static mpl_status assign(mpl_maker *m)
     MPL_TRY(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
     MPL_TRY(keep_base(m, &box));
     broadcast_strides(in_shape(m, 1), &box.shape, from_stride);
-    MPL_TRY(add_move(m, 1, 0, 0, box.offset, box.shape.rank, box.shape.dim, box.stride, from_stride));
+    MPL_TRY(
+        add_move(m, 1, 0, 0, box.offset, box.shape.rank, box.shape.dim, box.stride, from_stride));
 out:
     return st;
 }
 
-/* As the dims of a chain: those of 1 vanish, and neighbours that all its boxes walk alike become one. */
+/* As the dims of a chain: those of 1 vanish, and neighbours that all its boxes walk alike become
+ * one. */
 static void merge_fused(mpl_cuda_fused *f)
 {
     int32_t n = 0;
@@ -512,7 +529,8 @@ static void merge_fused(mpl_cuda_fused *f)
     f->rank = n;
 }
 
-_Static_assert((int)MPL_FUSED_LOADS <= MPL_CUDA_MAX_IN && (int)MPL_FUSED_STEPS <= MPL_CUDA_MAX_STEPS &&
+_Static_assert((int)MPL_FUSED_LOADS <= MPL_CUDA_MAX_IN &&
+                   (int)MPL_FUSED_STEPS <= MPL_CUDA_MAX_STEPS &&
                    (int)MPL_FUSED_DEPTH <= MPL_CUDA_MAX_STACK,
                "the kernel takes every chain");
 
@@ -541,13 +559,14 @@ static mpl_status fused(mpl_maker *m)
         d->offset[i] = f.load[i].from.offset;
     }
     for (uint32_t i = 0; i < f.n_steps; i++)
-        d->step[i] = (int16_t)(f.step[i].kind == MPL_N_OPS ? -1 - (int)f.step[i].of : (int)f.step[i].kind);
+        d->step[i] =
+            (int16_t)(f.step[i].kind == MPL_N_OPS ? -1 - (int)f.step[i].of : (int)f.step[i].kind);
     merge_fused(d);
 out:
     return st;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static mpl_status dropout(mpl_maker *m)
 {

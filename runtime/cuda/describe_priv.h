@@ -1,4 +1,5 @@
-/* describe_priv.h -- what the files describe*.c share: one operation as it becomes launches of our own kernels. */
+/* describe_priv.h -- what the files describe*.c share: one operation as it becomes launches of our
+ * own kernels. */
 #ifndef MPL_CUDA_DESCRIBE_PRIV_H
 #define MPL_CUDA_DESCRIBE_PRIV_H
 
@@ -51,7 +52,8 @@ static inline double attr_float(const mpl_maker *m, mpl_attr_key key, double oth
     return mpl_attr_float(m->g, m->op, key, otherwise);
 }
 
-static inline bool attr_is(const mpl_maker *m, mpl_attr_key key, const char *otherwise, const char *text)
+static inline bool attr_is(const mpl_maker *m, mpl_attr_key key, const char *otherwise,
+                           const char *text)
 {
     return strcmp(mpl_attr_text(m->g, m->op, key, otherwise), text) == 0;
 }
@@ -94,9 +96,10 @@ void mpl_maker_lone(mpl_maker *m, mpl_cuda_part *p, uint32_t in);
 mpl_status mpl_maker_sum(mpl_maker *m, uint32_t in, uint32_t out, uint32_t kept, double factor);
 /* Local response normalisation of input 0, or its gradient. */
 mpl_status mpl_maker_lrn(mpl_maker *m, mpl_cuda_kernel_id id);
-/* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest is the caller's. */
-mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in, const mpl_shape *to,
-                            mpl_cuda_window **out);
+/* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest
+ * is the caller's. */
+mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
+                            const mpl_shape *to, mpl_cuda_window **out);
 
 /* Each fills in the launches of some operators, or `why` it cannot. */
 typedef mpl_status mpl_describe(mpl_maker *m);
@@ -108,7 +111,8 @@ uint32_t mpl_maker_reduced_axes(const mpl_maker *m, uint32_t rank);
 void mpl_maker_put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int64_t step);
 /* What becomes one number: the axes of the set, and how many elements they have. */
 void mpl_maker_split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set);
-/* A reduction of input 0 over the axes of its attributes; local response normalisation of input 0. */
+/* A reduction of input 0 over the axes of its attributes; local response normalisation of input
+ * 0. */
 mpl_status mpl_maker_reduce(mpl_maker *m);
 mpl_status mpl_maker_lrn_of(mpl_maker *m);
 

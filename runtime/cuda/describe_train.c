@@ -1,9 +1,10 @@
-/* describe_train.c -- launches of gradients, batch norm in training, the loss and updates. See describe_priv.h. */
+/* describe_train.c -- launches of gradients, batch norm in training, the loss and updates. See
+ * describe_priv.h. */
 #include "runtime/cuda/describe_priv.h"
 
 #include <math.h>
 
-/* ---- convolution ------------------------------------------------------------------------------------------------ */
+/* ---- convolution ---- */
 
 static void read_kernel(mpl_cuda_window *w, const mpl_shape *weight)
 {
@@ -68,7 +69,7 @@ out:
     return st;
 }
 
-/* ---- gemm ------------------------------------------------------------------------------------------------------- */
+/* ---- gemm ---- */
 
 /* A matrix in memory, or turned: element (i, k) is i * row + k * column from its begin on. */
 typedef struct turned {
@@ -107,11 +108,13 @@ out:
     return st;
 }
 
-/* y = op(a) op(b): op(a)' = dy op(b)T and op(b)' = op(a)T dy; where a or b lies turned, so does the product. */
+/* y = op(a) op(b): op(a)' = dy op(b)T and op(b)' = op(a)T dy; where a or b lies turned, so does the
+ * product. */
 static mpl_status gemm_grad(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
-    bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0, trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
+    bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0,
+         trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
     const int64_t *dy = in_shape(m, 0)->dim, *a = in_shape(m, 1)->dim, *b = in_shape(m, 2)->dim;
     turned of_y = {0, dy[1], 1}, of_a = {1, a[1], 1}, of_b = {2, b[1], 1};
 
@@ -135,7 +138,7 @@ out:
     return st;
 }
 
-/* ---- pooling, normalisation --------------------------------------------------------------------------------------- */
+/* ---- pooling, normalisation ---- */
 
 static mpl_status pool_grad(mpl_maker *m)
 {
@@ -214,7 +217,7 @@ out:
     return st;
 }
 
-/* ---- the loss ------------------------------------------------------------------------------------------------------- */
+/* ---- the loss ---- */
 
 /* The rows' losses lie in the workspace between the two launches. */
 static mpl_status loss(mpl_maker *m)
@@ -248,7 +251,7 @@ out:
     return st;
 }
 
-/* ---- updates, and the table -------------------------------------------------------------------------------------------- */
+/* ---- updates, and the table ---- */
 
 static mpl_status update(mpl_maker *m)
 {
@@ -258,12 +261,12 @@ static mpl_status update(mpl_maker *m)
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_UPDATE, mpl_count(in_shape(m, 0)), &p));
     p->all_outputs = true;
     p->checks = m->kind == MPL_OP_adam_update;
-    p->kernel.as.update =
-        (mpl_cuda_update){.rate = attr_float(m, MPL_ATTR_rate, m->kind == MPL_OP_adam_update ? 0.001 : 0.01),
-                          .momentum = attr_float(m, MPL_ATTR_momentum, 0.9),
-                          .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-8),
-                          .beta1 = attr_float(m, MPL_ATTR_beta1, 0.9),
-                          .beta2 = attr_float(m, MPL_ATTR_beta2, 0.999)};
+    p->kernel.as.update = (mpl_cuda_update){
+        .rate = attr_float(m, MPL_ATTR_rate, m->kind == MPL_OP_adam_update ? 0.001 : 0.01),
+        .momentum = attr_float(m, MPL_ATTR_momentum, 0.9),
+        .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-8),
+        .beta1 = attr_float(m, MPL_ATTR_beta1, 0.9),
+        .beta2 = attr_float(m, MPL_ATTR_beta2, 0.999)};
 out:
     return st;
 }

@@ -1,8 +1,10 @@
-/* device.c -- the backend `cuda`: arenas, copies, operations and whole runs over a table of calls (api.h).
+/* device.c -- the backend `cuda`: arenas, copies, operations and whole runs over a table of calls
+ * (api.h).
  *
- * A pool is one allocation of the planned size. Nothing is allocated while a run goes on, and the calls are counted.
- * One stream under safety serial; several under parallel, with an event wherever an edge of the graph crosses between
- * two (streams.c). A run can be captured once and replayed as a CUDA graph. Its time is that between two events. */
+ * A pool is one allocation of the planned size. Nothing is allocated while a run goes on, and the
+ * calls are counted. One stream under safety serial; several under parallel, with an event wherever
+ * an edge of the graph crosses between two (streams.c). A run can be captured once and replayed as
+ * a CUDA graph. Its time is that between two events. */
 #include "runtime/cuda/device.h"
 
 #include <stdlib.h>
@@ -14,9 +16,12 @@
 #define N_NUMBERS         4096
 #define NUMBERS_AT        16 /* behind the flag [byte] */
 #define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
-#define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: what it takes of the device at once */
-#define TOLERANCE         1e-4 /* of outputs against `ref`, as mpl_compare has it: sums in another order */
-#define ROUNDED_TOLERANCE 2e-2 /* operands of products have 11 bits, 2^-11 each; over some tens of layers */
+#define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: takes this much at once */
+#define TOLERANCE                                                                                  \
+    1e-4 /* of outputs against `ref`, as mpl_compare has it: sums in another order                 \
+          */
+/* operands of products have 11 bits, 2^-11 each; over some tens of layers */
+#define ROUNDED_TOLERANCE 2e-2
 
 typedef struct arena {
     void *base;
@@ -29,8 +34,13 @@ struct mpl_device {
     const mpl_cuda_api *api;
     mpl_cuda *c;
     mpl_cuda_choice choice;
-    uint64_t workspace_limit; /* of the operations prepared next, beside that of the choice [byte] */
-    enum { AS_STREAMS, AS_GRAPH, AS_BOTH } way; /* of runs: put on streams, or captured once and replayed */
+    uint64_t workspace_limit; /* of the operations prepared next, beside that of the choice [byte]
+                               */
+    enum {
+        AS_STREAMS,
+        AS_GRAPH,
+        AS_BOTH
+    } way; /* of runs: put on streams, or captured once and replayed */
     uint32_t n_streams;
     void *stream[MPL_CUDA_MOST_STREAMS];
     uint32_t *flag;   /* on the device: an index was out of range */
@@ -54,21 +64,21 @@ struct mpl_sequence {
     mpl_sequence_spec spec;
     mpl_cuda_streams *streams;
     uint32_t n_events;
-    void *
-        *event; /* [n_events] those of the assignment, then one to start and one for the end of each stream */
+    void **event; /* [n_events] those of the assignment, then one to start and one for the end of
+                     each stream */
     void *begin, *end; /* timed */
     void *graph;       /* NULL: put on the streams anew in each run */
     uint64_t n_runs;
 };
 
-/* ---- errors and options ---------------------------------------------------------------------------------- */
+/* ---- errors and options ---- */
 
 static mpl_status check(mpl_device *dev, int code, const char *what, const char *name)
 {
     if (code == 0)
         return MPL_OK;
-    return mpl_fail(dev->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
-                    "CUDA: %s %s: %s", what, name, dev->api->text(code));
+    return mpl_fail(dev->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
+                    __LINE__, "CUDA: %s %s: %s", what, name, dev->api->text(code));
 }
 
 static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, uint64_t *out)
@@ -84,8 +94,8 @@ static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, ui
 static mpl_status read_switch(mpl_ctx *ctx, const char *key, const char *text, bool *out)
 {
     if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off%s", key, text,
-                        strcmp(key, "graph") == 0 ? ", or both" : "");
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off%s",
+                        key, text, strcmp(key, "graph") == 0 ? ", or both" : "");
     *out = strcmp(text, "on") == 0;
     return MPL_OK;
 }
@@ -139,7 +149,8 @@ static mpl_status read_params(mpl_device *dev, const char *params, uint64_t *num
     if (params == NULL)
         return MPL_OK;
     if (strlen(params) >= sizeof text)
-        MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: more than %zu characters of parameters", sizeof text - 1);
+        MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: more than %zu characters of parameters",
+                 sizeof text - 1);
     snprintf(text, sizeof text, "%s", params);
     for (char *word = strtok_r(text, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
         char *value = strchr(word, '=');
@@ -153,7 +164,7 @@ out:
     return st;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 static uint64_t memory_used(mpl_device *dev)
 {
@@ -201,14 +212,16 @@ static void arena_free(mpl_device *dev, void *base, uint64_t bytes)
         }
 }
 
-static mpl_status copy(mpl_device *dev, void *to, const void *from, uint64_t bytes, mpl_cuda_way way)
+static mpl_status copy(mpl_device *dev, void *to, const void *from, uint64_t bytes,
+                       mpl_cuda_way way)
 {
     mpl_status st = MPL_OK;
     const char *what = way == MPL_CUDA_TO_DEVICE ? "copying" : "reading";
 
     if (bytes == 0)
         return MPL_OK;
-    MPL_TRY(check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, way, dev->stream[0]), what, "data"));
+    MPL_TRY(check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, way, dev->stream[0]), what,
+                  "data"));
     MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), what, "data"));
 out:
     return st;
@@ -228,15 +241,17 @@ static mpl_status fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes)
 {
     if (bytes == 0)
         return MPL_OK;
-    return check(dev, dev->api->fill(dev->c, at, byte, (size_t)bytes, dev->stream[0]), "filling", "memory");
+    return check(dev, dev->api->fill(dev->c, at, byte, (size_t)bytes, dev->stream[0]), "filling",
+                 "memory");
 }
 
 static mpl_status copy_within(mpl_device *dev, void *to, const void *from, uint64_t bytes)
 {
-    return bytes == 0
-               ? MPL_OK
-               : check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, MPL_CUDA_WITHIN, dev->stream[0]),
-                       "copying", "data");
+    return bytes == 0 ? MPL_OK
+                      : check(dev,
+                              dev->api->copy(dev->c, to, from, (size_t)bytes, MPL_CUDA_WITHIN,
+                                             dev->stream[0]),
+                              "copying", "data");
 }
 
 static mpl_status put_number(mpl_device *dev, void *to, int64_t number)
@@ -246,7 +261,8 @@ static mpl_status put_number(mpl_device *dev, void *to, int64_t number)
     return copy_within(dev, to, dev->numbers + number, sizeof number);
 }
 
-/* By how much the device's own count fell when the arena was taken; a part of it: no more than the part. */
+/* By how much the device's own count fell when the arena was taken; a part of it: no more than the
+ * part. */
 static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *out)
 {
     *out = bytes;
@@ -259,7 +275,7 @@ static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, ui
     return MPL_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static void close_device(mpl_device *dev)
 {
@@ -318,8 +334,9 @@ mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device
     MPL_TRY(make_flag(dev));
     dev->facts.math = dev->choice.fp16 ? "f16" : dev->choice.tf32 ? "tf32" : "f32";
     dev->facts.tolerance = dev->choice.fp16 || dev->choice.tf32 ? ROUNDED_TOLERANCE : TOLERANCE;
-    snprintf(dev->about, sizeof dev->about, "%s; products of %s; workspaces up to %" PRIu64 " bytes; %s",
-             about, dev->facts.math, dev->choice.workspace_limit,
+    snprintf(dev->about, sizeof dev->about,
+             "%s; products of %s; workspaces up to %" PRIu64 " bytes; %s", about, dev->facts.math,
+             dev->choice.workspace_limit,
              dev->way == AS_GRAPH  ? "CUDA graph"
              : dev->way == AS_BOTH ? "streams and CUDA graph in turns"
                                    : "streams");
@@ -339,7 +356,7 @@ static void facts(mpl_device *dev, mpl_device_facts *out)
         out->taken += dev->arena[i].taken;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------------ */
+/* ---- operations ---- */
 
 static void release(mpl_device *dev, mpl_prepared *p)
 {
@@ -357,17 +374,21 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
 {
     mpl_status st = MPL_OK;
     mpl_prepared *p = NULL;
-    const char *name = (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel", *why;
+    const char *name =
+                   (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel",
+               *why;
     mpl_cuda_choice choice = dev->choice;
 
     choice.workspace_limit = mpl_min_u64(choice.workspace_limit, dev->workspace_limit);
     MPL_TRY(mpl_new(dev->ctx, p, 1));
-    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &choice, &p->dnn, &p->workspace_bytes, &name));
+    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &choice, &p->dnn, &p->workspace_bytes,
+                                  &name));
     if (p->dnn == NULL) {
         MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts, &why));
         if (why != NULL)
-            MPL_FAIL(dev->ctx, MPL_EUNAVAIL, "graph '%s': operation '%s' (%s) cannot run on cuda: %s",
-                     g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name, why);
+            MPL_FAIL(dev->ctx, MPL_EUNAVAIL,
+                     "graph '%s': operation '%s' (%s) cannot run on cuda: %s", g->name,
+                     g->op_name[op], mpl_op_table[g->op_kind[op]].name, why);
         MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
     }
     for (uint32_t i = 0; i < p->n_parts; i++) {
@@ -394,7 +415,8 @@ static void limit_workspace(mpl_device *dev, uint64_t bytes)
 }
 
 /* A launch with its operands where this call has them. */
-static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_call *call, mpl_cuda_kernel *k)
+static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_call *call,
+                    mpl_cuda_kernel *k)
 {
     *k = part->kernel;
     k->flag = dev->flag;
@@ -419,7 +441,8 @@ static mpl_status put_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
 
     for (uint32_t i = 0; i < p->n_parts; i++)
         fill_in(dev, &p->part[i], call, &p->kernel[i]);
-    return check(dev, dev->api->run(dev->c, &work, stream), "running", call->graph->op_name[call->op]);
+    return check(dev, dev->api->run(dev->c, &work, stream), "running",
+                 call->graph->op_name[call->op]);
 }
 
 static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
@@ -440,7 +463,8 @@ static mpl_status ask_flag(mpl_device *dev)
         return MPL_OK;
     MPL_TRY(fill(dev, dev->flag, 0, sizeof raised));
     MPL_FAIL(dev->ctx, MPL_EINPUT,
-             "an operation on the device found an index, a label, a length or a number of runs outside of "
+             "an operation on the device found an index, a label, a length or a number of runs "
+             "outside of "
              "its range");
 out:
     return st;
@@ -450,13 +474,14 @@ static mpl_status wait(mpl_device *dev)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "the device"));
+    MPL_TRY(
+        check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "the device"));
     MPL_TRY(ask_flag(dev));
 out:
     return st;
 }
 
-/* ---- whole runs ---------------------------------------------------------------------------------------------------- */
+/* ---- whole runs ---- */
 
 static void *event_start(const mpl_sequence *s)
 {
@@ -468,7 +493,8 @@ static void *event_last(const mpl_sequence *s, uint32_t stream)
     return s->event[s->streams->n_events + stream];
 }
 
-/* Puts the whole run on the streams: the others begin after stream 0's start, which ends after their ends. */
+/* Puts the whole run on the streams: the others begin after stream 0's start, which ends after
+ * their ends. */
 static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK;
@@ -476,9 +502,11 @@ static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
     const mpl_cuda_streams *to = s->streams;
 
     if (to->n_streams > 1)
-        MPL_TRY(check(dev, api->event_record(dev->c, event_start(s), dev->stream[0]), "putting", "an event"));
+        MPL_TRY(check(dev, api->event_record(dev->c, event_start(s), dev->stream[0]), "putting",
+                      "an event"));
     for (uint32_t k = 1; k < to->n_streams; k++)
-        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[k], event_start(s)), "putting", "a wait"));
+        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[k], event_start(s)), "putting",
+                      "a wait"));
     for (uint32_t step = 0; step < to->n_ops; step++) {
         mpl_op op = s->spec.order[step];
         void *stream;
@@ -487,16 +515,18 @@ static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
             continue;
         stream = dev->stream[to->stream[op]];
         for (uint32_t i = to->wait_begin[step]; i < to->wait_begin[step + 1]; i++)
-            MPL_TRY(check(dev, api->stream_wait(dev->c, stream, s->event[to->wait[i]]), "putting", "a wait"));
+            MPL_TRY(check(dev, api->stream_wait(dev->c, stream, s->event[to->wait[i]]), "putting",
+                          "a wait"));
         MPL_TRY(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
         if (to->event[op] != MPL_NONE)
-            MPL_TRY(check(dev, api->event_record(dev->c, s->event[to->event[op]], stream), "putting",
-                          "an event"));
+            MPL_TRY(check(dev, api->event_record(dev->c, s->event[to->event[op]], stream),
+                          "putting", "an event"));
     }
     for (uint32_t k = 1; k < to->n_streams; k++) {
-        MPL_TRY(
-            check(dev, api->event_record(dev->c, event_last(s, k), dev->stream[k]), "putting", "an event"));
-        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[0], event_last(s, k)), "putting", "a wait"));
+        MPL_TRY(check(dev, api->event_record(dev->c, event_last(s, k), dev->stream[k]), "putting",
+                      "an event"));
+        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[0], event_last(s, k)), "putting",
+                      "a wait"));
     }
 out:
     return st;
@@ -537,8 +567,8 @@ out:
     return st;
 }
 
-/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use must not be loaded
- * inside of a capture. */
+/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use
+ * must not be loaded inside of a capture. */
 static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK;
@@ -561,7 +591,8 @@ static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, m
         lanes = dev->n_streams;
     MPL_TRY(mpl_new(dev->ctx, s, 1));
     s->spec = *spec;
-    MPL_TRY(mpl_cuda_streams_new(dev->ctx, spec->g, spec->order, spec->skipped, lanes, &s->streams));
+    MPL_TRY(
+        mpl_cuda_streams_new(dev->ctx, spec->g, spec->order, spec->skipped, lanes, &s->streams));
     s->n_events = s->streams->n_events + s->streams->n_streams;
     MPL_TRY(mpl_new(dev->ctx, s->event, s->n_events));
     for (uint32_t i = 0; i < s->n_events; i++)
@@ -585,7 +616,8 @@ static bool captures(const mpl_device *dev)
 
 static mpl_status sequence_put(mpl_device *dev, mpl_sequence *s)
 {
-    return check(dev, dev->api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching", "a graph");
+    return check(dev, dev->api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching",
+                 "a graph");
 }
 
 static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
@@ -598,7 +630,8 @@ static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
     dev->facts.used_before = memory_used(dev);
     MPL_TRY(check(dev, api->event_record(dev->c, s->begin, dev->stream[0]), "putting", "an event"));
     if (s->graph != NULL && (dev->way == AS_GRAPH || s->n_runs % 2 == 1))
-        MPL_TRY(check(dev, api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching", "a graph"));
+        MPL_TRY(check(dev, api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching",
+                      "a graph"));
     else
         MPL_TRY(put_all(dev, s));
     MPL_TRY(check(dev, api->event_record(dev->c, s->end, dev->stream[0]), "putting", "an event"));
@@ -616,13 +649,13 @@ out:
     return st;
 }
 
-static mpl_status replay(mpl_device *dev, const mpl_request *request, uint32_t n, mpl_replay_mode mode,
-                         mpl_replay_facts *out)
+static mpl_status replay(mpl_device *dev, const mpl_request *request, uint32_t n,
+                         mpl_replay_mode mode, mpl_replay_facts *out)
 {
     return mpl_cuda_replay(dev->ctx, dev->api, dev->c, dev->stream[0], request, n, mode, out);
 }
 
-/* ---- the backend ------------------------------------------------------------------------------------------------------ */
+/* ---- the backend ---- */
 
 static const char *missing(void)
 {

@@ -1,10 +1,12 @@
-/* device.h -- the backend `cuda` over any table of calls; shared by its files and by the tests of the fake. */
+/* device.h -- the backend `cuda` over any table of calls; shared by its files and by the tests of
+ * the fake. */
 #ifndef MPL_CUDA_DEVICE_H
 #define MPL_CUDA_DEVICE_H
 
 #include "runtime/cuda/api.h"
 
-/* Opens the backend `cuda` on a table: everything of mpl_backend_cuda but its own `open` then works on that device. */
+/* Opens the backend `cuda` on a table: everything of mpl_backend_cuda but its own `open` then works
+ * on that device. */
 mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device_options *options,
                          mpl_device **out);
 
@@ -13,9 +15,10 @@ mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, v
                            const mpl_request *request, uint32_t n, mpl_replay_mode mode,
                            mpl_replay_facts *facts);
 
-/* ---- describe.c: operations as launches of our own kernels ------------------------------------------------- */
+/* ---- describe.c: operations as launches of our own kernels ---- */
 
-#define MPL_CUDA_WORKSPACE (MPL_NONE - 1) /* in place of an operand's index: the operation's workspace */
+/* in place of an operand's index: the operation's workspace */
+#define MPL_CUDA_WORKSPACE (MPL_NONE - 1)
 
 typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     mpl_cuda_kernel kernel;
@@ -27,14 +30,14 @@ typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     uint64_t workspace_bytes;     /* behind kernel.work [byte] */
 } mpl_cuda_part;
 
-/* The launches of an operation; *part is NULL where no kernel computes it, *why then says what is missing. The caller
- * frees *part. */
-mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part, uint32_t *n,
-                             const char **why);
+/* The launches of an operation; *part is NULL where no kernel computes it, *why then says what is
+ * missing. The caller frees *part. */
+mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part,
+                             uint32_t *n, const char **why);
 /* Whether there is any kernel for an operator, whatever its operands and attributes. */
 bool mpl_cuda_has_kernel(mpl_op_kind kind);
 
-/* ---- streams.c: which stream each operation goes to, and what it must wait for ------------------------------ */
+/* ---- streams.c: which stream each operation goes to, and what it must wait for ---- */
 
 typedef struct mpl_cuda_streams {
     uint32_t n_ops, n_streams, n_events;
@@ -45,10 +48,11 @@ typedef struct mpl_cuda_streams {
     uint32_t *last; /* [n_streams] the operation that ends the stream */
 } mpl_cuda_streams;
 
-/* Assigns the operations of `order` (skipped[op]: runs nothing) to at most `most` streams (1 to 32), so that each edge of
- * the graph is kept by a stream's own order or by an event. Stream 0 is used first. */
-mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const uint8_t *skipped,
-                                uint32_t most, mpl_cuda_streams **out);
+/* Assigns the operations of `order` (skipped[op]: runs nothing) to at most `most` streams (1 to
+ * 32), so that each edge of the graph is kept by a stream's own order or by an event. Stream 0 is
+ * used first. */
+mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                const uint8_t *skipped, uint32_t most, mpl_cuda_streams **out);
 void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s);
 
 #define MPL_CUDA_MOST_STREAMS 32

@@ -1,160 +1,162 @@
 /* kernels.cu -- our own device kernels. See kernels.h.
  *
- * Written in what C11 and CUDA C++ have in common: nvcc builds it for devices, and tests/device/cuda_fake.c
- * includes it under other meanings of KERNEL, DEVICE, SHARED and LAUNCH, which run every thread of every block in
- * turn on the host. So indices and arithmetic are tested where no device is.
+ * Written in what C11 and CUDA C++ have in common: nvcc builds it for devices, and
+ * tests/device/cuda_fake.c includes it under other meanings of KERNEL, DEVICE, SHARED and LAUNCH,
+ * which run every thread of every block in turn on the host. So indices and arithmetic are tested
+ * where no device is.
  *
- * Sums are kept in double and combined in a fixed order: outputs repeat bit for bit. Element types are chosen by
- * branches that all threads of a launch take alike. */
+ * Sums are kept in double and combined in a fixed order: outputs repeat bit for bit. Element types
+ * are chosen by branches that all threads of a launch take alike. */
 #include "runtime/cuda/kernels_priv.h"
 
-/* ---- element-wise -------------------------------------------------------------------------------------- */
+/* ---- element-wise ---- */
 
-/* The operators of one and of two operands in floating arithmetic; F names a function of <math.h> of that type. */
-#define REAL_OPERATORS(real, F)                                                                              \
-    DEVICE real real##_softplus(real x)                                                                      \
-    {                                                                                                        \
-        return (x < 0 ? 0 : x) + F(log1p)(F(exp)(-F(fabs)(x)));                                              \
-    }                                                                                                        \
-    DEVICE real real##_gelu(real x, int by_tanh)                                                             \
-    {                                                                                                        \
-        if (by_tanh)                                                                                         \
-            return (real)0.5 * x *                                                                           \
-                   (1 + F(tanh)((real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x)));           \
-        return (real)0.5 * x * (1 + F(erf)(x * (real)0.70710678118654752440));                               \
-    }                                                                                                        \
-    DEVICE real real##_unary(const mpl_cuda_kernel *k, int kind, real x)                                         \
-    {                                                                                                        \
-        const real a = (real)k->as.elementwise.a, b = (real)k->as.elementwise.b;                             \
-                                                                                                             \
-        switch (kind) {                                                                                      \
-        case MPL_OP_relu:                                                                                    \
-            return x < 0 ? 0 : x;                                                                            \
-        case MPL_OP_leaky_relu:                                                                              \
-            return x < 0 ? a * x : x;                                                                        \
-        case MPL_OP_thresholded_relu:                                                                        \
-            return x > a ? x : 0;                                                                            \
-        case MPL_OP_elu:                                                                                     \
-            return x < 0 ? a * F(expm1)(x) : x;                                                              \
-        case MPL_OP_selu:                                                                                    \
-            return x <= 0 ? b * (a * F(expm1)(x)) : b * x;                                                   \
-        case MPL_OP_celu:                                                                                    \
-            return x < 0 ? a * F(expm1)(x / a) : x;                                                          \
-        case MPL_OP_gelu:                                                                                    \
-            return real##_gelu(x, k->as.elementwise.i != 0);                                                 \
-        case MPL_OP_sigmoid:                                                                                 \
-            return 1 / (1 + F(exp)(-x));                                                                     \
-        case MPL_OP_swish:                                                                                   \
-            return x / (1 + F(exp)(-a * x));                                                                 \
-        case MPL_OP_hard_sigmoid:                                                                            \
-            return a * x + b < 0 ? 0 : a * x + b > 1 ? 1 : a * x + b;                                        \
-        case MPL_OP_hard_swish:                                                                              \
-            return x * (x < -3 ? 0 : x > 3 ? 1 : x / 6 + (real)0.5);                                         \
-        case MPL_OP_softplus:                                                                                \
-            return real##_softplus(x);                                                                       \
-        case MPL_OP_mish:                                                                                    \
-            return x * F(tanh)(real##_softplus(x));                                                          \
-        case MPL_OP_softsign:                                                                                \
-            return x / (1 + F(fabs)(x));                                                                     \
-        case MPL_OP_shrink:                                                                                  \
-            return x < -b ? x + a : x > b ? x - a : 0;                                                       \
-        case MPL_OP_tanh:                                                                                    \
-            return F(tanh)(x);                                                                               \
-        case MPL_OP_exp:                                                                                     \
-            return F(exp)(x);                                                                                \
-        case MPL_OP_log:                                                                                     \
-            return F(log)(x);                                                                                \
-        case MPL_OP_sqrt:                                                                                    \
-            return F(sqrt)(x);                                                                               \
-        case MPL_OP_neg:                                                                                     \
-            return -x;                                                                                       \
-        case MPL_OP_abs:                                                                                     \
-            return F(fabs)(x);                                                                               \
-        case MPL_OP_reciprocal:                                                                              \
-            return 1 / x;                                                                                    \
-        case MPL_OP_floor:                                                                                   \
-            return F(floor)(x);                                                                              \
-        case MPL_OP_ceil:                                                                                    \
-            return F(ceil)(x);                                                                               \
-        case MPL_OP_round:                                                                                   \
-            return F(rint)(x);                                                                               \
-        case MPL_OP_sign:                                                                                    \
-            return x > 0 ? 1 : x < 0 ? -1 : x;                                                               \
-        case MPL_OP_erf:                                                                                     \
-            return F(erf)(x);                                                                                \
-        case MPL_OP_sin:                                                                                     \
-            return F(sin)(x);                                                                                \
-        case MPL_OP_cos:                                                                                     \
-            return F(cos)(x);                                                                                \
-        case MPL_OP_tan:                                                                                     \
-            return F(tan)(x);                                                                                \
-        case MPL_OP_asin:                                                                                    \
-            return F(asin)(x);                                                                               \
-        case MPL_OP_acos:                                                                                    \
-            return F(acos)(x);                                                                               \
-        case MPL_OP_atan:                                                                                    \
-            return F(atan)(x);                                                                               \
-        case MPL_OP_sinh:                                                                                    \
-            return F(sinh)(x);                                                                               \
-        case MPL_OP_cosh:                                                                                    \
-            return F(cosh)(x);                                                                               \
-        case MPL_OP_asinh:                                                                                   \
-            return F(asinh)(x);                                                                              \
-        case MPL_OP_acosh:                                                                                   \
-            return F(acosh)(x);                                                                              \
-        case MPL_OP_atanh:                                                                                   \
-            return F(atanh)(x);                                                                              \
-        case MPL_OP_is_nan:                                                                                  \
-            return x != x;                                                                                   \
-        case MPL_OP_is_inf:                                                                                  \
-            return (k->as.elementwise.i != 0 && x == -(real)INFINITY) ||                                     \
-                   (k->as.elementwise.j != 0 && x == (real)INFINITY);                                        \
-        default: /* cast */                                                                                  \
-            return x;                                                                                        \
-        }                                                                                                    \
-    }                                                                                                        \
-    DEVICE real real##_binary(int kind, real x, real z)                                                      \
-    {                                                                                                        \
-        switch (kind) {                                                                                      \
-        case MPL_OP_sub:                                                                                     \
-            return x - z;                                                                                    \
-        case MPL_OP_mul:                                                                                     \
-            return x * z;                                                                                    \
-        case MPL_OP_div:                                                                                     \
-            return x / z;                                                                                    \
-        case MPL_OP_pow:                                                                                     \
-            return F(pow)(x, z);                                                                             \
-        case MPL_OP_mod:                                                                                     \
-            return F(fmod)(x, z);                                                                            \
-        case MPL_OP_prelu:                                                                                   \
-            return x < 0 ? z * x : x;                                                                        \
-        case MPL_OP_equal:                                                                                   \
-            return x == z;                                                                                   \
-        case MPL_OP_less:                                                                                    \
-            return x < z;                                                                                    \
-        case MPL_OP_greater:                                                                                 \
-            return x > z;                                                                                    \
-        case MPL_OP_less_equal:                                                                              \
-            return x <= z;                                                                                   \
-        case MPL_OP_greater_equal:                                                                           \
-            return x >= z;                                                                                   \
-        case MPL_OP_min:                                                                                     \
-            return x < z || x != x ? x : z;                                                                  \
-        case MPL_OP_max:                                                                                     \
-            return x > z || x != x ? x : z;                                                                  \
-        case MPL_OP_relu_grad: /* dy, y */                                                                   \
-            return z > 0 ? x : 0;                                                                            \
-        case MPL_OP_sigmoid_grad:                                                                            \
-            return x * z * (1 - z);                                                                          \
-        case MPL_OP_tanh_grad:                                                                               \
-            return x * (1 - z * z);                                                                          \
-        default: /* add, sum, mean */                                                                        \
-            return x + z;                                                                                    \
-        }                                                                                                    \
-    }                                                                                                        \
-    DEVICE real real##_joined(const mpl_cuda_kernel *k, real x, real y, real z)                              \
-    {                                                                                                        \
-        return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.a);               \
+/* The operators of one and of two operands in floating arithmetic; F names a function of <math.h>
+ * of that type. */
+#define REAL_OPERATORS(real, F)                                                                    \
+    DEVICE real real##_softplus(real x)                                                            \
+    {                                                                                              \
+        return (x < 0 ? 0 : x) + F(log1p)(F(exp)(-F(fabs)(x)));                                    \
+    }                                                                                              \
+    DEVICE real real##_gelu(real x, int by_tanh)                                                   \
+    {                                                                                              \
+        if (by_tanh)                                                                               \
+            return (real)0.5 * x *                                                                 \
+                   (1 + F(tanh)((real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x))); \
+        return (real)0.5 * x * (1 + F(erf)(x * (real)0.70710678118654752440));                     \
+    }                                                                                              \
+    DEVICE real real##_unary(const mpl_cuda_kernel *k, int kind, real x)                           \
+    {                                                                                              \
+        const real a = (real)k->as.elementwise.a, b = (real)k->as.elementwise.b;                   \
+                                                                                                   \
+        switch (kind) {                                                                            \
+        case MPL_OP_relu:                                                                          \
+            return x < 0 ? 0 : x;                                                                  \
+        case MPL_OP_leaky_relu:                                                                    \
+            return x < 0 ? a * x : x;                                                              \
+        case MPL_OP_thresholded_relu:                                                              \
+            return x > a ? x : 0;                                                                  \
+        case MPL_OP_elu:                                                                           \
+            return x < 0 ? a * F(expm1)(x) : x;                                                    \
+        case MPL_OP_selu:                                                                          \
+            return x <= 0 ? b * (a * F(expm1)(x)) : b * x;                                         \
+        case MPL_OP_celu:                                                                          \
+            return x < 0 ? a * F(expm1)(x / a) : x;                                                \
+        case MPL_OP_gelu:                                                                          \
+            return real##_gelu(x, k->as.elementwise.i != 0);                                       \
+        case MPL_OP_sigmoid:                                                                       \
+            return 1 / (1 + F(exp)(-x));                                                           \
+        case MPL_OP_swish:                                                                         \
+            return x / (1 + F(exp)(-a * x));                                                       \
+        case MPL_OP_hard_sigmoid:                                                                  \
+            return a * x + b < 0 ? 0 : a * x + b > 1 ? 1 : a * x + b;                              \
+        case MPL_OP_hard_swish:                                                                    \
+            return x * (x < -3 ? 0 : x > 3 ? 1 : x / 6 + (real)0.5);                               \
+        case MPL_OP_softplus:                                                                      \
+            return real##_softplus(x);                                                             \
+        case MPL_OP_mish:                                                                          \
+            return x * F(tanh)(real##_softplus(x));                                                \
+        case MPL_OP_softsign:                                                                      \
+            return x / (1 + F(fabs)(x));                                                           \
+        case MPL_OP_shrink:                                                                        \
+            return x < -b ? x + a : x > b ? x - a : 0;                                             \
+        case MPL_OP_tanh:                                                                          \
+            return F(tanh)(x);                                                                     \
+        case MPL_OP_exp:                                                                           \
+            return F(exp)(x);                                                                      \
+        case MPL_OP_log:                                                                           \
+            return F(log)(x);                                                                      \
+        case MPL_OP_sqrt:                                                                          \
+            return F(sqrt)(x);                                                                     \
+        case MPL_OP_neg:                                                                           \
+            return -x;                                                                             \
+        case MPL_OP_abs:                                                                           \
+            return F(fabs)(x);                                                                     \
+        case MPL_OP_reciprocal:                                                                    \
+            return 1 / x;                                                                          \
+        case MPL_OP_floor:                                                                         \
+            return F(floor)(x);                                                                    \
+        case MPL_OP_ceil:                                                                          \
+            return F(ceil)(x);                                                                     \
+        case MPL_OP_round:                                                                         \
+            return F(rint)(x);                                                                     \
+        case MPL_OP_sign:                                                                          \
+            return x > 0 ? 1 : x < 0 ? -1 : x;                                                     \
+        case MPL_OP_erf:                                                                           \
+            return F(erf)(x);                                                                      \
+        case MPL_OP_sin:                                                                           \
+            return F(sin)(x);                                                                      \
+        case MPL_OP_cos:                                                                           \
+            return F(cos)(x);                                                                      \
+        case MPL_OP_tan:                                                                           \
+            return F(tan)(x);                                                                      \
+        case MPL_OP_asin:                                                                          \
+            return F(asin)(x);                                                                     \
+        case MPL_OP_acos:                                                                          \
+            return F(acos)(x);                                                                     \
+        case MPL_OP_atan:                                                                          \
+            return F(atan)(x);                                                                     \
+        case MPL_OP_sinh:                                                                          \
+            return F(sinh)(x);                                                                     \
+        case MPL_OP_cosh:                                                                          \
+            return F(cosh)(x);                                                                     \
+        case MPL_OP_asinh:                                                                         \
+            return F(asinh)(x);                                                                    \
+        case MPL_OP_acosh:                                                                         \
+            return F(acosh)(x);                                                                    \
+        case MPL_OP_atanh:                                                                         \
+            return F(atanh)(x);                                                                    \
+        case MPL_OP_is_nan:                                                                        \
+            return x != x;                                                                         \
+        case MPL_OP_is_inf:                                                                        \
+            return (k->as.elementwise.i != 0 && x == -(real)INFINITY) ||                           \
+                   (k->as.elementwise.j != 0 && x == (real)INFINITY);                              \
+        default: /* cast */                                                                        \
+            return x;                                                                              \
+        }                                                                                          \
+    }                                                                                              \
+    DEVICE real real##_binary(int kind, real x, real z)                                            \
+    {                                                                                              \
+        switch (kind) {                                                                            \
+        case MPL_OP_sub:                                                                           \
+            return x - z;                                                                          \
+        case MPL_OP_mul:                                                                           \
+            return x * z;                                                                          \
+        case MPL_OP_div:                                                                           \
+            return x / z;                                                                          \
+        case MPL_OP_pow:                                                                           \
+            return F(pow)(x, z);                                                                   \
+        case MPL_OP_mod:                                                                           \
+            return F(fmod)(x, z);                                                                  \
+        case MPL_OP_prelu:                                                                         \
+            return x < 0 ? z * x : x;                                                              \
+        case MPL_OP_equal:                                                                         \
+            return x == z;                                                                         \
+        case MPL_OP_less:                                                                          \
+            return x < z;                                                                          \
+        case MPL_OP_greater:                                                                       \
+            return x > z;                                                                          \
+        case MPL_OP_less_equal:                                                                    \
+            return x <= z;                                                                         \
+        case MPL_OP_greater_equal:                                                                 \
+            return x >= z;                                                                         \
+        case MPL_OP_min:                                                                           \
+            return x < z || x != x ? x : z;                                                        \
+        case MPL_OP_max:                                                                           \
+            return x > z || x != x ? x : z;                                                        \
+        case MPL_OP_relu_grad: /* dy, y */                                                         \
+            return z > 0 ? x : 0;                                                                  \
+        case MPL_OP_sigmoid_grad:                                                                  \
+            return x * z * (1 - z);                                                                \
+        case MPL_OP_tanh_grad:                                                                     \
+            return x * (1 - z * z);                                                                \
+        default: /* add, sum, mean */                                                              \
+            return x + z;                                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    DEVICE real real##_joined(const mpl_cuda_kernel *k, real x, real y, real z)                    \
+    {                                                                                              \
+        return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.a);     \
     }
 
 #define IN_FLOAT(function)  function##f
@@ -276,47 +278,47 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
     }
 }
 
-/* One element: where, clip and its gradient, fma and div_sqrt have operands of their own kind; all others have one, or fold
- * several. */
-#define ELEMENTWISE(name, real, get_one, put_one, unary, binary, mean)                                       \
-    KERNEL name(const mpl_cuda_kernel k)                                                                     \
-    {                                                                                                        \
-        FOR_EACH(i, k.n)                                                                                     \
-        {                                                                                                    \
-            int64_t at[MPL_CUDA_MAX_IN];                                                                     \
-            real x, z;                                                                                       \
-                                                                                                             \
-            elementwise_offsets(&k, i, at);                                                                  \
-            if (k.kind == MPL_OP_where) {                                                                    \
-                int which = get_int(MPL_TYPE_bool, k.in[0], at[0]) != 0 ? 1 : 2;                             \
-                                                                                                             \
-                x = get_one(k.type[which], k.in[which], at[which]);                                          \
-            } else {                                                                                         \
-                x = get_one(k.type[0], k.in[0], at[0]);                                                      \
-                if (k.kind == MPL_OP_clip) {                                                                 \
-                    z = k.in[1] != NULL ? get_one(k.type[1], k.in[1], at[1]) : x;                            \
-                    x = x < z ? z : x;                                                                       \
-                    z = k.in[2] != NULL ? get_one(k.type[2], k.in[2], at[2]) : x;                            \
-                    x = x > z ? z : x;                                                                       \
-                } else if (k.kind == MPL_OP_clip_grad) {                                                     \
-                    z = get_one(k.type[1], k.in[1], at[1]);                                                  \
-                    if ((k.in[2] != NULL && !(z > get_one(k.type[2], k.in[2], at[2]))) ||                    \
-                        (k.in[3] != NULL && !(z < get_one(k.type[3], k.in[3], at[3]))))                      \
-                        x = 0;                                                                               \
-                } else if (k.kind == MPL_OP_fma || k.kind == MPL_OP_div_sqrt) {                              \
-                    z = k.kind == MPL_OP_fma ? get_one(k.type[2], k.in[2], at[2]) : 0;                       \
-                    x = real##_joined(&k, x, get_one(k.type[1], k.in[1], at[1]), z);                         \
-                } else if (k.n_in == 1) {                                                                    \
-                    x = unary(x);                                                                            \
-                } else {                                                                                     \
-                    for (int n = 1; n < k.n_in; n++)                                                         \
-                        x = binary(x, get_one(k.type[n], k.in[n], at[n]));                                   \
-                }                                                                                            \
-                if (k.kind == MPL_OP_mean)                                                                   \
-                    x = mean(x, k.as.elementwise.i);                                                            \
-            }                                                                                                \
-            put_one(k.out_type, k.out[0], i, x);                                                             \
-        }                                                                                                    \
+/* One element: where, clip and its gradient, fma and div_sqrt have operands of their own kind; all
+ * others have one, or fold several. */
+#define ELEMENTWISE(name, real, get_one, put_one, unary, binary, mean)                             \
+    KERNEL name(const mpl_cuda_kernel k)                                                           \
+    {                                                                                              \
+        FOR_EACH(i, k.n)                                                                           \
+        {                                                                                          \
+            int64_t at[MPL_CUDA_MAX_IN];                                                           \
+            real x, z;                                                                             \
+                                                                                                   \
+            elementwise_offsets(&k, i, at);                                                        \
+            if (k.kind == MPL_OP_where) {                                                          \
+                int which = get_int(MPL_TYPE_bool, k.in[0], at[0]) != 0 ? 1 : 2;                   \
+                                                                                                   \
+                x = get_one(k.type[which], k.in[which], at[which]);                                \
+            } else {                                                                               \
+                x = get_one(k.type[0], k.in[0], at[0]);                                            \
+                if (k.kind == MPL_OP_clip) {                                                       \
+                    z = k.in[1] != NULL ? get_one(k.type[1], k.in[1], at[1]) : x;                  \
+                    x = x < z ? z : x;                                                             \
+                    z = k.in[2] != NULL ? get_one(k.type[2], k.in[2], at[2]) : x;                  \
+                    x = x > z ? z : x;                                                             \
+                } else if (k.kind == MPL_OP_clip_grad) {                                           \
+                    z = get_one(k.type[1], k.in[1], at[1]);                                        \
+                    if ((k.in[2] != NULL && !(z > get_one(k.type[2], k.in[2], at[2]))) ||          \
+                        (k.in[3] != NULL && !(z < get_one(k.type[3], k.in[3], at[3]))))            \
+                        x = 0;                                                                     \
+                } else if (k.kind == MPL_OP_fma || k.kind == MPL_OP_div_sqrt) {                    \
+                    z = k.kind == MPL_OP_fma ? get_one(k.type[2], k.in[2], at[2]) : 0;             \
+                    x = real##_joined(&k, x, get_one(k.type[1], k.in[1], at[1]), z);               \
+                } else if (k.n_in == 1) {                                                          \
+                    x = unary(x);                                                                  \
+                } else {                                                                           \
+                    for (int n = 1; n < k.n_in; n++)                                               \
+                        x = binary(x, get_one(k.type[n], k.in[n], at[n]));                         \
+                }                                                                                  \
+                if (k.kind == MPL_OP_mean)                                                         \
+                    x = mean(x, k.as.elementwise.i);                                               \
+            }                                                                                      \
+            put_one(k.out_type, k.out[0], i, x);                                                   \
+        }                                                                                          \
     }
 
 #define UNARY_FLOAT(x)      float_unary(&k, k.kind, x)
@@ -332,35 +334,36 @@ ELEMENTWISE(elementwise_float, float, get_float, put_float, UNARY_FLOAT, BINARY_
 ELEMENTWISE(elementwise_double, double, get, put, UNARY_DOUBLE, BINARY_DOUBLE, MEAN_DOUBLE)
 ELEMENTWISE(elementwise_int, int64_t, get_int, put_int, UNARY_INT, BINARY_INT, MEAN_INT)
 
-/* A chain in one pass over the elements, each step rounded as the operator alone would round it. The box that is written may
- * be one that is read: its elements meet in one thread. */
-#define FUSED(name, real, get_one, put_one, round)                                                           \
-    KERNEL name(const mpl_cuda_kernel k)                                                                     \
-    {                                                                                                        \
-        const mpl_cuda_fused *f = &k.as.fused;                                                               \
-                                                                                                             \
-        FOR_EACH(i, k.n)                                                                                     \
-        {                                                                                                    \
-            real stack[MPL_CUDA_MAX_STACK];                                                                  \
-            int depth = 0;                                                                                   \
-                                                                                                             \
-            for (int s = 0; s < f->n_steps; s++) {                                                           \
-                int step = f->step[s], load = -1 - step;                                                     \
-                                                                                                             \
-                if (step < 0) {                                                                              \
-                    stack[depth++] =                                                                         \
-                        get_one(k.out_type, k.in[load],                                                      \
-                                f->offset[load] + offset_of(i, f->rank, f->dim, f->stride[load]));           \
-                } else if (takes_two(step)) {                                                                \
-                    depth--;                                                                                 \
-                    stack[depth - 1] = round(real##_binary(step, stack[depth - 1], stack[depth]));           \
-                } else {                                                                                     \
-                    stack[depth - 1] = round(real##_unary(&k, step, stack[depth - 1]));                      \
-                }                                                                                            \
-            }                                                                                                \
-            put_one(k.out_type, k.out[0], f->to_offset + offset_of(i, f->rank, f->dim, f->to_stride),        \
-                    stack[0]);                                                                               \
-        }                                                                                                    \
+/* A chain in one pass over the elements, each step rounded as the operator alone would round it.
+ * The box that is written may be one that is read: its elements meet in one thread. */
+#define FUSED(name, real, get_one, put_one, round)                                                 \
+    KERNEL name(const mpl_cuda_kernel k)                                                           \
+    {                                                                                              \
+        const mpl_cuda_fused *f = &k.as.fused;                                                     \
+                                                                                                   \
+        FOR_EACH(i, k.n)                                                                           \
+        {                                                                                          \
+            real stack[MPL_CUDA_MAX_STACK];                                                        \
+            int depth = 0;                                                                         \
+                                                                                                   \
+            for (int s = 0; s < f->n_steps; s++) {                                                 \
+                int step = f->step[s], load = -1 - step;                                           \
+                                                                                                   \
+                if (step < 0) {                                                                    \
+                    stack[depth++] =                                                               \
+                        get_one(k.out_type, k.in[load],                                            \
+                                f->offset[load] + offset_of(i, f->rank, f->dim, f->stride[load])); \
+                } else if (takes_two(step)) {                                                      \
+                    depth--;                                                                       \
+                    stack[depth - 1] = round(real##_binary(step, stack[depth - 1], stack[depth])); \
+                } else {                                                                           \
+                    stack[depth - 1] = round(real##_unary(&k, step, stack[depth - 1]));            \
+                }                                                                                  \
+            }                                                                                      \
+            put_one(k.out_type, k.out[0], f->to_offset + offset_of(i, f->rank, f->dim,             \
+                f->to_stride),                                                                     \
+                    stack[0]);                                                                     \
+        }                                                                                          \
     }
 
 /* Of the operators that a chain may have (mpl_fused_arity). */
@@ -415,14 +418,15 @@ KERNEL batch_norm(const mpl_cuda_kernel k)
         double factor, mean, bias;
 
         elementwise_offsets(&k, i, at);
-        factor = get(k.type[1], k.in[1], at[1]) / sqrt(get(k.type[4], k.in[4], at[4]) + k.as.elementwise.a);
+        factor = get(k.type[1], k.in[1], at[1]) / sqrt(get(k.type[4], k.in[4],
+            at[4]) + k.as.elementwise.a);
         mean = get(k.type[3], k.in[3], at[3]);
         bias = get(k.type[2], k.in[2], at[2]);
         put(k.out_type, k.out[0], i, (get(k.type[0], k.in[0], at[0]) - mean) * factor + bias);
     }
 }
 
-/* ---- moving elements ----------------------------------------------------------------------------------- */
+/* ---- moving elements ---- */
 
 KERNEL move(const mpl_cuda_kernel k)
 {
@@ -488,7 +492,8 @@ KERNEL pad(const mpl_cuda_kernel k)
     }
 }
 
-/* Every index is checked before it is used; one out of range raises the flag and gives element 0 of the axis. */
+/* Every index is checked before it is used; one out of range raises the flag and gives element 0 of
+ * the axis. */
 KERNEL gather(const mpl_cuda_kernel k)
 {
     const mpl_cuda_gather *g = &k.as.gather;
@@ -514,11 +519,12 @@ KERNEL gather(const mpl_cuda_kernel k)
             copy_element(g->bytes, k.out[0], i, k.in[0],
                          offset_of(i, g->rank, g->dim, g->stride) + index * g->along);
         else
-            copy_element(g->bytes, k.out[0], i, k.in[0], (rest * g->axis_dim + index) * g->inner + inner);
+            copy_element(g->bytes, k.out[0], i, k.in[0],
+                (rest * g->axis_dim + index) * g->inner + inner);
     }
 }
 
-/* ---- reductions: one block for each output -------------------------------------------------------------- */
+/* ---- reductions: one block for each output ---- */
 
 DEVICE fold fold_of(int kind)
 {
@@ -566,7 +572,7 @@ DEVICE double finished(const mpl_cuda_kernel *k, double x, double most)
         return sqrt(x);
     case MPL_OP_reduce_log_sum:
         return log(x);
-    case MPL_OP_reduce_log_sum_exp: /* an infinite maximum is the answer, and its differences are NaN */
+    case MPL_OP_reduce_log_sum_exp: /* an infinite maximum is the answer itself */
         return isinf(most) ? most : most + log(x);
     case MPL_OP_global_lp_pool:
         return p == 2 ? sqrt(x) : p == 1 ? x : pow(x, 1 / p);
@@ -577,7 +583,10 @@ DEVICE double finished(const mpl_cuda_kernel *k, double x, double most)
 
 DEVICE double start_of(fold how)
 {
-    return how == FOLD_PRODUCT ? 1 : how == FOLD_MOST ? -INFINITY : how == FOLD_LEAST ? INFINITY : 0;
+    return how == FOLD_PRODUCT ? 1
+           : how == FOLD_MOST  ? -INFINITY
+           : how == FOLD_LEAST ? INFINITY
+                               : 0;
 }
 
 KERNEL reduce(const mpl_cuda_kernel k)
@@ -595,7 +604,8 @@ KERNEL reduce(const mpl_cuda_kernel k)
             for (int64_t j = threadIdx.x; j < r->n; j += blockDim.x)
                 most = combine(FOLD_MOST, most,
                                get(k.type[0], k.in[0],
-                                   base + offset_of(j, r->n_reduced, r->reduced_dim, r->reduced_stride)));
+                                   base + offset_of(j, r->n_reduced, r->reduced_dim,
+                                       r->reduced_stride)));
             most = block_fold(FOLD_MOST, room, most);
         }
         x = start_of(how);
@@ -604,7 +614,8 @@ KERNEL reduce(const mpl_cuda_kernel k)
                 how, x,
                 folded_part(&k,
                             get(k.type[0], k.in[0],
-                                base + offset_of(j, r->n_reduced, r->reduced_dim, r->reduced_stride)),
+                                base + offset_of(j, r->n_reduced, r->reduced_dim,
+                                    r->reduced_stride)),
                             most));
         x = block_fold(how, room, x);
         if (threadIdx.x == 0)
@@ -614,9 +625,14 @@ KERNEL reduce(const mpl_cuda_kernel k)
 
 DEVICE int64_t int_start_of(fold how, int type)
 {
-    int64_t highest = type == MPL_TYPE_u8 ? UINT8_MAX : type == MPL_TYPE_bool ? 1 : -1 - lowest(type);
+    int64_t highest = type == MPL_TYPE_u8     ? UINT8_MAX
+                      : type == MPL_TYPE_bool ? 1
+                                              : -1 - lowest(type);
 
-    return how == FOLD_PRODUCT ? 1 : how == FOLD_MOST ? lowest(type) : how == FOLD_LEAST ? highest : 0;
+    return how == FOLD_PRODUCT ? 1
+           : how == FOLD_MOST  ? lowest(type)
+           : how == FOLD_LEAST ? highest
+                               : 0;
 }
 
 KERNEL reduce_int(const mpl_cuda_kernel k)
@@ -631,7 +647,8 @@ KERNEL reduce_int(const mpl_cuda_kernel k)
 
         for (int64_t j = threadIdx.x; j < r->n; j += blockDim.x) {
             int64_t v = get_int(k.type[0], k.in[0],
-                                base + offset_of(j, r->n_reduced, r->reduced_dim, r->reduced_stride));
+                                base + offset_of(j, r->n_reduced, r->reduced_dim,
+                                    r->reduced_stride));
 
             if (k.kind == MPL_OP_reduce_l1)
                 v = v < 0 ? (int64_t)(0 - (uint64_t)v) : v;
@@ -647,54 +664,57 @@ KERNEL reduce_int(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------------- */
+/* ---- lanes ---- */
 
 /* Whether element v is chosen over the best so far; NaN never is. */
-#define ARG(name, number, get_one)                                                                           \
-    KERNEL name(const mpl_cuda_kernel k)                                                                     \
-    {                                                                                                        \
-        FOR_EACH(lane, k.n)                                                                                  \
-        {                                                                                                    \
-            int64_t base = lane_base(&k, lane), where = 0;                                                   \
-            number best = get_one(k.type[0], k.in[0], base);                                                 \
-                                                                                                             \
-            for (int64_t i = 1; i < k.as.lanes.n; i++) {                                                     \
-                number v = get_one(k.type[0], k.in[0], base + i * k.as.lanes.inner);                         \
-                                                                                                             \
-                if ((k.kind == MPL_OP_arg_min ? v < best : v > best) || (k.as.lanes.last && v == best)) {    \
-                    best = v;                                                                                \
-                    where = i;                                                                               \
-                }                                                                                            \
-            }                                                                                                \
-            ((int64_t *)k.out[0])[lane] = where;                                                             \
-        }                                                                                                    \
+#define ARG(name, number, get_one)                                                                 \
+    KERNEL name(const mpl_cuda_kernel k)                                                           \
+    {                                                                                              \
+        FOR_EACH(lane, k.n)                                                                        \
+        {                                                                                          \
+            int64_t base = lane_base(&k, lane), where = 0;                                         \
+            number best = get_one(k.type[0], k.in[0], base);                                       \
+                                                                                                   \
+            for (int64_t i = 1; i < k.as.lanes.n; i++) {                                           \
+                number v = get_one(k.type[0], k.in[0], base + i * k.as.lanes.inner);               \
+                                                                                                   \
+                if ((k.kind == MPL_OP_arg_min ? v < best : v > best)                               \
+                     || (k.as.lanes.last && v == best)) {                                          \
+                    best = v;                                                                      \
+                    where = i;                                                                     \
+                }                                                                                  \
+            }                                                                                      \
+            ((int64_t *)k.out[0])[lane] = where;                                                   \
+        }                                                                                          \
     }
 ARG(arg, double, get)
 ARG(arg_int, int64_t, get_int)
 
-#define CUMSUM(name, number, get_one, put_one, plus)                                                         \
-    KERNEL name(const mpl_cuda_kernel k)                                                                     \
-    {                                                                                                        \
-        FOR_EACH(lane, k.n)                                                                                  \
-        {                                                                                                    \
-            int64_t base = lane_base(&k, lane);                                                              \
-            number sum = 0;                                                                                  \
-                                                                                                             \
-            for (int64_t i = 0; i < k.as.lanes.n; i++) {                                                     \
-                int64_t at = base + (k.as.lanes.reverse ? k.as.lanes.n - 1 - i : i) * k.as.lanes.inner;      \
-                number before = sum;                                                                         \
-                                                                                                             \
-                sum = plus(sum, get_one(k.type[0], k.in[0], at));                                            \
-                put_one(k.out_type, k.out[0], at, k.as.lanes.exclusive ? before : sum);                      \
-            }                                                                                                \
-        }                                                                                                    \
+#define CUMSUM(name, number, get_one, put_one, plus)                                               \
+    KERNEL name(const mpl_cuda_kernel k)                                                           \
+    {                                                                                              \
+        FOR_EACH(lane, k.n)                                                                        \
+        {                                                                                          \
+            int64_t base = lane_base(&k, lane);                                                    \
+            number sum = 0;                                                                        \
+                                                                                                   \
+            for (int64_t i = 0; i < k.as.lanes.n; i++) {                                           \
+                int64_t at = base + (k.as.lanes.reverse ? k.as.lanes.n - 1 - i : i)                \
+                                       * k.as.lanes.inner;                                         \
+                number before = sum;                                                               \
+                                                                                                   \
+                sum = plus(sum, get_one(k.type[0], k.in[0], at));                                  \
+                put_one(k.out_type, k.out[0], at, k.as.lanes.exclusive ? before : sum);            \
+            }                                                                                      \
+        }                                                                                          \
     }
 #define PLUS(a, b)     ((a) + (b))
 #define INT_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 CUMSUM(cumsum, double, get, put, PLUS)
 CUMSUM(cumsum_int, int64_t, get_int, put_int, INT_PLUS)
 
-/* softmax, log_softmax, hardmax: one block for each lane; an element is written by the thread that read it. */
+/* softmax, log_softmax, hardmax: one block for each lane; an element is written by the thread that
+ * read it. */
 KERNEL softmax(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -726,7 +746,7 @@ KERNEL softmax(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- normalisation --------------------------------------------------------------------------------------- */
+/* ---- normalisation ---- */
 
 /* layer_norm, rms_norm, instance_norm, group_norm: one block for each row. */
 KERNEL norm(const mpl_cuda_kernel k)
@@ -786,27 +806,31 @@ KERNEL lrn(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- windows --------------------------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
-/* conv and conv_transpose as their definition has them, one thread for each output: for what cuDNN does not take. */
+/* conv and conv_transpose as their definition has them, one thread for each output: for what cuDNN
+ * does not take. */
 KERNEL conv(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], plane = w->in[0] * w->in[1] * w->in[2];
+    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
+        plane = w->in[0] * w->in[1] * w->in[2];
 
     FOR_EACH(i, k.n)
     {
         int64_t rest = i, o2 = last_index(&rest, w->out[2]), o1 = last_index(&rest, w->out[1]);
         int64_t o0 = last_index(&rest, w->out[0]), channel = last_index(&rest, w->out_channels);
         int64_t group = rest % w->group; /* rest is item * group + group */
-        double sum = k.in[2] != NULL ? get(k.type[2], k.in[2], group * w->out_channels + channel) : 0;
+        double sum = k.in[2] != NULL ? get(k.type[2], k.in[2],
+            group * w->out_channels + channel) : 0;
 
         if (k.in[3] != NULL) /* may be the output */
             sum += get(k.type[3], k.in[3], i);
         for (int64_t c = 0; c < w->in_channels; c++) {
             int64_t x = (rest * w->in_channels + c) * plane;
-            int64_t weight = w->transposed ? (group * w->in_channels + c) * w->out_channels + channel
-                                           : (group * w->out_channels + channel) * w->in_channels + c;
+            int64_t weight =
+                w->transposed ? (group * w->in_channels + c) * w->out_channels + channel
+                              : (group * w->out_channels + channel) * w->in_channels + c;
 
             for (int64_t t = 0; t < taps; t++) {
                 int64_t z = seen_by(w, 0, o0, t / w->kernel[2] / w->kernel[1]);
@@ -822,11 +846,13 @@ KERNEL conv(const mpl_cuda_kernel k)
     }
 }
 
-/* One thread for each output of max_pool, avg_pool, lp_pool; output 1 takes where in x the largest lies, -1: nowhere. */
+/* One thread for each output of max_pool, avg_pool, lp_pool; output 1 takes where in x the largest
+ * lies, -1: nowhere. */
 KERNEL pool(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], plane = w->in[0] * w->in[1] * w->in[2];
+    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
+        plane = w->in[0] * w->in[1] * w->in[2];
 
     FOR_EACH(i, k.n)
     {
@@ -867,7 +893,7 @@ KERNEL pool(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 /* One thread for each element: for what cuBLAS does not take. */
 KERNEL product(const mpl_cuda_kernel k)
@@ -885,13 +911,15 @@ KERNEL product(const mpl_cuda_kernel k)
             double sum = 0;
 
             for (int64_t t = 0; t < p->terms; t++)
-                sum += get(k.type[0], k.in[0], a + t * p->a_column) * get(k.type[1], k.in[1], b + t * p->b_row);
+                sum += get(k.type[0], k.in[0], a + t * p->a_column) * get(k.type[1], k.in[1],
+                    b + t * p->b_row);
             sum *= p->alpha;
             if (k.in[2] != NULL)
                 sum += p->beta * get(k.type[2], k.in[2], c);
             if (k.in[3] != NULL) /* its own element of the output, where they lie in one place */
                 sum += get(k.type[3], k.in[3], at);
-            put(k.out_type, k.out[0], at, sum < p->least ? p->least : sum > p->most ? p->most : sum);
+            put(k.out_type, k.out[0], at,
+                sum < p->least ? p->least : sum > p->most ? p->most : sum);
         } else {
             uint64_t sum = 0;
 
@@ -906,7 +934,7 @@ KERNEL product(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- launching --------------------------------------------------------------------------------------------- */
+/* ---- launching ---- */
 
 static void launch_elementwise(const mpl_cuda_kernel *k, int64_t blocks, void *stream)
 {

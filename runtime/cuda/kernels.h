@@ -1,7 +1,7 @@
 /* kernels.h -- our own device kernels: what each one is told, as plain data. Read by C and by nvcc.
  *
- * An operation is a list of launches on one stream. What a launch is told holds everything but the operands'
- * places, which are filled in when the operation is bound to memory. */
+ * An operation is a list of launches on one stream. What a launch is told holds everything but the
+ * operands' places, which are filled in when the operation is bound to memory. */
 #ifndef MPL_CUDA_KERNELS_H
 #define MPL_CUDA_KERNELS_H
 
@@ -53,8 +53,8 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_UPDATE
 } mpl_cuda_kernel_id;
 
-/* Dims of the output, neighbours that all operands treat alike made one, and each operand's strides along
- * them. [element] */
+/* Dims of the output, neighbours that all operands treat alike made one, and each operand's strides
+ * along them. [element] */
 typedef struct mpl_cuda_elementwise {
     int32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_CUDA_MAX_IN][MPL_MAX_RANK];
@@ -62,7 +62,8 @@ typedef struct mpl_cuda_elementwise {
     int64_t i, j; /* of is_inf, mod, bit_shift, gelu; mean: how many */
 } mpl_cuda_elementwise;
 
-/* A chain of element-wise operations over a box: the words of a stack machine. Loads are the launch's operands. */
+/* A chain of element-wise operations over a box: the words of a stack machine. Loads are the
+ * launch's operands. */
 typedef struct mpl_cuda_fused {
     int32_t rank, n_loads, n_steps;
     int64_t dim[MPL_MAX_RANK], to_stride[MPL_MAX_RANK], to_offset; /* [element] */
@@ -87,23 +88,24 @@ typedef enum mpl_cuda_scatter_how {
     MPL_SCATTER_MIN
 } mpl_cuda_scatter_how;
 
-/* scatter_elements: lanes along the axis, each by one thread, so that updates of one place keep their order. `dim` are
- * those of the indices but the axis. */
+/* scatter_elements: lanes along the axis, each by one thread, so that updates of one place keep
+ * their order. `dim` are those of the indices but the axis. */
 typedef struct mpl_cuda_scatter {
     int32_t rank, how, bytes;
     int64_t dim[MPL_MAX_RANK], index_stride[MPL_MAX_RANK], to_stride[MPL_MAX_RANK];
     int64_t n, index_along, to_along, axis_dim;
 } mpl_cuda_scatter;
 
-/* Tuples of `length` indices into dims `dim` name rows of `inner` elements; each batch of `per_batch` tuples has
- * `rows` of them. Scattering: thread (part, i) of parts * inner does what falls into its part of the rows. */
+/* Tuples of `length` indices into dims `dim` name rows of `inner` elements; each batch of
+ * `per_batch` tuples has `rows` of them. Scattering: thread (part, i) of parts * inner does what
+ * falls into its part of the rows. */
 typedef struct mpl_cuda_tuples {
     int32_t length, how, bytes;
     int64_t dim[MPL_MAX_RANK], n, per_batch, rows, inner, parts;
 } mpl_cuda_tuples;
 
-/* one_hot: rows is the depth; trilu: [.., rows, columns] and the diagonal k; reverse_sequence: [rows, columns, inner],
- * batches along dim `which`. */
+/* one_hot: rows is the depth; trilu: [.., rows, columns] and the diagonal k; reverse_sequence:
+ * [rows, columns, inner], batches along dim `which`. */
 typedef struct mpl_cuda_place {
     int64_t rows, columns, inner, k;
     int32_t bytes, which;
@@ -145,15 +147,16 @@ typedef struct mpl_cuda_pad {
     int64_t dim[MPL_MAX_RANK], in_dim[MPL_MAX_RANK], before[MPL_MAX_RANK];
 } mpl_cuda_pad;
 
-/* out[o][j][k] = in[o][index[j]][k]; by_element: index has the output's dims, the first `rank` of them with
- * the input's strides, 0 along the axis. */
+/* out[o][j][k] = in[o][index[j]][k]; by_element: index has the output's dims, the first `rank` of
+ * them with the input's strides, 0 along the axis. */
 typedef struct mpl_cuda_gather {
     int32_t bytes, by_element, rank;
     int64_t axis_dim, n_index, inner;
     int64_t dim[MPL_MAX_RANK], stride[MPL_MAX_RANK], along;
 } mpl_cuda_gather;
 
-/* Output i reduces n elements: kept dims say where they begin, reduced ones where they lie from there. */
+/* Output i reduces n elements: kept dims say where they begin, reduced ones where they lie from
+ * there. */
 typedef struct mpl_cuda_reduce {
     int32_t n_kept, n_reduced;
     int64_t kept_dim[MPL_MAX_RANK], kept_stride[MPL_MAX_RANK];
@@ -170,8 +173,9 @@ typedef struct mpl_cuda_lanes {
     int32_t last, exclusive, reverse, largest;
 } mpl_cuda_lanes;
 
-/* Rows of n neighbours, each normalised about its mean or about 0; operand 1 scales, operand 2 shifts, by
- * their strides along the dims of the input; outputs 1 and 2, where there, take mean and inverse deviation. */
+/* Rows of n neighbours, each normalised about its mean or about 0; operand 1 scales, operand 2
+ * shifts, by their strides along the dims of the input; outputs 1 and 2, where there, take mean and
+ * inverse deviation. */
 typedef struct mpl_cuda_norm {
     int64_t n;
     int32_t rank, about_mean;
@@ -194,7 +198,8 @@ typedef struct mpl_cuda_window {
     double least, most; /* what a convolution gives; operand 3 is added before */
 } mpl_cuda_window;
 
-/* Stacks of matrices: element (i, k) of the left one is i * a_row + k * a_column from its matrix on. */
+/* Stacks of matrices: element (i, k) of the left one is i * a_row + k * a_column from its matrix
+ * on. */
 typedef struct mpl_cuda_product {
     int32_t rank; /* of the stack */
     int64_t dim[MPL_MAX_RANK], a_stack[MPL_MAX_RANK], b_stack[MPL_MAX_RANK];

@@ -1,5 +1,6 @@
-/* kernels_move.cu -- device kernels that move elements to or from places that data or attributes name, sort, or sample
- * them; norms over sets of elements. See kernels.cu. Every index is checked before it is used. */
+/* kernels_move.cu -- device kernels that move elements to or from places that data or attributes
+ * name, sort, or sample them; norms over sets of elements. See kernels.cu. Every index is checked
+ * before it is used. */
 #include "runtime/cuda/kernels_priv.h"
 
 KERNEL fill_bytes(const mpl_cuda_kernel k)
@@ -8,7 +9,8 @@ KERNEL fill_bytes(const mpl_cuda_kernel k)
     ((uint8_t *)k.out[0])[i] = (uint8_t)k.as.byte;
 }
 
-/* An index into an axis of `dim` elements, from its end where negative; one out of range raises the flag and becomes 0. */
+/* An index into an axis of `dim` elements, from its end where negative; one out of range raises the
+ * flag and becomes 0. */
 DEVICE int64_t index_at(const mpl_cuda_kernel *k, int64_t i, int64_t dim)
 {
     int64_t index = get_int(k->type[1], k->in[1], i);
@@ -44,7 +46,7 @@ KERNEL gather_nd(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- scatter: the first launch of these operators has copied input 0 ------------------------------------------ */
+/* ---- scatter: the first launch of these operators has copied input 0 ---- */
 
 /* Brings update j together with element i of the output. */
 DEVICE void scatter_one(const mpl_cuda_kernel *k, int how, int bytes, int64_t i, int64_t j)
@@ -83,11 +85,13 @@ KERNEL scatter(const mpl_cuda_kernel k)
         int64_t to = offset_of(lane, s->rank, s->dim, s->to_stride);
 
         for (int64_t j = 0; j < s->n; j++, from += s->index_along)
-            scatter_one(&k, s->how, s->bytes, to + index_at(&k, from, s->axis_dim) * s->to_along, from);
+            scatter_one(&k, s->how, s->bytes, to + index_at(&k, from, s->axis_dim) * s->to_along,
+                from);
     }
 }
 
-/* Thread (part, inner) goes through all tuples in turn and does those whose rows are of its part. */
+/* Thread (part, inner) goes through all tuples in turn and does those whose rows are of its
+ * part. */
 KERNEL scatter_nd(const mpl_cuda_kernel k)
 {
     const mpl_cuda_tuples *t = &k.as.tuples;
@@ -105,7 +109,7 @@ KERNEL scatter_nd(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- places that attributes name -------------------------------------------------------------------------------- */
+/* ---- places that attributes name ---- */
 
 /* Which of `depth` places element i switches on; -1: none. */
 DEVICE int64_t hot_at(const mpl_cuda_kernel *k, int64_t i, int64_t depth)
@@ -126,7 +130,8 @@ KERNEL one_hot(const mpl_cuda_kernel k)
     {
         int64_t outer = i, inner = last_index(&outer, p->inner), at = last_index(&outer, p->rows);
 
-        copy_element(p->bytes, k.out[0], i, k.in[1], hot_at(&k, outer * p->inner + inner, p->rows) == at);
+        copy_element(p->bytes, k.out[0], i, k.in[1], hot_at(&k, outer * p->inner + inner,
+            p->rows) == at);
     }
 }
 
@@ -156,7 +161,8 @@ KERNEL reverse(const mpl_cuda_kernel k)
     {
         int64_t row = i, inner = last_index(&row, p->inner), column = last_index(&row, p->columns);
         int64_t batch = p->which == 0 ? row : column, time = p->which == 0 ? column : row;
-        int64_t times = p->which == 0 ? p->columns : p->rows, n = get_int(k.type[1], k.in[1], batch);
+        int64_t times = p->which == 0 ? p->columns : p->rows, n = get_int(k.type[1], k.in[1],
+            batch);
 
         if (n < 0 || n > times) {
             *k.flag = 1;
@@ -165,11 +171,13 @@ KERNEL reverse(const mpl_cuda_kernel k)
         time = time < n ? n - 1 - time : time;
         row = p->which == 0 ? batch : time;
         column = p->which == 0 ? time : batch;
-        copy_element(p->bytes, k.out[0], i, k.in[0], (row * p->columns + column) * p->inner + inner);
+        copy_element(p->bytes, k.out[0], i, k.in[0],
+            (row * p->columns + column) * p->inner + inner);
     }
 }
 
-/* ---- top_k: one thread for each lane; the k best so far are a heap in output 1, the worst at its root -------------- */
+/* ---- top_k: one thread for each lane; the k best so far are a heap in output 1, the worst at its
+ * root ---- */
 
 typedef struct mpl_cuda_heap {
     const mpl_cuda_kernel *k;
@@ -177,7 +185,8 @@ typedef struct mpl_cuda_heap {
     int64_t base;  /* of the lane in the input */
 } mpl_cuda_heap;
 
-/* Element i comes before j in the answer; equals go by the index, and a NaN counts as the largest number. */
+/* Element i comes before j in the answer; equals go by the index, and a NaN counts as the largest
+ * number. */
 DEVICE int better(const mpl_cuda_heap *h, int64_t i, int64_t j)
 {
     const mpl_cuda_kernel *k = h->k;
@@ -222,7 +231,8 @@ KERNEL top_k(const mpl_cuda_kernel k)
 
     FOR_EACH(lane, k.n)
     {
-        int64_t outer = lane, inner = last_index(&outer, l->inner), to = outer * l->k * l->inner + inner;
+        int64_t outer = lane, inner = last_index(&outer, l->inner),
+            to = outer * l->k * l->inner + inner;
         mpl_cuda_heap h = {&k, (int64_t *)k.out[1] + to, lane_base(&k, lane)};
 
         for (int64_t i = 0; i < l->k; i++)
@@ -234,7 +244,7 @@ KERNEL top_k(const mpl_cuda_kernel k)
                 h.item[0] = i;
                 sink(&h, 0, l->k);
             }
-        for (int64_t left = l->k - 1; left > 0; left--) { /* the worst that is left goes to the end */
+        for (int64_t left = l->k - 1; left > 0; left--) { /* the worst left goes to the end */
             int64_t worst = h.item[0];
 
             h.item[0] = h.item[left * l->inner];
@@ -252,12 +262,13 @@ KERNEL top_k(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- resize --------------------------------------------------------------------------------------------------------- */
+/* ---- resize ---- */
 
 /* Where in the input element x of the output of an axis lies. [element, not whole] */
 DEVICE double coordinate(const mpl_cuda_resize *r, int axis, int64_t x)
 {
-    double scale = r->scale[axis], in = (double)r->in[axis], out = (double)r->out[axis], at = (double)x;
+    double scale = r->scale[axis], in = (double)r->in[axis], out = (double)r->out[axis],
+        at = (double)x;
 
     switch (r->coordinate) {
     case MPL_HALF_PIXEL_SYMMETRIC:
@@ -339,7 +350,8 @@ DEVICE int resize_taps(const mpl_cuda_resize *r, int axis, int64_t x, int64_t *a
     return 4;
 }
 
-/* Every combination of the axes' taps, in row-major order; a weight of 0 takes no part, whatever it would weigh. */
+/* Every combination of the axes' taps, in row-major order; a weight of 0 takes no part, whatever it
+ * would weigh. */
 KERNEL resize(const mpl_cuda_kernel k)
 {
     const mpl_cuda_resize *r = &k.as.resize;
@@ -377,7 +389,7 @@ KERNEL resize(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- norms over sets ------------------------------------------------------------------------------------------------- */
+/* ---- norms over sets ---- */
 
 /* lp_norm, mean_variance_norm: one block for each set of elements that are normalised together. */
 KERNEL set_norm(const mpl_cuda_kernel k)
@@ -391,7 +403,8 @@ KERNEL set_norm(const mpl_cuda_kernel k)
         double mean = 0, size = 0;
 
         for (int64_t j = threadIdx.x; j < r->n && about_mean; j += blockDim.x)
-            mean += get(k.type[0], k.in[0], base + offset_of(j, r->n_reduced, r->reduced_dim, r->reduced_stride));
+            mean += get(k.type[0], k.in[0], base + offset_of(j, r->n_reduced, r->reduced_dim,
+                r->reduced_stride));
         if (about_mean)
             mean = block_fold(FOLD_SUM, room, mean) / (double)r->n;
         for (int64_t j = threadIdx.x; j < r->n; j += blockDim.x) {

@@ -1,5 +1,6 @@
-/* kernels_priv.h -- what all files of device kernels share: the words that C11 and CUDA C++ have for the same things,
- * elements of any type, places of elements, and reductions by a block. See kernels.cu. */
+/* kernels_priv.h -- what all files of device kernels share: the words that C11 and CUDA C++ have
+ * for the same things, elements of any type, places of elements, and reductions by a block. See
+ * kernels.cu. */
 #ifndef MPL_CUDA_KERNELS_PRIV_H
 #define MPL_CUDA_KERNELS_PRIV_H
 
@@ -12,7 +13,7 @@
 #define KERNEL static __global__ void
 #define DEVICE static __device__ __forceinline__
 #define SHARED __shared__
-#define LAUNCH(kernel, blocks, threads, stream, k)                                                           \
+#define LAUNCH(kernel, blocks, threads, stream, k)                                                 \
     kernel<<<(unsigned)(blocks), (unsigned)(threads), 0, (cudaStream_t)(stream)>>>(k)
 #define MEET() __syncthreads()
 
@@ -45,7 +46,7 @@ DEVICE uint16_t to_bf16(double x)
 /* Each thread takes every ALL_THREADS-th of n things. */
 #define FOR_EACH(i, n) for (int64_t i = FIRST_THREAD; i < (n); i += ALL_THREADS)
 
-/* ---- elements ------------------------------------------------------------------------------------------ */
+/* ---- elements ---- */
 
 DEVICE int is_float(int type)
 {
@@ -136,7 +137,8 @@ DEVICE void put(int type, void *data, int64_t i, double x)
     }
 }
 
-/* In float where an element is stored so: no detour over double, whose units are few on many devices. */
+/* In float where an element is stored so: no detour over double, whose units are few on many
+ * devices. */
 DEVICE float get_float(int type, const void *data, int64_t i)
 {
     return type == MPL_TYPE_f32 ? ((const float *)data)[i] : (float)get(type, data, i);
@@ -183,8 +185,8 @@ DEVICE void copy_element(int bytes, void *to, int64_t i, const void *from, int64
     }
 }
 
-/* The last index of a row-major position in dims that end in `dim`; *rest becomes the position before it. Division
- * of 32 bits where it fits: that of 64 is several times as slow. */
+/* The last index of a row-major position in dims that end in `dim`; *rest becomes the position
+ * before it. Division of 32 bits where it fits: that of 64 is several times as slow. */
 DEVICE int64_t last_index(int64_t *rest, int64_t dim)
 {
     int64_t whole = *rest;
@@ -208,7 +210,7 @@ DEVICE int64_t offset_of(int64_t i, int rank, const int64_t *dim, const int64_t 
     return rank > 0 ? offset + i * stride[0] : 0;
 }
 
-/* ---- lanes and blocks ---------------------------------------------------------------------------------- */
+/* ---- lanes and blocks ---- */
 
 DEVICE int64_t lane_base(const mpl_cuda_kernel *k, int64_t lane)
 {
@@ -247,26 +249,26 @@ DEVICE int64_t combine_int(fold how, int64_t a, int64_t v)
     }
 }
 
-/* All threads' values as one, for all of them, in an order that only the block's size decides; blocks are powers of
- * two. `room` is one number a thread, free again when all have left. */
-#define BLOCK_FOLD(name, number, together)                                                                   \
-    DEVICE number name(fold how, number *room, number value)                                                 \
-    {                                                                                                        \
-        room[threadIdx.x] = value;                                                                           \
-        MEET();                                                                                              \
-        for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {                                          \
-            if (threadIdx.x < half)                                                                          \
-                room[threadIdx.x] = together(how, room[threadIdx.x], room[threadIdx.x + half]);              \
-            MEET();                                                                                          \
-        }                                                                                                    \
-        value = room[0];                                                                                     \
-        MEET();                                                                                              \
-        return value;                                                                                        \
+/* All threads' values as one, for all of them, in an order that only the block's size decides;
+ * blocks are powers of two. `room` is one number a thread, free again when all have left. */
+#define BLOCK_FOLD(name, number, together)                                                         \
+    DEVICE number name(fold how, number *room, number value)                                       \
+    {                                                                                              \
+        room[threadIdx.x] = value;                                                                 \
+        MEET();                                                                                    \
+        for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {                                \
+            if (threadIdx.x < half)                                                                \
+                room[threadIdx.x] = together(how, room[threadIdx.x], room[threadIdx.x + half]);    \
+            MEET();                                                                                \
+        }                                                                                          \
+        value = room[0];                                                                           \
+        MEET();                                                                                    \
+        return value;                                                                              \
     }
 BLOCK_FOLD(block_fold, double, combine)
 BLOCK_FOLD(block_fold_int, int64_t, combine_int)
 
-/* ---- windows ---------------------------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 /* The input element along axis d that kernel element t of output element o sees; -1: none. */
 DEVICE int64_t seen_by(const mpl_cuda_window *w, int d, int64_t o, int64_t t)
@@ -294,7 +296,7 @@ DEVICE int64_t padded_count(const mpl_cuda_window *w, int d, int64_t o)
     return n;
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------- */
+/* ---- launching ---- */
 
 static inline int64_t blocks_for(int64_t n, int64_t a_block)
 {

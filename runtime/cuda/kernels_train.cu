@@ -1,7 +1,8 @@
-/* kernels_train.cu -- device kernels of training: gradients, batch norm, dropout, the loss, updates. See kernels.cu.
+/* kernels_train.cu -- device kernels of training: gradients, batch norm, dropout, the loss,
+ * updates. See kernels.cu.
  *
- * What several elements contribute to one is gathered by the one that it is for, in the order of the reference loops:
- * nothing is added to memory that others add to. */
+ * What several elements contribute to one is gathered by the one that it is for, in the order of
+ * the reference loops: nothing is added to memory that others add to. */
 #include "runtime/cuda/kernels_priv.h"
 
 /* x as an element of a type holds it. */
@@ -19,23 +20,27 @@ DEVICE double rounded(int type, double x)
     }
 }
 
-/* ---- convolution: dw; dx is a transposed convolution of dy, by kernel conv ----------------------------------- */
+/* ---- convolution: dw; dx is a transposed convolution of dy, by kernel conv ---- */
 
-/* dy, x: one block for each element of dw; its threads share out the batch and the places of the output. */
+/* dy, x: one block for each element of dw; its threads share out the batch and the places of the
+ * output. */
 KERNEL conv_weight(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
     const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], in_plane = w->in[0] * w->in[1] * w->in[2];
+    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
+        in_plane = w->in[0] * w->in[1] * w->in[2];
     const int64_t out_plane = w->out[0] * w->out[1] * w->out[2];
 
     for (int64_t i = blockIdx.x; i < k.n; i += gridDim.x) {
-        int64_t rest = i, t = last_index(&rest, taps), c = last_index(&rest, w->in_channels), m = rest;
+        int64_t rest = i, t = last_index(&rest, taps), c = last_index(&rest, w->in_channels),
+            m = rest;
         int64_t channel = m / w->out_channels * w->in_channels + c;
         double sum = 0;
 
         for (int64_t j = threadIdx.x; j < w->batch * out_plane; j += blockDim.x) {
-            int64_t item = j, place = last_index(&item, out_plane), line = place, ox = last_index(&line, w->out[2]);
+            int64_t item = j, place = last_index(&item, out_plane), line = place,
+                ox = last_index(&line, w->out[2]);
             int64_t oz = line, oy = last_index(&oz, w->out[1]);
             int64_t z = seen_by(w, 0, oz, t / w->kernel[2] / w->kernel[1]);
             int64_t y = seen_by(w, 1, oy, t / w->kernel[2] % w->kernel[1]);
@@ -45,7 +50,8 @@ KERNEL conv_weight(const mpl_cuda_kernel k)
                 sum += get(k.type[0], k.in[0],
                            (item * w->out_channels * w->group + m) * out_plane + place) *
                        get(k.type[1], k.in[1],
-                           (item * w->in_channels * w->group + channel) * in_plane + (z * w->in[1] + y) * w->in[2] + x);
+                           (item * w->in_channels * w->group + channel) * in_plane
+                    + (z * w->in[1] + y) * w->in[2] + x);
         }
         sum = block_fold(FOLD_SUM, room, sum);
         if (threadIdx.x == 0)
@@ -53,7 +59,7 @@ KERNEL conv_weight(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- pooling --------------------------------------------------------------------------------------------------- */
+/* ---- pooling ---- */
 
 /* The output along axis d that sees element `at` through tap t; -1: none. */
 DEVICE int64_t seer(const mpl_cuda_window *w, int d, int64_t at, int64_t t)
@@ -63,8 +69,10 @@ DEVICE int64_t seer(const mpl_cuda_window *w, int d, int64_t at, int64_t t)
     return o < 0 || o % w->stride[d] != 0 || o / w->stride[d] >= w->out[d] ? -1 : o / w->stride[d];
 }
 
-/* The first of the largest elements of a window, from element `plane` of x on; for kernel pool_grad, which reads one. */
-DEVICE int64_t first_largest(const mpl_cuda_kernel *k, int64_t plane, int64_t oz, int64_t oy, int64_t ox)
+/* The first of the largest elements of a window, from element `plane` of x on; for kernel
+ * pool_grad, which reads one. */
+DEVICE int64_t first_largest(const mpl_cuda_kernel *k, int64_t plane, int64_t oz, int64_t oy,
+    int64_t ox)
 {
     const mpl_cuda_window *w = &k->as.window;
     int64_t best = -1;
@@ -73,7 +81,8 @@ DEVICE int64_t first_largest(const mpl_cuda_kernel *k, int64_t plane, int64_t oz
     for (int64_t t = 0; t < w->kernel[0] * w->kernel[1] * w->kernel[2]; t++) {
         int64_t z = seen_by(w, 0, oz, t / w->kernel[2] / w->kernel[1]);
         int64_t y = seen_by(w, 1, oy, t / w->kernel[2] % w->kernel[1]);
-        int64_t x = seen_by(w, 2, ox, t % w->kernel[2]), at = plane + (z * w->in[1] + y) * w->in[2] + x;
+        int64_t x = seen_by(w, 2, ox, t % w->kernel[2]),
+            at = plane + (z * w->in[1] + y) * w->in[2] + x;
         double v;
 
         if (z < 0 || y < 0 || x < 0)
@@ -97,11 +106,13 @@ DEVICE int64_t inside_count(const mpl_cuda_window *w, int d, int64_t o)
     return n;
 }
 
-/* dy and x (max_pool_grad), or dy: one thread for each element of dx looks at the windows around it, in their order. */
+/* dy and x (max_pool_grad), or dy: one thread for each element of dx looks at the windows around
+ * it, in their order. */
 KERNEL pool_grad(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], plane = w->in[0] * w->in[1] * w->in[2];
+    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
+        plane = w->in[0] * w->in[1] * w->in[2];
     const int64_t out_plane = w->out[0] * w->out[1] * w->out[2];
 
     FOR_EACH(i, k.n)
@@ -118,10 +129,13 @@ KERNEL pool_grad(const mpl_cuda_kernel k)
 
             if (oz < 0 || oy < 0 || ox < 0)
                 continue;
-            part = get(k.type[0], k.in[0], rest * out_plane + (oz * w->out[1] + oy) * w->out[2] + ox);
+            part = get(k.type[0], k.in[0],
+                rest * out_plane + (oz * w->out[1] + oy) * w->out[2] + ox);
             if (k.kind != MPL_OP_max_pool_grad) {
-                n = w->padded ? padded_count(w, 0, oz) * padded_count(w, 1, oy) * padded_count(w, 2, ox)
-                              : inside_count(w, 0, oz) * inside_count(w, 1, oy) * inside_count(w, 2, ox);
+                n = w->padded ? padded_count(w, 0, oz) * padded_count(w, 1, oy) * padded_count(w, 2,
+                    ox)
+                              : inside_count(w, 0, oz) * inside_count(w, 1, oy) * inside_count(w, 2,
+                                  ox);
                 part /= (double)n;
             } else if (first_largest(&k, rest * plane, oz, oy, ox) != i) {
                 continue;
@@ -141,7 +155,7 @@ KERNEL plane_grad(const mpl_cuda_kernel k)
     put(k.out_type, k.out[0], i, get(k.type[0], k.in[0], i / plane) / (double)plane);
 }
 
-/* ---- lrn, softmax -------------------------------------------------------------------------------------------------- */
+/* ---- lrn, softmax ---- */
 
 DEVICE int64_t lrn_first(int64_t c, int64_t below)
 {
@@ -178,8 +192,9 @@ KERNEL lrn_grad(const mpl_cuda_kernel k)
         int64_t base = rest * l->channels * l->inner + inner;
         double sum = 0;
 
-        for (int64_t j = lrn_first(c, l->above); j < lrn_end(c, l->below, l->channels); j++) /* c is around those */
-            sum += get(k.type[0], k.in[0], base + j * l->inner) * get(k.type[1], k.in[1], base + j * l->inner) *
+        for (int64_t j = lrn_first(c, l->above); j < lrn_end(c, l->below, l->channels); j++)
+            sum += get(k.type[0], k.in[0], base + j * l->inner) * get(k.type[1], k.in[1],
+                base + j * l->inner) *
                    pow(lrn_sum(&k, base, j), -l->beta - 1);
         put(k.out_type, k.out[0], i,
             get(k.type[0], k.in[0], i) * pow(lrn_sum(&k, base, c), -l->beta) -
@@ -187,7 +202,8 @@ KERNEL lrn_grad(const mpl_cuda_kernel k)
     }
 }
 
-/* dy, y; one block for each lane. The result may lie over dy: each element is read last by the thread that writes it. */
+/* dy, y; one block for each lane. The result may lie over dy: each element is read last by the
+ * thread that writes it. */
 KERNEL softmax_grad(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -198,17 +214,19 @@ KERNEL softmax_grad(const mpl_cuda_kernel k)
         double sum = 0;
 
         for (int64_t i = threadIdx.x; i < l->n; i += blockDim.x)
-            sum += get(k.type[0], k.in[0], base + i * l->inner) * get(k.type[1], k.in[1], base + i * l->inner);
+            sum += get(k.type[0], k.in[0], base + i * l->inner) * get(k.type[1], k.in[1],
+                base + i * l->inner);
         sum = block_fold(FOLD_SUM, room, sum);
         for (int64_t i = threadIdx.x; i < l->n; i += blockDim.x) {
             int64_t at = base + i * l->inner;
 
-            put(k.out_type, k.out[0], at, get(k.type[1], k.in[1], at) * (get(k.type[0], k.in[0], at) - sum));
+            put(k.out_type, k.out[0], at, get(k.type[1], k.in[1], at) * (get(k.type[0], k.in[0],
+                at) - sum));
         }
     }
 }
 
-/* ---- batch norm ---------------------------------------------------------------------------------------------------- */
+/* ---- batch norm ---- */
 
 /* Element j of channel c. */
 DEVICE int64_t of_channel(const mpl_cuda_batch *b, int64_t c, int64_t j)
@@ -218,7 +236,8 @@ DEVICE int64_t of_channel(const mpl_cuda_batch *b, int64_t c, int64_t j)
     return (j * b->channels + c) * b->inner + inner;
 }
 
-/* batch_norm_train and batch_norm_again: one block for each channel. New running numbers may lie over the old ones. */
+/* batch_norm_train and batch_norm_again: one block for each channel. New running numbers may lie
+ * over the old ones. */
 KERNEL batch_train(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -242,7 +261,8 @@ KERNEL batch_train(const mpl_cuda_kernel k)
         for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
             int64_t at = of_channel(b, c, j);
 
-            put(k.out_type, k.out[0], at, (get(k.type[0], k.in[0], at) - moment[0]) * factor + bias);
+            put(k.out_type, k.out[0], at, (get(k.type[0], k.in[0],
+                at) - moment[0]) * factor + bias);
         }
         for (int i = 0; i < 2 && threadIdx.x == 0; i++) {
             int type = k.type[train ? 3 + i : 1];
@@ -263,7 +283,8 @@ KERNEL batch_grad(const mpl_cuda_kernel k)
     const int64_t n = b->batch * b->inner;
 
     for (int64_t c = blockIdx.x; c < b->channels; c += gridDim.x) {
-        double mean = get(k.type[3], k.in[3], c), scale = get(k.type[2], k.in[2], c), sum[2] = {0, 0};
+        double mean = get(k.type[3], k.in[3], c), scale = get(k.type[2], k.in[2], c), sum[2] = {0,
+            0};
         double inverse = 1 / sqrt(get(k.type[4], k.in[4], c) + b->epsilon);
 
         for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
@@ -280,16 +301,18 @@ KERNEL batch_grad(const mpl_cuda_kernel k)
             double normal = (get(k.type[1], k.in[1], at) - mean) * inverse;
 
             put(k.out_type, k.out[0], at,
-                scale * inverse * (get(k.type[0], k.in[0], at) - (sum[0] + normal * sum[1]) / (double)n));
+                scale * inverse * (get(k.type[0], k.in[0],
+                    at) - (sum[0] + normal * sum[1]) / (double)n));
         }
         for (int i = 0; i < 2 && threadIdx.x == 0; i++)
             put(k.type[2], k.out[1 + i], c, sum[1 - i]);
     }
 }
 
-/* Between cuDNN's batch norm and ours. batch_norm_grad: input 4, a variance, becomes 1 / sqrt(it + epsilon) as output 0. Else
- * input 0 is such a root and input 1 the mean: output 2 becomes the variance, outputs 3 and 4 new running numbers from inputs 3
- * and 4, where they are there, in their very places. */
+/* Between cuDNN's batch norm and ours. batch_norm_grad: input 4, a variance, becomes 1 / sqrt(it +
+ * epsilon) as output 0. Else input 0 is such a root and input 1 the mean: output 2 becomes the
+ * variance, outputs 3 and 4 new running numbers from inputs 3 and 4, where they are there, in their
+ * very places. */
 KERNEL moments(const mpl_cuda_kernel k)
 {
     const mpl_cuda_batch *b = &k.as.batch;
@@ -313,11 +336,12 @@ KERNEL moments(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- dropout -------------------------------------------------------------------------------------------------------- */
+/* ---- dropout ---- */
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Number n, from 0, of the generator of graphs/core/rng.h that began at `state`: any of them at once. */
+/* Number n, from 0, of the generator of graphs/core/rng.h that began at `state`: any of them at
+ * once. */
 DEVICE uint64_t random_bits(uint64_t state, uint64_t n)
 {
     uint64_t z = state + (n + 1) * STEP;
@@ -349,7 +373,7 @@ KERNEL drop(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- softmax cross-entropy ------------------------------------------------------------------------------------------- */
+/* ---- softmax cross-entropy ---- */
 
 /* The label of a row; one out of range raises the flag and counts as 0. */
 DEVICE int64_t label_of(const mpl_cuda_kernel *k, int64_t row)
@@ -362,7 +386,8 @@ DEVICE int64_t label_of(const mpl_cuda_kernel *k, int64_t row)
     return 0;
 }
 
-/* Logits, labels: the probabilities as output 1, and each row's loss into the workspace; one block for each row. */
+/* Logits, labels: the probabilities as output 1, and each row's loss into the workspace; one block
+ * for each row. */
 KERNEL loss(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -379,7 +404,8 @@ KERNEL loss(const mpl_cuda_kernel k)
             sum += exp(get(k.type[0], k.in[0], base + i) - most);
         sum = block_fold(FOLD_SUM, room, sum);
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            put(k.out_type, k.out[1], base + i, exp(get(k.type[0], k.in[0], base + i) - most) / sum);
+            put(k.out_type, k.out[1], base + i, exp(get(k.type[0], k.in[0],
+                base + i) - most) / sum);
         if (threadIdx.x == 0)
             ((double *)k.work)[row] =
                 log(sum) + most - get(k.type[0], k.in[0], base + label_of(&k, row));
@@ -408,13 +434,15 @@ KERNEL loss_grad(const mpl_cuda_kernel k)
         int64_t row = i, class_of = last_index(&row, k.as.lanes.n);
 
         put(k.out_type, k.out[0], i,
-            (get(k.type[0], k.in[0], i) - (label_of(&k, row) == class_of ? 1 : 0)) / (double)k.as.lanes.inner);
+            (get(k.type[0], k.in[0], i) - (label_of(&k,
+                row) == class_of ? 1 : 0)) / (double)k.as.lanes.inner);
     }
 }
 
-/* ---- updates --------------------------------------------------------------------------------------------------------- */
+/* ---- updates ---- */
 
-/* What the optimisers do, each output where its input lies: every element is read and written by one thread. */
+/* What the optimisers do, each output where its input lies: every element is read and written by
+ * one thread. */
 KERNEL update(const mpl_cuda_kernel k)
 {
     const mpl_cuda_update *u = &k.as.update;
@@ -464,7 +492,7 @@ KERNEL update(const mpl_cuda_kernel k)
     }
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------------------- */
+/* ---- launching ---- */
 
 /* Powers are taken once a thread: fewer threads, of more elements each. */
 #define UPDATE_BLOCKS 2048
@@ -476,7 +504,8 @@ void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream)
 
     switch (k->id) {
     case MPL_CUDA_CONV_WEIGHT:
-        LAUNCH(conv_weight, alone, threads_for(w->batch * w->out[0] * w->out[1] * w->out[2]), stream, *k);
+        LAUNCH(conv_weight, alone, threads_for(w->batch * w->out[0] * w->out[1] * w->out[2]),
+            stream, *k);
         break;
     case MPL_CUDA_POOL_GRAD:
         LAUNCH(pool_grad, blocks, THREADS, stream, *k);

@@ -1,6 +1,6 @@
-/* nvml.c -- clocks, power and temperature, from the driver's management library, which is opened when a device is. It may be
- * absent; then nobody knows them. Its few functions are declared here, as its reference manual has them: the toolkit
- * may come without its header. */
+/* nvml.c -- clocks, power and temperature, from the driver's management library, which is opened
+ * when a device is. It may be absent; then nobody knows them. Its few functions are declared here,
+ * as its reference manual has them: the toolkit may come without its header. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -44,13 +44,17 @@ static bool begin(mpl_nvml *n, int device)
 
     if ((n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL ||
         !FIND("nvmlInit_v2", init) || !FIND("nvmlDeviceGetHandleByPciBusId_v2", by_bus) ||
-        !FIND("nvmlDeviceGetClockInfo", n->clock) || !FIND("nvmlDeviceGetMaxClockInfo", n->most_clock) ||
+        !FIND("nvmlDeviceGetClockInfo", n->clock) ||
+        !FIND("nvmlDeviceGetMaxClockInfo", n->most_clock) ||
         !FIND("nvmlDeviceGetPowerUsage", n->power) ||
         !FIND("nvmlDeviceGetEnforcedPowerLimit", n->most_power) ||
-        !FIND("nvmlDeviceGetPerformanceState", n->state) || init() != 0 || !FIND("nvmlShutdown", n->shutdown))
+        !FIND("nvmlDeviceGetPerformanceState", n->state) || init() != 0 ||
+        !FIND("nvmlShutdown", n->shutdown))
         return false;
-    (void)FIND("nvmlDeviceGetTemperature", n->temperature); /* versions to come may have them no more */
-    if (!FIND("nvmlDeviceGetCurrentClocksEventReasons", n->throttled)) /* its name since 12.2, and before */
+    (void)FIND("nvmlDeviceGetTemperature", n->temperature); /* versions to come may have them no
+                                                               more */
+    if (!FIND("nvmlDeviceGetCurrentClocksEventReasons", n->throttled)) /* its name since 12.2, and
+                                                                          before */
         (void)FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled);
     if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess)
         return by_bus(bus, &n->device) == 0;
@@ -85,7 +89,8 @@ void mpl_nvml_close(mpl_ctx *ctx, mpl_nvml *n)
 /* What a device does not support stays 0. */
 int mpl_nvml_clocks(mpl_nvml *n, mpl_device_clocks *out)
 {
-    unsigned core = 0, core_most = 0, memory = 0, memory_most = 0, power = 0, power_most = 0, celsius = 0;
+    unsigned core = 0, core_most = 0, memory = 0, memory_most = 0, power = 0, power_most = 0,
+             celsius = 0;
     unsigned long long reasons = 0;
     int state = 0;
 

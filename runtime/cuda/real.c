@@ -1,5 +1,5 @@
-/* real.c -- the table of calls for real devices: CUDA's runtime, with cuDNN and cuBLAS opened when first asked for. See
- * api.h. */
+/* real.c -- the table of calls for real devices: CUDA's runtime, with cuDNN and cuBLAS opened when
+ * first asked for. See api.h. */
 #include "runtime/cuda/api.h"
 
 #include <mpl_config.h>
@@ -30,13 +30,14 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
 #define LEAST_BLAS  12 /* its calls that are used here are the same from this version on */
 #define LEAST_MAJOR 8  /* compute capability that the kernels are built for (Makefile) */
 
-/* ---- finding what is needed: facts of the machine, learnt once for the process -------------------------------- */
+/* ---- finding what is needed: facts of the machine, learnt once for the process ---- */
 
 static mpl_cuda_library library;
 static char reason[300]; /* why there is no device; empty: there is one */
 static pthread_once_t found_once = PTHREAD_ONCE_INIT;
 
-/* Folders of Python's packages of NVIDIA: where cuDNN and cuBLAS lie on machines that have them for PyTorch alone. */
+/* Folders of Python's packages of NVIDIA: where cuDNN and cuBLAS lie on machines that have them for
+ * PyTorch alone. */
 static const char *const folders[] = {
     "/usr/local/cuda/lib64",
     "/usr/lib/python3*/site-packages/nvidia/*/lib",
@@ -62,19 +63,21 @@ static void *open_in(const char *folder, const char *file)
     return handle;
 }
 
-/* In what is left of a pattern with the value of an environment variable for %s; NULL where it is not set. */
+/* In what is left of a pattern with the value of an environment variable for %s; NULL where it is
+ * not set. */
 static void *open_by(const char *variable, const char *pattern, const char *file)
 {
     const char *value = getenv(variable);
     char folder[512];
 
-    if (value == NULL || snprintf(folder, sizeof folder, "%s%s", value, pattern) >= (int)sizeof folder)
+    if (value == NULL ||
+        snprintf(folder, sizeof folder, "%s%s", value, pattern) >= (int)sizeof folder)
         return NULL;
     return open_in(folder, file);
 }
 
-/* MEMPLAN_CUDNN (a folder) and the packages beside it first, then where the loader looks, then the active environment and
- * the folders above. */
+/* MEMPLAN_CUDNN (a folder) and the packages beside it first, then where the loader looks, then the
+ * active environment and the folders above. */
 static void *open_library(const char *file)
 {
     static const char packages[] = "/lib/python3*/site-packages/nvidia/*/lib";
@@ -93,7 +96,8 @@ static void *open_library(const char *file)
     return handle;
 }
 
-/* The version that this was built with, or an older one: cuDNN's packages come for each, and bring the one that they need. */
+/* The version that this was built with, or an older one: cuDNN's packages come for each, and bring
+ * the one that they need. */
 static void *open_blas(void)
 {
     void *handle = NULL;
@@ -124,26 +128,27 @@ static void open_libraries(void)
     void *blas = open_blas(), *dnn = blas != NULL ? open_library(CUDNN_FILE) : NULL, *p;
 
     if (dnn == NULL) {
-        snprintf(reason, sizeof reason, "%s was not found; MEMPLAN_CUDNN names the folder of " CUDNN_FILE,
+        snprintf(reason, sizeof reason,
+                 "%s was not found; MEMPLAN_CUDNN names the folder of " CUDNN_FILE,
                  blas == NULL ? "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR) : CUDNN_FILE);
         return;
     }
     /* dlsym hands out data pointers; POSIX lets them be functions */
-#define CALL(name)                                                                                           \
-    p = find(dnn, CUDNN_FILE, #name);                                                                        \
+#define CALL(name)                                                                                 \
+    p = find(dnn, CUDNN_FILE, #name);                                                              \
     memcpy(&library.name, &p, sizeof p);
     MPL_CUDNN_CALLS(CALL)
 #undef CALL
-#define CALL(name)                                                                                           \
-    p = find(blas, "cuBLAS", #name);                                                                         \
+#define CALL(name)                                                                                 \
+    p = find(blas, "cuBLAS", #name);                                                               \
     memcpy(&library.name, &p, sizeof p);
     MPL_CUBLAS_CALLS(CALL)
 #undef CALL
     library.launch = mpl_cuda_launch;
 }
 
-/* In a child: a process whose driver was started cannot hand it on to its own children, and bench makes many. Its answer
- * comes through a pipe: codes of CUDA are larger than an exit status. */
+/* In a child: a process whose driver was started cannot hand it on to its own children, and bench
+ * makes many. Its answer comes through a pipe: codes of CUDA are larger than an exit status. */
 static void count_devices(void)
 {
     int end[2], code = 0, n = 0;
@@ -192,7 +197,7 @@ static const char *real_absent(void)
     return reason[0] != '\0' ? reason : NULL;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static const char *real_text(int code)
 {
@@ -216,7 +221,8 @@ static const char *real_text(int code)
     if (code >= MPL_CUBLAS_CODE) {
         size_t own = (size_t)(code - MPL_CUBLAS_CODE);
 
-        return own < sizeof blas / sizeof *blas && blas[own][0] != '\0' ? blas[own] : "a failure of cuBLAS";
+        return own < sizeof blas / sizeof *blas && blas[own][0] != '\0' ? blas[own]
+                                                                        : "a failure of cuBLAS";
     }
     if (code >= MPL_CUDNN_CODE)
         return library.cudnnGetErrorString((cudnnStatus_t)(code - MPL_CUDNN_CODE));
@@ -240,7 +246,8 @@ static mpl_status say(mpl_ctx *ctx, int code, const char *what)
     if (code == 0)
         return MPL_OK;
     (void)cudaGetLastError(); /* or the next launch would be told it */
-    return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what, real_text(code));
+    return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what,
+                    real_text(code));
 }
 
 static mpl_status describe(mpl_ctx *ctx, mpl_cuda *c, int device)
@@ -252,14 +259,14 @@ static mpl_status describe(mpl_ctx *ctx, mpl_cuda *c, int device)
     MPL_TRY(say(ctx, (int)cudaGetDeviceProperties(&p, device), "the device"));
     if (p.major < LEAST_MAJOR)
         MPL_FAIL(ctx, MPL_EUNAVAIL,
-                 "CUDA: device %d (%.120s) has compute capability %d.%d; the kernels need %d.0", device,
-                 p.name, p.major, p.minor, LEAST_MAJOR);
+                 "CUDA: device %d (%.120s) has compute capability %d.%d; the kernels need %d.0",
+                 device, p.name, p.major, p.minor, LEAST_MAJOR);
     MPL_TRY(say(ctx, (int)cudaDriverGetVersion(&driver), "the driver"));
     MPL_TRY(say(ctx, (int)cudaRuntimeGetVersion(&runtime), "the runtime"));
     snprintf(c->about, sizeof c->about,
-             "%.120s (sm_%d%d, %zu MiB), driver for CUDA %d.%d, runtime %d.%d, cuDNN %zu.%zu.%zu", p.name,
-             p.major, p.minor, p.totalGlobalMem >> 20, driver / 1000, driver % 1000 / 10, runtime / 1000,
-             runtime % 1000 / 10, c->library->cudnnGetVersion() / 10000,
+             "%.120s (sm_%d%d, %zu MiB), driver for CUDA %d.%d, runtime %d.%d, cuDNN %zu.%zu.%zu",
+             p.name, p.major, p.minor, p.totalGlobalMem >> 20, driver / 1000, driver % 1000 / 10,
+             runtime / 1000, runtime % 1000 / 10, c->library->cudnnGetVersion() / 10000,
              c->library->cudnnGetVersion() / 100 % 100, c->library->cudnnGetVersion() % 100);
 out:
     return st;
@@ -290,9 +297,10 @@ out:
     return st;
 }
 
-/* ---- memory, streams, events, graphs ---------------------------------------------------------------------------- */
+/* ---- memory, streams, events, graphs ---- */
 
-/* The runtime keeps the code of a call that failed until somebody asks, and the next launch that went well would be told it. */
+/* The runtime keeps the code of a call that failed until somebody asks, and the next launch that
+ * went well would be told it. */
 static int done(cudaError_t code)
 {
     if (code != cudaSuccess)
@@ -335,7 +343,8 @@ static int clocks(mpl_cuda *c, mpl_device_clocks *out)
     return mpl_nvml_clocks(c->nvml, out);
 }
 
-static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *stream)
+static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
+                void *stream)
 {
     static const enum cudaMemcpyKind kind[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                                cudaMemcpyDeviceToDevice};
@@ -381,7 +390,8 @@ static int stream_finish(mpl_cuda *c, void *stream)
 static int event_new(mpl_cuda *c, void **out, bool timed)
 {
     cudaEvent_t event = NULL;
-    cudaError_t code = cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
+    cudaError_t code =
+        cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
 
     (void)c;
     *out = event;

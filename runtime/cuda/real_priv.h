@@ -1,7 +1,9 @@
-/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. With kernels_priv.h the only header that includes CUDA's.
+/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. With
+ * kernels_priv.h the only header that includes CUDA's.
  *
- * CUDA's runtime is linked into the program (its static form, which looks for the driver at the first call); cuDNN and
- * cuBLAS are opened when a device is. So the program starts, and says why cuda is absent, where none of them is. */
+ * CUDA's runtime is linked into the program (its static form, which looks for the driver at the
+ * first call); cuDNN and cuBLAS are opened when a device is. So the program starts, and says why
+ * cuda is absent, where none of them is. */
 #ifndef MPL_CUDA_REAL_PRIV_H
 #define MPL_CUDA_REAL_PRIV_H
 
@@ -11,66 +13,66 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
-#define MPL_CUDNN_CALLS(CALL)                                                                                \
-    CALL(cudnnGetVersion)                                                                                    \
-    CALL(cudnnGetErrorString)                                                                                \
-    CALL(cudnnCreate)                                                                                        \
-    CALL(cudnnDestroy)                                                                                       \
-    CALL(cudnnSetStream)                                                                                     \
-    CALL(cudnnCreateTensorDescriptor)                                                                        \
-    CALL(cudnnDestroyTensorDescriptor)                                                                       \
-    CALL(cudnnSetTensorNdDescriptor)                                                                         \
-    CALL(cudnnCreateFilterDescriptor)                                                                        \
-    CALL(cudnnDestroyFilterDescriptor)                                                                       \
-    CALL(cudnnSetFilterNdDescriptor)                                                                         \
-    CALL(cudnnCreateConvolutionDescriptor)                                                                   \
-    CALL(cudnnDestroyConvolutionDescriptor)                                                                  \
-    CALL(cudnnSetConvolutionNdDescriptor)                                                                    \
-    CALL(cudnnSetConvolutionGroupCount)                                                                      \
-    CALL(cudnnSetConvolutionMathType)                                                                        \
-    CALL(cudnnGetConvolutionForwardAlgorithm_v7)                                                             \
-    CALL(cudnnGetConvolutionForwardWorkspaceSize)                                                            \
-    CALL(cudnnConvolutionForward)                                                                            \
-    CALL(cudnnConvolutionBiasActivationForward)                                                              \
-    CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                        \
-    CALL(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                       \
-    CALL(cudnnConvolutionBackwardData)                                                                       \
-    CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                      \
-    CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                     \
-    CALL(cudnnConvolutionBackwardFilter)                                                                     \
-    CALL(cudnnConvolutionBackwardBias)                                                                       \
-    CALL(cudnnAddTensor)                                                                                     \
-    CALL(cudnnCreatePoolingDescriptor)                                                                       \
-    CALL(cudnnDestroyPoolingDescriptor)                                                                      \
-    CALL(cudnnSetPoolingNdDescriptor)                                                                        \
-    CALL(cudnnGetPoolingNdForwardOutputDim)                                                                  \
-    CALL(cudnnPoolingForward)                                                                                \
-    CALL(cudnnPoolingBackward)                                                                               \
-    CALL(cudnnCreateActivationDescriptor)                                                                    \
-    CALL(cudnnDestroyActivationDescriptor)                                                                   \
-    CALL(cudnnSetActivationDescriptor)                                                                       \
-    CALL(cudnnActivationForward)                                                                             \
-    CALL(cudnnActivationBackward)                                                                            \
-    CALL(cudnnSoftmaxForward)                                                                                \
-    CALL(cudnnSoftmaxBackward)                                                                               \
-    CALL(cudnnCreateLRNDescriptor)                                                                           \
-    CALL(cudnnDestroyLRNDescriptor)                                                                          \
-    CALL(cudnnSetLRNDescriptor)                                                                              \
-    CALL(cudnnLRNCrossChannelForward)                                                                        \
-    CALL(cudnnLRNCrossChannelBackward)                                                                       \
-    CALL(cudnnBatchNormalizationForwardInference)                                                            \
-    CALL(cudnnBatchNormalizationForwardTraining)                                                             \
-    CALL(cudnnBatchNormalizationBackward)                                                                    \
-    CALL(cudnnCreateOpTensorDescriptor)                                                                      \
-    CALL(cudnnDestroyOpTensorDescriptor)                                                                     \
-    CALL(cudnnSetOpTensorDescriptor)                                                                         \
+#define MPL_CUDNN_CALLS(CALL)                                                                      \
+    CALL(cudnnGetVersion)                                                                          \
+    CALL(cudnnGetErrorString)                                                                      \
+    CALL(cudnnCreate)                                                                              \
+    CALL(cudnnDestroy)                                                                             \
+    CALL(cudnnSetStream)                                                                           \
+    CALL(cudnnCreateTensorDescriptor)                                                              \
+    CALL(cudnnDestroyTensorDescriptor)                                                             \
+    CALL(cudnnSetTensorNdDescriptor)                                                               \
+    CALL(cudnnCreateFilterDescriptor)                                                              \
+    CALL(cudnnDestroyFilterDescriptor)                                                             \
+    CALL(cudnnSetFilterNdDescriptor)                                                               \
+    CALL(cudnnCreateConvolutionDescriptor)                                                         \
+    CALL(cudnnDestroyConvolutionDescriptor)                                                        \
+    CALL(cudnnSetConvolutionNdDescriptor)                                                          \
+    CALL(cudnnSetConvolutionGroupCount)                                                            \
+    CALL(cudnnSetConvolutionMathType)                                                              \
+    CALL(cudnnGetConvolutionForwardAlgorithm_v7)                                                   \
+    CALL(cudnnGetConvolutionForwardWorkspaceSize)                                                  \
+    CALL(cudnnConvolutionForward)                                                                  \
+    CALL(cudnnConvolutionBiasActivationForward)                                                    \
+    CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                              \
+    CALL(cudnnGetConvolutionBackwardDataWorkspaceSize)                                             \
+    CALL(cudnnConvolutionBackwardData)                                                             \
+    CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                            \
+    CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                           \
+    CALL(cudnnConvolutionBackwardFilter)                                                           \
+    CALL(cudnnConvolutionBackwardBias)                                                             \
+    CALL(cudnnAddTensor)                                                                           \
+    CALL(cudnnCreatePoolingDescriptor)                                                             \
+    CALL(cudnnDestroyPoolingDescriptor)                                                            \
+    CALL(cudnnSetPoolingNdDescriptor)                                                              \
+    CALL(cudnnGetPoolingNdForwardOutputDim)                                                        \
+    CALL(cudnnPoolingForward)                                                                      \
+    CALL(cudnnPoolingBackward)                                                                     \
+    CALL(cudnnCreateActivationDescriptor)                                                          \
+    CALL(cudnnDestroyActivationDescriptor)                                                         \
+    CALL(cudnnSetActivationDescriptor)                                                             \
+    CALL(cudnnActivationForward)                                                                   \
+    CALL(cudnnActivationBackward)                                                                  \
+    CALL(cudnnSoftmaxForward)                                                                      \
+    CALL(cudnnSoftmaxBackward)                                                                     \
+    CALL(cudnnCreateLRNDescriptor)                                                                 \
+    CALL(cudnnDestroyLRNDescriptor)                                                                \
+    CALL(cudnnSetLRNDescriptor)                                                                    \
+    CALL(cudnnLRNCrossChannelForward)                                                              \
+    CALL(cudnnLRNCrossChannelBackward)                                                             \
+    CALL(cudnnBatchNormalizationForwardInference)                                                  \
+    CALL(cudnnBatchNormalizationForwardTraining)                                                   \
+    CALL(cudnnBatchNormalizationBackward)                                                          \
+    CALL(cudnnCreateOpTensorDescriptor)                                                            \
+    CALL(cudnnDestroyOpTensorDescriptor)                                                           \
+    CALL(cudnnSetOpTensorDescriptor)                                                               \
     CALL(cudnnOpTensor)
 
-#define MPL_CUBLAS_CALLS(CALL)                                                                               \
-    CALL(cublasCreate_v2)                                                                                    \
-    CALL(cublasDestroy_v2)                                                                                   \
-    CALL(cublasSetStream_v2)                                                                                 \
-    CALL(cublasSetWorkspace_v2)                                                                              \
+#define MPL_CUBLAS_CALLS(CALL)                                                                     \
+    CALL(cublasCreate_v2)                                                                          \
+    CALL(cublasDestroy_v2)                                                                         \
+    CALL(cublasSetStream_v2)                                                                       \
+    CALL(cublasSetWorkspace_v2)                                                                    \
     CALL(cublasGemmStridedBatchedEx)
 
 typedef struct mpl_cuda_library {
@@ -96,15 +98,16 @@ struct mpl_cuda {
 #define MPL_CUDNN_CODE  0x10000
 #define MPL_CUBLAS_CODE 0x20000
 
-/* nvml.c: *out stays NULL where the library is absent, or does not know the device. `clocks` of the table; NULL: not 0. */
+/* nvml.c: *out stays NULL where the library is absent, or does not know the device. `clocks` of the
+ * table; NULL: not 0. */
 mpl_status mpl_nvml_open(mpl_ctx *ctx, int device, mpl_nvml **out);
 void mpl_nvml_close(mpl_ctx *ctx, mpl_nvml *nvml);
 int mpl_nvml_clocks(mpl_nvml *nvml, mpl_device_clocks *out);
 
 /* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run is `run` of what dnn_prepare gave. */
 mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
-                           const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
-                           const char **how);
+                           const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
+                           uint64_t *workspace_bytes, const char **how);
 void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn);
 int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream);
 

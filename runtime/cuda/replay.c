@@ -1,5 +1,5 @@
-/* replay.c -- what the device's own allocators do with a graph's buffers, for comparison: one cudaMalloc and cudaFree a
- * buffer, or the driver's pool. See backend.h. */
+/* replay.c -- what the device's own allocators do with a graph's buffers, for comparison: one
+ * cudaMalloc and cudaFree a buffer, or the driver's pool. See backend.h. */
 #include "runtime/cuda/device.h"
 
 typedef struct player {
@@ -18,8 +18,8 @@ static mpl_status check(player *p, int code)
 {
     if (code == 0)
         return MPL_OK;
-    return mpl_fail(p->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
-                    "CUDA: playing requests: %s", p->api->text(code));
+    return mpl_fail(p->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
+                    __LINE__, "CUDA: playing requests: %s", p->api->text(code));
 }
 
 static mpl_status used(player *p, uint64_t *bytes)

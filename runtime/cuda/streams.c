@@ -1,8 +1,9 @@
 /* streams.c -- operations to streams, events where an edge crosses between two. See device.h.
  *
- * In the order of the run an operation goes behind the input that is the last on its stream, if there is one (no event
- * then), else to a stream of its own while there are any, else to the one with the fewest operations. For each stream the
- * last of its operations that is known to be finished is kept (a vector clock), so no wait is repeated. */
+ * In the order of the run an operation goes behind the input that is the last on its stream, if
+ * there is one (no event then), else to a stream of its own while there are any, else to the one
+ * with the fewest operations. For each stream the last of its operations that is known to be
+ * finished is kept (a vector clock), so no wait is repeated. */
 #include "runtime/cuda/device.h"
 
 typedef struct maker {
@@ -51,7 +52,8 @@ static uint32_t choose(const maker *m, const uint32_t *clock)
     return best;
 }
 
-static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t stream, uint32_t place)
+static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t stream,
+                    uint32_t place)
 {
     for (uint32_t s = n; s-- > 0;)
         if (m->s->stream[order[s]] == stream && m->place[order[s]] == place)
@@ -59,9 +61,10 @@ static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t st
     return MPL_NONE;
 }
 
-/* Waits for what the clock demands of other streams and the stream itself has not waited for yet. */
-static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_t step, uint32_t stream,
-                            const uint32_t *known)
+/* Waits for what the clock demands of other streams and the stream itself has not waited for
+ * yet. */
+static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_t step,
+                            uint32_t stream, const uint32_t *known)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_streams *s = m->s;
@@ -69,7 +72,8 @@ static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_
     mpl_op from[MPL_CUDA_MOST_STREAMS];
 
     for (uint32_t k = 0; k < s->n_streams; k++)
-        from[k] = k != stream && clock[k] > known[k] ? op_at(m, step, order, k, clock[k]) : MPL_NONE;
+        from[k] =
+            k != stream && clock[k] > known[k] ? op_at(m, step, order, k, clock[k]) : MPL_NONE;
     for (uint32_t k = 0; k < s->n_streams; k++) {
         bool implied = false; /* by a wait for another one, which had waited for it */
 
@@ -90,8 +94,8 @@ static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint
 {
     mpl_status st = MPL_OK;
     mpl_cuda_streams *s = m->s;
-    uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {
-        {0}};                        /* finished, as each stream's end knows */
+    /* finished, as each stream's end knows */
+    uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {{0}};
     uint32_t *begin = s->wait_begin; /* by step first, as the order may not be that of the ids */
 
     for (uint32_t step = 0; step < s->n_ops; step++) {
@@ -117,8 +121,8 @@ out:
     return st;
 }
 
-mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const uint8_t *skipped,
-                                uint32_t most, mpl_cuda_streams **out)
+mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                const uint8_t *skipped, uint32_t most, mpl_cuda_streams **out)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_streams *s = NULL;

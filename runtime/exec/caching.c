@@ -10,7 +10,7 @@
 #define ALONE_SIZE  (UINT64_C(10) << 20) /* from here on a segment is as large as its request */
 #define ALONE_UNIT  (UINT64_C(2) << 20)
 
-/* ---- requests ------------------------------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 typedef struct moment {
     uint32_t step;
@@ -44,8 +44,8 @@ mpl_status mpl_requests_make(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, 
         if (p->pool[b] != pool || p->bytes[b] == 0)
             continue;
         all[n_moments++] = (moment){p->birth[b], {b, p->bytes[b], false}};
-        all[n_moments++] =
-            (moment){p->death[b] - 1, {b, p->bytes[b], true}}; /* its last step still needs it */
+        /* its last step still needs it */
+        all[n_moments++] = (moment){p->death[b] - 1, {b, p->bytes[b], true}};
     }
     qsort(all, n_moments, sizeof *all, compare);
     MPL_TRY(mpl_new(ctx, request, n_moments));
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* ---- the allocator --------------------------------------------------------------------------------------------- */
+/* ---- the allocator ---- */
 
 typedef struct block {
     uint64_t bytes;
@@ -129,10 +129,11 @@ static mpl_status add_segment(allocator *a, uint64_t bytes, bool small, uint32_t
         flush(a);
     if (piece > a->capacity - a->reserved)
         MPL_FAIL(a->ctx, MPL_ELIMIT,
-                 "the caching allocator holds %" PRIu64 " of %" PRIu64 " bytes and needs %" PRIu64 " more",
+                 "the caching allocator holds %" PRIu64 " of %" PRIu64 " bytes and needs %" PRIu64
+                 " more",
                  a->reserved, a->capacity, piece);
-    MPL_TRY(
-        add_block(a, (block){piece, MPL_NONE, MPL_NONE, MPL_NONE, a->facts->n_segments, small, false}, out));
+    MPL_TRY(add_block(
+        a, (block){piece, MPL_NONE, MPL_NONE, MPL_NONE, a->facts->n_segments, small, false}, out));
     a->facts->n_segments++;
     a->reserved += piece;
     a->facts->reserved_bytes = mpl_max_u64(a->facts->reserved_bytes, a->reserved);

@@ -1,11 +1,11 @@
-/* checked.c -- --checked: dead bytes of every slab hold a pattern, live blocks have a checksum, slabs have
- * guards.
+/* checked.c -- --checked: dead bytes of every slab hold a pattern, live blocks have a checksum,
+ * slabs have guards.
  *
- * Before a step, what is born in it is filled with the pattern (NaN in every floating type), but where it
- * takes a place over in place; after it, every byte that the step had no business with must be as it was,
- * and what dies is filled again. So a lifetime or an offset that is wrong becomes a message here, or a NaN
- * in the outputs. Works through the backend's copies alone, so on any device. Cost: each step reads all
- * slabs but the weights. */
+ * Before a step, what is born in it is filled with the pattern (NaN in every floating type), but
+ * where it takes a place over in place; after it, every byte that the step had no business with
+ * must be as it was, and what dies is filled again. So a lifetime or an offset that is wrong
+ * becomes a message here, or a NaN in the outputs. Works through the backend's copies alone, so on
+ * any device. Cost: each step reads all slabs but the weights. */
 #include "runtime/exec/exec_priv.h"
 
 #include <stdlib.h>
@@ -89,7 +89,8 @@ static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, uns
         uint64_t n = mpl_min_u64(STAGE_BYTES, bytes - i);
 
         MPL_TRY(exec->backend->download(exec->dev, exec->stage, at + i, n));
-        if ((unsigned char)exec->stage[0] == want && memcmp(exec->stage, exec->stage + 1, n - 1) == 0)
+        if ((unsigned char)exec->stage[0] == want &&
+            memcmp(exec->stage, exec->stage + 1, n - 1) == 0)
             continue; /* all are as the first, which is nearly always so, and told many at a time */
         for (uint64_t k = 0; k < n; k++)
             if ((unsigned char)exec->stage[k] != want) {
@@ -104,8 +105,9 @@ out:
 
 mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to)
 {
-    return from < to ? exec->backend->fill(exec->dev, mpl_exec_at(exec, slab, from), DEAD, to - from)
-                     : MPL_OK;
+    return from < to
+               ? exec->backend->fill(exec->dev, mpl_exec_at(exec, slab, from), DEAD, to - from)
+               : MPL_OK;
 }
 
 const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32])
@@ -125,8 +127,8 @@ static const char *block_label(const mpl_exec *exec, const mpl_block *b)
                                 : "?";
 }
 
-mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step,
-                            const char *who)
+mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to,
+                            uint32_t step, const char *who)
 {
     mpl_status st = MPL_OK;
     uint64_t where;
@@ -175,8 +177,9 @@ static mpl_status sweep(mpl_exec *exec, uint32_t step)
         }
         if (mpl_checked_is_weights(exec, slab))
             continue;
-        MPL_TRY(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, exec->slab[slab].bytes)
-                                   : mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
+        MPL_TRY(step == BEFORE_ALL
+                    ? mpl_checked_fill(exec, slab, end, exec->slab[slab].bytes)
+                    : mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
     }
 out:
     return st;
@@ -215,8 +218,8 @@ out:
     return st;
 }
 
-/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False behind the last
- * one. */
+/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False behind
+ * the last one. */
 static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint32_t *block)
 {
     const mpl_graph *g = exec->g;
@@ -229,7 +232,8 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
         uint32_t n = v != MPL_NONE ? mpl_exec_n_blocks(exec, v) : 1;
 
         if (i < n) {
-            *block = v == MPL_NONE || exec->value_block[v] == MPL_NONE ? MPL_NONE : exec->value_block[v] + i;
+            *block = v == MPL_NONE || exec->value_block[v] == MPL_NONE ? MPL_NONE
+                                                                       : exec->value_block[v] + i;
             return true;
         }
         i -= n;
@@ -279,8 +283,9 @@ mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who)
         MPL_TRY(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
         MPL_TRY(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
         if (low < s->guard || high < s->guard)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes",
-                     step, who, mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes", step, who,
+                     mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
                      s->bytes);
     }
 out:
@@ -299,8 +304,8 @@ static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
     return false;
 }
 
-/* A living block that changed though the step had no business with it, and which of the step's own blocks
- * overlaps it. */
+/* A living block that changed though the step had no business with it, and which of the step's own
+ * blocks overlaps it. */
 static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
 {
     uint32_t id;
@@ -320,7 +325,8 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
                     "step %u, %s changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
                     ") of %s, alive in steps [%u, %u)",
                     step, op_text(exec, step, who), block_label(exec, b), overlap, b->offset,
-                    b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth, b->death);
+                    b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth,
+                    b->death);
 }
 
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
@@ -342,8 +348,8 @@ out:
     return st;
 }
 
-/* Where block `id`, which ends with this step, was taken over in place, only what is behind its heir is
- * dead. */
+/* Where block `id`, which ends with this step, was taken over in place, only what is behind its
+ * heir is dead. */
 static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint64_t bytes = 0;
@@ -382,7 +388,8 @@ mpl_status mpl_checked_end(mpl_exec *exec)
 
     MPL_TRY(mpl_checked_sum(exec, weights->base, weights->bytes, &sum));
     if (sum != exec->weights_sum)
-        MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': a weight was changed by the run", exec->g->name);
+        MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': a weight was changed by the run",
+                 exec->g->name);
 out:
     return st;
 }

@@ -1,9 +1,11 @@
-/* checked_control.c -- --checked where control flows: what may be needed later keeps its bytes, all else holds the pattern.
+/* checked_control.c -- --checked where control flows: what may be needed later keeps its bytes, all
+ * else holds the pattern.
  *
- * Which values may be needed from a point of the program on follows from the graph alone (needs.h). As the run goes on, those
- * that are needed now, and those that will be, are looked up where they lie by then. Each step may write to its own outputs, and
- * to what it hands on; what else is needed must stay as it was, what is not needed must hold the pattern, and what ceases to be
- * needed gets it. Cost: each step reads all slabs but the weights. */
+ * Which values may be needed from a point of the program on follows from the graph alone (needs.h).
+ * As the run goes on, those that are needed now, and those that will be, are looked up where they
+ * lie by then. Each step may write to its own outputs, and to what it hands on; what else is needed
+ * must stay as it was, what is not needed must hold the pattern, and what ceases to be needed gets
+ * it. Cost: each step reads all slabs but the weights. */
 #include "runtime/exec/exec_priv.h"
 
 #include <stdlib.h>
@@ -21,7 +23,8 @@ typedef struct ranges {
 } ranges;
 
 struct mpl_witness {
-    /* [n_values] the output that a row, made where it is stacked, is a part of, not those it is copied to; MPL_NONE */
+    /* [n_values] the output that a row, made where it is stacked, is a part of, not those it is
+     * copied to; MPL_NONE */
     mpl_value *stack_of;
     uint64_t *sum;       /* [n_values] of its bytes, */
     mpl_spot *sum_at;    /* [n_values] where it was, */
@@ -38,7 +41,8 @@ static mpl_value holder(const mpl_exec *exec, mpl_value v)
     return exec->control->holder != NULL ? exec->control->holder[v] : v;
 }
 
-/* Result i of a body is a row: where it is made in place, a part of the output. Of several outputs, one nobody reads is none. */
+/* Result i of a body is a row: where it is made in place, a part of the output. Of several outputs,
+ * one nobody reads is none. */
 static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
 {
     const mpl_graph *g = exec->g;
@@ -88,7 +92,7 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-/* ---- where it lies --------------------------------------------------------------------------------------------------- */
+/* ---- where it lies ---- */
 
 static mpl_status push(mpl_exec *exec, ranges *list, mpl_spot spot, uint64_t bytes, mpl_value v)
 {
@@ -122,7 +126,8 @@ static void sort(ranges *list)
 /* An input whose contents the next run finds again. */
 static bool is_lasting(const mpl_exec *exec, mpl_value v)
 {
-    return exec->g->value_role[v] == MPL_INPUT && exec->value_slab[v] == exec->n_pools + MPL_SLAB_PINNED;
+    return exec->g->value_role[v] == MPL_INPUT &&
+           exec->value_slab[v] == exec->n_pools + MPL_SLAB_PINNED;
 }
 
 static bool has_arrived(const mpl_exec *exec, mpl_value v)
@@ -141,14 +146,15 @@ static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
 
     list->n = 0;
     for (mpl_value v = 0; v < g->n_values; v++)
-        if ((mpl_needs_has(exec->control->needs, point, v) && has_arrived(exec, v)) || is_lasting(exec, v))
+        if ((mpl_needs_has(exec->control->needs, point, v) && has_arrived(exec, v)) ||
+            is_lasting(exec, v))
             MPL_TRY(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
     sort(list);
 out:
     return st;
 }
 
-/* ---- around a step --------------------------------------------------------------------------------------------------- */
+/* ---- around a step ---- */
 
 static mpl_status sum_range(mpl_exec *exec, const range *r, uint64_t *sum)
 {
@@ -180,8 +186,8 @@ static bool computes(const mpl_exec *exec, uint32_t step)
     const mpl_program *p = exec->control->program;
     uint32_t of = p->of[step];
 
-    return p->kind[step] == MPL_STEP_OP && (mpl_op_table[exec->g->op_kind[of]].traits & MPL_CONTROL) == 0 &&
-           !exec->op_skipped[of];
+    return p->kind[step] == MPL_STEP_OP &&
+           (mpl_op_table[exec->g->op_kind[of]].traits & MPL_CONTROL) == 0 && !exec->op_skipped[of];
 }
 
 static void mark(const mpl_exec *exec, mpl_value v)
@@ -208,7 +214,8 @@ static void mark_made(const mpl_exec *exec, uint32_t step)
     uint32_t of = exec->control->program->of[step];
     mpl_step_kind kind = (mpl_step_kind)exec->control->program->kind[step];
     mpl_op op = kind == MPL_STEP_OP ? of : g->block_owner[of];
-    bool loop = g->op_kind[op] == MPL_OP_while, enters = kind == MPL_STEP_BEGIN && !exec->control->open[op];
+    bool loop = g->op_kind[op] == MPL_OP_while,
+         enters = kind == MPL_STEP_BEGIN && !exec->control->open[op];
     uint32_t n = mpl_n_carried(g, op);
 
     memset(exec->witness->made, 0, g->n_values);
@@ -226,12 +233,14 @@ static bool may_take_over(const mpl_exec *exec, mpl_value v, uint32_t out)
     uint32_t in = exec->value_block[v];
 
     for (uint32_t i = 0; i < w->n_pairs; i++)
-        if (w->pair_in[i] == in && w->pair_out[i] == out && exec->block[in].offset == exec->block[out].offset)
+        if (w->pair_in[i] == in && w->pair_out[i] == out &&
+            exec->block[in].offset == exec->block[out].offset)
             return true;
     return in == out;
 }
 
-/* Fills what the operation of a step writes to, but where it takes the place of something that it may. */
+/* Fills what the operation of a step writes to, but where it takes the place of something that it
+ * may. */
 static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -241,15 +250,18 @@ static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
 
     if (!computes(exec, step))
         return MPL_OK;
-    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op); i < g->op_out_begin[op + 1]; i++) {
-        mpl_spot spot =
-            g->op_out[i] != MPL_NONE ? mpl_control_spot(exec, g->op_out[i]) : (mpl_spot){MPL_NONE, 0, 0};
+    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op);
+         i < g->op_out_begin[op + 1]; i++) {
+        mpl_spot spot = g->op_out[i] != MPL_NONE ? mpl_control_spot(exec, g->op_out[i])
+                                                 : (mpl_spot){MPL_NONE, 0, 0};
         range out = {spot.slab, spot.offset, 0, MPL_NONE};
-        bool takes_over = spot.slab == MPL_NONE || mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE;
+        bool takes_over =
+            spot.slab == MPL_NONE || mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE;
 
         out.to = g->op_out[i] == MPL_NONE ? 0 : spot.offset + g->value_bytes[g->op_out[i]];
         for (uint32_t k = 0; k < before->n && !takes_over; k++)
-            takes_over = meet(&before->at[k], &out) && may_take_over(exec, before->at[k].value, spot.block);
+            takes_over =
+                meet(&before->at[k], &out) && may_take_over(exec, before->at[k].value, spot.block);
         if (!takes_over)
             MPL_TRY(mpl_checked_fill(exec, spot.slab, out.from, out.to));
     }
@@ -260,7 +272,8 @@ out:
 void mpl_witness_reset(mpl_exec *exec)
 {
     if (exec->witness != NULL)
-        exec->witness->epoch++; /* from 1 on: sums of the run before, and those never made, do not count */
+        exec->witness->epoch++; /* from 1 on: sums of the run before, and those never made, do not
+                                   count */
 }
 
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
@@ -287,7 +300,8 @@ out:
 
 mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes)
 {
-    return exec->witness != NULL ? push(exec, &exec->witness->written, spot, bytes, MPL_NONE) : MPL_OK;
+    return exec->witness != NULL ? push(exec, &exec->witness->written, spot, bytes, MPL_NONE)
+                                 : MPL_OK;
 }
 
 /* What the operation itself wrote to. */
@@ -300,7 +314,8 @@ static mpl_status add_written(mpl_exec *exec, uint32_t step)
 
     if (!computes(exec, step))
         return MPL_OK;
-    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op); i < g->op_out_begin[op + 1]; i++)
+    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op);
+         i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
             MPL_TRY(push(exec, &exec->witness->written, mpl_exec_spot(exec, g->op_out[i]),
                          g->value_bytes[g->op_out[i]], g->op_out[i]));
@@ -322,8 +337,8 @@ static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160]
     if (p->kind[step] == MPL_STEP_OP)
         snprintf(text, 160, "operation '%.120s'", g->op_name[of]);
     else
-        snprintf(text, 160, "the %s of block '%.120s'", p->kind[step] == MPL_STEP_END ? "end" : "beginning",
-                 g->block_name[of]);
+        snprintf(text, 160, "the %s of block '%.120s'",
+                 p->kind[step] == MPL_STEP_END ? "end" : "beginning", g->block_name[of]);
     return text;
 }
 
@@ -348,13 +363,14 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
         snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps",
                  writer->value != MPL_NONE ? g->value_name[writer->value] : "copy or workspace");
     return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64 ", %" PRIu64
-                    ") of %s",
-                    step, step_text(exec, step, who), g->value_name[changed->value], overlap, changed->from,
-                    changed->to, mpl_checked_slab(exec, changed->slab, text));
+                    "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64
+                    ", %" PRIu64 ") of %s",
+                    step, step_text(exec, step, who), g->value_name[changed->value], overlap,
+                    changed->from, changed->to, mpl_checked_slab(exec, changed->slab, text));
 }
 
-/* What is needed further on, and was not made by the step, is as it was, and nothing was written there. */
+/* What is needed further on, and was not made by the step, is as it was, and nothing was written
+ * there. */
 static mpl_status check_needed(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -374,7 +390,8 @@ out:
     return st;
 }
 
-/* Bytes that were neither needed before the step, nor its own to write, hold the pattern. w->before has both by now. */
+/* Bytes that were neither needed before the step, nor its own to write, hold the pattern. w->before
+ * has both by now. */
 static mpl_status check_dead(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -434,7 +451,8 @@ mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next)
     for (uint32_t i = 0; i < w->written.n; i++) {
         const range *r = &w->written.at[i];
 
-        MPL_TRY(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from, r->value));
+        MPL_TRY(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from,
+                     r->value));
     }
     sort(&w->before);
     MPL_TRY(check_dead(exec, step));

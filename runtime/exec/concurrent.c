@@ -1,8 +1,8 @@
 /* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
  *
- * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's own
- * edges holds an operation back: a plan that is not safe in parallel would show as a wrong output. A loop or case is one
- * operation, blocks and all, that also reads what its blocks do. */
+ * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's
+ * own edges holds an operation back: a plan that is not safe in parallel would show as a wrong
+ * output. A loop or case is one operation, blocks and all, that also reads what its blocks do. */
 #include "runtime/exec/exec_priv.h"
 
 #include <pthread.h>
@@ -127,9 +127,10 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     int64_t begin;
 
     if (!exec->parallel)
-        MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': only a plan of safety parallel may run its operations at the same time",
-                 exec->g->name);
+        MPL_FAIL(
+            exec->ctx, MPL_EINPUT,
+            "graph '%s': only a plan of safety parallel may run its operations at the same time",
+            exec->g->name);
     if (n_workers < 1 || n_workers > MAX_WORKERS)
         MPL_FAIL(exec->ctx, MPL_EINPUT, "%u workers; 1 to %d are possible", n_workers, MAX_WORKERS);
     MPL_TRY(mpl_exec_renew(exec));
@@ -141,7 +142,8 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     MPL_TRY(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
     begin = mpl_clock_ns();
-    n_workers = exec->backend->sequence_new != NULL ? 1 : n_workers; /* a device has one host thread */
+    /* a device has one host thread */
+    n_workers = exec->backend->sequence_new != NULL ? 1 : n_workers;
     while (n_started + 1 < n_workers && pthread_create(&thread[n_started], NULL, work, &c) == 0)
         n_started++;
     work(&c);

@@ -1,9 +1,10 @@
-/* control.c -- runs the program of a graph with control flow: rounds of loops, branches of cases. See exec_priv.h.
+/* control.c -- runs the program of a graph with control flow: rounds of loops, branches of cases.
+ * See exec_priv.h.
  *
- * One step after the other, and where control goes from there, as steps.h says of programs; no recursion, so blocks nest as
- * deep as a graph likes. What decides (trips, go, exit tests, the index of a case) is read from the device. Nothing that a
- * plan lays out in one place is copied: then both sides are at the same address, which is checked. Without a plan all is
- * copied. */
+ * One step after the other, and where control goes from there, as steps.h says of programs; no
+ * recursion, so blocks nest as deep as a graph likes. What decides (trips, go, exit tests, the
+ * index of a case) is read from the device. Nothing that a plan lays out in one place is copied:
+ * then both sides are at the same address, which is checked. Without a plan all is copied. */
 #include "graphs/orders/work.h"
 #include "runtime/exec/exec_priv.h"
 
@@ -14,10 +15,11 @@ static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
 
 bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
 {
-    return exec->control->unshared || exec->control->result_copied[exec->g->block_result_begin[b] + i];
+    return exec->control->unshared ||
+           exec->control->result_copied[exec->g->block_result_begin[b] + i];
 }
 
-/* ---- work --------------------------------------------------------------------------------------------------- */
+/* ---- work ---- */
 
 static mpl_status refuse_work(const mpl_exec *exec, const char *what, uint64_t work)
 {
@@ -46,7 +48,8 @@ mpl_status mpl_control_count_work(mpl_exec *exec)
         of = exec->control->block_work;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
-        of[g->op_block[op]] = mpl_add_work(of[g->op_block[op]], mpl_run_work(g, op) + checks_work(exec));
+        of[g->op_block[op]] =
+            mpl_add_work(of[g->op_block[op]], mpl_run_work(g, op) + checks_work(exec));
     if (of[0] > exec->options.work_limit)
         st = refuse_work(exec, "outside of loops", of[0]);
 out:
@@ -71,7 +74,7 @@ static mpl_status spend(mpl_exec *exec, uint32_t b)
     return refuse_work(exec, where, work);
 }
 
-/* ---- moving bytes ------------------------------------------------------------------------------------------- */
+/* ---- moving bytes ---- */
 
 static bool same_spot(mpl_spot a, mpl_spot b)
 {
@@ -93,7 +96,8 @@ out:
     return st;
 }
 
-/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. Nobody reads what lies nowhere. */
+/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. Nobody reads what
+ * lies nowhere. */
 static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot to, uint64_t bytes,
                           bool copied, mpl_value to_what)
 {
@@ -107,8 +111,8 @@ static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot t
         exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
         "graph '%s': '%.100s' takes over '%.100s' without a copy, and lies elsewhere: byte %" PRIu64
         " of memory %u, and byte %" PRIu64 " of memory %u",
-        exec->g->name, exec->g->value_name[to_what], exec->g->value_name[v], to.offset, to.slab, from.offset,
-        from.slab);
+        exec->g->name, exec->g->value_name[to_what], exec->g->value_name[v], to.offset, to.slab,
+        from.offset, from.slab);
 }
 
 /* A number of one element: i64, i32 or bool. */
@@ -123,7 +127,8 @@ static mpl_status read_number(mpl_exec *exec, mpl_value v, int64_t *out)
     mpl_type type = (mpl_type)exec->g->value_type[v];
 
     MPL_TRY(exec->backend->wait(exec->dev));
-    MPL_TRY(exec->backend->download(exec->dev, &number, mpl_exec_value_at(exec, v), mpl_type_bytes(type)));
+    MPL_TRY(exec->backend->download(exec->dev, &number, mpl_exec_value_at(exec, v),
+                                    mpl_type_bytes(type)));
     *out = type == MPL_TYPE_i64 ? number.i64 : type == MPL_TYPE_i32 ? number.i32 : number.b != 0;
 out:
     return st;
@@ -136,7 +141,7 @@ static mpl_status read_optional(mpl_exec *exec, mpl_value v, int64_t otherwise, 
     return v == MPL_NONE ? MPL_OK : read_number(exec, v, out);
 }
 
-/* ---- while: entering, and the beginning of a round --------------------------------------------------------------- */
+/* ---- while: entering, and the beginning of a round ---- */
 
 static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
 {
@@ -147,7 +152,8 @@ static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
                : program->op_step[exec->g->block_owner[b]];
 }
 
-/* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where what it takes over is. */
+/* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where
+ * what it takes over is. */
 static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spot source)
 {
     mpl_value param = mpl_control_params(exec->g, b)[i];
@@ -174,7 +180,8 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
         mpl_value init = mpl_op_input(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
 
-        MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i), param));
+        MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i),
+                        param));
         mpl_control_bind(exec, param, to);
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
@@ -190,7 +197,8 @@ static uint64_t slice_number(const mpl_exec *exec, mpl_op op, uint32_t i, uint64
     uint32_t n_flags = 0;
     const int64_t *flag = mpl_attr_ints(exec->g, op, MPL_ATTR_scan_reverse, &n_flags);
 
-    return i < n_flags && flag[i] != 0 ? (uint64_t)mpl_while_most_rounds(exec->g, op) - 1 - round : round;
+    return i < n_flags && flag[i] != 0 ? (uint64_t)mpl_while_most_rounds(exec->g, op) - 1 - round
+                                       : round;
 }
 
 /* Slice `number` of `whole`, slices having `bytes` bytes each. */
@@ -206,8 +214,9 @@ static mpl_status put_round(mpl_exec *exec, mpl_value v, int64_t round)
 {
     char *at = mpl_exec_value_at(exec, v);
 
-    return exec->backend->put_number != NULL ? exec->backend->put_number(exec->dev, at, round)
-                                             : exec->backend->upload(exec->dev, at, &round, sizeof round);
+    return exec->backend->put_number != NULL
+               ? exec->backend->put_number(exec->dev, at, round)
+               : exec->backend->upload(exec->dev, at, &round, sizeof round);
 }
 
 static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
@@ -228,7 +237,8 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
         mpl_value scan = mpl_op_input(g, op, 2 + n + i), slice = param[1 + n + i];
         uint64_t bytes = g->value_bytes[slice];
-        mpl_spot from = slice_spot(exec, scan, slice_number(exec, op, i, exec->control->round[b]), bytes);
+        mpl_spot from =
+            slice_spot(exec, scan, slice_number(exec, op, i, exec->control->round[b]), bytes);
         mpl_spot to = param_spot(exec, b, 1 + n + i, from);
 
         MPL_TRY(hand_on(exec, scan, from, to, bytes, in_copied(exec, op, 2 + n + i), slice));
@@ -240,7 +250,7 @@ out:
     return st;
 }
 
-/* ---- while: the end of a round ----------------------------------------------------------------------------------- */
+/* ---- while: the end of a round ---- */
 
 static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
 {
@@ -250,15 +260,17 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
     uint32_t n = mpl_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
 
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++) {
-        mpl_value row = mpl_control_results(g, b)[1 + n + i], out = g->op_out[g->op_out_begin[op] + n + i];
+        mpl_value row = mpl_control_results(g, b)[1 + n + i],
+                  out = g->op_out[g->op_out_begin[op] + n + i];
         uint64_t bytes = g->value_bytes[row];
 
         if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE)
             continue;
-        MPL_TRY(hand_on(
-            exec, row, mpl_exec_spot(exec, row),
-            slice_spot(exec, out, slice_number(exec, op, n_scans + i, exec->control->round[b]), bytes), bytes,
-            mpl_control_result_copied(exec, b, 1 + n + i), out));
+        MPL_TRY(
+            hand_on(exec, row, mpl_exec_spot(exec, row),
+                    slice_spot(exec, out,
+                               slice_number(exec, op, n_scans + i, exec->control->round[b]), bytes),
+                    bytes, mpl_control_result_copied(exec, b, 1 + n + i), out));
     }
 out:
     return st;
@@ -276,7 +288,8 @@ static uint64_t result_bytes(const mpl_graph *g, uint32_t at)
 
 enum { DONE, PENDING, STAGED };
 
-/* Result number `at` cannot be put in place before number `i`, which lies there; which may be itself, in part. */
+/* Result number `at` cannot be put in place before number `i`, which lies there; which may be
+ * itself, in part. */
 static bool waits_for(const mpl_exec *exec, uint32_t at, uint32_t i)
 {
     const mpl_control *c = exec->control;
@@ -293,7 +306,8 @@ static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_
     return false;
 }
 
-/* The first that is waited for, where all wait: the same that the plan had in mind when it gave room for staging. */
+/* The first that is waited for, where all wait: the same that the plan had in mind when it gave
+ * room for staging. */
 static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t end)
 {
     const mpl_control *c = exec->control;
@@ -315,8 +329,10 @@ static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
 
     if (staging.slab == MPL_NONE || bytes > exec->block[staging.block].bytes - *used)
         MPL_FAIL(exec->ctx, MPL_EINVALID,
-                 "graph '%s': block '%s' carries values crosswise, '%s' among them, and has no room to do so",
-                 exec->g->name, exec->g->block_name[b], exec->g->value_name[exec->g->block_result[at]]);
+                 "graph '%s': block '%s' carries values crosswise, '%s' among them, and has no "
+                 "room to do so",
+                 exec->g->name, exec->g->block_name[b],
+                 exec->g->value_name[exec->g->block_result[at]]);
     staging.offset += *used;
     *used += bytes;
     MPL_TRY(copy_bytes(exec, staging, c->from[at], bytes));
@@ -383,8 +399,9 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
         mpl_spot from = c->from[begin + i], to = param_spot(exec, b, 1 + i, from);
 
         c->to[begin + i] = to;
-        c->pending[begin + i] = mpl_control_result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
-                                from.slab != MPL_NONE && !same_spot(from, to);
+        c->pending[begin + i] = mpl_control_result_copied(exec, b, 1 + i) &&
+                                g->value_bytes[result] > 0 && from.slab != MPL_NONE &&
+                                !same_spot(from, to);
         if (!mpl_control_result_copied(exec, b, 1 + i))
             MPL_TRY(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
     }
@@ -408,16 +425,18 @@ out:
     return st;
 }
 
-/* ---- while: behind it -------------------------------------------------------------------------------------------- */
+/* ---- while: behind it ---- */
 
 /* Rows of rounds that did not come are zero. */
 static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op),
+             n_scans = g->block_n_params[b] - 1 - n;
     mpl_value out = g->op_out[g->op_out_begin[op] + n + i];
-    uint64_t bytes = g->value_bytes[mpl_control_results(g, b)[1 + n + i]], rounds = exec->control->round[b];
+    uint64_t bytes = g->value_bytes[mpl_control_results(g, b)[1 + n + i]],
+             rounds = exec->control->round[b];
     uint64_t missing = (uint64_t)mpl_while_most_rounds(g, op) - rounds, first = rounds;
 
     if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE || missing == 0 || bytes == 0)
@@ -470,7 +489,7 @@ out:
     return st;
 }
 
-/* ---- case -------------------------------------------------------------------------------------------------------- */
+/* ---- case ---- */
 
 static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
@@ -484,8 +503,8 @@ static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
     MPL_TRY(read_number(exec, mpl_op_input(g, op, 0), &index));
     if (index >= (int64_t)n)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u", g->name,
-                 g->op_name[op], index, n);
+                 "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u",
+                 g->name, g->op_name[op], index, n);
     if (index < 0 && n_out > 0 && mpl_op_input(g, op, 1) == MPL_NONE)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
                  "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
@@ -522,7 +541,8 @@ static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_op op = g->block_owner[b];
 
     for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i], mpl_control_result_copied(exec, b, i)));
+        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i],
+                         mpl_control_result_copied(exec, b, i)));
     *next = exec->control->program->op_step[op];
 out:
     return st;
@@ -541,7 +561,7 @@ out:
     return st;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 void mpl_control_bind_outputs(mpl_exec *exec, mpl_op op)
 {
@@ -577,9 +597,10 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
                : g->op_kind[op] == MPL_OP_exit_unless ? test_exit(exec, op, next)
                                                       : plain_op(exec, op);
     case MPL_STEP_BEGIN: /* from above: where to; then from there, and for each round */
-        return !exec->control->open[op] ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
-               : loop                   ? begin_round(exec, of, next)
-                                        : spend(exec, of);
+        return !exec->control->open[op]
+                   ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
+               : loop ? begin_round(exec, of, next)
+                      : spend(exec, of);
     case MPL_STEP_END:
         return loop ? end_round(exec, of, next) : end_branch(exec, of, next);
     }
@@ -597,12 +618,14 @@ uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
     op = p->kind[step] == MPL_STEP_OP ? p->of[step] : exec->g->block_owner[p->of[step]];
     if (p->kind[step] == MPL_STEP_BEGIN && !c->open[op])
         return c->needs->entry[op];
-    return p->kind[step] == MPL_STEP_OP && exec->g->op_kind[op] == MPL_OP_case && c->branch[op] != MPL_NONE
+    return p->kind[step] == MPL_STEP_OP && exec->g->op_kind[op] == MPL_OP_case &&
+                   c->branch[op] != MPL_NONE
                ? mpl_needs_entry(c->needs, step + 1)
                : step;
 }
 
-/* What the step is the first in this run to read. What is read in vain does not arrive: its place is not its own. */
+/* What the step is the first in this run to read. What is read in vain does not arrive: its place
+ * is not its own. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -686,10 +709,10 @@ uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op)
     return exec->control->fewest[mpl_op_first_body(exec->g, op)];
 }
 
-/* ---- what arrives from outside ------------------------------------------------------------------------------------- */
+/* ---- what arrives from outside ---- */
 
-/* The step before which what operation `op` reads must be there: its own; for a loop, and for a case but for its bypass values,
- * where it begins. */
+/* The step before which what operation `op` reads must be there: its own; for a loop, and for a
+ * case but for its bypass values, where it begins. */
 static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
 {
     const mpl_graph *g = exec->g;
@@ -699,8 +722,10 @@ static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
                 : exec->control->program->op_step[op];
 }
 
-/* Calls see() for each value that comes from outside into an arena, and each step that it may have to be there for. */
-static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival))
+/* Calls see() for each value that comes from outside into an arena, and each step that it may have
+ * to be there for. */
+static void each_arrival(mpl_exec *exec,
+                         void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival))
 {
     const mpl_graph *g = exec->g;
     const uint32_t *arrival_of = exec->control->arrival_of;
@@ -708,7 +733,8 @@ static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t st
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
             if (g->op_in[i] != MPL_NONE && arrival_of[g->op_in[i]] != MPL_NONE)
-                see(exec, arrival_step(exec, op, g->op_kind[op] == MPL_OP_case && i > g->op_in_begin[op]),
+                see(exec,
+                    arrival_step(exec, op, g->op_kind[op] == MPL_OP_case && i > g->op_in_begin[op]),
                     arrival_of[g->op_in[i]]);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (arrival_of[g->output[i]] != MPL_NONE)

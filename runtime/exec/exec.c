@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 
-/* ---- binding ------------------------------------------------------------------------------------------- */
+/* ---- binding ---- */
 
-/* order[] must be a permutation of the operations that respects the graph, and the one the problem was
- * made for. */
-static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s, mpl_op op)
+/* order[] must be a permutation of the operations that respects the graph, and the one the problem
+ * was made for. */
+static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s,
+                             mpl_op op)
 {
     const mpl_graph *g = exec->g;
 
@@ -28,7 +29,8 @@ static mpl_status check_reads(mpl_exec *exec, const uint8_t *done, uint32_t s, m
         MPL_TRY(check_made(exec, done, g->op_in[i], s, op));
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         for (uint32_t i = 0; i < g->block_n_results[g->op_body[k]]; i++)
-            MPL_TRY(check_made(exec, done, g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
+            MPL_TRY(check_made(exec, done,
+                               g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
 out:
     return st;
 }
@@ -44,7 +46,8 @@ static mpl_status check_blocks(mpl_exec *exec, const mpl_program *program, const
 
         if (program->op_step[owner] - program->op_step[op] != step_of[owner] - step_of[op])
             MPL_FAIL(exec->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' stands elsewhere in its block than planned; only outermost "
+                     "graph '%s': operation '%s' stands elsewhere in its block than planned; only "
+                     "outermost "
                      "operations can change places",
                      g->name, g->op_name[op]);
     }
@@ -66,7 +69,8 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
     if (g->n_blocks > 1) {
         MPL_TRY(mpl_program_new(exec->ctx, g, order, &program));
         if (map != NULL || exec->control->program != NULL)
-            st = check_blocks(exec, program, map != NULL ? map->step_of : exec->control->program->op_step);
+            st = check_blocks(exec, program,
+                              map != NULL ? map->step_of : exec->control->program->op_step);
         mpl_program_free(exec->ctx, exec->control->program);
         exec->control->program = program;
         MPL_TRY(st);
@@ -76,13 +80,14 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
         uint32_t step;
 
         if (op >= g->n_ops || done[op])
-            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': the order is no permutation at step %u", g->name, s);
+            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': the order is no permutation at step %u",
+                     g->name, s);
         MPL_TRY(check_reads(exec, done, s, op));
         step = program != NULL ? program->op_step[op] : s;
         if (p != NULL && p->before == NULL && map->step_of[op] != step)
             MPL_FAIL(exec->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' stands at step %u; it was planned for step %u", g->name,
-                     g->op_name[op], step, map->step_of[op]);
+                     "graph '%s': operation '%s' stands at step %u; it was planned for step %u",
+                     g->name, g->op_name[op], step, map->step_of[op]);
         done[op] = 1;
         exec->order[s] = op;
     }
@@ -105,7 +110,8 @@ bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op)
     if (mpl_control_moves(exec, in) || mpl_control_moves(exec, out))
         return mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
                exec->control->holder[in] == exec->control->holder[out];
-    return exec->value_slab[in] == exec->value_slab[out] && exec->value_offset[in] == exec->value_offset[out];
+    return exec->value_slab[in] == exec->value_slab[out] &&
+           exec->value_offset[in] == exec->value_offset[out];
 }
 
 static bool runs_nothing(const mpl_exec *exec, mpl_op op)
@@ -116,15 +122,17 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
     return mpl_op_lone_output(exec->g, op) && mpl_exec_hands_on(exec, op);
 }
 
-/* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what writes a box into another value
- * the box, and the other value where it lies elsewhere. A box that is computed while it is written is not moved. */
+/* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what
+ * writes a box into another value the box, and the other value where it lies elsewhere. A box that
+ * is computed while it is written is not moved. */
 static uint64_t moved_bytes(const mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool view = (mpl_op_table[kind].traits & MPL_VIEW) != 0;
     uint32_t n_out = view ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
-    mpl_value in = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+    mpl_value in =
+        g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
     mpl_value out = n_out > 0 ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
     uint64_t bytes = 0, box;
 
@@ -155,7 +163,8 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
     }
     exec->op_skipped[op] = runs_nothing(exec, op);
     if (exec->op_skipped[op]) {
-        exec->op_how[op] = g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
+        exec->op_how[op] =
+            g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
         return MPL_OK;
     }
     if (g->op_kind[op] == MPL_OP_reorder)
@@ -226,7 +235,8 @@ static mpl_status make_calls(mpl_exec *exec)
     for (uint32_t i = 0; i < g->op_out_begin[g->n_ops]; i++)
         exec->out[i] = tensor_of(exec, g->op_out[i]);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        const mpl_block *b = exec->op_block[op] != MPL_NONE ? &exec->block[exec->op_block[op]] : NULL;
+        const mpl_block *b =
+            exec->op_block[op] != MPL_NONE ? &exec->block[exec->op_block[op]] : NULL;
 
         exec->call[op] = (mpl_op_call){
             .graph = g,
@@ -243,8 +253,8 @@ out:
     return st;
 }
 
-/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs only
- * for a time. */
+/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs
+ * only for a time. */
 static mpl_status make_arrivals(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -274,7 +284,8 @@ static char *home_of(const mpl_exec *exec, mpl_value v)
     return NULL;
 }
 
-static mpl_status put_value(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+static mpl_status put_value(void *arg, mpl_value v, uint64_t offset, const void *data,
+                            uint64_t bytes)
 {
     mpl_exec *exec = arg;
     char *home = home_of(exec, v);
@@ -308,8 +319,8 @@ mpl_status mpl_exec_depart(mpl_exec *exec)
         mpl_value v = exec->arrival_value[i];
 
         if (exec->value_state[v] == v)
-            MPL_TRY(exec->backend->download(exec->dev, exec->arrival_home[i], mpl_exec_value_at(exec, v),
-                                            exec->g->value_bytes[v]));
+            MPL_TRY(exec->backend->download(exec->dev, exec->arrival_home[i],
+                                            mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
     }
 out:
     return st;
@@ -327,7 +338,8 @@ out:
     return st;
 }
 
-/* Checks look at each step, and what arrives at its step under a serial plan must do so between two. */
+/* Checks look at each step, and what arrives at its step under a serial plan must do so between
+ * two. */
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
     return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
@@ -392,9 +404,10 @@ out:
     return st;
 }
 
-mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
-                        const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out)
+mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
+                        const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
+                        const mpl_value_map *map, const mpl_plan *plan,
+                        const mpl_exec_options *options, mpl_exec **out)
 {
     mpl_status st = MPL_OK;
     mpl_exec *exec = NULL;
@@ -481,8 +494,8 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                               uint64_t *op_workspace_bytes)
+mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
+                               const mpl_graph *g, uint64_t *op_workspace_bytes)
 {
     mpl_status st = MPL_OK;
 
@@ -501,15 +514,15 @@ out:
     return st;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data)
 {
     mpl_status st = MPL_OK;
 
     if (i >= exec->g->n_inputs)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", exec->g->name,
-                 exec->g->n_inputs, i);
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u",
+                 exec->g->name, exec->g->n_inputs, i);
     MPL_TRY(put_value(exec, exec->g->input[i], 0, data, exec->g->value_bytes[exec->g->input[i]]));
 out:
     return st;
@@ -601,7 +614,8 @@ static mpl_status measure(mpl_exec *exec)
     for (uint32_t i = 0; !exec->ran && i < exec->n_memories; i++) {
         uint64_t bytes = 0;
 
-        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[i].base, exec->slab[i].bytes, &bytes));
+        MPL_TRY(
+            exec->backend->resident(exec->dev, exec->slab[i].base, exec->slab[i].bytes, &bytes));
         exec->measured_bytes += bytes;
     }
     exec->ran = true;
@@ -650,7 +664,8 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
 
     if (!exec->parallel || exec->options.checked)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': only an unchecked plan of safety parallel can change its order", exec->g->name);
+                 "graph '%s': only an unchecked plan of safety parallel can change its order",
+                 exec->g->name);
     MPL_TRY(take_order(exec, order, NULL, NULL));
     for (uint32_t b = 0; b < exec->n_blocks; b++) {
         exec->block[b].birth = MPL_NONE;
@@ -671,12 +686,12 @@ mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data)
     mpl_value v;
 
     if (i >= exec->g->n_outputs)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u outputs; there is no output %u", exec->g->name,
-                 exec->g->n_outputs, i);
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u outputs; there is no output %u",
+                 exec->g->name, exec->g->n_outputs, i);
     v = exec->g->output[i];
     if (exec->g->value_bytes[v] > 0)
-        MPL_TRY(
-            exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
+        MPL_TRY(exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v),
+                                        exec->g->value_bytes[v]));
 out:
     return st;
 }
@@ -690,12 +705,14 @@ static void count_how(mpl_exec_facts *facts, const char *how)
 {
     uint32_t i = 0;
 
-    while (i < facts->n_hows && strncmp(facts->how[i].name, how, sizeof facts->how[i].name - 1) != 0)
+    while (i < facts->n_hows &&
+           strncmp(facts->how[i].name, how, sizeof facts->how[i].name - 1) != 0)
         i++;
     if (i == MPL_MOST_HOWS)
         i--;
     if (i == facts->n_hows) {
-        snprintf(facts->how[i].name, sizeof facts->how[i].name, "%s", i + 1 < MPL_MOST_HOWS ? how : "others");
+        snprintf(facts->how[i].name, sizeof facts->how[i].name, "%s",
+                 i + 1 < MPL_MOST_HOWS ? how : "others");
         facts->n_hows++;
     }
     facts->how[i].n++;
@@ -744,7 +761,8 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         facts->loop_carry_bytes = exec->control->carried_bytes;
     }
     for (uint32_t i = 0; i < exec->n_pools; i++)
-        *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;
+        *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) +=
+            exec->slab[i].bytes;
     if (exec->backend->facts != NULL)
         device_facts(exec, facts);
     return MPL_OK;

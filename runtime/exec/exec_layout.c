@@ -45,7 +45,8 @@ static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
 {
     mpl_status st = MPL_OK;
     uint64_t offset = 0, bytes = exec->g->value_bytes[v];
-    bool weight = slab == fixed_slab(exec, MPL_SLAB_WEIGHTS) || slab == fixed_slab(exec, MPL_SLAB_STATE);
+    bool weight =
+        slab == fixed_slab(exec, MPL_SLAB_WEIGHTS) || slab == fixed_slab(exec, MPL_SLAB_STATE);
 
     MPL_TRY(push(exec, slab, bytes, &offset));
     if (weight || bytes == 0) {
@@ -85,7 +86,8 @@ static mpl_status place_staging(mpl_exec *exec, uint32_t b)
     if (g->op_kind[owner] != MPL_OP_while)
         return MPL_OK;
     for (uint32_t i = 1; i < g->block_n_params[b]; i++)
-        if (!mpl_add_bytes(bytes, g->value_bytes[g->block_param[g->block_param_begin[b] + i]], &bytes))
+        if (!mpl_add_bytes(bytes, g->value_bytes[g->block_param[g->block_param_begin[b] + i]],
+                           &bytes))
             MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
     MPL_TRY(push(exec, 0, bytes, &offset));
     exec->control->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
@@ -105,7 +107,8 @@ static mpl_status place_unshared(mpl_exec *exec)
         mpl_value state = exec->value_state[v];
 
         if (state != MPL_NONE && state != v) {
-            place(exec, v, exec->value_slab[state], exec->value_offset[state], exec->value_block[state]);
+            place(exec, v, exec->value_slab[state], exec->value_offset[state],
+                  exec->value_block[state]);
             continue;
         }
         MPL_TRY(place_alone(exec, v, inner ? 0 : own_slab(exec, v)));
@@ -179,14 +182,17 @@ static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mp
     if (mpl_control_moves(exec, v) || exec->value_slab[holder] == MPL_NONE)
         place_nowhere(exec, v);
     else
-        place(exec, v, exec->value_slab[holder], exec->value_offset[holder] + part_offset(exec, map, v),
+        place(exec, v, exec->value_slab[holder],
+              exec->value_offset[holder] + part_offset(exec, map, v),
               family ? b : exec->value_block[holder]);
     if (family && exec->block[b].value == MPL_NONE)
         exec->block[b].value = v;
 }
 
-/* Bytes from the start of the buffer of holder v to the end of the last one that it lies in. MPL_EINVALID: there is a gap. */
-static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, mpl_value v, uint64_t *bytes)
+/* Bytes from the start of the buffer of holder v to the end of the last one that it lies in.
+ * MPL_EINVALID: there is a gap. */
+static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, mpl_value v,
+                               uint64_t *bytes)
 {
     mpl_status st = MPL_OK;
     mpl_buffer b = map->value_buffer[v];
@@ -236,10 +242,12 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
 
         if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v))
             MPL_TRY(holder_bytes(exec, map, holder, &bytes));
-        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) && !mpl_value_strided(map, v) &&
+        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) &&
+            !mpl_value_strided(map, v) &&
             (!mpl_add_bytes(part_offset(exec, map, v), g->value_bytes[v], &end) || end > bytes))
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
-                     g->value_name[v], g->value_bytes[v], bytes);
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64, g->value_name[v],
+                     g->value_bytes[v], bytes);
         if (mpl_exec_holder(map, v) == v)
             MPL_TRY(place_holder(exec, map, v));
     }
@@ -298,15 +306,16 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     uint32_t n_buffers = p != NULL ? p->n : 0;
 
     exec->n_buffers = n_buffers;
-    if (p != NULL && (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
+    if (p != NULL &&
+        (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
         MPL_FAIL(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
     exec->n_pools = p != NULL ? mpl_plan_n_arenas(plan) : 1;
     exec->n_memories = p != NULL && plan->spread.n > 0 ? plan->spread.n : 1;
     exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
     MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
     MPL_TRY(mpl_new(ctx, exec->block,
-                    (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks + g->op_in_begin[g->n_ops] +
-                        g->op_out_begin[g->n_ops]));
+                    (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks +
+                        g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops]));
     MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
@@ -342,7 +351,8 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
             MPL_FAIL(exec->ctx, MPL_EINVALID,
                      "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
                      g->op_name[op], bytes, exec->block[b].bytes);
-        if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the workspaces */
+        if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the
+                                             workspaces */
             MPL_TRY(push(exec, slab, bytes, &offset));
             exec->op_block[op] = exec->n_blocks;
             exec->block[exec->n_blocks++] = block_at(slab, offset, bytes);
@@ -369,8 +379,8 @@ static void touch(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)
 /* All blocks that v lies in. */
 static void touch_value(mpl_exec *exec, mpl_value v, uint32_t from, uint32_t to)
 {
-    for (uint32_t k = 0; v != MPL_NONE && exec->value_block[v] != MPL_NONE && k < mpl_exec_n_blocks(exec, v);
-         k++)
+    for (uint32_t k = 0;
+         v != MPL_NONE && exec->value_block[v] != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
         touch(exec, exec->value_block[v] + k, from, to);
 }
 
@@ -415,7 +425,8 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
         uint32_t b = exec->value_block[v];
 
         for (uint32_t k = 0; b != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
-            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0, end);
+            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0,
+                  end);
     }
     for (uint32_t i = 0; p != NULL && i < p->n_in_place; i++) {
         mpl_block *in = &exec->block[p->in_place_in[i]], *out = &exec->block[p->in_place_out[i]];

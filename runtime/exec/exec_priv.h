@@ -1,10 +1,10 @@
-/* exec_priv.h -- what a bound graph consists of; shared by exec.c, control.c, places.c, concurrent.c, exec_layout.c,
- * weights.c and checked.c.
+/* exec_priv.h -- what a bound graph consists of; shared by exec.c, control.c, places.c,
+ * concurrent.c, exec_layout.c, weights.c and checked.c.
  *
- * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and
- * workspaces that the plan does not place. A block is a range of a slab that lives as one: a buffer of the
- * plan, or the storage of a pinned or unshared value. Weights have no blocks: nothing may ever write to
- * them. */
+ * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights,
+ * and workspaces that the plan does not place. A block is a range of a slab that lives as one: a
+ * buffer of the plan, or the storage of a pinned or unshared value. Weights have no blocks: nothing
+ * may ever write to them. */
 #ifndef MPL_EXEC_PRIV_H
 #define MPL_EXEC_PRIV_H
 
@@ -38,27 +38,30 @@ typedef struct mpl_spot {
     uint64_t offset; /* [byte] */
 } mpl_spot;
 
-/* A graph with control flow: its program, where its values lie as it runs, and how far each loop and case is. A value that
- * moves is bound to its place when it is born: a parameter when its round begins, an output before what makes it. */
+/* A graph with control flow: its program, where its values lie as it runs, and how far each loop
+ * and case is. A value that moves is bound to its place when it is born: a parameter when its round
+ * begins, an output before what makes it. */
 typedef struct mpl_control {
     mpl_program *program;
     bool unshared; /* every value has memory of its own, all is copied */
 
-    /* Copies of mpl_places, and what follows from it. All but op_copied_bytes empty when unshared. */
+    /* Copies of mpl_places, and what follows from it. All but op_copied_bytes empty when
+     * unshared. */
     uint32_t n_places;
     mpl_place *place;
     uint32_t *item;
-    mpl_spot
-        *known; /* [n_places] of a buffer, pinned storage, or a final place after its loop's last round */
+    mpl_spot *known; /* [n_places] of a buffer, pinned storage, or a final place after its loop's
+                        last round */
     uint8_t *in_copied, *result_copied;
-    uint8_t
-        *nowhere; /* [n_values] a parameter that no operation reads: it is where that is that it takes over */
+    uint8_t *nowhere; /* [n_values] a parameter that no operation reads: it is where that is that it
+                         takes over */
     mpl_value *holder;      /* [n_values] the value that v lies with: itself, or its root */
     uint32_t *value_place;  /* [n_values] of a holder; MPL_NONE: it never moves */
-    uint32_t *member_begin; /* [n_values + 1] into member: the values that lie with a holder that moves */
+    uint32_t *member_begin; /* [n_values + 1] into member: the values that lie with a holder that
+                               moves */
     mpl_value *member;
-    uint32_t
-        *slot_begin; /* [n_values + 1] into slot: the operands that they are; outputs behind all inputs */
+    uint32_t *slot_begin; /* [n_values + 1] into slot: the operands that they are; outputs behind
+                             all inputs */
     uint32_t *slot;
     uint32_t *final_begin; /* [n_ops + 1] into final_item: final places of a `while` */
     uint32_t *final_item;
@@ -68,24 +71,27 @@ typedef struct mpl_control {
     mpl_spot *to;      /* the same: where they have to be */
     uint8_t *pending;  /* the same: still to be copied */
 
-    uint8_t *open;   /* [n_ops] a `while` or case that was entered and not left */
-    uint64_t *round; /* [n_blocks] the round that a loop is in; behind it: how many there were */
-    uint64_t *limit; /* [n_blocks] rounds that it may have */
-    uint64_t
-        *fewest; /* [n_blocks] rounds of the loop that ended earliest in this run; UINT64_MAX: none ended */
-    uint32_t *branch;        /* [n_ops] that a case took last; MPL_NONE: none */
-    mpl_needs *needs;        /* where something arrives, or is checked; else NULL */
-    uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the latest */
+    uint8_t *open;    /* [n_ops] a `while` or case that was entered and not left */
+    uint64_t *round;  /* [n_blocks] the round that a loop is in; behind it: how many there were */
+    uint64_t *limit;  /* [n_blocks] rounds that it may have */
+    uint64_t *fewest; /* [n_blocks] rounds of the loop that ended earliest in this run; UINT64_MAX:
+                         none ended */
+    uint32_t *branch; /* [n_ops] that a case took last; MPL_NONE: none */
+    mpl_needs *needs; /* where something arrives, or is checked; else NULL */
+    uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the
+                                latest */
     uint32_t *arrival;       /* indices into arrival_value */
-    uint32_t *arrival_of;    /* [n_values] index of what arrives, or that it is a view of; MPL_NONE */
-    uint8_t *arrived;        /* [n_arrivals] */
-    uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are */
+    uint32_t *arrival_of; /* [n_values] index of what arrives, or that it is a view of; MPL_NONE */
+    uint8_t *arrived;     /* [n_arrivals] */
+    uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are
+                                */
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
-    _Atomic uint64_t work;                        /* the same, by block_work of each block that was begun */
-    uint64_t *block_work;                         /* [n_blocks] of the operations that stand in it */
+    _Atomic uint64_t work; /* the same, by block_work of each block that was begun */
+    uint64_t *block_work;  /* [n_blocks] of the operations that stand in it */
 } mpl_control;
 
-/* An operand that lies strided, and is handed to its operation in one piece. In the order of the operations. */
+/* An operand that lies strided, and is handed to its operation in one piece. In the order of the
+ * operations. */
 typedef struct mpl_staged {
     mpl_op op;
     uint32_t operand; /* an input, or n_in behind it an output */
@@ -117,27 +123,28 @@ struct mpl_exec {
     uint32_t *value_slab;   /* [n_values] */
     uint64_t *value_offset; /* [n_values] [byte] */
     uint32_t *value_block;  /* [n_values] MPL_NONE: weights, and values without bytes */
-    uint32_t *
-        value_blocks; /* [n_values] in how many blocks it lies, from value_block on, end to end; NULL: one each */
-    uint32_t
-        *value_home; /* [n_values] the first block of the family that value_block is of; NULL: value_block */
-    mpl_strided *
-        value_lay; /* [n_values] strided values: their elements of the root's memory; others: no dims. NULL: none is */
+    uint32_t *value_blocks; /* [n_values] in how many blocks it lies, from value_block on, end to
+                               end; NULL: one each */
+    uint32_t *value_home; /* [n_values] the first block of the family that value_block is of; NULL:
+                             value_block */
+    mpl_strided *value_lay; /* [n_values] strided values: their elements of the root's memory;
+                               others: no dims. NULL: none is */
     uint32_t n_staged;
     size_t staged_cap;
     mpl_staged *staged;
-    uint32_t *op_staged;       /* [n_ops + 1] into staged; NULL: there is none */
-    uint32_t *op_block;        /* [n_ops] of the workspace, or MPL_NONE */
-    uint8_t *op_skipped;       /* [n_ops] 1: its outputs lie where it would put them, nothing to do */
-    const uint8_t *op_nothing; /* [n_ops] what the map says of that, while the executor is made; else NULL */
+    uint32_t *op_staged; /* [n_ops + 1] into staged; NULL: there is none */
+    uint32_t *op_block;  /* [n_ops] of the workspace, or MPL_NONE */
+    uint8_t *op_skipped; /* [n_ops] 1: its outputs lie where it would put them, nothing to do */
+    const uint8_t *op_nothing;    /* [n_ops] what the map says of that, while the executor is made;
+                                     else NULL */
     uint64_t *op_workspace_bytes; /* [n_ops] */
     mpl_prepared **op_prepared;   /* [n_ops] */
     const char **op_how;          /* [n_ops] */
     mpl_tensor *in, *out;         /* operands of all operations, as graph->op_in and op_out */
     mpl_op_call *call;            /* [n_ops] */
 
-    /* Inputs and weights that the plan places: their contents come from home, at the step that first needs
-     * them. */
+    /* Inputs and weights that the plan places: their contents come from home, at the step that
+     * first needs them. */
     uint32_t n_arrivals;
     mpl_value *arrival_value;
     char **arrival_home;
@@ -151,13 +158,15 @@ struct mpl_exec {
     uint64_t weights_sum;
     mpl_witness *witness; /* of a graph with control flow */
 
-    mpl_sequence *sequence;  /* the whole run, where the backend takes it so; NULL: operation by operation */
-    uint32_t sequence_lanes; /* operations at the same time that it was made for; 0: the device's choice */
+    mpl_sequence *sequence;  /* the whole run, where the backend takes it so; NULL: operation by
+                                operation */
+    uint32_t sequence_lanes; /* operations at the same time that it was made for; 0: the device's
+                                choice */
 
-    mpl_value *
-        value_state; /* [n_values] the weight that a value updates; itself if it is updated; MPL_NONE: neither */
-    bool fresh;      /* state is as it was at first */
-    bool parallel; /* the plan is safe in every execution */
+    mpl_value *value_state; /* [n_values] the weight that a value updates; itself if it is updated;
+                               MPL_NONE: neither */
+    bool fresh;             /* state is as it was at first */
+    bool parallel;          /* the plan is safe in every execution */
     bool ran;
     uint64_t measured_bytes, copied_bytes, reordered_bytes, weight_bytes, pinned_bytes;
 };
@@ -165,8 +174,8 @@ struct mpl_exec {
 /* Slabs behind the pools'. STATE: weights that the graph updates, where they are pinned. */
 enum { MPL_SLAB_PINNED, MPL_SLAB_WEIGHTS, MPL_SLAB_STATE, MPL_SLAB_WORKSPACE, MPL_N_FIXED_SLABS };
 
-/* Steps of a run without control flow: one an operation. A graph without operations has one all the same, as its problem does: what
- * it hands on arrives then. */
+/* Steps of a run without control flow: one an operation. A graph without operations has one all the
+ * same, as its problem does: what it hands on arrives then. */
 static inline uint32_t mpl_exec_n_steps(const mpl_exec *exec)
 {
     return exec->g->n_ops > 0 ? exec->g->n_ops : 1;
@@ -188,11 +197,13 @@ static inline mpl_spot mpl_exec_spot(const mpl_exec *exec, mpl_value v)
 /* NULL: the value has no memory, as nobody reads it. */
 static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
 {
-    return exec->value_slab[v] == MPL_NONE ? NULL
-                                           : mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
+    return exec->value_slab[v] == MPL_NONE
+               ? NULL
+               : mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
 }
 
-/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places only the root. */
+/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan
+ * places only the root. */
 static inline mpl_value mpl_exec_holder(const mpl_value_map *map, mpl_value v)
 {
     mpl_value root = map->value_root[v];
@@ -207,7 +218,8 @@ static inline uint32_t mpl_exec_n_blocks(const mpl_exec *exec, mpl_value v)
     return exec->value_blocks != NULL ? exec->value_blocks[v] : 1;
 }
 
-/* places.c: what exec->control says of places, from the map (NULL: unshared), before and after the values have theirs. */
+/* places.c: what exec->control says of places, from the map (NULL: unshared), before and after the
+ * values have theirs. */
 mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map);
 mpl_status mpl_control_bind_slots(mpl_exec *exec);
 void mpl_control_free(mpl_ctx *ctx, mpl_control *control);
@@ -219,22 +231,26 @@ static inline bool mpl_control_moves(const mpl_exec *exec, mpl_value v)
 }
 /* Where v has to lie from now on: as control flow says, or for good. */
 mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v);
-/* Notes where the final places of `while` operation `op` are, as a round ends that may be its last. */
+/* Notes where the final places of `while` operation `op` are, as a round ends that may be its
+ * last. */
 void mpl_control_note_final(mpl_exec *exec, mpl_op op);
 /* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
 void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 
-/* control.c: block_work, and whether the outermost operations alone pass the limit (MPL_ELIMIT). Any graph. */
+/* control.c: block_work, and whether the outermost operations alone pass the limit (MPL_ELIMIT).
+ * Any graph. */
 mpl_status mpl_control_count_work(mpl_exec *exec);
-/* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
- * take; NULL: there are none, all has arrived. */
+/* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the
+ * time that arrivals and checks take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
 /* Puts what `op` makes, and moves, where it has to lie from now on. */
 void mpl_control_bind_outputs(mpl_exec *exec, mpl_op op);
-/* residues.c: rounds of loops that are replayed: exec->residues, where the device can and nothing is checked or arrives. */
+/* residues.c: rounds of loops that are replayed: exec->residues, where the device can and nothing
+ * is checked or arrives. */
 mpl_status mpl_residues_new(mpl_exec *exec);
 void mpl_residues_free(mpl_exec *exec);
-/* Round of block b, begun: puts it on the device as a whole, *next then being its end; nothing if it cannot. */
+/* Round of block b, begun: puts it on the device as a whole, *next then being its end; nothing if
+ * it cannot. */
 mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next);
 /* What control->needs calls the point that control comes to with `step`, from where it is. */
 uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step);
@@ -247,9 +263,10 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 
 /* stage.c: value_lay, from the map. MPL_EINVALID: a value reaches outside of its root. */
 mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map);
-uint64_t mpl_stage_offset(const mpl_exec *exec,
-                          mpl_value v); /* of a strided value in its root's memory [byte] */
-/* Makes an operation ready, staging what the backend cannot take as it lies; room for that, and where it is. */
+uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v); /* of a strided value in its root's
+                                                                 memory [byte] */
+/* Makes an operation ready, staging what the backend cannot take as it lies; room for that, and
+ * where it is. */
 mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op);
 mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab);
 void mpl_stage_bind(mpl_exec *exec);
@@ -263,36 +280,39 @@ static inline bool mpl_stage_block(const mpl_exec *exec, mpl_op op, uint32_t i, 
     return true;
 }
 
-/* exec_layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
- * does not fit the graph. p, map, plan NULL: each value alone. */
+/* exec_layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID:
+ * the plan does not fit the graph. p, map, plan NULL: each value alone. */
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
                              const mpl_plan *plan);
 /* The same for the workspaces, once op_workspace_bytes is known. */
 mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
-/* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it
- * took the place of another buffer in place, that one ends with it. */
+/* Whether an operation touches its operands' blocks: a view at its root's place does not, but where
+ * it took the place of another buffer in place, that one ends with it. */
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
-/* Birth, death and in-place partner of each block, from what each step touches. Not under control flow. */
+/* Birth, death and in-place partner of each block, from what each step touches. Not under control
+ * flow. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
-/* exec.c: whether output 0 of `op` is there before it runs: it is a view, and lies where its input does. */
+/* exec.c: whether output 0 of `op` is there before it runs: it is a view, and lies where its input
+ * does. */
 bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op);
 /* exec.c: state as it was at first, unless it is carried on from run to run. Before a run. */
 mpl_status mpl_exec_renew(mpl_exec *exec);
-/* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under
- * parallel only). */
+/* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once
+ * under parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 /* exec.c: what is carried on from run to run, but lies in an arena, goes home. Behind a run. */
 mpl_status mpl_exec_depart(mpl_exec *exec);
-/* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's choice); only where
- * mpl_exec_takes_whole. */
+/* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's
+ * choice); only where mpl_exec_takes_whole. */
 bool mpl_exec_takes_whole(const mpl_exec *exec);
 mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
 
 /* weights.c: the contents of a weight, written to `sink` in pieces from its start. */
-typedef mpl_status mpl_weight_sink(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes);
+typedef mpl_status mpl_weight_sink(void *arg, mpl_value v, uint64_t offset, const void *data,
+                                   uint64_t bytes);
 mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
                             mpl_weight_sink *sink, void *arg);
 
@@ -306,14 +326,14 @@ mpl_status mpl_checked_end(mpl_exec *exec);
 /* Pieces of it that checked_control.c uses as well. `who` did it, for messages. */
 mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out);
 mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to);
-mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step,
-                            const char *who);
+mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to,
+                            uint32_t step, const char *who);
 mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who);
 const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32]);
 bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab);
 
-/* checked_control.c: around each step of a graph with control flow; `next` is where control goes. mpl_witness_wrote: control flow
- * itself wrote there in this step (nothing without --checked). */
+/* checked_control.c: around each step of a graph with control flow; `next` is where control goes.
+ * mpl_witness_wrote: control flow itself wrote there in this step (nothing without --checked). */
 mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p);
 void mpl_witness_free(mpl_ctx *ctx, mpl_witness *witness);
 void mpl_witness_reset(mpl_exec *exec); /* before a run */

@@ -64,15 +64,16 @@ static mpl_status list_op(lister *l, mpl_op op)
         MPL_TRY(add_within(l, op, limit, &bytes, &found));
         if (found && bytes > limit)
             MPL_FAIL(l->ctx, MPL_EINVALID,
-                     "backend %s: operation '%s' wants %" PRIu64 " bytes where %" PRIu64 " are allowed",
+                     "backend %s: operation '%s' wants %" PRIu64 " bytes where %" PRIu64
+                     " are allowed",
                      l->backend->name, l->g->op_name[op], bytes, limit);
     } while (found && bytes > 0 && l->backend->limit_workspace != NULL);
 out:
     return st;
 }
 
-mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                         mpl_ways **out)
+mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
+                         const mpl_graph *g, mpl_ways **out)
 {
     mpl_status st = MPL_OK;
     lister l = {.ctx = ctx, .backend = backend, .dev = dev, .g = g};

@@ -1,8 +1,8 @@
 /* malloced.c -- a run with one malloc and free a buffer. See malloced.h.
  *
- * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as they are where a framework makes them
- * in place; but an in-place pair is two: nobody plans here. What lies in a piece is found by its distance from the piece's
- * first byte in the plan. */
+ * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as they
+ * are where a framework makes them in place; but an in-place pair is two: nobody plans here. What
+ * lies in a piece is found by its distance from the piece's first byte in the plan. */
 #include "runtime/exec/malloced.h"
 
 #include <stdlib.h>
@@ -52,8 +52,8 @@ static void join(uint32_t *parent, uint32_t a, uint32_t b)
 
 static bool is_planned(const mpl_exec *exec, uint32_t b)
 {
-    return b != MPL_NONE && exec->block[b].slab < exec->n_memories && exec->block[b].birth != MPL_NONE &&
-           exec->block[b].bytes > 0;
+    return b != MPL_NONE && exec->block[b].slab < exec->n_memories &&
+           exec->block[b].birth != MPL_NONE && exec->block[b].bytes > 0;
 }
 
 /* Both alive, some byte in both, and not because one takes the other's place. */
@@ -61,8 +61,9 @@ static bool shares(const mpl_exec *exec, uint32_t i, uint32_t j)
 {
     const mpl_block *a = &exec->block[i], *b = &exec->block[j];
 
-    return a->slab == b->slab && a->over != j && b->over != i && a->birth < b->death && b->birth < a->death &&
-           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->slab == b->slab && a->over != j && b->over != i && a->birth < b->death &&
+           b->birth < a->death && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
 }
 
 /* An operation that is skipped counts on its operands lying in one another. */
@@ -73,7 +74,8 @@ static void join_operands(const mpl_exec *exec, uint32_t *parent, mpl_op op)
              n = n_in + g->op_out_begin[op + 1] - g->op_out_begin[op], first = MPL_NONE;
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+        mpl_value v =
+            i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
 
         if (v == MPL_NONE || !is_planned(exec, exec->value_block[v]))
             continue;
@@ -155,7 +157,8 @@ static int by_piece(const void *a, const void *b)
 {
     const slot *x = a, *y = b;
 
-    return x->piece != y->piece ? (x->piece < y->piece ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
+    return x->piece != y->piece ? (x->piece < y->piece ? -1 : 1)
+                                : (x->at > y->at) - (x->at < y->at);
 }
 
 static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *m, const uint32_t *piece_of)
@@ -179,7 +182,8 @@ out:
     return st;
 }
 
-/* Births in the order of pieces within a step, deaths likewise; what is asked for at once at most. O(pieces^2) at worst. */
+/* Births in the order of pieces within a step, deaths likewise; what is asked for at once at most.
+ * O(pieces^2) at worst. */
 static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
 {
     mpl_status st = MPL_OK;
@@ -217,7 +221,8 @@ mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out)
     if (exec->control != NULL || exec->options.checked || exec->n_arrivals > 0 ||
         exec->backend->replay != NULL)
         MPL_FAIL(ctx, MPL_EUNAVAIL,
-                 "graph '%s': a run with one malloc a buffer needs host memory, pinned inputs, and neither "
+                 "graph '%s': a run with one malloc a buffer needs host memory, pinned inputs, and "
+                 "neither "
                  "control "
                  "flow nor --checked",
                  exec->g->name);

@@ -1,6 +1,7 @@
 /* needs.c -- which values may be needed from a point of a program on. See needs.h.
  *
- * Data flow backwards over steps and over what happens between them, from the graph alone, to a fixed point. */
+ * Data flow backwards over steps and over what happens between them, from the graph alone, to a
+ * fixed point. */
 #include "runtime/exec/needs.h"
 
 static mpl_value holder(const mpl_needs *needs, mpl_value v)
@@ -80,10 +81,12 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
             pass(needs, row, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
     else
         for (uint32_t i = 0; i < mpl_n_carried(g, op); i++)
-            pass(needs, row, out[i], mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
+            pass(needs, row, out[i],
+                 mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
 }
 
-/* Behind a round comes the next, if there can be two, or what is behind the loop: both look for the parameters. */
+/* Behind a round comes the next, if there can be two, or what is behind the loop: both look for the
+ * parameters. */
 static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
@@ -189,7 +192,8 @@ static bool flow_back(mpl_needs *needs)
         else
             before_plain(needs, of, row);
         more = grow(needs, step, row) || more;
-        if (p->kind[step] == MPL_STEP_BEGIN && of == g->op_body[g->op_body_begin[g->block_owner[of]]]) {
+        if (p->kind[step] == MPL_STEP_BEGIN &&
+            of == g->op_body[g->op_body_begin[g->block_owner[of]]]) {
             memset(row, 0, needs->words * sizeof *row);
             before_entry(needs, g->block_owner[of], row);
             more = grow(needs, needs->entry[g->block_owner[of]], row) || more;

@@ -1,17 +1,18 @@
-/* needs.h -- which values of a graph with control flow may be needed from a point of its program on. Lifetimes and plans have no
- * say in it. */
+/* needs.h -- which values of a graph with control flow may be needed from a point of its program
+ * on. Lifetimes and plans have no say in it. */
 #ifndef MPL_NEEDS_H
 #define MPL_NEEDS_H
 
 #include "graphs/problem/steps.h"
 #include "graphs/problem/problem.h"
 
-/* A point is a step, as control comes to it: BEGIN of a body in each round, a case's own step where no branch ran; the end,
- * behind the last step; or the entry to a loop or case from above. */
+/* A point is a step, as control comes to it: BEGIN of a body in each round, a case's own step where
+ * no branch ran; the end, behind the last step; or the entry to a loop or case from above. */
 typedef struct mpl_needs {
     const mpl_graph *g;
     const mpl_program *program;
-    const mpl_value *holder; /* [n_values] the value whose storage v lies in; NULL: each has its own */
+    const mpl_value *holder; /* [n_values] the value whose storage v lies in; NULL: each has its own
+                              */
     uint32_t words;          /* of a row */
     uint64_t *row;           /* [points * words] a bit for each value that is a holder */
     uint32_t *entry;         /* [n_ops] point at the entry to a loop or case */

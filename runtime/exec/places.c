@@ -1,7 +1,9 @@
-/* places.c -- where the values of a graph with control flow lie as it runs. See exec_priv.h and mpl_places.
+/* places.c -- where the values of a graph with control flow lie as it runs. See exec_priv.h and
+ * mpl_places.
  *
- * A place is evaluated when its value is born, and each operand that is the value, or a view of it, is pointed there: what
- * never moves costs nothing in a round, and an operation finds its operands ready. */
+ * A place is evaluated when its value is born, and each operand that is the value, or a view of it,
+ * is pointed there: what never moves costs nothing in a round, and an operation finds its operands
+ * ready. */
 #include "runtime/exec/exec_priv.h"
 
 static const mpl_spot nowhere = {MPL_NONE, MPL_NONE, 0};
@@ -62,9 +64,11 @@ static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
 
     for (uint32_t i = 0; i < from->n; i++) {
         if (!place_ok(g, from, i, exec->n_buffers))
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': place %u of its values is none", g->name, i);
-        n_items = from->place[i].begin + from->place[i].n > n_items ? from->place[i].begin + from->place[i].n
-                                                                    : n_items;
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': place %u of its values is none", g->name,
+                     i);
+        n_items = from->place[i].begin + from->place[i].n > n_items
+                      ? from->place[i].begin + from->place[i].n
+                      : n_items;
     }
     c->n_places = from->n;
     MPL_TRY(COPY(exec->ctx, c->place, from->place, from->n));
@@ -79,8 +83,8 @@ static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
     for (mpl_value v = 0; v < g->n_values; v++) {
         c->holder[v] = mpl_exec_holder(map, v);
         if (c->value_place[v] != MPL_NONE && c->value_place[v] >= from->n)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none", g->value_name[v],
-                     c->value_place[v]);
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none",
+                     g->value_name[v], c->value_place[v]);
     }
 out:
     return st;
@@ -96,10 +100,11 @@ mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
 
     c->unshared = map == NULL;
     if (map != NULL && map->places == NULL)
-        MPL_FAIL(ctx, MPL_EINVALID, "graph '%s' has control flow; the map says nothing of places", g->name);
+        MPL_FAIL(ctx, MPL_EINVALID, "graph '%s' has control flow; the map says nothing of places",
+                 g->name);
     if (exec->backend->copy == NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run", g->name,
-                 exec->backend->name);
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run",
+                 g->name, exec->backend->name);
     MPL_TRY(mpl_new(ctx, c->nowhere, g->n_values));
     MPL_TRY(mpl_new(ctx, c->staging, g->n_blocks));
     MPL_TRY(mpl_new(ctx, c->from, results));
@@ -150,7 +155,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-/* ---- who has to be told ---------------------------------------------------------------------------------- */
+/* ---- who has to be told ---- */
 
 /* The holder of operand `slot`, if it moves. */
 static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
@@ -183,8 +188,10 @@ mpl_status mpl_control_bind_slots(mpl_exec *exec)
     for (uint32_t i = 0; i < c->n_places; i++)
         of_place[i] = c->place[i].kind == MPL_PLACE_FINAL ? c->place[i].of : MPL_NONE;
     MPL_TRY(mpl_lists_new(ctx, g->n_values, n_slots, of_slot, NULL, &c->slot_begin, &c->slot));
-    MPL_TRY(mpl_lists_new(ctx, g->n_values, g->n_values, of_value, NULL, &c->member_begin, &c->member));
-    MPL_TRY(mpl_lists_new(ctx, g->n_ops, c->n_places, of_place, NULL, &c->final_begin, &c->final_item));
+    MPL_TRY(
+        mpl_lists_new(ctx, g->n_values, g->n_values, of_value, NULL, &c->member_begin, &c->member));
+    MPL_TRY(
+        mpl_lists_new(ctx, g->n_ops, c->n_places, of_place, NULL, &c->final_begin, &c->final_item));
 out:
     mpl_free(ctx, of_slot);
     mpl_free(ctx, of_value);
@@ -192,7 +199,7 @@ out:
     return st;
 }
 
-/* ---- evaluating --------------------------------------------------------------------------------------------- */
+/* ---- evaluating ---- */
 
 static uint32_t cycle_item(const mpl_place *p, uint64_t round)
 {
@@ -240,7 +247,8 @@ static mpl_spot evaluate(const mpl_exec *exec, uint32_t id)
 
 mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v)
 {
-    return mpl_control_moves(exec, v)  ? evaluate(exec, exec->control->value_place[exec->control->holder[v]])
+    return mpl_control_moves(exec, v)
+               ? evaluate(exec, exec->control->value_place[exec->control->holder[v]])
            : exec->control->nowhere[v] ? nowhere
                                        : mpl_exec_spot(exec, v);
 }
@@ -249,7 +257,8 @@ void mpl_control_note_final(mpl_exec *exec, mpl_op op)
 {
     mpl_control *c = exec->control;
 
-    for (uint32_t i = c->unshared ? 0 : c->final_begin[op]; !c->unshared && i < c->final_begin[op + 1]; i++)
+    for (uint32_t i = c->unshared ? 0 : c->final_begin[op];
+         !c->unshared && i < c->final_begin[op + 1]; i++)
         c->known[c->final_item[i]] = evaluate(exec, c->item[c->place[c->final_item[i]].begin + 1]);
 }
 

@@ -1,9 +1,10 @@
 /* residues.c -- rounds of loops that a device replays as a whole. See exec_priv.h.
  *
- * Where carried values are looked for in turns, operands are at the same places in all rounds of one residue, of this run and
- * later ones. The first such round is put operation by operation, then captured as it stands; the others are one launch. So
- * a loop costs neither copies nor a word from the host for each operation. Of a loop whose operands are elsewhere in
- * each round (slices of scans) the first rounds are kept, and the others are put operation by operation. */
+ * Where carried values are looked for in turns, operands are at the same places in all rounds of
+ * one residue, of this run and later ones. The first such round is put operation by operation, then
+ * captured as it stands; the others are one launch. So a loop costs neither copies nor a word from
+ * the host for each operation. Of a loop whose operands are elsewhere in each round (slices of
+ * scans) the first rounds are kept, and the others are put operation by operation. */
 #include "runtime/exec/exec_priv.h"
 
 #define MOST_OF_BLOCK 64 /* residues that are kept */
@@ -19,7 +20,8 @@ struct mpl_residues {
     size_t room;
     residue *item;
     uint32_t *n_of;     /* [n_blocks] */
-    uint8_t **skipped;  /* [n_blocks] of [n_ops]: all but the block's own operations; NULL: not replayed */
+    uint8_t **skipped;  /* [n_blocks] of [n_ops]: all but the block's own operations; NULL: not
+                           replayed */
     uint32_t *n_places; /* [n_blocks] operands of the block's operations */
     const void **now;   /* [the most of them] */
 };
@@ -67,8 +69,9 @@ mpl_status mpl_residues_new(mpl_exec *exec)
     mpl_residues *r = NULL;
     uint32_t most = 0;
 
-    if (exec->control == NULL || exec->control->unshared || exec->options.checked || exec->n_arrivals > 0 ||
-        exec->backend->sequence_put == NULL || !exec->backend->captures(exec->dev))
+    if (exec->control == NULL || exec->control->unshared || exec->options.checked ||
+        exec->n_arrivals > 0 || exec->backend->sequence_put == NULL ||
+        !exec->backend->captures(exec->dev))
         return MPL_OK;
     MPL_TRY(mpl_new(exec->ctx, r, 1));
     exec->residues = r;
@@ -137,7 +140,8 @@ static mpl_status keep(mpl_exec *exec, uint32_t b)
         .skipped = r->skipped[b],
         .prepared = exec->op_prepared,
         .call = exec->call,
-        .most_lanes = 1, /* plans let what stands in a block share memory in its order, parallel ones too */
+        .most_lanes = 1, /* plans let what stands in a block share memory in its order, parallel
+                            ones too */
         .as_it_stands = true,
     };
 
@@ -163,8 +167,8 @@ mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     if (r == NULL || r->skipped[b] == NULL)
         return MPL_OK;
     look_round(exec, b);
-    while (i < r->n &&
-           (r->item[i].block != b || memcmp(r->item[i].at, r->now, r->n_places[b] * sizeof *r->now) != 0))
+    while (i < r->n && (r->item[i].block != b ||
+                        memcmp(r->item[i].at, r->now, r->n_places[b] * sizeof *r->now) != 0))
         i++;
     if (i == r->n && r->n_of[b] == MOST_OF_BLOCK)
         return MPL_OK;

@@ -1,7 +1,9 @@
-/* stage.c -- values that lie strided, and the copies of those that an operation cannot take so. See exec_priv.h.
+/* stage.c -- values that lie strided, and the copies of those that an operation cannot take so. See
+ * exec_priv.h.
  *
- * A backend is asked first whether it reads and writes an operation's operands where they lie. What it cannot is gathered
- * before the operation, or scattered behind it, through memory among the workspaces, and counted. */
+ * A backend is asked first whether it reads and writes an operation's operands where they lie. What
+ * it cannot is gathered before the operation, or scattered behind it, through memory among the
+ * workspaces, and counted. */
 #include "graphs/ir/layout.h"
 #include "runtime/exec/exec_priv.h"
 
@@ -29,8 +31,9 @@ mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map)
         exec->value_lay[v] = mpl_box_laid(g, root, &map->value_box[v], is_last(exec, root));
         if (!mpl_strided_bounds(&exec->value_lay[v], &least, &most) ||
             (uint64_t)most >= g->value_bytes[root] / size)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' reaches outside of '%s', which it lies in",
-                     g->value_name[v], g->value_name[root]);
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "value '%s' reaches outside of '%s', which it lies in", g->value_name[v],
+                     g->value_name[root]);
     }
 out:
     return st;
@@ -123,7 +126,8 @@ static uint64_t row_bytes(const mpl_staged *s)
 {
     uint32_t n = s->lay.shape.rank;
 
-    return n > 0 && s->lay.stride[n - 1] == 1 ? (uint64_t)s->lay.shape.dim[n - 1] * s->size : s->size;
+    return n > 0 && s->lay.stride[n - 1] == 1 ? (uint64_t)s->lay.shape.dim[n - 1] * s->size
+                                              : s->size;
 }
 
 /* Index of the next row; false behind the last. */
@@ -151,7 +155,8 @@ static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
         for (uint32_t i = 0; i < rank; i++)
             at += index[i] * s->lay.stride[i];
         lies = s->lies + at * (int64_t)s->size;
-        MPL_TRY(exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
+        MPL_TRY(
+            exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
         packed += bytes;
     } while (next_row(&s->lay, rows, index));
 out:
@@ -198,7 +203,8 @@ mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
         exec->block[exec->n_blocks] =
             (mpl_block){slab, at, g->value_bytes[v], MPL_NONE, 0, MPL_NONE, v, s->op, 0};
         s->block = exec->n_blocks++;
-        if (!mpl_add_bytes(at, g->value_bytes[v], &at) || !mpl_align_bytes(at, exec->backend->align, &at))
+        if (!mpl_add_bytes(at, g->value_bytes[v], &at) ||
+            !mpl_align_bytes(at, exec->backend->align, &at))
             MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
         top = mpl_max_u64(top, at);
         exec->op_staged[s->op + 1]++;

@@ -1,18 +1,19 @@
-/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and the
- * value's name.
+/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and
+ * the value's name.
  *
- * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor
- * explode through a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang,
- * Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), a tenth of that where a softmax reads the product, so that training
- * begins with all classes about equally likely; scales and variances lie in [0.5, 1.5], shifts, means and biases in
- * [-0.1, 0.1]. */
+ * The range of a pseudo-random weight is chosen by what reads it, so that activations neither
+ * vanish nor explode through a hundred layers: matrices and filters are uniform with variance 2 /
+ * fan_in (He, Zhang, Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), a tenth of that
+ * where a softmax reads the product, so that training begins with all classes about equally likely;
+ * scales and variances lie in [0.5, 1.5], shifts, means and biases in [-0.1, 0.1]. */
 #include "graphs/core/rng.h"
 #include "graphs/ops/matrix/conv.h"
 #include "runtime/exec/exec_priv.h"
 
 #include <math.h>
 
-/* parameter: it was trained; else it is a constant of the graph, such as an exponent, an index or a bound. */
+/* parameter: it was trained; else it is a constant of the graph, such as an exponent, an index or a
+ * bound. */
 typedef struct range {
     double low, high;
     bool parameter;
@@ -42,15 +43,16 @@ static double product(const mpl_shape *s, uint32_t from)
 static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
     bool gemm = mpl_is_gemm((mpl_op_kind)g->op_kind[op]);
-    bool turned = gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
+    bool turned =
+        gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
 
     if (s->rank < 2)
         return product(s, 0);
     return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
 }
 
-/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a
- * constant. */
+/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one
+ * is a constant. */
 static range arithmetic(bool single, range parameter)
 {
     return single ? FIXED : parameter;
@@ -64,13 +66,15 @@ static bool feeds_softmax(const mpl_graph *g, mpl_op op)
     for (uint32_t k = g->value_use_begin[y]; k < g->value_use_begin[y + 1]; k++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[g->value_use[k]];
 
-        if (kind == MPL_OP_softmax || kind == MPL_OP_log_softmax || kind == MPL_OP_softmax_cross_entropy)
+        if (kind == MPL_OP_softmax || kind == MPL_OP_log_softmax ||
+            kind == MPL_OP_softmax_cross_entropy)
             return true;
     }
     return false;
 }
 
-/* The same of any product that reads the operand: with recomputation the first one need not be the one that counts. */
+/* The same of any product that reads the operand: with recomputation the first one need not be the
+ * one that counts. */
 static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
 {
     mpl_value w = g->op_in[g->op_in_begin[op] + operand];
@@ -86,14 +90,17 @@ static range conv_range(uint32_t operand, const mpl_shape *s)
     return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
 }
 
-static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
+static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s,
+                           bool single)
 {
-    return operand == 2 ? arithmetic(single, SHIFT)
-                        : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
+    return operand == 2
+               ? arithmetic(single, SHIFT)
+               : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
 }
 
 /* s: its dims, as the operation sees them; single: it has one element. */
-static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
+static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s,
+                      bool single)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
@@ -110,7 +117,8 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_matmul:
         return product_range(g, op, operand, s, single);
     case MPL_OP_gemm_sum:
-        return operand == 0 ? arithmetic(single, SHIFT) : product_range(g, op, operand - 1, s, single);
+        return operand == 0 ? arithmetic(single, SHIFT)
+                            : product_range(g, op, operand - 1, s, single);
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
     case MPL_OP_batch_norm_again:
@@ -145,8 +153,8 @@ static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
     return MPL_NONE;
 }
 
-/* Whether the result's elements are those of input 0, at other places or more than once. The optimiser takes such operations out, and
- * layouts bring some in. */
+/* Whether the result's elements are those of input 0, at other places or more than once. The
+ * optimiser takes such operations out, and layouts bring some in. */
 static bool moves(mpl_op_kind kind)
 {
     switch (kind) {
@@ -246,7 +254,8 @@ static void put(mpl_type type, void *array, uint64_t i, double x)
 
 static bool is_float(mpl_type type)
 {
-    return type == MPL_TYPE_f64 || type == MPL_TYPE_f32 || type == MPL_TYPE_f16 || type == MPL_TYPE_bf16;
+    return type == MPL_TYPE_f64 || type == MPL_TYPE_f32 || type == MPL_TYPE_f16 ||
+           type == MPL_TYPE_bf16;
 }
 
 /* The next n elements: uniform in the range, or 0 and 1 in types that are not floating. */
@@ -266,8 +275,8 @@ static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
 
 bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v)
 {
-    return g->value_data[v] == NULL ||
-           (options->random_weights && weight_range(g, v).parameter && is_float((mpl_type)g->value_type[v]));
+    return g->value_data[v] == NULL || (options->random_weights && weight_range(g, v).parameter &&
+                                        is_float((mpl_type)g->value_type[v]));
 }
 
 mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
@@ -298,7 +307,8 @@ out:
     return st;
 }
 
-static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const void *data,
+                              uint64_t bytes)
 {
     (void)v;
     if (bytes > 0)
@@ -306,12 +316,14 @@ static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const voi
     return MPL_OK;
 }
 
-void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v, void *data)
+void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
+                          void *data)
 {
     mpl_weights_make(g, options, v, into_memory, data);
 }
 
-mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data)
+mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed,
+                               void *data)
 {
     mpl_status st = MPL_OK;
     mpl_value v;
@@ -320,7 +332,8 @@ mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uin
     uint64_t n;
 
     if (i >= g->n_inputs)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", g->name, g->n_inputs, i);
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", g->name,
+                 g->n_inputs, i);
     v = g->input[i];
     type = (mpl_type)g->value_type[v];
     n = g->value_bytes[v] / mpl_type_bytes(type);

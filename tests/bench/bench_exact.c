@@ -1,17 +1,20 @@
-/* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a file's name gives, and to
- * the least height proved, forwards and backwards in time. Lists are read once; only the planner is timed. One TSV line a run.
+/* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a
+ * file's name gives, and to the least height proved, forwards and backwards in time. Lists are read
+ * once; only the planner is timed. One TSV line a run.
  *
- *   bench_exact [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS]
+ *   bench_exact [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l
+ *   SECONDS]
  *               [-r REPEATS] [-o FILE] [LIST ..]
  *
  *   -f   only the capacity           -m   only the least height       -b   only forwards
- *   -p   the planner (exact)         -s   seeds 1 .. SEEDS            -r   repeats, of which the fastest counts
+ *   -p   the planner (exact)         -s   seeds 1 .. SEEDS            -r   repeats, of which the
+ *   fastest counts
  *   -l   limit of each run, in seconds of processor time of all threads
  *   -k   budget of each run          -o   the lines go to FILE as well
  *
- * gap_1s and gap_10s: the gap of the best plan after so much processor time, in percent of the bound then; their
- * means over the runs for the least height are told at the end. A LIST is what the command line takes for a graph; without
- * any, the known ones beside the project. */
+ * gap_1s and gap_10s: the gap of the best plan after so much processor time, in percent of the
+ * bound then; their means over the runs for the least height are told at the end. A LIST is what
+ * the command line takes for a graph; without any, the known ones beside the project. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -69,7 +72,8 @@ static const double marks[N_MARKS] = {1, 10}; /* [s] of processor time */
 /* What is known when, of one run. */
 typedef struct course {
     double begin_ms;
-    double gap[N_MARKS]; /* of the best plan before the mark, or the first; < 0: none yet [percent] */
+    double gap[N_MARKS]; /* of the best plan before the mark, or the first; < 0: none yet [percent]
+                          */
 } course;
 
 static double mean[N_MARKS];
@@ -85,7 +89,7 @@ static double cpu_ms(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
 }
 
-/* ---- what is known when --------------------------------------------------------------------------------------- */
+/* ---- what is known when ---- */
 
 static double gap_of(uint64_t height, uint64_t bound)
 {
@@ -118,7 +122,7 @@ static void set_timer(timer_t timer, double seconds)
     timer_settime(timer, 0, &when, NULL);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 static void reverse(mpl_problem *p)
 {
@@ -158,7 +162,8 @@ typedef struct result {
     course course;
 } result;
 
-static mpl_status measure(mpl_ctx *ctx, const options *o, const mpl_problem *p, uint64_t seed, result *r)
+static mpl_status measure(mpl_ctx *ctx, const options *o, const mpl_problem *p, uint64_t seed,
+                          result *r)
 {
     mpl_status st = MPL_OK;
     course c = {.begin_ms = cpu_ms(), .gap = {-1, -1}};
@@ -227,16 +232,19 @@ static mpl_status one_list(mpl_ctx *ctx, const options *o, const char *list)
     uint64_t capacity = o->capacity > 0 ? o->capacity : capacity_of(list);
 
     MPL_TRY(mpl_source_open(ctx, list, &read, &source));
-    for (int backwards = 0; backwards < (o->forwards ? 1 : 2) && source.problem != NULL; backwards++) {
+    for (int backwards = 0; backwards < (o->forwards ? 1 : 2) && source.problem != NULL;
+         backwards++) {
         if (backwards)
             reverse(source.problem);
         for (uint64_t seed = 1; seed <= o->seeds; seed++) {
             source.problem->pool_capacity[0] = capacity;
             if (!o->no_fit && capacity > 0)
-                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "fit.reversed" : "fit", seed));
+                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "fit.reversed" : "fit",
+                                seed));
             source.problem->pool_capacity[0] = MPL_NO_CAPACITY;
             if (!o->no_min)
-                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "min.reversed" : "min", seed));
+                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "min.reversed" : "min",
+                                seed));
         }
     }
 out:
@@ -246,10 +254,10 @@ out:
 
 static int usage(void)
 {
-    fputs(
-        "bench_exact: [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] "
-        "[-r REPEATS] [-o FILE] [LIST ..]\n",
-        stderr);
+    fputs("bench_exact: [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] "
+          "[-l SECONDS] "
+          "[-r REPEATS] [-o FILE] [LIST ..]\n",
+          stderr);
     return 2;
 }
 
@@ -316,8 +324,9 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_time);
     if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &o.timer) != 0)
         return usage();
-    line(&o, "list\tn\ttask\tseed\tthreads\theight\tbound\tgap_percent\tclaim\twall_ms\tcpu_ms\tticks\t"
-             "gap_1s\tgap_10s\n");
+    line(&o,
+         "list\tn\ttask\tseed\tthreads\theight\tbound\tgap_percent\tclaim\twall_ms\tcpu_ms\tticks\t"
+         "gap_1s\tgap_10s\n");
     for (int i = optind; i < argc && st == MPL_OK; i++)
         st = one_list(&ctx, &o, argv[i]);
     for (size_t i = 0; optind == argc && i < n_known && st == MPL_OK; i++)
@@ -326,7 +335,8 @@ int main(int argc, char **argv)
         else
             fprintf(stderr, "skip: %s is not here\n", known[i]);
     if (n_courses > 0)
-        fprintf(stderr, "bench_exact: mean gap over %u runs: %.4f %% after %g s, %.4f %% after %g s\n",
+        fprintf(stderr,
+                "bench_exact: mean gap over %u runs: %.4f %% after %g s, %.4f %% after %g s\n",
                 n_courses, mean[0] / n_courses, marks[0], mean[1] / n_courses, marks[1]);
     if (st != MPL_OK)
         fprintf(stderr, "bench_exact: %s\n", ctx.message);

@@ -1,11 +1,13 @@
-/* bench_search.c -- how far from the bound the searching planners are, after so many ticks and after one second of CPU time.
+/* bench_search.c -- how far from the bound the searching planners are, after so many ticks and
+ * after one second of CPU time.
  *
  *   bench_search [-s SEED] [-p PLANNER,..] [-o FILE] [LIST ..]
  *
- * One TSV line a list and planner: gap to the bound in percent after 10^6, 10^7, 10^8 ticks, then after the ticks that take a second
- * of this thread (as measured on the 10^7), and what they took. At the end a line for each planner: the geometric mean of
- * planned bytes over bound, as a gap, and the mean time. A LIST is what the command line takes for a graph; without any, those
- * beside the project that are there. */
+ * One TSV line a list and planner: gap to the bound in percent after 10^6, 10^7, 10^8 ticks, then
+ * after the ticks that take a second of this thread (as measured on the 10^7), and what they took.
+ * At the end a line for each planner: the geometric mean of planned bytes over bound, as a gap, and
+ * the mean time. A LIST is what the command line takes for a graph; without any, those beside the
+ * project that are there. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -48,8 +50,8 @@ typedef struct outcome {
     uint64_t ticks;
 } outcome;
 
-static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p, uint64_t seed,
-                          uint64_t ticks, outcome *o)
+static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p,
+                          uint64_t seed, uint64_t ticks, outcome *o)
 {
     mpl_status st = MPL_OK;
     const char *key = "attempts", *value = "2147483647"; /* let the ticks end it */
@@ -75,8 +77,8 @@ out:
 static void print_row(FILE *to, const char *list, const char *planner, const double gap[N_BUDGETS],
                       double seconds)
 {
-    fprintf(to, "%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.2f\n", list, planner, gap[0], gap[1], gap[2], gap[3],
-            seconds);
+    fprintf(to, "%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.2f\n", list, planner, gap[0], gap[1], gap[2],
+            gap[3], seconds);
     fflush(to);
 }
 
@@ -103,8 +105,8 @@ static void print_means(FILE *to, const char *planners, const mean *m)
     }
 }
 
-static mpl_status bench(mpl_ctx *ctx, const char *list, const char *planners, uint64_t seed, FILE *to,
-                        mean *means)
+static mpl_status bench(mpl_ctx *ctx, const char *list, const char *planners, uint64_t seed,
+                        FILE *to, mean *means)
 {
     static const uint64_t budget[] = {1000000, 10000000, 100000000};
     mpl_status st = MPL_OK;
@@ -124,8 +126,8 @@ static mpl_status bench(mpl_ctx *ctx, const char *list, const char *planners, ui
             MPL_FAIL(ctx, MPL_EINPUT, "no planner '%s'", name);
         for (int i = 0; i < N_BUDGETS - 1; i++)
             MPL_TRY(measure(ctx, planner, source.problem, seed, budget[i], &o[i]));
-        MPL_TRY(measure(ctx, planner, source.problem, seed, (uint64_t)((double)o[1].ticks / o[1].seconds),
-                        &o[N_BUDGETS - 1]));
+        MPL_TRY(measure(ctx, planner, source.problem, seed,
+                        (uint64_t)((double)o[1].ticks / o[1].seconds), &o[N_BUDGETS - 1]));
         for (int i = 0; i < N_BUDGETS; i++)
             gap[i] = o[i].gap_percent;
         print_row(to, source.problem->name, name, gap, o[N_BUDGETS - 1].seconds);
@@ -136,8 +138,8 @@ out:
     return st;
 }
 
-static mpl_status bench_all(mpl_ctx *ctx, uint32_t n, char *const *lists, const char *planners, uint64_t seed,
-                            FILE *to)
+static mpl_status bench_all(mpl_ctx *ctx, uint32_t n, char *const *lists, const char *planners,
+                            uint64_t seed, FILE *to)
 {
     mpl_status st = MPL_OK;
     mean means[MOST_PLANNERS] = {0};

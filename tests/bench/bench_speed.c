@@ -1,12 +1,13 @@
-/* bench_speed.c -- how long each planner takes, and how much memory, on buffer lists: one TSV line a
- * planner and list.
+/* bench_speed.c -- how long each planner takes, and how much memory, on buffer lists: one TSV line
+ * a planner and list.
  *
  *   bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]
  *
- * Lists: the files, then synthetic ones of 1000, 3162, 10000, .. up to LARGEST buffers (default 1000000;
- * 0: none), about 100 alive at a time. plan_ms is the planner alone, the best of the repeats, without the
- * verifier, which checks the plan afterwards. peak_mb is the peak resident memory of a child process that
- * reads, plans and does nothing else, so the problem itself is in it. */
+ * Lists: the files, then synthetic ones of 1000, 3162, 10000, .. up to LARGEST buffers (default
+ * 1000000; 0: none), about 100 alive at a time. plan_ms is the planner alone, the best of the
+ * repeats, without the verifier, which checks the plan afterwards. peak_mb is the peak resident
+ * memory of a child process that reads, plans and does nothing else, so the problem itself is in
+ * it. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -32,8 +33,8 @@ static mpl_status load(mpl_ctx *ctx, const char *path, uint32_t n, mpl_problem *
     return mpl_problem_synthetic(ctx, n, 100, 1, p);
 }
 
-static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p, int repeats,
-                          bool verify, result *r)
+static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p,
+                          int repeats, bool verify, result *r)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
@@ -62,8 +63,8 @@ out:
 }
 
 /* Runs one measurement in a child, so that its memory is its own; *rss_kb is the child's peak. */
-static void in_child(const mpl_planner *planner, const char *path, uint32_t n, int repeats, bool verify,
-                     result *r, long *rss_kb)
+static void in_child(const mpl_planner *planner, const char *path, uint32_t n, int repeats,
+                     bool verify, result *r, long *rss_kb)
 {
     int fd[2], status;
     struct rusage usage = {0};
@@ -105,8 +106,8 @@ static int row(const mpl_planner *planner, const char *path, uint32_t n, int rep
         fprintf(stderr, "bench_speed: %s on %s: %s\n", planner->name, list, timed.message);
         return 1;
     }
-    printf("%s\t%s\t%u\t%.3f\t%.1f\t%" PRIu64 "\n", list, planner->name, timed.n, (double)timed.ns / 1e6,
-           (double)rss_kb / 1024, timed.peak_bytes);
+    printf("%s\t%s\t%u\t%.3f\t%.1f\t%" PRIu64 "\n", list, planner->name, timed.n,
+           (double)timed.ns / 1e6, (double)rss_kb / 1024, timed.peak_bytes);
     fflush(stdout);
     return 0;
 }
@@ -116,7 +117,8 @@ static bool wanted(const char *names, const char *name)
 {
     size_t length = strlen(name);
 
-    for (const char *at = names; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL)
+    for (const char *at = names; at != NULL;
+         at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL)
         if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
             return true;
     return names == NULL;
@@ -141,7 +143,8 @@ int main(int argc, char **argv)
             largest = strtoul(optarg, NULL, 10);
             break;
         default:
-            fprintf(stderr, "usage: bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]\n");
+            fprintf(stderr,
+                    "usage: bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]\n");
             return 2;
         }
     printf("list\tplanner\tn\tplan_ms\tpeak_mb\tplanned_bytes\n");

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-/* ---- our kernels, thread by thread ------------------------------------------------------------------------ */
+/* ---- our kernels, thread by thread ---- */
 
 typedef struct index3 {
     unsigned x;
@@ -59,8 +59,8 @@ static void run_block_that_meets(void)
         begin_thread(t);
     while (any) {
         any = false;
-        for (unsigned t = blockDim.x;
-             t-- > 0;) /* the last first: orders that nobody promised must not matter */
+        for (unsigned t = blockDim.x; t-- > 0;) /* the last first: orders that nobody promised must
+                                                   not matter */
             if (!thread_ended[t]) {
                 threadIdx.x = t;
                 swapcontext(&scheduler, &thread_context[t]);
@@ -72,9 +72,9 @@ static void run_block_that_meets(void)
 static void emulate(void (*kernel)(const mpl_cuda_kernel k), const char *name, int64_t blocks,
                     int64_t threads, const mpl_cuda_kernel *k)
 {
-    static const char *const meeting[] = {"reduce",     "reduce_int",  "softmax",      "norm",
-                                          "set_norm",   "conv_weight", "softmax_grad", "batch_train",
-                                          "batch_grad", "loss",        "loss_mean"};
+    static const char *const meeting[] = {
+        "reduce",       "reduce_int",  "softmax",    "norm", "set_norm", "conv_weight",
+        "softmax_grad", "batch_train", "batch_grad", "loss", "loss_mean"};
     bool meets = false;
 
     for (size_t i = 0; i < sizeof meeting / sizeof *meeting; i++)
@@ -105,10 +105,10 @@ static inline double from_bf16(uint16_t bits)
 #define DEVICE  static inline
 #define SHARED  static
 #define MEET()  meet()
-#define LAUNCH(kernel, blocks, threads, stream, k)                                                           \
-    do {                                                                                                     \
-        (void)(stream);                                                                                      \
-        emulate(kernel, #kernel, blocks, threads, &(k));                                                     \
+#define LAUNCH(kernel, blocks, threads, stream, k)                                                 \
+    do {                                                                                           \
+        (void)(stream);                                                                            \
+        emulate(kernel, #kernel, blocks, threads, &(k));                                           \
     } while (0)
 #define mpl_cuda_launch       emulated_launch
 #define mpl_cuda_launch_move  emulated_launch_move
@@ -121,7 +121,7 @@ void emulated_launch_train(const mpl_cuda_kernel *k, void *stream);
 #include "runtime/cuda/kernels.cu"
 #include "runtime/cuda/kernels_train.cu"
 
-/* ---- the world ------------------------------------------------------------------------------------------------ */
+/* ---- the world ---- */
 
 #define MOST_STREAMS   40
 #define LAUNCH_FAILED  719
@@ -176,9 +176,9 @@ typedef struct allocation {
 
 typedef struct stream {
     bool live;
-    uint64_t clock
-        [MOST_STREAMS]; /* tasks of each stream known to be finished before what comes next; own: put so far */
-    uint64_t done;      /* own tasks that have run */
+    uint64_t clock[MOST_STREAMS]; /* tasks of each stream known to be finished before what comes
+                                     next; own: put so far */
+    uint64_t done;                /* own tasks that have run */
     task *first, **end;
 } stream;
 
@@ -192,8 +192,8 @@ typedef struct event {
 typedef struct graph {
     task *first, **end;
     uint32_t origin;
-    bool joined
-        [MOST_STREAMS]; /* streams that the capture reached: the origin, and who waited for an event of such */
+    bool joined[MOST_STREAMS]; /* streams that the capture reached: the origin, and who waited for
+                                  an event of such */
 } graph;
 
 static stream streams[MOST_STREAMS];
@@ -268,7 +268,7 @@ static void join(uint64_t *clock, const uint64_t *other)
         clock[k] = other[k] > clock[k] ? other[k] : clock[k];
 }
 
-/* ---- what work touches ------------------------------------------------------------------------------------------ */
+/* ---- what work touches ---- */
 
 static bool inside_one(const char *at, uint64_t bytes)
 {
@@ -292,8 +292,9 @@ static void touch(const task *t, const void *where, uint64_t bytes, bool writes,
         if (at < a->at + a->bytes && a->at < at + bytes && (writes || a->writes) &&
             t->clock[a->stream] < a->index) {
             if (fake.n_races++ == 0)
-                snprintf(fake.race, sizeof fake.race, "'%s' on stream %u %s what '%s' on stream %u %s", name,
-                         t->stream, writes ? "writes" : "reads", a->name, a->stream,
+                snprintf(fake.race, sizeof fake.race,
+                         "'%s' on stream %u %s what '%s' on stream %u %s", name, t->stream,
+                         writes ? "writes" : "reads", a->name, a->stream,
                          a->writes ? "writes" : "reads");
         }
     }
@@ -331,7 +332,7 @@ static void touch_operands(const task *t)
     touch(t, c->workspace, t->workspace_bytes, true, name);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 static void free_task(task *t)
 {
@@ -375,7 +376,8 @@ static bool reached(const uint64_t *clock)
     return true;
 }
 
-/* Runs until what the clock demands is done: of what may run, what was put on the last stream, however early that is. */
+/* Runs until what the clock demands is done: of what may run, what was put on the last stream,
+ * however early that is. */
 static void run_until(const uint64_t *clock)
 {
     while (!reached(clock)) {
@@ -433,8 +435,8 @@ static int put_or_capture(task *t)
     }
     if (t->kind == WAIT && recorded_there(capturing, t->event))
         capturing->joined[t->stream] = true;
-    if (!capturing
-             ->joined[t->stream]) { /* what is not part of the capture would run now, on the real device */
+    if (!capturing->joined[t->stream]) { /* what is not part of the capture would run now, on the
+                                            real device */
         fake.n_misused++;
         free_task(t);
         return NOT_IN_CAPTURE;
@@ -445,7 +447,7 @@ static int put_or_capture(task *t)
     return 0;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static const char *absent(void)
 {
@@ -473,7 +475,8 @@ static void close_fake(mpl_ctx *ctx, mpl_cuda *c)
 {
     fake.n_live--;
     for (uint32_t s = 0; s < MOST_STREAMS; s++)
-        for (task *t = streams[s].first, *next; t != NULL; t = next) { /* after a failure work may be left */
+        /* after a failure work may be left */
+        for (task *t = streams[s].first, *next; t != NULL; t = next) {
             next = t->next;
             free_task(t);
             streams[s].first = NULL;
@@ -620,7 +623,8 @@ static task *task_new(task_kind kind, void *handle)
     return t;
 }
 
-static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *handle)
+static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
+                void *handle)
 {
     int code = enter(false);
     task *t = code == 0 ? task_new(COPY, handle) : NULL;
@@ -710,7 +714,8 @@ static int stream_finish(mpl_cuda *c, void *handle)
         return code != 0 ? code : 1;
     run_until(own->clock);
     join(host_clock, own->clock);
-    for (size_t i = 0; i < n_history; i++) /* what the host knows to be over is before all that comes */
+    for (size_t i = 0; i < n_history; i++) /* what the host knows to be over is before all that
+                                              comes */
         if (history[i].index > host_clock[history[i].stream])
             history[kept++] = history[i];
     n_history = kept;
@@ -782,8 +787,8 @@ static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
         fake.n_misused++;
         return 1;
     }
-    *ms = 1 + (float)(b->n_graph_launches -
-                      a->n_graph_launches); /* so that the ways of a run can be told apart */
+    /* so that the ways of a run can be told apart */
+    *ms = 1 + (float)(b->n_graph_launches - a->n_graph_launches);
     return 0;
 }
 
@@ -907,8 +912,8 @@ static const char *const way_names[] = {"fake library", "fake:second", "fake:thi
 
 /* As dnn.c, but with another eye on types: what cuDNN and cuBLAS would take. */
 static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
-                              const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
-                              const char **how)
+                              const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
+                              uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];

@@ -13,7 +13,7 @@
 
 host_world host = {.built = true};
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 struct cudnnTensorStruct {
     int n, size[5], stride[5];
@@ -48,22 +48,22 @@ static cudnnStatus_t misuse(const char *what)
     host.misuse = what;
     return CUDNN_STATUS_BAD_PARAM;
 }
-#define DEMAND(x)                                                                                            \
-    if (!(x))                                                                                                \
+#define DEMAND(x)                                                                                  \
+    if (!(x))                                                                                      \
     return misuse(#x)
 
-#define DESCRIPTOR(kind, type)                                                                               \
-    static cudnnStatus_t create_##kind(type *out)                                                            \
-    {                                                                                                        \
-        *out = calloc(1, sizeof **out);                                                                      \
-        host.n_live++;                                                                                       \
-        return CUDNN_STATUS_SUCCESS;                                                                         \
-    }                                                                                                        \
-    static cudnnStatus_t destroy_##kind(type d)                                                              \
-    {                                                                                                        \
-        free(d);                                                                                             \
-        host.n_live--;                                                                                       \
-        return CUDNN_STATUS_SUCCESS;                                                                         \
+#define DESCRIPTOR(kind, type)                                                                     \
+    static cudnnStatus_t create_##kind(type *out)                                                  \
+    {                                                                                              \
+        *out = calloc(1, sizeof **out);                                                            \
+        host.n_live++;                                                                             \
+        return CUDNN_STATUS_SUCCESS;                                                               \
+    }                                                                                              \
+    static cudnnStatus_t destroy_##kind(type d)                                                    \
+    {                                                                                              \
+        free(d);                                                                                   \
+        host.n_live--;                                                                             \
+        return CUDNN_STATUS_SUCCESS;                                                               \
     }
 DESCRIPTOR(tensor, cudnnTensorDescriptor_t)
 DESCRIPTOR(filter, cudnnFilterDescriptor_t)
@@ -73,8 +73,8 @@ DESCRIPTOR(activation, cudnnActivationDescriptor_t)
 DESCRIPTOR(lrn, cudnnLRNDescriptor_t)
 DESCRIPTOR(op_tensor, cudnnOpTensorDescriptor_t)
 
-static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int n, const int size[],
-                                const int stride[])
+static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int n,
+                                const int size[], const int stride[])
 {
     DEMAND(type == CUDNN_DATA_FLOAT && n >= 4 && n <= 5);
     *d = (struct cudnnTensorStruct){.n = n, .size = {1, 1, 1, 1, 1}};
@@ -85,8 +85,8 @@ static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t d, cudnnDataType_t type,
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_filter(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format,
-                                int n, const int size[])
+static cudnnStatus_t set_filter(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+                                cudnnTensorFormat_t format, int n, const int size[])
 {
     DEMAND(type == CUDNN_DATA_FLOAT && format == CUDNN_TENSOR_NCHW && n >= 4 && n <= 5);
     *d = (struct cudnnFilterStruct){.n = n, .size = {1, 1, 1, 1, 1}};
@@ -94,8 +94,9 @@ static cudnnStatus_t set_filter(cudnnFilterDescriptor_t d, cudnnDataType_t type,
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_conv(cudnnConvolutionDescriptor_t d, int n, const int pad[], const int stride[],
-                              const int dilation[], cudnnConvolutionMode_t mode, cudnnDataType_t type)
+static cudnnStatus_t set_conv(cudnnConvolutionDescriptor_t d, int n, const int pad[],
+                              const int stride[], const int dilation[], cudnnConvolutionMode_t mode,
+                              cudnnDataType_t type)
 {
     DEMAND(n >= 2 && n <= 3 && mode == CUDNN_CROSS_CORRELATION && type == CUDNN_DATA_FLOAT);
     d->n = n;
@@ -120,8 +121,8 @@ static cudnnStatus_t set_math(cudnnConvolutionDescriptor_t d, cudnnMathType_t ma
 }
 
 static cudnnStatus_t set_pooling(cudnnPoolingDescriptor_t d, const cudnnPoolingMode_t mode,
-                                 const cudnnNanPropagation_t nan, int n, const int window[], const int pad[],
-                                 const int stride[])
+                                 const cudnnNanPropagation_t nan, int n, const int window[],
+                                 const int pad[], const int stride[])
 {
     DEMAND(n >= 2 && n <= 3 && mode != CUDNN_POOLING_MAX && nan == CUDNN_PROPAGATE_NAN);
     d->mode = mode;
@@ -133,13 +134,13 @@ static cudnnStatus_t set_pooling(cudnnPoolingDescriptor_t d, const cudnnPoolingM
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t pooling_dims(const cudnnPoolingDescriptor_t d, const cudnnTensorDescriptor_t x, int n,
-                                  int out[])
+static cudnnStatus_t pooling_dims(const cudnnPoolingDescriptor_t d, const cudnnTensorDescriptor_t x,
+                                  int n, int out[])
 {
     DEMAND(n == d->n + 2 && x->n == n);
     for (int i = 0; i < n; i++)
-        out[i] =
-            i < 2 ? x->size[i] : 1 + (x->size[i] + 2 * d->pad[i - 2] - d->window[i - 2]) / d->stride[i - 2];
+        out[i] = i < 2 ? x->size[i]
+                       : 1 + (x->size[i] + 2 * d->pad[i - 2] - d->window[i - 2]) / d->stride[i - 2];
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -150,7 +151,8 @@ static cudnnStatus_t set_activation(cudnnActivationDescriptor_t d, cudnnActivati
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_lrn(cudnnLRNDescriptor_t d, unsigned n, double alpha, double beta, double k)
+static cudnnStatus_t set_lrn(cudnnLRNDescriptor_t d, unsigned n, double alpha, double beta,
+                             double k)
 {
     *d = (struct cudnnLRNStruct){n, alpha, beta, k};
     return CUDNN_STATUS_SUCCESS;
@@ -164,7 +166,7 @@ static cudnnStatus_t set_op(cudnnOpTensorDescriptor_t d, cudnnOpTensorOp_t op, c
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- elements ----------------------------------------------------------------------------------------------------- */
+/* ---- elements ---- */
 
 static int64_t elements(const struct cudnnTensorStruct *d)
 {
@@ -180,8 +182,10 @@ static bool same_dims(const struct cudnnTensorStruct *a, const struct cudnnTenso
     return memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* Where element i, counted row by row over the dims of `of`, lies in a tensor of those dims, or of 1 where it is repeated. */
-static int64_t offset(const struct cudnnTensorStruct *of, const struct cudnnTensorStruct *d, int64_t i)
+/* Where element i, counted row by row over the dims of `of`, lies in a tensor of those dims, or of
+ * 1 where it is repeated. */
+static int64_t offset(const struct cudnnTensorStruct *of, const struct cudnnTensorStruct *d,
+                      int64_t i)
 {
     int64_t at = 0;
 
@@ -198,8 +202,9 @@ static void blend(float *to, const void *alpha, double x, const void *beta)
     *to = (float)(b == 0 ? a * x : a * x + b * *to);
 }
 
-static cudnnStatus_t add_tensor(cudnnHandle_t h, const void *alpha, const cudnnTensorDescriptor_t ad,
-                                const void *a, const void *beta, const cudnnTensorDescriptor_t cd, void *c)
+static cudnnStatus_t add_tensor(cudnnHandle_t h, const void *alpha,
+                                const cudnnTensorDescriptor_t ad, const void *a, const void *beta,
+                                const cudnnTensorDescriptor_t cd, void *c)
 {
     (void)h;
     for (int i = 0; i < 5; i++)
@@ -209,10 +214,10 @@ static cudnnStatus_t add_tensor(cudnnHandle_t h, const void *alpha, const cudnnT
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t op_tensor(cudnnHandle_t h, const cudnnOpTensorDescriptor_t op, const void *alpha1,
-                               const cudnnTensorDescriptor_t ad, const void *a, const void *alpha2,
-                               const cudnnTensorDescriptor_t bd, const void *b, const void *beta,
-                               const cudnnTensorDescriptor_t cd, void *c)
+static cudnnStatus_t op_tensor(cudnnHandle_t h, const cudnnOpTensorDescriptor_t op,
+                               const void *alpha1, const cudnnTensorDescriptor_t ad, const void *a,
+                               const void *alpha2, const cudnnTensorDescriptor_t bd, const void *b,
+                               const void *beta, const cudnnTensorDescriptor_t cd, void *c)
 {
     const float one = 1;
 
@@ -232,7 +237,7 @@ static cudnnStatus_t op_tensor(cudnnHandle_t h, const cudnnOpTensorDescriptor_t 
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- activation, softmax ---------------------------------------------------------------------------------------------- */
+/* ---- activation, softmax ---- */
 
 static double activated(const struct cudnnActivationStruct *d, double x)
 {
@@ -250,29 +255,34 @@ static double activated(const struct cudnnActivationStruct *d, double x)
     }
 }
 
-static cudnnStatus_t activation_forward(cudnnHandle_t h, cudnnActivationDescriptor_t d, const void *alpha,
-                                        const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
+static cudnnStatus_t activation_forward(cudnnHandle_t h, cudnnActivationDescriptor_t d,
+                                        const void *alpha, const cudnnTensorDescriptor_t xd,
+                                        const void *x, const void *beta,
                                         const cudnnTensorDescriptor_t yd, void *y)
 {
     (void)h;
     DEMAND(same_dims(xd, yd) && d->mode != CUDNN_ACTIVATION_IDENTITY);
     for (int64_t i = 0; i < elements(xd); i++)
-        blend((float *)y + offset(yd, yd, i), alpha, activated(d, ((const float *)x)[offset(xd, xd, i)]),
-              beta);
+        blend((float *)y + offset(yd, yd, i), alpha,
+              activated(d, ((const float *)x)[offset(xd, xd, i)]), beta);
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t activation_backward(cudnnHandle_t h, cudnnActivationDescriptor_t d, const void *alpha,
-                                         const cudnnTensorDescriptor_t yd, const void *y,
-                                         const cudnnTensorDescriptor_t dyd, const void *dy,
-                                         const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
+static cudnnStatus_t activation_backward(cudnnHandle_t h, cudnnActivationDescriptor_t d,
+                                         const void *alpha, const cudnnTensorDescriptor_t yd,
+                                         const void *y, const cudnnTensorDescriptor_t dyd,
+                                         const void *dy, const cudnnTensorDescriptor_t xd,
+                                         const void *x, const void *beta,
                                          const cudnnTensorDescriptor_t dxd, void *dx)
 {
     (void)h, (void)y;
-    DEMAND(d->mode == CUDNN_ACTIVATION_RELU && same_dims(yd, dyd) && same_dims(xd, dxd) && same_dims(xd, yd));
+    DEMAND(d->mode == CUDNN_ACTIVATION_RELU && same_dims(yd, dyd) && same_dims(xd, dxd) &&
+           same_dims(xd, yd));
     for (int64_t i = 0; i < elements(xd); i++)
         blend((float *)dx + offset(dxd, dxd, i), alpha,
-              ((const float *)x)[offset(xd, xd, i)] > 0 ? ((const float *)dy)[offset(dyd, dyd, i)] : 0, beta);
+              ((const float *)x)[offset(xd, xd, i)] > 0 ? ((const float *)dy)[offset(dyd, dyd, i)]
+                                                        : 0,
+              beta);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -285,8 +295,9 @@ static int64_t lane(const struct cudnnTensorStruct *d, int64_t i)
     return offset(&one_channel, &one_channel, i);
 }
 
-static cudnnStatus_t softmax_forward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how, cudnnSoftmaxMode_t mode,
-                                     const void *alpha, const cudnnTensorDescriptor_t xd, const void *x,
+static cudnnStatus_t softmax_forward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how,
+                                     cudnnSoftmaxMode_t mode, const void *alpha,
+                                     const cudnnTensorDescriptor_t xd, const void *x,
                                      const void *beta, const cudnnTensorDescriptor_t yd, void *y)
 {
     int64_t step = xd->stride[1];
@@ -310,14 +321,15 @@ static cudnnStatus_t softmax_forward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t ho
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t softmax_backward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how, cudnnSoftmaxMode_t mode,
-                                      const void *alpha, const cudnnTensorDescriptor_t yd, const void *y,
-                                      const cudnnTensorDescriptor_t dyd, const void *dy, const void *beta,
-                                      const cudnnTensorDescriptor_t dxd, void *dx)
+static cudnnStatus_t softmax_backward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how,
+                                      cudnnSoftmaxMode_t mode, const void *alpha,
+                                      const cudnnTensorDescriptor_t yd, const void *y,
+                                      const cudnnTensorDescriptor_t dyd, const void *dy,
+                                      const void *beta, const cudnnTensorDescriptor_t dxd, void *dx)
 {
     (void)h;
-    DEMAND(mode == CUDNN_SOFTMAX_MODE_CHANNEL && how == CUDNN_SOFTMAX_ACCURATE && same_dims(yd, dyd) &&
-           same_dims(yd, dxd));
+    DEMAND(mode == CUDNN_SOFTMAX_MODE_CHANNEL && how == CUDNN_SOFTMAX_ACCURATE &&
+           same_dims(yd, dyd) && same_dims(yd, dxd));
     for (int64_t i = 0; i < elements(yd) / yd->size[1]; i++) {
         const float *of = (const float *)y + lane(yd, i), *from = (const float *)dy + lane(dyd, i);
         double sum = 0;
@@ -331,7 +343,7 @@ static cudnnStatus_t softmax_backward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t h
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- convolution ---------------------------------------------------------------------------------------------------------- */
+/* ---- convolution ---- */
 
 typedef enum part { OF_X, OF_FILTER, OF_Y } part;
 
@@ -356,10 +368,12 @@ static bool conv_fits(const struct cudnnTensorStruct *x, const struct cudnnFilte
     return fits;
 }
 
-/* Adds to acc[] what every triple of elements of x, filter and y that belong together contributes to one of the three. */
-static void conv_walk(const struct cudnnTensorStruct *xd, const float *x, const struct cudnnFilterStruct *wd,
-                      const float *w, const struct cudnnConvolutionStruct *c,
-                      const struct cudnnTensorStruct *yd, const float *y, part into, double *acc)
+/* Adds to acc[] what every triple of elements of x, filter and y that belong together contributes
+ * to one of the three. */
+static void conv_walk(const struct cudnnTensorStruct *xd, const float *x,
+                      const struct cudnnFilterStruct *wd, const float *w,
+                      const struct cudnnConvolutionStruct *c, const struct cudnnTensorStruct *yd,
+                      const float *y, part into, double *acc)
 {
     int taps[3], out[3], in[3], per_group = wd->size[0] / c->groups;
 
@@ -387,11 +401,14 @@ static void conv_walk(const struct cudnnTensorStruct *xd, const float *x, const 
         }
         if (!inside)
             continue;
-        from_x =
-            (((rest * xd->size[1] + k / per_group * wd->size[1] + channel) * in[0] + at[0]) * in[1] + at[1]) *
-                in[2] +
-            at[2];
-        from_w = (((k * (int64_t)wd->size[1] + channel) * taps[0] + t[0]) * taps[1] + t[1]) * taps[2] + t[2];
+        from_x = (((rest * xd->size[1] + k / per_group * wd->size[1] + channel) * in[0] + at[0]) *
+                      in[1] +
+                  at[1]) *
+                     in[2] +
+                 at[2];
+        from_w =
+            (((k * (int64_t)wd->size[1] + channel) * taps[0] + t[0]) * taps[1] + t[1]) * taps[2] +
+            t[2];
         if (into == OF_Y)
             acc[from_y] += (double)x[from_x] * w[from_w];
         else if (into == OF_X)
@@ -407,26 +424,27 @@ static size_t room_of(int algo)
     return algo == 4 ? (size_t)1 << 50 : (size_t)algo * 100;
 }
 
-/* Three that must not be taken, then the one that may; which one depends on the channels, so that both kinds are met. */
-#define HEURISTICS(name, perf, a_type, b_type, c_type, channels, right)                                      \
-    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                               \
-                              const cudnnConvolutionDescriptor_t d, const c_type c, const int most, int *n,  \
-                              perf *found)                                                                   \
-    {                                                                                                        \
-        (void)h, (void)a, (void)b, (void)c, (void)d;                                                         \
-        DEMAND(most >= 5);                                                                                   \
-        memset(found, 0, 5 * sizeof *found);                                                                 \
-        for (int i = 0; i < 5; i++) {                                                                        \
-            found[i].determinism = CUDNN_DETERMINISTIC;                                                      \
-            found[i].mathType = CUDNN_FMA_MATH;                                                              \
-        }                                                                                                    \
-        found[0].algo = 0, found[0].determinism = CUDNN_NON_DETERMINISTIC;                                   \
-        found[1].algo = 4;                                                                                   \
-        found[2].algo = 5, found[2].mathType = CUDNN_TENSOR_OP_MATH;                                         \
-        found[3].algo = 3, found[3].status = CUDNN_STATUS_NOT_SUPPORTED;                                     \
-        found[4].algo = (channels) % 2 ? right : 1;                                                          \
-        *n = 5;                                                                                              \
-        return CUDNN_STATUS_SUCCESS;                                                                         \
+/* Three that must not be taken, then the one that may; which one depends on the channels, so that
+ * both kinds are met. */
+#define HEURISTICS(name, perf, a_type, b_type, c_type, channels, right)                            \
+    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                     \
+                              const cudnnConvolutionDescriptor_t d, const c_type c,                \
+                              const int most, int *n, perf *found)                                 \
+    {                                                                                              \
+        (void)h, (void)a, (void)b, (void)c, (void)d;                                               \
+        DEMAND(most >= 5);                                                                         \
+        memset(found, 0, 5 * sizeof *found);                                                       \
+        for (int i = 0; i < 5; i++) {                                                              \
+            found[i].determinism = CUDNN_DETERMINISTIC;                                            \
+            found[i].mathType = CUDNN_FMA_MATH;                                                    \
+        }                                                                                          \
+        found[0].algo = 0, found[0].determinism = CUDNN_NON_DETERMINISTIC;                         \
+        found[1].algo = 4;                                                                         \
+        found[2].algo = 5, found[2].mathType = CUDNN_TENSOR_OP_MATH;                               \
+        found[3].algo = 3, found[3].status = CUDNN_STATUS_NOT_SUPPORTED;                           \
+        found[4].algo = (channels) % 2 ? right : 1;                                                \
+        *n = 5;                                                                                    \
+        return CUDNN_STATUS_SUCCESS;                                                               \
     }
 HEURISTICS(forward_heuristics, cudnnConvolutionFwdAlgoPerf_t, cudnnTensorDescriptor_t,
            cudnnFilterDescriptor_t, cudnnTensorDescriptor_t, a->size[1], 2)
@@ -435,15 +453,15 @@ HEURISTICS(data_heuristics, cudnnConvolutionBwdDataAlgoPerf_t, cudnnFilterDescri
 HEURISTICS(filter_heuristics, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnTensorDescriptor_t,
            cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, a->size[1], 6)
 
-#define ROOM(name, a_type, b_type, c_type, algo_type, x, w, y)                                               \
-    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                               \
-                              const cudnnConvolutionDescriptor_t d, const c_type c, algo_type algo,          \
-                              size_t *bytes)                                                                 \
-    {                                                                                                        \
-        (void)h;                                                                                             \
-        DEMAND(conv_fits(x, w, d, y));                                                                       \
-        *bytes = room_of((int)algo);                                                                         \
-        return CUDNN_STATUS_SUCCESS;                                                                         \
+#define ROOM(name, a_type, b_type, c_type, algo_type, x, w, y)                                     \
+    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                     \
+                              const cudnnConvolutionDescriptor_t d, const c_type c,                \
+                              algo_type algo, size_t *bytes)                                       \
+    {                                                                                              \
+        (void)h;                                                                                   \
+        DEMAND(conv_fits(x, w, d, y));                                                             \
+        *bytes = room_of((int)algo);                                                               \
+        return CUDNN_STATUS_SUCCESS;                                                               \
     }
 ROOM(forward_room, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
      cudnnConvolutionFwdAlgo_t, a, b, c)
@@ -474,11 +492,12 @@ static void put_sums(double *acc, int64_t n, const void *alpha, const void *beta
     free(acc);
 }
 
-static cudnnStatus_t conv_forward(cudnnHandle_t h, const void *alpha, const cudnnTensorDescriptor_t xd,
-                                  const void *x, const cudnnFilterDescriptor_t wd, const void *w,
-                                  const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algo,
-                                  void *workspace, size_t bytes, const void *beta,
-                                  const cudnnTensorDescriptor_t yd, void *y)
+static cudnnStatus_t conv_forward(cudnnHandle_t h, const void *alpha,
+                                  const cudnnTensorDescriptor_t xd, const void *x,
+                                  const cudnnFilterDescriptor_t wd, const void *w,
+                                  const cudnnConvolutionDescriptor_t c,
+                                  cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes,
+                                  const void *beta, const cudnnTensorDescriptor_t yd, void *y)
 {
     double *acc;
 
@@ -491,12 +510,13 @@ static cudnnStatus_t conv_forward(cudnnHandle_t h, const void *alpha, const cudn
 }
 
 static cudnnStatus_t
-conv_bias_activation(cudnnHandle_t h, const void *alpha1, const cudnnTensorDescriptor_t xd, const void *x,
-                     const cudnnFilterDescriptor_t wd, const void *w, const cudnnConvolutionDescriptor_t c,
-                     cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes, const void *alpha2,
-                     const cudnnTensorDescriptor_t zd, const void *z, const cudnnTensorDescriptor_t bd,
-                     const void *bias, const cudnnActivationDescriptor_t a, const cudnnTensorDescriptor_t yd,
-                     void *y)
+conv_bias_activation(cudnnHandle_t h, const void *alpha1, const cudnnTensorDescriptor_t xd,
+                     const void *x, const cudnnFilterDescriptor_t wd, const void *w,
+                     const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algo,
+                     void *workspace, size_t bytes, const void *alpha2,
+                     const cudnnTensorDescriptor_t zd, const void *z,
+                     const cudnnTensorDescriptor_t bd, const void *bias,
+                     const cudnnActivationDescriptor_t a, const cudnnTensorDescriptor_t yd, void *y)
 {
     const float one = 1, zero = 0;
     double *acc;
@@ -504,12 +524,14 @@ conv_bias_activation(cudnnHandle_t h, const void *alpha1, const cudnnTensorDescr
     (void)h;
     if (xd->size[0] == 3) /* as a version that cannot */
         return CUDNN_STATUS_NOT_SUPPORTED;
-    DEMAND(conv_fits(xd, wd, c, yd) && may_run((int)algo, c, workspace, bytes) && same_dims(zd, yd));
+    DEMAND(conv_fits(xd, wd, c, yd) && may_run((int)algo, c, workspace, bytes) &&
+           same_dims(zd, yd));
     DEMAND(bias != NULL && bd->size[0] == 1 && bd->size[1] == yd->size[1] && bd->size[2] == 1 &&
            bd->size[3] == 1);
     DEMAND(a->nan == CUDNN_NOT_PROPAGATE_NAN && z != NULL && x != y);
-    DEMAND(a->mode == CUDNN_ACTIVATION_RELU || (a->mode == CUDNN_ACTIVATION_IDENTITY &&
-                                                algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
+    DEMAND(a->mode == CUDNN_ACTIVATION_RELU ||
+           (a->mode == CUDNN_ACTIVATION_IDENTITY &&
+            algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
     acc = sums(elements(yd));
     conv_walk(xd, x, wd, w, c, yd, NULL, OF_Y, acc);
     for (int64_t i = 0; i < elements(yd); i++) {
@@ -525,9 +547,9 @@ conv_bias_activation(cudnnHandle_t h, const void *alpha1, const cudnnTensorDescr
 
 static cudnnStatus_t conv_data(cudnnHandle_t h, const void *alpha, const cudnnFilterDescriptor_t wd,
                                const void *w, const cudnnTensorDescriptor_t yd, const void *dy,
-                               const cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdDataAlgo_t algo,
-                               void *workspace, size_t bytes, const void *beta,
-                               const cudnnTensorDescriptor_t xd, void *dx)
+                               const cudnnConvolutionDescriptor_t c,
+                               cudnnConvolutionBwdDataAlgo_t algo, void *workspace, size_t bytes,
+                               const void *beta, const cudnnTensorDescriptor_t xd, void *dx)
 {
     double *acc;
 
@@ -539,11 +561,11 @@ static cudnnStatus_t conv_data(cudnnHandle_t h, const void *alpha, const cudnnFi
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t conv_filter(cudnnHandle_t h, const void *alpha, const cudnnTensorDescriptor_t xd,
-                                 const void *x, const cudnnTensorDescriptor_t yd, const void *dy,
-                                 const cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdFilterAlgo_t algo,
-                                 void *workspace, size_t bytes, const void *beta,
-                                 const cudnnFilterDescriptor_t wd, void *dw)
+static cudnnStatus_t
+conv_filter(cudnnHandle_t h, const void *alpha, const cudnnTensorDescriptor_t xd, const void *x,
+            const cudnnTensorDescriptor_t yd, const void *dy, const cudnnConvolutionDescriptor_t c,
+            cudnnConvolutionBwdFilterAlgo_t algo, void *workspace, size_t bytes, const void *beta,
+            const cudnnFilterDescriptor_t wd, void *dw)
 {
     int64_t n = 1;
     double *acc;
@@ -560,7 +582,8 @@ static cudnnStatus_t conv_filter(cudnnHandle_t h, const void *alpha, const cudnn
 }
 
 static cudnnStatus_t conv_bias(cudnnHandle_t h, const void *alpha, const cudnnTensorDescriptor_t yd,
-                               const void *dy, const void *beta, const cudnnTensorDescriptor_t bd, void *db)
+                               const void *dy, const void *beta, const cudnnTensorDescriptor_t bd,
+                               void *db)
 {
     double *acc;
 
@@ -573,16 +596,18 @@ static cudnnStatus_t conv_bias(cudnnHandle_t h, const void *alpha, const cudnnTe
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- pooling ------------------------------------------------------------------------------------------------------------ */
+/* ---- pooling ---- */
 
-/* Calls one for every element of x in the window of every element of y, with how many the mean is taken over. */
+/* Calls one for every element of x in the window of every element of y, with how many the mean is
+ * taken over. */
 typedef void pooled(void *into, int64_t x, int64_t y, double count);
 
 static void pool_walk(const struct cudnnPoolingStruct *p, const struct cudnnTensorStruct *xd,
                       const struct cudnnTensorStruct *yd, pooled *one, void *into)
 {
     for (int64_t i = 0; i < elements(yd); i++) {
-        int64_t rest = i, from[3] = {0}, to[3] = {1, 1, 1}, in[3] = {1, 1, 1}, count = 1, inside = 1;
+        int64_t rest = i, from[3] = {0}, to[3] = {1, 1, 1}, in[3] = {1, 1, 1}, count = 1,
+                inside = 1;
 
         for (int a = 3; a-- > 3 - p->n;) {
             int k = a - (3 - p->n);
@@ -619,7 +644,9 @@ static void pool_into(void *into, int64_t x, int64_t y, double count)
 
     if (s->p->mode != CUDNN_POOLING_MAX_DETERMINISTIC)
         s->acc[y] += s->from[x] / count;
-    else if (!s->any[y] || s->from[x] > s->acc[y] || s->from[x] != s->from[x]) /* CUDNN_PROPAGATE_NAN */
+    else if (!s->any[y] || s->from[x] > s->acc[y] ||
+             s->from[x] != s->from[x]) /* CUDNN_PROPAGATE_NAN
+                                        */
         s->acc[y] = s->from[x], s->any[y] = true;
 }
 
@@ -630,8 +657,9 @@ static void pool_out_of(void *into, int64_t x, int64_t y, double count)
     s->acc[x] += s->from[y] / count;
 }
 
-static cudnnStatus_t pooling_forward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p, const void *alpha,
-                                     const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
+static cudnnStatus_t pooling_forward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p,
+                                     const void *alpha, const cudnnTensorDescriptor_t xd,
+                                     const void *x, const void *beta,
                                      const cudnnTensorDescriptor_t yd, void *y)
 {
     pool_sums s = {p, x, sums(elements(yd)), calloc((size_t)elements(yd), sizeof(bool))};
@@ -643,27 +671,28 @@ static cudnnStatus_t pooling_forward(cudnnHandle_t h, const cudnnPoolingDescript
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t pooling_backward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p, const void *alpha,
-                                      const cudnnTensorDescriptor_t yd, const void *y,
-                                      const cudnnTensorDescriptor_t dyd, const void *dy,
-                                      const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
+static cudnnStatus_t pooling_backward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p,
+                                      const void *alpha, const cudnnTensorDescriptor_t yd,
+                                      const void *y, const cudnnTensorDescriptor_t dyd,
+                                      const void *dy, const cudnnTensorDescriptor_t xd,
+                                      const void *x, const void *beta,
                                       const cudnnTensorDescriptor_t dxd, void *dx)
 {
     pool_sums s = {p, dy, NULL, NULL};
 
     (void)h;
-    DEMAND(p->mode != CUDNN_POOLING_MAX_DETERMINISTIC && y != NULL && x != NULL && same_dims(yd, dyd) &&
-           same_dims(xd, dxd));
+    DEMAND(p->mode != CUDNN_POOLING_MAX_DETERMINISTIC && y != NULL && x != NULL &&
+           same_dims(yd, dyd) && same_dims(xd, dxd));
     s.acc = sums(elements(dxd));
     pool_walk(p, dxd, dyd, pool_out_of, &s);
     put_sums(s.acc, elements(dxd), alpha, beta, dx);
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- normalisation --------------------------------------------------------------------------------------------------------- */
+/* ---- normalisation ---- */
 
-static double lrn_scale(const struct cudnnLRNStruct *d, const struct cudnnTensorStruct *xd, const float *x,
-                        int c)
+static double lrn_scale(const struct cudnnLRNStruct *d, const struct cudnnTensorStruct *xd,
+                        const float *x, int c)
 {
     int below = (int)(d->n - 1) / 2;
     double squares = 0;
@@ -691,8 +720,8 @@ static cudnnStatus_t lrn_forward(cudnnHandle_t h, cudnnLRNDescriptor_t d, cudnnL
 }
 
 static cudnnStatus_t lrn_backward(cudnnHandle_t h, cudnnLRNDescriptor_t d, cudnnLRNMode_t mode,
-                                  const void *alpha, const cudnnTensorDescriptor_t yd, const void *y,
-                                  const cudnnTensorDescriptor_t dyd, const void *dy,
+                                  const void *alpha, const cudnnTensorDescriptor_t yd,
+                                  const void *y, const cudnnTensorDescriptor_t dyd, const void *dy,
                                   const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
                                   const cudnnTensorDescriptor_t dxd, void *dx)
 {
@@ -703,7 +732,8 @@ static cudnnStatus_t lrn_backward(cudnnHandle_t h, cudnnLRNDescriptor_t d, cudnn
            same_dims(xd, dxd));
     for (int64_t i = 0; i < elements(xd) / xd->size[1]; i++)
         for (int c = 0; c < xd->size[1]; c++) {
-            const float *of_x = (const float *)x + lane(xd, i), *of_y = (const float *)y + lane(yd, i);
+            const float *of_x = (const float *)x + lane(xd, i),
+                        *of_y = (const float *)y + lane(yd, i);
             const float *of_dy = (const float *)dy + lane(dyd, i);
             double sum = 0;
 
@@ -730,10 +760,11 @@ static int64_t channel_of(const struct cudnnTensorStruct *xd, int64_t i)
 }
 
 static cudnnStatus_t norm_inference(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
-                                    const void *beta, const cudnnTensorDescriptor_t xd, const void *x,
-                                    const cudnnTensorDescriptor_t yd, void *y,
-                                    const cudnnTensorDescriptor_t bd, const void *scale, const void *bias,
-                                    const void *mean, const void *variance, double epsilon)
+                                    const void *beta, const cudnnTensorDescriptor_t xd,
+                                    const void *x, const cudnnTensorDescriptor_t yd, void *y,
+                                    const cudnnTensorDescriptor_t bd, const void *scale,
+                                    const void *bias, const void *mean, const void *variance,
+                                    double epsilon)
 {
     (void)h;
     DEMAND(mode == CUDNN_BATCHNORM_SPATIAL && same_dims(xd, yd) && channels_fit(xd, bd));
@@ -742,8 +773,8 @@ static cudnnStatus_t norm_inference(cudnnHandle_t h, cudnnBatchNormMode_t mode, 
         double inverse = 1 / sqrt(((const float *)variance)[c] + epsilon);
 
         blend((float *)y + offset(yd, yd, i), alpha,
-              ((const float *)scale)[c] * (((const float *)x)[offset(xd, xd, i)] - ((const float *)mean)[c]) *
-                      inverse +
+              ((const float *)scale)[c] *
+                      (((const float *)x)[offset(xd, xd, i)] - ((const float *)mean)[c]) * inverse +
                   ((const float *)bias)[c],
               beta);
     }
@@ -751,17 +782,19 @@ static cudnnStatus_t norm_inference(cudnnHandle_t h, cudnnBatchNormMode_t mode, 
 }
 
 static cudnnStatus_t norm_training(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
-                                   const void *beta, const cudnnTensorDescriptor_t xd, const void *x,
-                                   const cudnnTensorDescriptor_t yd, void *y,
-                                   const cudnnTensorDescriptor_t bd, const void *scale, const void *bias,
-                                   double factor, void *running_mean, void *running_variance, double epsilon,
-                                   void *saved_mean, void *saved_inverse)
+                                   const void *beta, const cudnnTensorDescriptor_t xd,
+                                   const void *x, const cudnnTensorDescriptor_t yd, void *y,
+                                   const cudnnTensorDescriptor_t bd, const void *scale,
+                                   const void *bias, double factor, void *running_mean,
+                                   void *running_variance, double epsilon, void *saved_mean,
+                                   void *saved_inverse)
 {
     double n = (double)(elements(xd) / xd->size[1]);
 
     (void)h, (void)factor;
     DEMAND(mode == CUDNN_BATCHNORM_SPATIAL && same_dims(xd, yd) && channels_fit(xd, bd));
-    DEMAND(running_mean == NULL && running_variance == NULL && saved_mean != NULL && saved_inverse != NULL);
+    DEMAND(running_mean == NULL && running_variance == NULL && saved_mean != NULL &&
+           saved_inverse != NULL);
     for (int64_t c = 0; c < xd->size[1]; c++) {
         double mean = 0, squares = 0, inverse;
 
@@ -769,12 +802,14 @@ static cudnnStatus_t norm_training(cudnnHandle_t h, cudnnBatchNormMode_t mode, c
             mean += channel_of(xd, i) == c ? ((const float *)x)[offset(xd, xd, i)] : 0;
         mean /= n;
         for (int64_t i = 0; i < elements(xd); i++)
-            squares += channel_of(xd, i) == c ? pow(((const float *)x)[offset(xd, xd, i)] - mean, 2) : 0;
+            squares +=
+                channel_of(xd, i) == c ? pow(((const float *)x)[offset(xd, xd, i)] - mean, 2) : 0;
         inverse = 1 / sqrt(squares / n + epsilon);
         for (int64_t i = 0; i < elements(xd); i++)
             if (channel_of(xd, i) == c)
                 blend((float *)y + offset(yd, yd, i), alpha,
-                      ((const float *)scale)[c] * (((const float *)x)[offset(xd, xd, i)] - mean) * inverse +
+                      ((const float *)scale)[c] * (((const float *)x)[offset(xd, xd, i)] - mean) *
+                              inverse +
                           ((const float *)bias)[c],
                       beta);
         ((float *)saved_mean)[c] = (float)mean;
@@ -783,12 +818,14 @@ static cudnnStatus_t norm_training(cudnnHandle_t h, cudnnBatchNormMode_t mode, c
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t
-norm_backward(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha, const void *beta,
-              const void *alpha_of, const void *beta_of, const cudnnTensorDescriptor_t xd, const void *x,
-              const cudnnTensorDescriptor_t dyd, const void *dy, const cudnnTensorDescriptor_t dxd, void *dx,
-              const cudnnTensorDescriptor_t bd, const void *scale, void *dscale, void *dbias, double epsilon,
-              const void *saved_mean, const void *saved_inverse)
+static cudnnStatus_t norm_backward(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
+                                   const void *beta, const void *alpha_of, const void *beta_of,
+                                   const cudnnTensorDescriptor_t xd, const void *x,
+                                   const cudnnTensorDescriptor_t dyd, const void *dy,
+                                   const cudnnTensorDescriptor_t dxd, void *dx,
+                                   const cudnnTensorDescriptor_t bd, const void *scale,
+                                   void *dscale, void *dbias, double epsilon,
+                                   const void *saved_mean, const void *saved_inverse)
 {
     double n = (double)(elements(xd) / xd->size[1]);
 
@@ -797,8 +834,8 @@ norm_backward(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha, con
            channels_fit(xd, bd));
     DEMAND(saved_mean != NULL && saved_inverse != NULL);
     for (int64_t c = 0; c < xd->size[1]; c++) {
-        double mean = ((const float *)saved_mean)[c], inverse = ((const float *)saved_inverse)[c], sum = 0,
-               dot = 0;
+        double mean = ((const float *)saved_mean)[c], inverse = ((const float *)saved_inverse)[c],
+               sum = 0, dot = 0;
 
         for (int64_t i = 0; i < elements(xd); i++)
             if (channel_of(xd, i) == c) {
@@ -807,30 +844,32 @@ norm_backward(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha, con
             }
         for (int64_t i = 0; i < elements(xd); i++)
             if (channel_of(xd, i) == c)
-                blend(
-                    (float *)dx + i, alpha,
-                    ((const float *)scale)[c] * inverse *
-                        (((const float *)dy)[i] - (sum + (((const float *)x)[i] - mean) * inverse * dot) / n),
-                    beta);
+                blend((float *)dx + i, alpha,
+                      ((const float *)scale)[c] * inverse *
+                          (((const float *)dy)[i] -
+                           (sum + (((const float *)x)[i] - mean) * inverse * dot) / n),
+                      beta);
         blend((float *)dscale + c, alpha_of, dot, beta_of);
         blend((float *)dbias + c, alpha_of, sum, beta_of);
     }
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- products: as BLAS has them, column-major ------------------------------------------------------------------------------- */
+/* ---- products: as BLAS has them, column-major ---- */
 
-static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOperation_t trans_b, int rows,
-                           int columns, int terms, const void *alpha, const void *a, cudaDataType a_type,
-                           int a_lead, long long a_step, const void *b, cudaDataType b_type, int b_lead,
-                           long long b_step, const void *beta, void *c, cudaDataType c_type, int c_lead,
-                           long long c_step, int n, cublasComputeType_t math, cublasGemmAlgo_t algo)
+static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOperation_t trans_b,
+                           int rows, int columns, int terms, const void *alpha, const void *a,
+                           cudaDataType a_type, int a_lead, long long a_step, const void *b,
+                           cudaDataType b_type, int b_lead, long long b_step, const void *beta,
+                           void *c, cudaDataType c_type, int c_lead, long long c_step, int n,
+                           cublasComputeType_t math, cublasGemmAlgo_t algo)
 {
     bool turn_a = trans_a == CUBLAS_OP_T, turn_b = trans_b == CUBLAS_OP_T;
 
     (void)h, (void)algo;
-    if (a_type != CUDA_R_32F || b_type != CUDA_R_32F || c_type != CUDA_R_32F || math != CUBLAS_COMPUTE_32F ||
-        a_lead < (turn_a ? terms : rows) || b_lead < (turn_b ? columns : terms) || c_lead < rows) {
+    if (a_type != CUDA_R_32F || b_type != CUDA_R_32F || c_type != CUDA_R_32F ||
+        math != CUBLAS_COMPUTE_32F || a_lead < (turn_a ? terms : rows) ||
+        b_lead < (turn_b ? columns : terms) || c_lead < rows) {
         misuse("gemm");
         return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -841,7 +880,8 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOp
 
                 for (int64_t t = 0; t < terms; t++)
                     sum +=
-                        (double)((const float *)a)[s * a_step + (turn_a ? i * a_lead + t : t * a_lead + i)] *
+                        (double)((const float *)
+                                     a)[s * a_step + (turn_a ? i * a_lead + t : t * a_lead + i)] *
                         ((const float *)b)[s * b_step + (turn_b ? t * b_lead + j : j * b_lead + t)];
                 blend((float *)c + s * c_step + j * c_lead + i, alpha, sum, beta);
             }
@@ -871,7 +911,7 @@ static cudnnStatus_t dnn_stream(cudnnHandle_t h, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 static int launch(const mpl_cuda_kernel *k, void *stream)
 {
@@ -936,7 +976,7 @@ static const mpl_cuda_library library = {
 
 static mpl_cuda driver = {.library = &library};
 
-/* ---- descriptors of the real library -------------------------------------------------------------------------------------------- */
+/* ---- descriptors of the real library ---- */
 
 static mpl_cuda_library borrowed;
 static __typeof__(cudnnGetConvolutionNdForwardOutputDim) *real_output;
@@ -956,31 +996,33 @@ static cudnnStatus_t leaves_y(cudnnConvolutionDescriptor_t c, cudnnTensorDescrip
 }
 
 /* One algorithm, that needs nothing. */
-#define BORROWED(name, room, perf, algo_type, a_type, b_type, c_type, x, w, y)                               \
-    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                               \
-                              const cudnnConvolutionDescriptor_t d, const c_type c, const int most, int *n,  \
-                              perf *found)                                                                   \
-    {                                                                                                        \
-        (void)h, (void)most;                                                                                 \
-        memset(found, 0, sizeof *found);                                                                     \
-        found->algo = 1, found->determinism = CUDNN_DETERMINISTIC, found->mathType = CUDNN_FMA_MATH;         \
-        *n = 1;                                                                                              \
-        return leaves_y(d, x, w, y);                                                                         \
-    }                                                                                                        \
-    static cudnnStatus_t room(cudnnHandle_t h, const a_type a, const b_type b,                               \
-                              const cudnnConvolutionDescriptor_t d, const c_type c, algo_type algo,          \
-                              size_t *bytes)                                                                 \
-    {                                                                                                        \
-        (void)h, (void)a, (void)b, (void)d, (void)c, (void)algo;                                             \
-        *bytes = 0;                                                                                          \
-        return CUDNN_STATUS_SUCCESS;                                                                         \
+#define BORROWED(name, room, perf, algo_type, a_type, b_type, c_type, x, w, y)                     \
+    static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                     \
+                              const cudnnConvolutionDescriptor_t d, const c_type c,                \
+                              const int most, int *n, perf *found)                                 \
+    {                                                                                              \
+        (void)h, (void)most;                                                                       \
+        memset(found, 0, sizeof *found);                                                           \
+        found->algo = 1, found->determinism = CUDNN_DETERMINISTIC,                                 \
+        found->mathType = CUDNN_FMA_MATH;                                                          \
+        *n = 1;                                                                                    \
+        return leaves_y(d, x, w, y);                                                               \
+    }                                                                                              \
+    static cudnnStatus_t room(cudnnHandle_t h, const a_type a, const b_type b,                     \
+                              const cudnnConvolutionDescriptor_t d, const c_type c,                \
+                              algo_type algo, size_t *bytes)                                       \
+    {                                                                                              \
+        (void)h, (void)a, (void)b, (void)d, (void)c, (void)algo;                                   \
+        *bytes = 0;                                                                                \
+        return CUDNN_STATUS_SUCCESS;                                                               \
     }
 BORROWED(any_forward, no_forward_room, cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t,
          cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t, a, b, c)
 BORROWED(any_data, no_data_room, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t,
          cudnnFilterDescriptor_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, c, a, b)
-BORROWED(any_filter, no_filter_room, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t,
-         cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, a, c, b)
+BORROWED(any_filter, no_filter_room, cudnnConvolutionBwdFilterAlgoPerf_t,
+         cudnnConvolutionBwdFilterAlgo_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
+         cudnnFilterDescriptor_t, a, c, b)
 
 bool host_borrow(void)
 {
@@ -988,8 +1030,8 @@ bool host_borrow(void)
     char path[600];
     void *dnn, *p;
 
-    snprintf(path, sizeof path, "%s%slibcudnn.so.%d", folder != NULL ? folder : "", folder != NULL ? "/" : "",
-             CUDNN_MAJOR);
+    snprintf(path, sizeof path, "%s%slibcudnn.so.%d", folder != NULL ? folder : "",
+             folder != NULL ? "/" : "", CUDNN_MAJOR);
     if ((dnn = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
         return false;
 #define CALL(name) p = dlsym(dnn, #name), memcpy(&borrowed.name, &p, sizeof p);
@@ -1012,8 +1054,9 @@ void host_give_back(void)
     driver.library = &library;
 }
 
-mpl_status host_dnn_prepare(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_cuda_choice *choice,
-                            mpl_cuda_dnn **out, uint64_t *workspace_bytes, const char **how)
+mpl_status host_dnn_prepare(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
+                            const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
+                            uint64_t *workspace_bytes, const char **how)
 {
     return mpl_dnn_prepare(ctx, &driver, g, op, choice, out, workspace_bytes, how);
 }
@@ -1033,8 +1076,9 @@ int host_dnn_run(const mpl_cuda_work *work)
 
 host_world host;
 
-mpl_status host_dnn_prepare(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_cuda_choice *choice,
-                            mpl_cuda_dnn **out, uint64_t *workspace_bytes, const char **how)
+mpl_status host_dnn_prepare(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
+                            const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
+                            uint64_t *workspace_bytes, const char **how)
 {
     (void)ctx, (void)g, (void)op, (void)choice, (void)how;
     *out = NULL;

@@ -1,4 +1,5 @@
-/* fuzz.h -- what fuzz targets share: an input as a file, and claims that end the program where they do not hold. */
+/* fuzz.h -- what fuzz targets share: an input as a file, and claims that end the program where they
+ * do not hold. */
 #ifndef MPL_FUZZ_H
 #define MPL_FUZZ_H
 

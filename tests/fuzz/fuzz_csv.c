@@ -1,5 +1,5 @@
-/* fuzz_csv.c -- buffer lists: any bytes are refused in one line, or make a right problem whose bounds can be had and which
- * the verifier judges without harm. */
+/* fuzz_csv.c -- buffer lists: any bytes are refused in one line, or make a right problem whose
+ * bounds can be had and which the verifier judges without harm. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/fuzz/fuzz.h"

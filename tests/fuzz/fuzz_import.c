@@ -1,5 +1,6 @@
-/* fuzz_import.c -- plans of other allocators: any bytes, in every format that takes them by content, are refused in one line, or make
- * a right problem with a plan that the verifier judges without harm. Offsets alone are read beside a list of four. */
+/* fuzz_import.c -- plans of other allocators: any bytes, in every format that takes them by
+ * content, are refused in one line, or make a right problem with a plan that the verifier judges
+ * without harm. Offsets alone are read beside a list of four. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -45,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mpl_plan_import(&ctx, fuzz_file(data, size), beside, &got) == MPL_OK)
         try_plan(&ctx, got.problem != NULL ? got.problem : beside, &got);
     else
-        must(strncmp(ctx.message, "/proc/self/fd/", 14) == 0 && strchr(ctx.message, '\n') == NULL, &ctx);
+        must(strncmp(ctx.message, "/proc/self/fd/", 14) == 0 && strchr(ctx.message, '\n') == NULL,
+             &ctx);
     mpl_import_fini(&ctx, &got);
     mpl_problem_free(&ctx, beside);
     must(ctx.n_live == 0, &ctx);

@@ -1,6 +1,6 @@
-/* fuzz_onnx.c -- ONNX models: any bytes are refused in one line that names the file, or make a whole graph, of which the
- * problem is right. A model that asks for dims or contents of inputs is read again with some, so that what they decide is
- * reached too. */
+/* fuzz_onnx.c -- ONNX models: any bytes are refused in one line that names the file, or make a
+ * whole graph, of which the problem is right. A model that asks for dims or contents of inputs is
+ * read again with some, so that what they decide is reached too. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,7 +10,8 @@
 static const mpl_tensor pair = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){2, 3}};
 static const mpl_tensor one = {MPL_TYPE_i64, {1, {1}}, (int64_t[]){2}};
 
-/* The graph as `show` and `plan` need it: any order, the problem, its bound. What is too large is refused. */
+/* The graph as `show` and `plan` need it: any order, the problem, its bound. What is too large is
+ * refused. */
 static void use(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_problem_options options = mpl_problem_options_default();
@@ -57,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st != MPL_OK && strstr(ctx.message, "give ") != NULL)
         st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &some, &g);
     if (st != MPL_OK)
-        must(g == NULL && strstr(ctx.message, "model.onnx") != NULL && strchr(ctx.message, '\n') == NULL,
+        must(g == NULL && strstr(ctx.message, "model.onnx") != NULL &&
+                 strchr(ctx.message, '\n') == NULL,
              &ctx);
     else
         use(&ctx, g);

@@ -1,5 +1,5 @@
-/* fuzz_pb.c -- tensor files, TensorProto and .npy: any bytes are refused in one line that names the file, or make a tensor
- * that is written as .npy and read back the same. */
+/* fuzz_pb.c -- tensor files, TensorProto and .npy: any bytes are refused in one line that names the
+ * file, or make a tensor that is written as .npy and read back the same. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/source.h"
@@ -15,7 +15,8 @@ static void write_and_read(mpl_ctx *ctx, const mpl_tensor *t)
         must(mpl_tensor_write(ctx, path, t) == MPL_EINPUT, ctx);
         return;
     }
-    must(mpl_tensor_write(ctx, path, t) == MPL_OK && mpl_tensor_read(ctx, path, &again) == MPL_OK, ctx);
+    must(mpl_tensor_write(ctx, path, t) == MPL_OK && mpl_tensor_read(ctx, path, &again) == MPL_OK,
+         ctx);
     must(again.type == t->type && mpl_shape_equal(&again.shape, &t->shape) &&
              memcmp(again.data, t->data, count * mpl_type_bytes(t->type)) == 0,
          ctx);

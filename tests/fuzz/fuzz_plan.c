@@ -1,11 +1,12 @@
-/* fuzz_plan.c -- plan files: any bytes are refused in one line, or make a plan that is judged, packed and written
- * out. A file that is right but for its hash gets the right one, so that chance is not needed to come
- * past it. */
+/* fuzz_plan.c -- plan files: any bytes are refused in one line, or make a plan that is judged,
+ * packed and written out. A file that is right but for its hash gets the right one, so that chance
+ * is not needed to come past it. */
 #include "tests/fuzz/fuzz.h"
 
 #include "planners/verify/verify.h"
 
-/* Puts the hash that the refusal names into the copy of the input; false: it was another refusal. */
+/* Puts the hash that the refusal names into the copy of the input; false: it was another
+ * refusal. */
 static bool mend_hash(const mpl_ctx *ctx, char *text)
 {
     const char *right = strstr(ctx->message, "the problem in it has ");
@@ -26,7 +27,8 @@ static void try_plan(mpl_ctx *ctx, const mpl_plan_file *file)
         return;
     must(mpl_plan_packed(ctx, file->problem, file->plan, &packed) == MPL_OK, ctx);
     must(file->plan->block != NULL || packed == file->plan->peak_bytes, ctx);
-    must(mpl_plan_write(ctx, "/dev/null", file->problem, file->plan, file->fields_json) == MPL_OK, ctx);
+    must(mpl_plan_write(ctx, "/dev/null", file->problem, file->plan, file->fields_json) == MPL_OK,
+         ctx);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

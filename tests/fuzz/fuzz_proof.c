@@ -1,12 +1,13 @@
-/* fuzz_proof.c -- refutations: any text is refused in one line, or refutes what is true. The first byte chooses a problem and a
- * claim, the rest is the text. */
+/* fuzz_proof.c -- refutations: any text is refused in one line, or refutes what is true. The first
+ * byte chooses a problem and a claim, the rest is the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/problem/before.h"
 #include "planners/verify/certify.h"
 
-/* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned ones; a hard one, whose
- * optimum lies above the live bytes; and two with pairs, where none or one of the two can be taken. */
+/* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned
+ * ones; a hard one, whose optimum lies above the live bytes; and two with pairs, where none or one
+ * of the two can be taken. */
 static const struct known {
     uint32_t n, optimum;
     struct {
@@ -73,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     mpl_ctx_init(&ctx);
     p = make(&ctx, from);
-    if (size > 0 && data[0] / KNOWN / 4 % 2 == 1 && from->n_pairs == 0) /* the same as a partial order */
+    /* the same as a partial order */
+    if (size > 0 && data[0] / KNOWN / 4 % 2 == 1 && from->n_pairs == 0)
         must(mpl_problem_as_parallel(&ctx, p) == MPL_OK, &ctx);
     must(mpl_plan_new(&ctx, p, &plan) == MPL_OK, &ctx);
     plan->claim = MPL_INFEASIBLE;

@@ -1,5 +1,5 @@
-/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again without
- * loss. */
+/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again
+ * without loss. */
 #include "graphs/source.h"
 
 #include <stdlib.h>
@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     mpl_ctx_init(&ctx);
     if (mpl_text_read_memory(&ctx, "fuzz", (const char *)data, size, &first) != MPL_OK) {
-        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 && strchr(ctx.message, '\n') == NULL,
+        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 &&
+                 strchr(ctx.message, '\n') == NULL,
              &ctx);
         return 0;
     }

@@ -1,5 +1,5 @@
-/* What graphs/core counts: lists of lists by key, from tables made by hand, and against a search of every item for every key.
- * Catches an item lost, in another's list, or out of its order. */
+/* What graphs/core counts: lists of lists by key, from tables made by hand, and against a search of
+ * every item for every key. Catches an item lost, in another's list, or out of its order. */
 #include "tests/support/test.h"
 
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 
 enum { MOST = 12 };
 
-/* ---- by hand ------------------------------------------------------------------------------------------------------ */
+/* ---- by hand ---- */
 
 typedef struct row {
     const char *name;
@@ -24,7 +24,13 @@ static const row rows[] = {
     {"the first and the last key", 4, 4, {3, 0, 3, 0}, {MPL_NONE}, {0, 2, 2, 2, 4}, {1, 3, 0, 2}},
     {"all of one key", 2, 3, {1, 1, 1}, {MPL_NONE}, {0, 0, 3}, {0, 1, 2}},
     {"none is in no list", 2, 4, {MPL_NONE, 1, MPL_NONE, 0}, {MPL_NONE}, {0, 1, 2}, {3, 1}},
-    {"values, equal and descending", 2, 5, {1, 0, 1, 1, 0}, {9, 9, 8, 9, 2}, {0, 2, 5}, {9, 2, 9, 8, 9}},
+    {"values, equal and descending",
+     2,
+     5,
+     {1, 0, 1, 1, 0},
+     {9, 9, 8, 9, 2},
+     {0, 2, 5},
+     {9, 2, 9, 8, 9}},
 };
 
 static void by_hand(void **state)
@@ -50,9 +56,10 @@ static void by_hand(void **state)
     }
 }
 
-/* ---- against a search --------------------------------------------------------------------------------------------- */
+/* ---- against a search ---- */
 
-/* Random lists of keys, some of them in none, turned round: key by key, each list is searched for it. */
+/* Random lists of keys, some of them in none, turned round: key by key, each list is searched for
+ * it. */
 static void turned(void **state)
 {
     mpl_rng rng;
@@ -60,7 +67,8 @@ static void turned(void **state)
     (void)state;
     mpl_rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
-        uint32_t n = (uint32_t)mpl_rng_below(&rng, 6), n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;
+        uint32_t n = (uint32_t)mpl_rng_below(&rng, 6),
+                 n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;
         uint32_t from[7] = {0}, key[6 * 4], *begin = NULL, *item = NULL;
         mpl_ctx ctx;
 
@@ -69,7 +77,8 @@ static void turned(void **state)
 
             from[i + 1] = from[i] + length;
             for (uint32_t k = from[i]; k < from[i + 1]; k++)
-                key[k] = mpl_rng_below(&rng, 8) == 0 ? MPL_NONE : (uint32_t)mpl_rng_below(&rng, n_keys);
+                key[k] =
+                    mpl_rng_below(&rng, 8) == 0 ? MPL_NONE : (uint32_t)mpl_rng_below(&rng, n_keys);
         }
         mpl_ctx_init(&ctx);
         assert_ok(&ctx, mpl_lists_turn(&ctx, n_keys, n, from, key, &begin, &item));
@@ -87,7 +96,7 @@ static void turned(void **state)
     }
 }
 
-/* ---- what cannot be ----------------------------------------------------------------------------------------------- */
+/* ---- what cannot be ---- */
 
 static void refused(void **state)
 {
@@ -98,7 +107,8 @@ static void refused(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_lists_new(&ctx, 1, (size_t)UINT32_MAX + 1, NULL, NULL, &begin, &item), MPL_EMEM);
+    assert_status(&ctx, mpl_lists_new(&ctx, 1, (size_t)UINT32_MAX + 1, NULL, NULL, &begin, &item),
+                  MPL_EMEM);
     assert_non_null(strstr(ctx.message, "4294967296 items"));
     assert_int_equal(ctx.n_allocs, 0);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
@@ -115,7 +125,7 @@ static void refused(void **state)
     mpl_free(&ctx, item);
 }
 
-/* ---- keys that a file chooses ------------------------------------------------------------------------------------ */
+/* ---- keys that a file chooses ---- */
 
 /* The authors' vectors: the key is 0, 1, .. 15, the text 0, 1, .. */
 static void siphash_is_its_authors(void **state)
@@ -154,8 +164,8 @@ static uint64_t steps_of(uint64_t hash(uint64_t, const void *, size_t), char (*n
     return steps;
 }
 
-/* Names that all lie in one slot of a table by FNV, found as anybody would: two letters behind each number that bring the hash near,
- * and a third that hits. By the tables' own hash they scatter. */
+/* Names that all lie in one slot of a table by FNV, found as anybody would: two letters behind each
+ * number that bring the hash near, and a third that hits. By the tables' own hash they scatter. */
 static void chosen_names_do_not_meet(void **state)
 {
     static char name[CHOSEN][16];
@@ -209,7 +219,8 @@ static uint64_t hash_elsewhere(void)
 /* Nobody can tell beforehand where a name lies: not from another process either. */
 static void slots_are_a_secret(void **state)
 {
-    uint64_t here = mpl_table_hash(0, "memplan", 7), there = hash_elsewhere(), again = hash_elsewhere();
+    uint64_t here = mpl_table_hash(0, "memplan", 7), there = hash_elsewhere(),
+             again = hash_elsewhere();
 
     (void)state;
     assert_true(here == mpl_table_hash(0, "memplan", 7));

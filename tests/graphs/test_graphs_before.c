@@ -8,7 +8,8 @@
 
 enum { MOST = 14 };
 
-/* A random DAG over n elements whose ids are shuffled, so that no code can lean on ascending ids. */
+/* A random DAG over n elements whose ids are shuffled, so that no code can lean on ascending
+ * ids. */
 static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to)
 {
     uint32_t name[MOST];
@@ -92,10 +93,12 @@ static void cycles_are_refused(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
-                  MPL_EINPUT);
+    assert_status(
+        &ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
+        MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "cycle"));
-    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o), MPL_EINPUT);
+    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o),
+                  MPL_EINPUT);
     assert_null(o);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -122,7 +125,8 @@ static uint64_t heaviest_plainly(const mpl_problem *p)
         bool good = true;
 
         for (uint32_t a = 0; a < p->n; a++) {
-            sum += (set >> a & 1) != 0 ? (p->bytes[a] + p->align[a] - 1) / p->align[a] * p->align[a] : 0;
+            sum += (set >> a & 1) != 0 ? (p->bytes[a] + p->align[a] - 1) / p->align[a] * p->align[a]
+                                       : 0;
             for (uint32_t b = 0; b < p->n && (set >> a & 1) != 0; b++)
                 good &= (set >> b & 1) == 0 || !mpl_is_before(p->before, a, b);
         }
@@ -229,17 +233,19 @@ static void folding_merges_chains(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A diamond 0 -> {1, 2} -> 3 of events: what is used on one arm may meet the other arm, whatever an order says. */
+/* A diamond 0 -> {1, 2} -> 3 of events: what is used on one arm may meet the other arm, whatever an
+ * order says. */
 static void access_gives_the_order(void **state)
 {
     mpl_ctx ctx;
     mpl_before *o = NULL;
     uint32_t edge_begin[] = {0, 2, 3, 4, 4}, edge_item[] = {1, 2, 3, 3};
-    /* buffers: x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made by 0, read by 1;
-     * w made by 3 */
+    /* buffers: x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made
+     * by 0, read by 1; w made by 3 */
     uint32_t first_begin[] = {0, 1, 2, 3, 4, 5}, first_item[] = {0, 1, 2, 0, 3};
     uint32_t last_begin[] = {0, 2, 3, 4, 5, 6}, last_item[] = {1, 2, 3, 3, 1, 3};
-    const mpl_access access = {4, edge_begin, edge_item, first_begin, first_item, last_begin, last_item};
+    const mpl_access access = {4,          edge_begin, edge_item, first_begin,
+                               first_item, last_begin, last_item};
     const char *want[] = {"00001", "00000", "00000", "00001", "00000"};
 
     (void)state;
@@ -313,10 +319,14 @@ static void allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closure_and_reduction),     cmocka_unit_test(cycles_are_refused),
-        cmocka_unit_test(antichain_is_heaviest),     cmocka_unit_test(sums_past_a_double_are_refused),
-        cmocka_unit_test(folding_merges_chains),     cmocka_unit_test(access_gives_the_order),
-        cmocka_unit_test(intervals_become_an_order), cmocka_unit_test(allocation_failures),
+        cmocka_unit_test(closure_and_reduction),
+        cmocka_unit_test(cycles_are_refused),
+        cmocka_unit_test(antichain_is_heaviest),
+        cmocka_unit_test(sums_past_a_double_are_refused),
+        cmocka_unit_test(folding_merges_chains),
+        cmocka_unit_test(access_gives_the_order),
+        cmocka_unit_test(intervals_become_an_order),
+        cmocka_unit_test(allocation_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

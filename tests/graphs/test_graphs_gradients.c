@@ -1,6 +1,6 @@
-/* Gradients against central differences of the loss, in f64 by the reference loops: every operator with a rule, and whole networks
- * of the zoo. Catches: a rule, loop or sum of parts that is wrong, updates at the wrong place, orders that would read a weight
- * after its update. */
+/* Gradients against central differences of the loss, in f64 by the reference loops: every operator
+ * with a rule, and whole networks of the zoo. Catches: a rule, loop or sum of parts that is wrong,
+ * updates at the wrong place, orders that would read a weight after its update. */
 #include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/support/test.h"
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* ---- one training graph ------------------------------------------------------------------------------------------------- */
+/* ---- one training graph ---- */
 
 /* "first" with f64 for f32. */
 static mpl_graph *read_double(mpl_ctx *ctx, const char *text)
@@ -38,7 +38,8 @@ static bool ends_with(const char *text, const char *end)
     return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
-/* Inputs and weights: in [-1, 1], but what is a scale, variance or divisor in [0.5, 1.5]; labels in turn, indices (i) in turn below 3. */
+/* Inputs and weights: in [-1, 1], but what is a scale, variance or divisor in [0.5, 1.5]; labels in
+ * turn, indices (i) in turn below 3. */
 static void fill(interpreter *it, uint64_t seed, int64_t classes)
 {
     const mpl_graph *g = it->g;
@@ -46,14 +47,16 @@ static void fill(interpreter *it, uint64_t seed, int64_t classes)
     for (mpl_value v = 0; v < g->n_values; v++) {
         uint64_t n = 0;
         const char *name = g->value_name[v];
-        bool positive = ends_with(name, "scale") || ends_with(name, "var") || ends_with(name, "_pos");
+        bool positive =
+            ends_with(name, "scale") || ends_with(name, "var") || ends_with(name, "_pos");
 
         mpl_shape_count(&g->value_shape[v], &n);
         if (g->value_op[v] != MPL_NONE || g->value_data[v] != NULL)
             continue;
         for (uint64_t i = 0; i < n; i++)
             if (g->value_type[v] == MPL_TYPE_i64)
-                ((int64_t *)it->data[v])[i] = (int64_t)(i * 7 + 1) % (strcmp(name, "i") == 0 ? 3 : classes);
+                ((int64_t *)it->data[v])[i] =
+                    (int64_t)(i * 7 + 1) % (strcmp(name, "i") == 0 ? 3 : classes);
             else
                 mpl_put((mpl_type)g->value_type[v], it->data[v], (int64_t)i,
                         positive ? 0.5 + draw(&seed) : 2 * draw(&seed) - 1);
@@ -109,7 +112,8 @@ static uint64_t check_gradients(mpl_ctx *ctx, const char *name, const mpl_graph 
             *x = whole;
             want = (up - down) / (2 * h);
             if (!(fabs(got - want) <= tolerance * (1 + fabs(want))))
-                fail_msg("%s: %s[%" PRIu64 "] is %.10g, by differences %.10g", name, text, i, got, want);
+                fail_msg("%s: %s[%" PRIu64 "] is %.10g, by differences %.10g", name, text, i, got,
+                         want);
         }
     }
     interpret_end(&it);
@@ -117,62 +121,65 @@ static uint64_t check_gradients(mpl_ctx *ctx, const char *name, const mpl_graph 
     return n_checked;
 }
 
-/* ---- every operator with a rule ------------------------------------------------------------------------------------------------ */
+/* ---- every operator with a rule ---- */
 
 typedef struct row {
     mpl_op_kind kind;
     const char *text; /* of the graph; x is an input, others weights; y is the output */
 } row;
 
-#define UNARY(op)                                                                                            \
-    {                                                                                                        \
-        MPL_OP_##op,                                                                                         \
-            "graph t\ninput x f32 [2,3]\nweight w f32 [2,3]\nz = mul(x, w)\ny = " #op "(z)\noutput y\n"      \
+#define UNARY(op)                                                                                  \
+    {                                                                                              \
+        MPL_OP_##op, "graph t\ninput x f32 [2,3]\nweight w f32 [2,3]\nz = mul(x, w)\ny = " #op     \
+                     "(z)\noutput y\n"                                                             \
     }
-#define POSITIVE(op)                                                                                         \
-    {                                                                                                        \
-        MPL_OP_##op,                                                                                         \
-            "graph t\ninput x_pos f32 [2,3]\nweight w_pos f32 [2,3]\nz = mul(x_pos, w_pos)\ny = " #op        \
-            "(z)\noutput y\n"                                                                                \
+#define POSITIVE(op)                                                                               \
+    {                                                                                              \
+        MPL_OP_##op, "graph t\ninput x_pos f32 [2,3]\nweight w_pos f32 [2,3]\nz = mul(x_pos, "     \
+                     "w_pos)\ny = " #op "(z)\noutput y\n"                                          \
     }
-#define BINARY(op, dims)                                                                                     \
-    {                                                                                                        \
-        MPL_OP_##op, "graph t\nweight a_pos f32 [2,3]\nweight b_pos f32 " dims "\ny = " #op                  \
-                     "(a_pos, b_pos)\noutput y\n"                                                            \
+#define BINARY(op, dims)                                                                           \
+    {                                                                                              \
+        MPL_OP_##op, "graph t\nweight a_pos f32 [2,3]\nweight b_pos f32 " dims "\ny = " #op        \
+                     "(a_pos, b_pos)\noutput y\n"                                                  \
     }
-#define CONV(dims, weight, bias, attributes)                                                                 \
-    {                                                                                                        \
-        MPL_OP_conv, "graph t\ninput x f32 " dims "\nweight v f32 " dims "\nweight w f32 " weight            \
-                     "\nweight b f32 " bias "\nz = mul(x, v)\ny = conv(z, w, b) " attributes "\noutput y\n"  \
+#define CONV(dims, weight, bias, attributes)                                                       \
+    {                                                                                              \
+        MPL_OP_conv,                                                                               \
+            "graph t\ninput x f32 " dims "\nweight v f32 " dims "\nweight w f32 " weight           \
+            "\nweight b f32 " bias "\nz = mul(x, v)\ny = conv(z, w, b) " attributes "\noutput y\n" \
     }
-#define POOL(op, dims, attributes)                                                                           \
-    {                                                                                                        \
-        MPL_OP_##op, "graph t\ninput x f32 " dims "\nweight w f32 " dims "\nz = mul(x, w)\ny = " #op         \
-                     "(z) " attributes "\noutput y\n"                                                        \
+#define POOL(op, dims, attributes)                                                                 \
+    {                                                                                              \
+        MPL_OP_##op, "graph t\ninput x f32 " dims "\nweight w f32 " dims                           \
+                     "\nz = mul(x, w)\ny = " #op "(z) " attributes "\noutput y\n"                  \
     }
-#define TRANSPOSED(dims, weight, bias, attributes)                                                           \
-    {                                                                                                        \
-        MPL_OP_conv_transpose,                                                                               \
-            "graph t\ninput x f32 " dims "\nweight v f32 " dims "\nweight w f32 " weight                     \
-            "\nweight b f32 " bias "\nz = mul(x, v)\ny = conv_transpose(z, w, b) " attributes "\noutput y\n" \
+#define TRANSPOSED(dims, weight, bias, attributes)                                                 \
+    {                                                                                              \
+        MPL_OP_conv_transpose,                                                                     \
+            "graph t\ninput x f32 " dims "\nweight v f32 " dims "\nweight w f32 " weight           \
+            "\nweight b f32 " bias "\nz = mul(x, v)\ny = conv_transpose(z, w, b) " attributes      \
+            "\noutput y\n"                                                                         \
     }
-#define GEMM(a, b, c, attributes)                                                                            \
-    {                                                                                                        \
-        MPL_OP_gemm, "graph t\nweight a f32 " a "\nweight b f32 " b "\nweight c f32 " c                      \
-                     "\ny = gemm(a, b, c) " attributes "\noutput y\n"                                        \
+#define GEMM(a, b, c, attributes)                                                                  \
+    {                                                                                              \
+        MPL_OP_gemm, "graph t\nweight a f32 " a "\nweight b f32 " b "\nweight c f32 " c            \
+                     "\ny = gemm(a, b, c) " attributes "\noutput y\n"                              \
     }
-#define GATHER(dims, index, axis)                                                                            \
-    {                                                                                                        \
-        MPL_OP_gather, "graph t\nweight w f32 " dims "\ninput i i64 " index                                  \
-                       "\nz = tanh(w)\ny = gather(z, i) axis=" axis "\noutput y\n"                           \
+#define GATHER(dims, index, axis)                                                                  \
+    {                                                                                              \
+        MPL_OP_gather, "graph t\nweight w f32 " dims "\ninput i i64 " index                        \
+                       "\nz = tanh(w)\ny = gather(z, i) axis=" axis "\noutput y\n"                 \
     }
-#define LOSS(lines)                                                                                          \
-    {                                                                                                        \
-        MPL_OP_softmax_cross_entropy, "graph t\nweight w f32 [4,3]\ninput l i64 [4]\n" lines "output y\n"    \
+#define LOSS(lines)                                                                                \
+    {                                                                                              \
+        MPL_OP_softmax_cross_entropy,                                                              \
+            "graph t\nweight w f32 [4,3]\ninput l i64 [4]\n" lines "output y\n"                    \
     }
-#define MATMUL(a, b)                                                                                         \
-    {                                                                                                        \
-        MPL_OP_matmul, "graph t\nweight a f32 " a "\nweight b f32 " b "\ny = matmul(a, b)\noutput y\n"       \
+#define MATMUL(a, b)                                                                               \
+    {                                                                                              \
+        MPL_OP_matmul,                                                                             \
+            "graph t\nweight a f32 " a "\nweight b f32 " b "\ny = matmul(a, b)\noutput y\n"        \
     }
 
 static const row rows[] = {
@@ -194,8 +201,8 @@ static const row rows[] = {
     {MPL_OP_clip,
      "graph t\nweight w f32 [4,5]\nweight low f32 [] = data -0.4\nweight high f32 [] = data 0.5\n"
      "y = clip(w, low, high)\noutput y\n"},
-    {MPL_OP_clip,
-     "graph t\nweight w f32 [4,5]\nweight high f32 [] = data 0.5\ny = clip(w, _, high)\noutput y\n"},
+    {MPL_OP_clip, "graph t\nweight w f32 [4,5]\nweight high f32 [] = data 0.5\ny = clip(w, _, "
+                  "high)\noutput y\n"},
     BINARY(add, "[2,3]"),
     BINARY(add, "[3]"),
     BINARY(add, "[2,1]"),
@@ -210,11 +217,12 @@ static const row rows[] = {
     {MPL_OP_max,
      "graph t\nweight a f32 [2,3]\nweight b f32 [3]\nweight c f32 [] = data 0.2\ny = max(a, b, c)\n"
      "output y\n"},
-    {MPL_OP_where, "graph t\nweight a f32 [2,3]\nweight b f32 [3]\ninput x f32 [2,1]\n"
-                   "weight zero f32 [] = data 0.2\nt = less(x, zero)\ny = where(t, a, b)\noutput y\n"},
+    {MPL_OP_where,
+     "graph t\nweight a f32 [2,3]\nweight b f32 [3]\ninput x f32 [2,1]\n"
+     "weight zero f32 [] = data 0.2\nt = less(x, zero)\ny = where(t, a, b)\noutput y\n"},
     {MPL_OP_mul, "graph t\nweight w f32 [2,3]\ny = mul(w, w)\noutput y\n"},
-    {MPL_OP_add,
-     "graph t\nweight w f32 [2,3]\na = tanh(w)\nb = exp(w)\nc = add(a, b)\ny = add(c, w)\noutput y\n"},
+    {MPL_OP_add, "graph t\nweight w f32 [2,3]\na = tanh(w)\nb = exp(w)\nc = add(a, b)\ny = add(c, "
+                 "w)\noutput y\n"},
     MATMUL("[2,3]", "[3,4]"),
     MATMUL("[2,3,4]", "[4,2]"),
     MATMUL("[2,2,3]", "[2,3,2]"),
@@ -232,8 +240,10 @@ static const row rows[] = {
     TRANSPOSED("[1,4,3,3]", "[4,2,2,2]", "[4]", "group=2 strides=[2,2] output_padding=[1,0]"),
     TRANSPOSED("[1,2,4,3]", "[2,3,3,3]", "[3]", "strides=[2,1] pads=[1,0,1,1] dilations=[1,2]"),
     TRANSPOSED("[2,2,5]", "[2,1,3]", "[1]", "strides=[3] pads=[1,0]"),
-    POOL(resize, "[1,2,2,3]", "mode=nearest coordinate_mode=asymmetric nearest_mode=floor sizes=[1,2,4,9]"),
-    POOL(resize, "[2,3]", "mode=nearest coordinate_mode=asymmetric nearest_mode=floor scales=[3.0,1.0]"),
+    POOL(resize, "[1,2,2,3]",
+         "mode=nearest coordinate_mode=asymmetric nearest_mode=floor sizes=[1,2,4,9]"),
+    POOL(resize, "[2,3]",
+         "mode=nearest coordinate_mode=asymmetric nearest_mode=floor scales=[3.0,1.0]"),
     POOL(max_pool, "[2,2,5,5]", "kernel_shape=[2,2] strides=[2,2]"),
     POOL(max_pool, "[1,2,6,6]", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]"),
     POOL(max_pool, "[1,1,6,7]", "kernel_shape=[3,2] strides=[2,3] ceil_mode=1"),
@@ -261,36 +271,39 @@ static const row rows[] = {
     POOL(split, "[2,5]", "axis=1"),
     POOL(pad, "[2,3]", "pads=[0,1,2,3]"),
     POOL(expand, "[2,1,3]", "shape=[2,4,3]"),
-    {MPL_OP_batch_norm,
-     "graph t\ninput x f32 [3,2,2,2]\nweight w f32 [3,2,2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
-     "weight mean f32 [2]\nweight var f32 [2]\nz = mul(x, w)\n"
-     "y = batch_norm(z, scale, b, mean, var) epsilon=0.01\noutput y\n"},
+    {MPL_OP_batch_norm, "graph t\ninput x f32 [3,2,2,2]\nweight w f32 [3,2,2,2]\nweight scale f32 "
+                        "[2]\nweight b f32 [2]\n"
+                        "weight mean f32 [2]\nweight var f32 [2]\nz = mul(x, w)\n"
+                        "y = batch_norm(z, scale, b, mean, var) epsilon=0.01\noutput y\n"},
     {MPL_OP_batch_norm,
      "graph t\nweight w f32 [5,3]\nweight scale f32 [3]\nweight b f32 [3]\nweight mean f32 [3]\n"
      "weight var f32 [3]\ny = batch_norm(w, scale, b, mean, var)\noutput y\n"},
-    {MPL_OP_concat,
-     "graph t\nweight a f32 [2,3]\ninput x f32 [2,1]\nweight b f32 [2,2]\ny = concat(x, a, b, a) axis=1\n"
-     "output y\n"},
-    {MPL_OP_split,
-     "graph t\nweight w f32 [2,6]\na, b, c = split(w) axis=1 split=[1,2,3]\nd = mul(c, c)\ne = tanh(a)\n"
-     "y = concat(d, e) axis=1\noutput y\n"},
+    {MPL_OP_concat, "graph t\nweight a f32 [2,3]\ninput x f32 [2,1]\nweight b f32 [2,2]\ny = "
+                    "concat(x, a, b, a) axis=1\n"
+                    "output y\n"},
+    {MPL_OP_split, "graph t\nweight w f32 [2,6]\na, b, c = split(w) axis=1 split=[1,2,3]\nd = "
+                   "mul(c, c)\ne = tanh(a)\n"
+                   "y = concat(d, e) axis=1\noutput y\n"},
     GATHER("[5,2]", "[2,3]", "0"),
     GATHER("[2,5,3]", "[4]", "1"),
     GATHER("[2,2,5]", "[2,2]", "-1"),
     GATHER("[5]", "[2]", "0"),
     {MPL_OP_gather_nd, "graph t\nweight w f32 [3,4,2]\ninput i i64 [2,3,2]\nz = tanh(w)\n"
                        "y = gather_nd(z, i)\noutput y\n"},
-    {MPL_OP_gather_nd, "graph t\nweight w f32 [5,3]\ninput i i64 [6,1]\ny = gather_nd(w, i)\noutput y\n"},
+    {MPL_OP_gather_nd,
+     "graph t\nweight w f32 [5,3]\ninput i i64 [6,1]\ny = gather_nd(w, i)\noutput y\n"},
     POOL(access, "[4,6]", "index=\"1:3,::-2\""),
     POOL(access, "[4,6]", "dims=[3,2] strides=[6,-1] offset=5"),
     {MPL_OP_access, "graph t\nweight w f32 [4,6]\nz = tanh(w)\na = access(z) index=\"1,:\"\n"
                     "b = access(z) index=\"::2,:\"\nc = mul(a, b)\ny = add(c, a)\noutput y\n"},
     {MPL_OP_assign, "graph t\nweight w f32 [4,6]\nweight v f32 [3]\nz = tanh(w)\n"
                     "a = assign(z, v) index=\"1:3,::2\"\ny = mul(a, z)\noutput y\n"},
-    {MPL_OP_assign, "graph t\ninput x f32 [4,6]\nweight v f32 [2,1]\ny = assign(x, v) index=\"0:2,:\"\n"
-                    "output y\n"},
+    {MPL_OP_assign,
+     "graph t\ninput x f32 [4,6]\nweight v f32 [2,1]\ny = assign(x, v) index=\"0:2,:\"\n"
+     "output y\n"},
     LOSS("y, p = softmax_cross_entropy(w, l)\n"),
-    LOSS("a, p = softmax_cross_entropy(w, l)\nb = tanh(w)\nc = reduce_mean(b) keepdims=0\ny = mul(a, c)\n"),
+    LOSS("a, p = softmax_cross_entropy(w, l)\nb = tanh(w)\nc = reduce_mean(b) keepdims=0\ny = "
+         "mul(a, c)\n"),
     {MPL_OP_softmax, "graph t\nweight w f32 [2,3]\nz = tanh(w)\ny = softmax(z) axis=1\noutput y\n"},
 };
 
@@ -300,49 +313,55 @@ typedef struct pieces {
     uint32_t pad, concat, assign, access;
 } pieces;
 
-#define PIECES(weights, lines)                                                                               \
-    "graph t\ninput x f32 [4,6]\nweight v f32 [4,6]\n" weights "z = mul(x, v)\n" lines "output y\n"
+#define PIECES(weights, lines)                                                                     \
+    "graph t\ninput x f32 [4,6]\nweight v f32 [4,6]\n" weights "z = mul(x, v)\n" lines "output "   \
+    "y\n"
 
 static const pieces piece_rows[] = {
     /* side by side: a concat */
-    {PIECES("", "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
-                "c = tanh(b)\ny = concat(a, c) axis=1\n"),
+    {PIECES("",
+            "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
+            "c = tanh(b)\ny = concat(a, c) axis=1\n"),
      0, 1, 0, 0},
-    {PIECES("", "b = slice(z) starts=[0] ends=[2] axes=[1]\na = slice(z) starts=[2] ends=[6] axes=[1]\n"
-                "c = tanh(b)\ny = concat(a, c) axis=1\n"),
+    {PIECES("",
+            "b = slice(z) starts=[0] ends=[2] axes=[1]\na = slice(z) starts=[2] ends=[6] axes=[1]\n"
+            "c = tanh(b)\ny = concat(a, c) axis=1\n"),
      0, 1, 0, 0},
-    /* apart, with elements that nobody reads: the first one with zeros around, the others in place */
-    {PIECES("", "a = slice(z) starts=[0] ends=[2] axes=[1]\nb = slice(z) starts=[4] ends=[6] axes=[1]\n"
-                "y = mul(a, b)\n"),
+    /* apart, with elements that nobody reads: the first one with zeros around, the others in
+     * place */
+    {PIECES("",
+            "a = slice(z) starts=[0] ends=[2] axes=[1]\nb = slice(z) starts=[4] ends=[6] axes=[1]\n"
+            "y = mul(a, b)\n"),
      1, 0, 1, 0},
-    {PIECES(
-         "",
-         "a = slice(z) starts=[0,0] ends=[2,2] axes=[0,1]\nb = slice(z) starts=[2,4] ends=[4,6] axes=[0,1]\n"
-         "c = slice(z) starts=[0,3] ends=[2,5] axes=[0,1]\nd = mul(a, b)\ny = add(d, c)\n"),
+    {PIECES("", "a = slice(z) starts=[0,0] ends=[2,2] axes=[0,1]\nb = slice(z) starts=[2,4] "
+                "ends=[4,6] axes=[0,1]\n"
+                "c = slice(z) starts=[0,3] ends=[2,5] axes=[0,1]\nd = mul(a, b)\ny = add(d, c)\n"),
      1, 0, 2, 0},
     /* overlapping: what stands there is added */
-    {PIECES("", "a = slice(z) starts=[0] ends=[4] axes=[1]\nb = slice(z) starts=[2] ends=[6] axes=[1]\n"
-                "y = mul(a, b)\n"),
+    {PIECES("",
+            "a = slice(z) starts=[0] ends=[4] axes=[1]\nb = slice(z) starts=[2] ends=[6] axes=[1]\n"
+            "y = mul(a, b)\n"),
      1, 0, 1, 1},
     /* one element after the other in turns: they do not meet */
     {PIECES("", "a = slice(z) starts=[0] ends=[6] axes=[1] steps=[2]\n"
                 "b = slice(z) starts=[5] ends=[-100] axes=[1] steps=[-2]\ny = mul(a, b)\n"),
      0, 0, 2, 0},
     /* read as a whole, too */
-    {PIECES(
-         "",
-         "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = reduce_sum(z) axes=[1] keepdims=1\ny = mul(a, b)\n"),
+    {PIECES("", "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = reduce_sum(z) axes=[1] "
+                "keepdims=1\ny = mul(a, b)\n"),
      0, 0, 1, 1},
-    {PIECES("", "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = tanh(z)\nc = exp(z)\nd = mul(b, c)\n"
-                "e = slice(d) starts=[4] ends=[6] axes=[1]\ny = mul(a, e)\n"),
+    {PIECES("",
+            "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = tanh(z)\nc = exp(z)\nd = mul(b, c)\n"
+            "e = slice(d) starts=[4] ends=[6] axes=[1]\ny = mul(a, e)\n"),
      1, 0, 1, 1},
     /* a split, some of whose outputs the loss does not depend on */
-    {PIECES("", "a, b, c = split(z) axis=1 split=[1,2,3]\nd = tanh(b)\ny = concat(d, a) axis=1\n"), 1, 0, 1,
+    {PIECES("", "a, b, c = split(z) axis=1 split=[1,2,3]\nd = tanh(b)\ny = concat(d, a) axis=1\n"),
+     1, 0, 1, 0},
+    {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0,
      0},
-    {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0, 0},
-    {PIECES("",
-            "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd = mul(a, c)\n"
-            "y = concat(b, d) axis=0\n"),
+    {PIECES("", "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd "
+                "= mul(a, c)\n"
+                "y = concat(b, d) axis=0\n"),
      1, 0, 2, 1},
     /* all of it, once */
     {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
@@ -380,7 +399,8 @@ static void each_rule_agrees_with_differences(void **state)
             options = variants[k];
             options.own_loss = rows[i].kind == MPL_OP_softmax_cross_entropy;
             assert_ok(&ctx, mpl_autodiff(&ctx, g, &options, &t));
-            snprintf(name, sizeof name, "row %zu (%s), variant %zu", i, mpl_op_table[rows[i].kind].name, k);
+            snprintf(name, sizeof name, "row %zu (%s), variant %zu", i,
+                     mpl_op_table[rows[i].kind].name, k);
             assert_true(check_gradients(&ctx, name, t, 1000, 1e-7) > 0);
             seen[rows[i].kind] = true;
             mpl_graph_free(&ctx, g);
@@ -392,7 +412,7 @@ static void each_rule_agrees_with_differences(void **state)
             fail_msg("the rule of %s has no row", mpl_op_table[kind].name);
 }
 
-/* ---- whole networks ------------------------------------------------------------------------------------------------------------ */
+/* ---- whole networks ---- */
 
 typedef struct network {
     const char *spec;
@@ -430,12 +450,13 @@ static void networks_agree_with_differences(void **state)
     }
 }
 
-/* Every network can be trained, in every way; names, text and hash survive; each order that is tried keeps readers of a weight
- * before its update. */
+/* Every network can be trained, in every way; names, text and hash survive; each order that is
+ * tried keeps readers of a weight before its update. */
 static void every_network_trains(void **state)
 {
     static const char *const ways[] = {"", ",update=sgd", ",update=momentum,gradients=pinned",
-                                       ",update=adagrad,accumulate=chain", ",update=adam,products=apart"};
+                                       ",update=adagrad,accumulate=chain",
+                                       ",update=adam,products=apart"};
     uint32_t n = 0;
 
     (void)state;
@@ -469,7 +490,7 @@ static void every_network_trains(void **state)
     }
 }
 
-/* ---- updates --------------------------------------------------------------------------------------------------------------------- */
+/* ---- updates ---- */
 
 /* One step of each optimiser by hand, from gradient 0.5 and weight 2, state as said. */
 static void updates_are_their_formulas(void **state)
@@ -480,7 +501,8 @@ static void updates_are_their_formulas(void **state)
     } want[] = {
         {"w1 = sgd_update(g, w) rate=0.1", 2 - 0.05, 0, 0},
         {"w1, m1 = momentum_update(g, w, m) rate=0.1 momentum=0.5", 2 - 0.1 * 1, 1, 0},
-        {"w1, m1 = adagrad_update(g, w, m) rate=0.1 epsilon=0.0", 2 - 0.1 * 0.5 / 1.118033988749895, 1.25, 0},
+        {"w1, m1 = adagrad_update(g, w, m) rate=0.1 epsilon=0.0", 2 - 0.1 * 0.5 / 1.118033988749895,
+         1.25, 0},
         {"w1, m1, v1 = adam_update(g, t, w, m, v) rate=0.1 epsilon=0.0",
          2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825},
     };
@@ -494,7 +516,8 @@ static void updates_are_their_formulas(void **state)
 
         mpl_ctx_init(&ctx);
         snprintf(text, sizeof text,
-                 "graph t\ninput g f64 []\nweight w f64 [] = data 2\nweight m f64 [] = data 1\nweight v f64 "
+                 "graph t\ninput g f64 []\nweight w f64 [] = data 2\nweight m f64 [] = data "
+                 "1\nweight v f64 "
                  "[] = data 2\n"
                  "weight t i64 [] = data 2\n%s\noutput w1\n",
                  want[i].op);
@@ -518,14 +541,16 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refused_updates[] = {
-    {"graph t\ninput g f32 [2]\nweight w f32 [2]\ny = relu(w)\nw1 = sgd_update(g, w)\noutput y\noutput w1\n",
+    {"graph t\ninput g f32 [2]\nweight w f32 [2]\ny = relu(w)\nw1 = sgd_update(g, w)\noutput "
+     "y\noutput w1\n",
      "need not wait"},
     {"graph t\ninput g f32 [2]\nweight w f32 [2]\nv = reshape(w) shape=[1,2]\ny = relu(v)\nw1 = "
      "sgd_update(g, w, v)\n"
      "output y\noutput w1\n",
      "need not wait"},
     {"graph t\ninput g f32 [2]\ninput w f32 [2]\nw1 = sgd_update(g, w)\noutput w1\n", "no weight"},
-    {"graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\nb = sgd_update(g, w, a)\noutput a\n"
+    {"graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\nb = sgd_update(g, w, "
+     "a)\noutput a\n"
      "output b\n",
      "twice"},
     {"graph t\ninput g f32 [2]\nweight w f32 [3]\na = sgd_update(g, w)\noutput a\n", "gradient"},
@@ -550,18 +575,23 @@ static void wrong_updates_are_refused(void **state)
 static const refusal refused_graphs[] = {
     {"graph t\nweight w f32 [2,3]\ny = cumsum(w) axis=1\noutput y\n", "no rule"},
     {"graph t\ninput x f32 [2,3]\ny = relu(x)\noutput y\n", "there is nothing to learn"},
-    {"graph t\ninput x f32 [2,3]\nweight w f32 [2,3]\nz = relu(w)\ny = relu(x)\nv = mul(z, x)\noutput y\n",
+    {"graph t\ninput x f32 [2,3]\nweight w f32 [2,3]\nz = relu(w)\ny = relu(x)\nv = mul(z, "
+     "x)\noutput y\n",
      "depends on no weight"},
-    {"graph t\nweight w f32 [2,3]\nz = exp(w)\ny = identity(z) stop=1\noutput y\n", "depends on no weight"},
-    {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=linear sizes=[4,3]\noutput y\n", "nearest element"},
-    {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=nearest coordinate_mode=asymmetric nearest_mode=floor "
+    {"graph t\nweight w f32 [2,3]\nz = exp(w)\ny = identity(z) stop=1\noutput y\n",
+     "depends on no weight"},
+    {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=linear sizes=[4,3]\noutput y\n",
+     "nearest element"},
+    {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=nearest coordinate_mode=asymmetric "
+     "nearest_mode=floor "
      "sizes=[2,4]\noutput y\n",
      "whole numbers of times"},
     {"graph t\nweight w f32 [2,3]\ny = access(w) dims=[2,2] strides=[0,1]\noutput y\n", "twice"},
     {"graph t\nweight w f32 [2,3]\na = relu(w)\nb = exp(w)\noutput a\noutput b\n", "outputs"},
 };
 
-/* Gradients of what is read in pieces: right, made by the operations that are said above, and one root of memory at most. */
+/* Gradients of what is read in pieces: right, made by the operations that are said above, and one
+ * root of memory at most. */
 static void pieces_make_one_gradient(void **state)
 {
     (void)state;
@@ -577,10 +607,12 @@ static void pieces_make_one_gradient(void **state)
             assert_ok(&ctx, mpl_autodiff(&ctx, g, &variants[k], &t));
             snprintf(name, sizeof name, "pieces %zu, variant %zu", i, k);
             assert_true(check_gradients(&ctx, name, t, 100, 1e-6) > 0);
-            if (count_kind(t, MPL_OP_pad) != want->pad || count_kind(t, MPL_OP_access) != want->access ||
+            if (count_kind(t, MPL_OP_pad) != want->pad ||
+                count_kind(t, MPL_OP_access) != want->access ||
                 count_kind(t, MPL_OP_assign) != want->assign ||
                 count_kind(t, MPL_OP_concat) != count_kind(g, MPL_OP_concat) + want->concat)
-                fail_msg("%s: %u pad, %u concat, %u assign, %u access", name, count_kind(t, MPL_OP_pad),
+                fail_msg("%s: %u pad, %u concat, %u assign, %u access", name,
+                         count_kind(t, MPL_OP_pad),
                          count_kind(t, MPL_OP_concat) - count_kind(g, MPL_OP_concat),
                          count_kind(t, MPL_OP_assign), count_kind(t, MPL_OP_access));
             mpl_graph_free(&ctx, g);
@@ -589,11 +621,13 @@ static void pieces_make_one_gradient(void **state)
         }
 }
 
-/* Sixteen pieces of one value: their gradients are written into one root, and take no more memory than it and one piece. */
+/* Sixteen pieces of one value: their gradients are written into one root, and take no more memory
+ * than it and one piece. */
 static void pieces_share_one_root(void **state)
 {
     char text[4000];
-    size_t n = (size_t)snprintf(text, sizeof text, "graph t\nweight w f32 [64,4096]\nz = tanh(w)\n");
+    size_t n =
+        (size_t)snprintf(text, sizeof text, "graph t\nweight w f32 [64,4096]\nz = tanh(w)\n");
     mpl_problem_options o = mpl_problem_options_default();
     const uint64_t root = 64 * 4096 * sizeof(float);
     mpl_autodiff_options options = {.update = MPL_OPTIMISER_SGD};
@@ -605,10 +639,10 @@ static void pieces_share_one_root(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (int i = 0; i < 16; i++) /* rows 4i to 4i + 2: every fourth one is not read */
-        n += (size_t)snprintf(
-            text + n, sizeof text - n,
-            "s%d = slice(z) starts=[%d] ends=[%d] axes=[0]\na%d = reduce_mean(s%d) axes=[1] keepdims=1\n", i,
-            4 * i, 4 * i + 3, i, i);
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "s%d = slice(z) starts=[%d] ends=[%d] axes=[0]\na%d = "
+                              "reduce_mean(s%d) axes=[1] keepdims=1\n",
+                              i, 4 * i, 4 * i + 3, i, i);
     n += (size_t)snprintf(text + n, sizeof text - n, "y = concat(");
     for (int i = 0; i < 16; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%sa%d", i > 0 ? ", " : "", i);
@@ -621,7 +655,8 @@ static void pieces_share_one_root(void **state)
     mpl_order_run_init(&run, &ctx);
     run.options = &o;
     assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
-    assert_true(run.live_bytes < 2 * root + root / 8); /* z, which its own gradient reads, and the gradient */
+    assert_true(run.live_bytes < 2 * root + root / 8); /* z, which its own gradient reads, and the
+                                                          gradient */
     free(order);
     mpl_graph_free(&ctx, g);
     mpl_graph_free(&ctx, t);

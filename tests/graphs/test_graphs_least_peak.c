@@ -1,4 +1,5 @@
-/* Orders that search: never above another order, equal to the least of all orders on small graphs, their bounds never above it. */
+/* Orders that search: never above another order, equal to the least of all orders on small graphs,
+ * their bounds never above it. */
 #include "tests/support/all_orders.h"
 
 #include "graphs/orders/orders_priv.h"
@@ -15,7 +16,8 @@ static void least_of_all_orders(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
+        mpl_graph *g =
+            random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         uint64_t n_orders, least = least_live_peak(&ctx, g, &o, 0, &n_orders);
         mpl_op order[16], given[16];
@@ -43,13 +45,14 @@ static void least_of_all_orders(void **state)
         better += least < live_peak(&ctx, g, given, &o);
         mpl_graph_free(&ctx, g);
     }
-    print_message("%" PRIu64 " graphs, of which %" PRIu64 " have a better order than the given one\n",
+    print_message("%" PRIu64 " graphs, of which %" PRIu64
+                  " have a better order than the given one\n",
                   n_graphs, better);
     assert_true(better * 5 > n_graphs);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- each part by itself ------------------------------------------------------------------------------------------------- */
+/* ---- each part by itself ---- */
 
 /* The highest cost of an order of a model: also a check that it is one. */
 static uint64_t peak_of(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order)
@@ -103,8 +106,8 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least, 
     given = peak_of(ctx, m, order);
     assert_ok(ctx, mpl_order_cut_bound(ctx, m, order, 0, &effort, &bound));
     assert_true(bound <= least);
-    for (int start = 0; start < 3;
-         start++) { /* the group bound, from the order of the ids and from mended ones */
+    for (int start = 0; start < 3; start++) { /* the group bound, from the order of the ids and from
+                                                 mended ones */
         peak = given;
         memcpy(result, order, m->n * sizeof *order);
         if (start > 0)
@@ -162,7 +165,8 @@ static void parts_by_themselves(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 500; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
+        mpl_graph *g =
+            random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL;
         uint64_t n_orders, least;
@@ -174,9 +178,10 @@ static void parts_by_themselves(void **state)
         mpl_order_model_free(&ctx, m);
         mpl_graph_free(&ctx, g);
     }
-    print_message("%u of 500 graphs are series-parallel with one last user of each buffer\n", n_series);
-    print_message("mending: of %u orders %u got better, %u the least, %u proved by groups\n", mended.n,
-                  mended.better, mended.least, mended.proved);
+    print_message("%u of 500 graphs are series-parallel with one last user of each buffer\n",
+                  n_series);
+    print_message("mending: of %u orders %u got better, %u the least, %u proved by groups\n",
+                  mended.n, mended.better, mended.least, mended.proved);
     assert_true(n_series > 50);
     assert_true(mended.least * 4 > mended.n * 3 && mended.proved * 4 > mended.n * 3);
     assert_int_equal(ctx.n_live, 0);
@@ -193,7 +198,8 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
     mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "tree", &g));
     for (uint32_t i = 0; i < n_ops; i++) {
-        uint32_t a = n > 0 ? (uint32_t)mpl_rng_below(&rng, n) : 0, kind = (uint32_t)mpl_rng_below(&rng, 4);
+        uint32_t a = n > 0 ? (uint32_t)mpl_rng_below(&rng, n) : 0,
+                 kind = (uint32_t)mpl_rng_below(&rng, 4);
         mpl_value in[2];
         char name[16];
 
@@ -203,21 +209,24 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
             char input[16];
 
             snprintf(input, sizeof input, "in%u", i);
-            assert_ok(ctx, mpl_graph_add_value(ctx, g, input, MPL_INPUT, MPL_TYPE_f32, &shape, &in[0]));
+            assert_ok(ctx,
+                      mpl_graph_add_value(ctx, g, input, MPL_INPUT, MPL_TYPE_f32, &shape, &in[0]));
             assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, name, 1, in, 0, NULL, 1,
                                             (const char *[]){name}, &pool[n++]));
             continue;
         }
         if (kind == 1) {
             in[0] = pool[a];
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, mpl_rng_below(&rng, 2) ? MPL_OP_reduce_sum : MPL_OP_relu,
-                                            name, 1, in, 0, NULL, 1, (const char *[]){name}, &pool[a]));
+            assert_ok(ctx, mpl_graph_add_op(
+                               ctx, g, mpl_rng_below(&rng, 2) ? MPL_OP_reduce_sum : MPL_OP_relu,
+                               name, 1, in, 0, NULL, 1, (const char *[]){name}, &pool[a]));
         } else {
             in[0] = pool[a];
             pool[a] = pool[--n];
             in[1] = pool[a = (uint32_t)mpl_rng_below(&rng, n)];
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, in, 1, &MPL_INT(axis, 0), 1,
-                                            (const char *[]){name}, &pool[a]));
+            assert_ok(ctx,
+                      mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, in, 1, &MPL_INT(axis, 0), 1,
+                                       (const char *[]){name}, &pool[a]));
         }
     }
     for (uint32_t i = 0; i < n; i++)
@@ -226,7 +235,8 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
     return g;
 }
 
-/* Series-parallel graphs that are too large to try all orders of: the polynomial answer against both searches. */
+/* Series-parallel graphs that are too large to try all orders of: the polynomial answer against
+ * both searches. */
 static void larger_trees(void **state)
 {
     uint32_t better = 0;
@@ -373,7 +383,8 @@ static void parameters(void **state)
         run.n_params = 1;
         run.param_key = &rows[i].key;
         run.param_value = &rows[i].value;
-        assert_status(&ctx, mpl_order_make(&run, mpl_order_find(rows[i].order), g, order), rows[i].st);
+        assert_status(&ctx, mpl_order_make(&run, mpl_order_find(rows[i].order), g, order),
+                      rows[i].st);
         assert_true(rows[i].st != MPL_OK || run.bound_bytes <= run.live_bytes);
     }
     mpl_graph_free(&ctx, g);

@@ -1,5 +1,5 @@
-/* Liveness and the problem of a graph: the data-flow solution against the closed form, and every buffer, lifetime and
- * in-place pair of random graphs against a step-by-step replay. */
+/* Liveness and the problem of a graph: the data-flow solution against the closed form, and every
+ * buffer, lifetime and in-place pair of random graphs against a step-by-step replay. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -8,9 +8,10 @@
 #include "graphs/core/rng.h"
 #include "graphs/source.h"
 
-/* ---- data flow ----------------------------------------------------------------------------------------------------- */
+/* ---- data flow ---- */
 
-/* The example of Paddle's "Memory Optimization" design: a = op1(b, c); d = op2(a); e = op3(d, f). */
+/* The example of Paddle's "Memory Optimization" design: a = op1(b, c); d = op2(a); e = op3(d,
+ * f). */
 enum { A, B, C, D, E, F };
 #define SET(...) set_of((const int[]){__VA_ARGS__, -1})
 
@@ -35,7 +36,8 @@ static void flow_of_paddle_example(void **state)
         .def_begin = (const uint32_t[]){0, 1, 2, 3},
         .def_item = (const uint32_t[]){A, D, E},
     };
-    const uint64_t want_in[] = {SET(B, C, F), SET(A, F), SET(D, F)}, want_out[] = {SET(A, F), SET(D, F), 0};
+    const uint64_t want_in[] = {SET(B, C, F), SET(A, F), SET(D, F)},
+                   want_out[] = {SET(A, F), SET(D, F), 0};
     uint64_t in[3], out[3];
     mpl_ctx ctx;
 
@@ -48,7 +50,8 @@ static void flow_of_paddle_example(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* 0: i = ; 1: s = ; 2: s = s + i (loops to itself); 3: use s. What the loop reads is alive all round it. */
+/* 0: i = ; 1: s = ; 2: s = s + i (loops to itself); 3: use s. What the loop reads is alive all
+ * round it. */
 static void flow_round_a_loop(void **state)
 {
     const mpl_flow flow = {
@@ -61,7 +64,8 @@ static void flow_round_a_loop(void **state)
         .def_begin = (const uint32_t[]){0, 1, 2, 3, 3},
         .def_item = (const uint32_t[]){0, 1, 1},
     };
-    const uint64_t want_in[] = {0, SET(0), SET(0, 1), SET(1)}, want_out[] = {SET(0), SET(0, 1), SET(0, 1), 0};
+    const uint64_t want_in[] = {0, SET(0), SET(0, 1), SET(1)},
+                   want_out[] = {SET(0), SET(0, 1), SET(0, 1), 0};
     uint64_t in[4], out[4];
     mpl_ctx ctx;
 
@@ -72,7 +76,7 @@ static void flow_round_a_loop(void **state)
     assert_memory_equal(out, want_out, sizeof out);
 }
 
-/* ---- random graphs -------------------------------------------------------------------------------------------------- */
+/* ---- random graphs ---- */
 
 static const mpl_shape shapes[] = {{2, {2, 3}}, {2, {3, 2}}, {1, {6}}, {1, {0}}, {0, {0}}};
 enum { N_SHAPES = 5, MAX_OPS = 14, MAX_VALUES = 3 + 2 * MAX_OPS };
@@ -88,15 +92,16 @@ static uint32_t below(maker *m, uint32_t n)
     return (uint32_t)mpl_rng_below(&m->rng, n);
 }
 
-static mpl_value add(maker *m, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                     const mpl_attr *attr)
+static mpl_value add(maker *m, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr)
 {
     char name[16];
     const char *names[] = {name};
     mpl_value out = MPL_NONE;
 
     snprintf(name, sizeof name, "v%u", m->g->n_values);
-    assert_ok(m->ctx, mpl_graph_add_op(m->ctx, m->g, kind, name, n_in, in, n_attr, attr, 1, names, &out));
+    assert_ok(m->ctx,
+              mpl_graph_add_op(m->ctx, m->g, kind, name, n_in, in, n_attr, attr, 1, names, &out));
     return out;
 }
 
@@ -110,7 +115,8 @@ static mpl_value any_like(maker *m, mpl_value like)
     return v;
 }
 
-/* Values of 6, 1 or 0 elements; relu, softmax, add (also x + x), reshape of reshape of .., random outputs. */
+/* Values of 6, 1 or 0 elements; relu, softmax, add (also x + x), reshape of reshape of .., random
+ * outputs. */
 static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
 {
     maker m = {.ctx = ctx};
@@ -120,9 +126,10 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
     mpl_rng_init(&m.rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &m.g));
     assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "x", MPL_INPUT, MPL_TYPE_f32, &shapes[0], &v));
-    assert_ok(ctx,
-              mpl_graph_add_value(ctx, m.g, "y", MPL_INPUT, MPL_TYPE_f32, &shapes[1 + below(&m, 4)], &v));
-    assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "w", MPL_WEIGHT, MPL_TYPE_f32, &shapes[below(&m, 3)], &v));
+    assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "y", MPL_INPUT, MPL_TYPE_f32,
+                                       &shapes[1 + below(&m, 4)], &v));
+    assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "w", MPL_WEIGHT, MPL_TYPE_f32,
+                                       &shapes[below(&m, 3)], &v));
     n_ops = 1 + below(&m, MAX_OPS);
     for (uint32_t i = 0; i < n_ops; i++) {
         mpl_value in[2] = {below(&m, m.g->n_values)};
@@ -151,7 +158,8 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
         }
     }
     for (uint32_t i = 0, n = 1 + below(&m, 3); i < n; i++)
-        assert_ok(ctx, mpl_graph_add_output(ctx, m.g, i == 0 ? m.g->n_values - 1 : below(&m, m.g->n_values)));
+        assert_ok(ctx, mpl_graph_add_output(ctx, m.g,
+                                            i == 0 ? m.g->n_values - 1 : below(&m, m.g->n_values)));
     assert_ok(ctx, mpl_graph_finish(ctx, m.g));
     return m.g;
 }
@@ -168,14 +176,15 @@ static void random_order(const mpl_graph *g, uint64_t seed, mpl_op *order)
         bool ready = !done[op];
 
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            ready = ready && (g->value_op[g->op_in[i]] == MPL_NONE || done[g->value_op[g->op_in[i]]]);
+            ready =
+                ready && (g->value_op[g->op_in[i]] == MPL_NONE || done[g->value_op[g->op_in[i]]]);
         if (ready)
             order[n++] = op, done[op] = true;
     }
 }
 
-/* The closed form over an order is the data-flow solution of the straight line: a root is live out of a step iff it is
- * live into a later one. */
+/* The closed form over an order is the data-flow solution of the straight line: a root is live out
+ * of a step iff it is live into a later one. */
 static void ranges_are_the_flow(void **state)
 {
     mpl_ctx ctx;
@@ -186,13 +195,15 @@ static void ranges_are_the_flow(void **state)
         mpl_graph *g = random_graph(&ctx, seed);
         mpl_op order[MAX_OPS];
         mpl_ranges *r = NULL;
-        uint32_t succ_begin[MAX_OPS + 1], succ[MAX_OPS], begin[MAX_OPS + 1] = {0}, def_begin[MAX_OPS + 1];
+        uint32_t succ_begin[MAX_OPS + 1], succ[MAX_OPS], begin[MAX_OPS + 1] = {0},
+                                                                         def_begin[MAX_OPS + 1];
         uint32_t use[2 * MAX_OPS], def[MAX_OPS], n_use = 0;
         uint64_t in[MAX_OPS], out[MAX_OPS];
 
         random_order(g, seed, order);
-        assert_ok(&ctx, mpl_ranges_new(&ctx, g, order,
-                                       &(mpl_alias_options){seed % 2 == 0, 64, NULL, false, true}, &r));
+        assert_ok(&ctx,
+                  mpl_ranges_new(&ctx, g, order,
+                                 &(mpl_alias_options){seed % 2 == 0, 64, NULL, false, true}, &r));
         for (uint32_t s = 0; s < g->n_ops; s++) {
             succ_begin[s] = s, succ[s] = s + 1;
             begin[s] = n_use, def_begin[s] = s;
@@ -202,10 +213,10 @@ static void ranges_are_the_flow(void **state)
         }
         succ_begin[g->n_ops] = g->n_ops - 1;
         begin[g->n_ops] = n_use, def_begin[g->n_ops] = g->n_ops;
-        assert_ok(&ctx,
-                  mpl_flow_live(
-                      &ctx, &(mpl_flow){g->n_ops, g->n_values, succ_begin, succ, begin, use, def_begin, def},
-                      in, out));
+        assert_ok(&ctx, mpl_flow_live(&ctx,
+                                      &(mpl_flow){g->n_ops, g->n_values, succ_begin, succ, begin,
+                                                  use, def_begin, def},
+                                      in, out));
         for (mpl_value v = 0; v < g->n_values; v++)
             for (uint32_t s = 0; s < g->n_ops; s++) {
                 bool is_root = r->alias.root[v] == v, made = g->value_op[v] != MPL_NONE;
@@ -220,7 +231,7 @@ static void ranges_are_the_flow(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- the problem of a graph ----------------------------------------------------------------------------------------- */
+/* ---- the problem of a graph ---- */
 
 static mpl_value root_of(const mpl_graph *g, bool views, mpl_value v)
 {
@@ -245,8 +256,10 @@ static bool plain_pinned(const mpl_graph *g, const mpl_problem_options *o, mpl_v
            (o->pin_weights && g->value_role[root] == MPL_WEIGHT);
 }
 
-/* Whether something reads the storage of `root` at `step` or later (or the caller wants it, or the next run). */
-static bool wanted_from(const mpl_graph *g, const mpl_op *order, bool views, mpl_value root, uint32_t step)
+/* Whether something reads the storage of `root` at `step` or later (or the caller wants it, or the
+ * next run). */
+static bool wanted_from(const mpl_graph *g, const mpl_op *order, bool views, mpl_value root,
+                        uint32_t step)
 {
     if (holds_output(g, views, root) || g->value_role[root] == MPL_WEIGHT)
         return true;
@@ -284,7 +297,8 @@ static void check_lives(const mpl_graph *g, const mpl_op *order, const mpl_probl
 
             alive = alive || made_now;
             here = alive && (wanted_from(g, order, o->views, root, s) || made_now ||
-                             (s == 0 && g->value_op[root] == MPL_NONE)); /* an input that nobody reads */
+                             /* an input that nobody reads */
+                             (s == 0 && g->value_op[root] == MPL_NONE));
             assert_int_equal(p->birth[b] <= s && s < p->death[b], here);
         }
     }
@@ -294,12 +308,13 @@ static void check_lives(const mpl_graph *g, const mpl_op *order, const mpl_probl
         for (mpl_value w = 0; w < v; w++)
             if (map->value_buffer[v] != MPL_NONE && map->value_buffer[w] != MPL_NONE &&
                 map->value_root[v] == v && map->value_root[w] == w)
-                assert_int_equal(p->shape_id[map->value_buffer[v]] == p->shape_id[map->value_buffer[w]],
+                assert_int_equal(p->shape_id[map->value_buffer[v]] ==
+                                     p->shape_id[map->value_buffer[w]],
                                  mpl_shape_equal(&g->value_shape[v], &g->value_shape[w]));
 }
 
-/* Whether output 0 of the operation at `step` may be written over its i-th input: the operator allows it, and from then
- * on nobody misses what was there. */
+/* Whether output 0 of the operation at `step` may be written over its i-th input: the operator
+ * allows it, and from then on nobody misses what was there. */
 static bool plain_pair(const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o,
                        const mpl_value_map *map, uint32_t step, uint32_t i)
 {
@@ -309,7 +324,8 @@ static bool plain_pair(const mpl_graph *g, const mpl_op *order, const mpl_proble
     mpl_value root = root_of(g, o->views, in);
     bool view = (traits & MPL_VIEW) != 0;
 
-    if (map->value_buffer[in] == MPL_NONE || map->value_buffer[out] == MPL_NONE || (view && o->views) ||
+    if (map->value_buffer[in] == MPL_NONE || map->value_buffer[out] == MPL_NONE ||
+        (view && o->views) ||
         !(traits & MPL_IN_PLACE_ANY || ((traits & MPL_IN_PLACE_0) && i == 0)) ||
         (step == 0 && g->value_op[root] == MPL_NONE))
         return false;
@@ -336,8 +352,8 @@ static void check_pairs(const mpl_graph *g, const mpl_op *order, const mpl_probl
             seen[i] = in;
             out = map->value_buffer[g->op_out[g->op_out_begin[op]]];
             for (uint32_t k = 0; k < p->n_in_place; k++)
-                found = found ||
-                        (p->in_place_in[k] == in && p->in_place_out[k] == out && p->in_place_step[k] == step);
+                found = found || (p->in_place_in[k] == in && p->in_place_out[k] == out &&
+                                  p->in_place_step[k] == step);
             assert_true(found);
             n++;
         }
@@ -381,7 +397,8 @@ static void check_access(const mpl_graph *g, const mpl_problem *p, const mpl_val
         }
     for (mpl_buffer b = 0; b < p->n; b++)
         for (mpl_op op = 0; op < g->n_ops; op++) {
-            bool first = false, last = false, want_first = touches(g, map, b, op), want_last = want_first;
+            bool first = false, last = false, want_first = touches(g, map, b, op),
+                 want_last = want_first;
 
             for (mpl_op other = 0; other < g->n_ops; other++)
                 if (other != op && touches(g, map, b, other)) {
@@ -440,8 +457,8 @@ static void problems_of_random_graphs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Which operand an operator may overwrite where the same storage is read twice. d, e, w: relus of inputs, last used here, w with
- * a further dim; v: a view of d. */
+/* Which operand an operator may overwrite where the same storage is read twice. d, e, w: relus of
+ * inputs, last used here, w with a further dim; v: a view of d. */
 static const struct {
     const char *what;
     mpl_op_kind kind;
@@ -485,15 +502,15 @@ static void operands_read_twice(void **state)
             const char *made[] = {"d", "e", "w", "v"};
             const mpl_value from = name < 2 ? x : name == 2 ? wide : mpl_graph_find(g, "d");
 
-            assert_ok(&ctx, mpl_graph_add_op(&ctx, g, name < 3 ? MPL_OP_relu : MPL_OP_identity, made[name], 1,
-                                             &from, 0, NULL, 1, &made[name], &v));
+            assert_ok(&ctx, mpl_graph_add_op(&ctx, g, name < 3 ? MPL_OP_relu : MPL_OP_identity,
+                                             made[name], 1, &from, 0, NULL, 1, &made[name], &v));
         }
         for (; n_in < 3 && twice[k].in[n_in] != NULL; n_in++)
             in[n_in] = mpl_graph_find(g, twice[k].in[n_in]);
         assert_ok(&ctx, mpl_graph_add_op(&ctx, g, twice[k].kind, "y", n_in, in, 0, NULL, 1,
                                          (const char *[]){"y"}, &v));
-        assert_ok(&ctx,
-                  mpl_graph_add_op(&ctx, g, MPL_OP_relu, "z", 1, &v, 0, NULL, 1, (const char *[]){"z"}, &v));
+        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, MPL_OP_relu, "z", 1, &v, 0, NULL, 1,
+                                         (const char *[]){"z"}, &v));
         assert_ok(&ctx, mpl_graph_add_output(&ctx, g, v));
         assert_ok(&ctx, mpl_graph_finish(&ctx, g));
         o.views = twice[k].views;
@@ -528,8 +545,8 @@ static mpl_value lies_in(const mpl_graph *g, mpl_value v)
 
 static void roots_of_views_and_updates(void **state)
 {
-    static const char *const graphs[] = {"mlp:mode=train,update=adam", "mnist_conv:batch=2,mode=train",
-                                         "shufflenet_v2:image=32"};
+    static const char *const graphs[] = {"mlp:mode=train,update=adam",
+                                         "mnist_conv:batch=2,mode=train", "shufflenet_v2:image=32"};
     uint32_t n_views = 0, n_updates = 0;
     mpl_ctx ctx;
 
@@ -631,8 +648,9 @@ static void survive_lost_memory(void **state)
     mpl_graph_free(&ctx, g);
 }
 
-/* Peak live bytes of the five light models in file order, inputs and weights pinned, nothing merged, nothing in place; the
- * same with outputs pinned or not, since no output stands at the peak. */
+/* Peak live bytes of the five light models in file order, inputs and weights pinned, nothing
+ * merged, nothing in place; the same with outputs pinned or not, since no output stands at the
+ * peak. */
 static const struct {
     const char *path;
     uint64_t peak;
@@ -678,13 +696,14 @@ static void know_published_peaks(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Over which operands an output may be written: not over a piece that does not begin where its storage does, nor where another
- * piece of that storage is read beside it. */
+/* Over which operands an output may be written: not over a piece that does not begin where its
+ * storage does, nor where another piece of that storage is read beside it. */
 static void pieces_are_not_written_over(void **state)
 {
-    static const char text[] = "graph g\ninput x f32 [1,48]\na, b, c = split(x) axis=1 split=[16,16,16]\n"
-                               "p = relu(a)\nq = relu(b)\nr = add(a, b)\ns = add(a, a)\noutput p\noutput q\n"
-                               "output r\noutput s\n";
+    static const char text[] =
+        "graph g\ninput x f32 [1,48]\na, b, c = split(x) axis=1 split=[16,16,16]\n"
+        "p = relu(a)\nq = relu(b)\nr = add(a, b)\ns = add(a, a)\noutput p\noutput q\n"
+        "output r\noutput s\n";
     static const struct {
         const char *op;
         uint32_t i;
@@ -702,7 +721,8 @@ static void pieces_are_not_written_over(void **state)
     assert_int_equal(alias.offset[mpl_graph_find(g, "c")], 128);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(mpl_in_place_operand(g, alias.root, alias.offset,
-                                              g->value_op[mpl_graph_find(g, rows[i].op)], rows[i].i),
+                                              g->value_op[mpl_graph_find(g, rows[i].op)],
+                                              rows[i].i),
                          rows[i].may);
     mpl_alias_free(&ctx, &alias);
     mpl_graph_free(&ctx, g);

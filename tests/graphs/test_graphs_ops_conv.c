@@ -1,6 +1,6 @@
-/* Products and pooling: every corner of padding, stride, dilation and groups against the definitions,
- * written here the other way round (scattered from the input), on small whole numbers, so that all sums
- * are exact. */
+/* Products and pooling: every corner of padding, stride, dilation and groups against the
+ * definitions, written here the other way round (scattered from the input), on small whole numbers,
+ * so that all sums are exact. */
 #include "tests/support/ops.h"
 
 #include <math.h>
@@ -50,8 +50,9 @@ static mpl_shape extent_of(const conv_row *r, bool transposed, extent *e)
             int64_t pads = r->pads[from] + r->pads[n + from],
                     span = (e->weight[2 + i] - 1) * e->dilation[i] + 1;
 
-            out.dim[2 + from] = transposed ? (e->x[2 + i] - 1) * e->stride[i] + r->extra[from] + span - pads
-                                           : (e->x[2 + i] + pads - span) / e->stride[i] + 1;
+            out.dim[2 + from] =
+                transposed ? (e->x[2 + i] - 1) * e->stride[i] + r->extra[from] + span - pads
+                           : (e->x[2 + i] + pads - span) / e->stride[i] + 1;
         }
     }
     five(&out, e->y);
@@ -73,8 +74,9 @@ static int64_t meet(const extent *e, bool transposed, int a, int64_t i, int64_t 
 }
 
 /* y[n, out channel] += x[n, in channel] * weight for one pair of channels. */
-static void scatter_plane(const extent *e, bool transposed, const double *x, const double *weight, double *y,
-                          int64_t n, int64_t in, int64_t out, int64_t row, int64_t column)
+static void scatter_plane(const extent *e, bool transposed, const double *x, const double *weight,
+                          double *y, int64_t n, int64_t in, int64_t out, int64_t row,
+                          int64_t column)
 {
     const int64_t *d = e->x, *k = e->weight;
 
@@ -125,8 +127,9 @@ static void run_conv(const conv_row *r, bool transposed, mpl_type type, const ch
     mpl_shape out = extent_of(r, transposed, &e), bias = {1, {out.dim[1]}};
     double *x = numbers(&seed, mpl_count(&r->x)), *weight = numbers(&seed, mpl_count(&r->weight));
     double *b = numbers(&seed, out.dim[1]), *y = numbers(&seed, mpl_count(&out));
-    test_tensor in[3] = {
-        {true, type, r->x, x, NULL}, {true, type, r->weight, weight, NULL}, {r->bias, type, bias, b, NULL}};
+    test_tensor in[3] = {{true, type, r->x, x, NULL},
+                         {true, type, r->weight, weight, NULL},
+                         {r->bias, type, bias, b, NULL}};
     mpl_attr attr[5] = {MPL_INT(group, r->group), MPL_INTS(pads, 2 * n, r->pads)};
     uint32_t n_attr = 2;
     test_op t;
@@ -137,8 +140,8 @@ static void run_conv(const conv_row *r, bool transposed, mpl_type type, const ch
         attr[n_attr++] = MPL_INTS(dilations, n, r->dilation);
     if (transposed)
         attr[n_attr++] = MPL_INTS(output_padding, n, r->extra);
-    assert_ok(&t.ctx,
-              test_op_make(&t, transposed ? MPL_OP_conv_transpose : MPL_OP_conv, 3, in, n_attr, attr, 1));
+    assert_ok(&t.ctx, test_op_make(&t, transposed ? MPL_OP_conv_transpose : MPL_OP_conv, 3, in,
+                                   n_attr, attr, 1));
     assert_ok(&t.ctx, test_op_run(&t));
     convolve(r, &e, transposed, x, weight, b, y);
     test_expect(name, &t, 0, &out, y, 0);
@@ -159,7 +162,8 @@ static void test_conv(void **state)
         {{4, {1, 3, 4, 4}}, {4, {2, 3, 1, 1}}, true, 1, {0}, {0}, {0}, {0}},
         {{4, {1, 1, 2, 2}}, {4, {1, 1, 3, 3}}, true, 1, {3, 3}, {0}, {4, 4, 4, 4}, {0}},
         {{4, {1, 70, 9, 11}}, {4, {9, 70, 1, 2}}, true, 1, {0}, {0}, {0, 1, 0, 0}, {0}},
-        {{5, {1, 2, 3, 4, 5}}, {5, {2, 2, 2, 3, 1}}, true, 1, {1, 2, 2}, {2, 1, 1}, {1, 0, 2, 1, 1, 0},
+        {{5, {1, 2, 3, 4, 5}}, {5, {2, 2, 2, 3, 1}}, true, 1, {1, 2, 2}, {2, 1, 1}, {1, 0, 2, 1, 1,
+            0},
          {0}},
         {{4, {0, 2, 5, 5}}, {4, {3, 2, 3, 3}}, true, 1, {0}, {0}, {0}, {0}},
         {{4, {1, 0, 5, 5}}, {4, {3, 0, 3, 3}}, true, 1, {0}, {0}, {0}, {0}},
@@ -186,7 +190,8 @@ static void test_conv_transpose(void **state)
         {{4, {1, 2, 3, 4}}, {4, {2, 3, 3, 2}}, true, 1, {3, 2}, {1, 2}, {0, 1, 2, 0}, {1, 0}},
         {{4, {1, 4, 3, 3}}, {4, {4, 3, 2, 2}}, true, 2, {2, 2}, {0}, {0}, {1, 1}},
         {{4, {1, 3, 3, 3}}, {4, {3, 1, 3, 3}}, false, 3, {1, 1}, {2, 2}, {1, 1, 1, 1}, {0}},
-        {{5, {1, 2, 2, 3, 2}}, {5, {2, 2, 2, 1, 3}}, true, 1, {2, 1, 2}, {0}, {0, 0, 1, 1, 0, 0}, {0}},
+        {{5, {1, 2, 2, 3, 2}}, {5, {2, 2, 2, 1, 3}}, true, 1, {2, 1, 2}, {0}, {0, 0, 1, 1, 0, 0},
+            {0}},
         {{4, {0, 2, 3, 3}}, {4, {2, 1, 3, 3}}, true, 1, {0}, {0}, {0}, {0}},
     };
     /* clang-format on */
@@ -201,8 +206,8 @@ static void test_conv_transpose(void **state)
         }
 }
 
-/* output_shape: 3 -> 4 with stride 2, kernel 2 cuts one of 6 before (the larger half of two) and one behind;
- * a larger one than there is grows behind, where only the bias arrives. */
+/* output_shape: 3 -> 4 with stride 2, kernel 2 cuts one of 6 before (the larger half of two) and
+ * one behind; a larger one than there is grows behind, where only the bias arrives. */
 static void test_conv_transpose_output_shape(void **state)
 {
     /* clang-format off */
@@ -222,17 +227,19 @@ static void test_conv_transpose_output_shape(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const test_tensor in[] = {IN(f32, DIMS(1, 1, 3), VALUES(1, 2, 3)),
                                   IN(f32, DIMS(1, 1, 2), VALUES(1, 1))};
-        const mpl_attr attr[] = {LIST(strides, 2), LIST(output_shape, rows[i].want), LIST(pads, 0, 1)};
+        const mpl_attr attr[] = {LIST(strides, 2), LIST(output_shape, rows[i].want),
+                                 LIST(pads, 0, 1)};
         test_op t;
 
-        assert_ok(&t.ctx, test_op_make(&t, MPL_OP_conv_transpose, 2, in, rows[i].pads ? 3 : 2, attr, 1));
+        assert_ok(&t.ctx,
+                  test_op_make(&t, MPL_OP_conv_transpose, 2, in, rows[i].pads ? 3 : 2, attr, 1));
         assert_ok(&t.ctx, test_op_run(&t));
         test_expect("output_shape", &t, 0, &DIMS(1, 1, rows[i].want), rows[i].value, 0);
         test_op_free(&t);
     }
 }
 
-/* ---- matmul and gemm ----------------------------------------------------------------------------------- */
+/* ---- matmul and gemm ---- */
 
 /* Whole numbers in each type that has products; sizes on both sides of the tiles' edges. */
 static const mpl_type product_types[] = {MPL_TYPE_f32,  MPL_TYPE_f64, MPL_TYPE_f16,
@@ -242,14 +249,15 @@ static const struct {
 } products[] = {{1, 1, 1},    {4, 3, 8},     {5, 63, 7}, {3, 64, 9}, {2, 65, 64},
                 {9, 130, 65}, {1, 200, 130}, {0, 3, 2},  {2, 3, 0},  {2, 0, 3}};
 
-static void run_gemm(mpl_type type, int64_t rows, int64_t terms, int64_t columns, bool trans_a, bool trans_b,
-                     int addend)
+static void run_gemm(mpl_type type, int64_t rows, int64_t terms, int64_t columns, bool trans_a,
+                     bool trans_b, int addend)
 {
     const mpl_shape a = {2, {trans_a ? terms : rows, trans_a ? rows : terms}};
-    const mpl_shape b = {2, {trans_b ? columns : terms, trans_b ? terms : columns}}, y = {2, {rows, columns}};
+    const mpl_shape b = {2, {trans_b ? columns : terms, trans_b ? terms : columns}},
+                    y = {2, {rows, columns}};
     const mpl_shape added[] = {{2, {rows, columns}}, {1, {columns}}, {2, {rows, 1}}, {0, {0}}};
-    const mpl_attr attr[] = {MPL_INT(trans_a, trans_a), MPL_INT(trans_b, trans_b), MPL_FLOAT(alpha, 2),
-                             MPL_FLOAT(beta, -3)};
+    const mpl_attr attr[] = {MPL_INT(trans_a, trans_a), MPL_INT(trans_b, trans_b),
+                             MPL_FLOAT(alpha, 2), MPL_FLOAT(beta, -3)};
     uint64_t seed = 3;
     double *va = numbers(&seed, rows * terms), *vb = numbers(&seed, terms * columns);
     double *vc = numbers(&seed, rows * columns + 1), *want = numbers(&seed, rows * columns);
@@ -284,8 +292,9 @@ static void test_gemm(void **state)
     for (size_t type = 0; type < sizeof product_types / sizeof *product_types; type++)
         for (size_t i = 0; i < sizeof products / sizeof *products; i++)
             for (int way = 0; way < 4; way++)
-                run_gemm(product_types[type], products[i].rows, products[i].terms, products[i].columns,
-                         (way & 1) != 0, (way & 2) != 0, (int)((i + (size_t)way) % 5));
+                run_gemm(product_types[type], products[i].rows, products[i].terms,
+                         products[i].columns, (way & 1) != 0, (way & 2) != 0,
+                         (int)((i + (size_t)way) % 5));
 }
 
 static void test_matmul(void **state)
@@ -326,7 +335,8 @@ static void test_matmul(void **state)
 /* Integers wrap, as unsigned ones do. */
 static void test_matmul_wraps(void **state)
 {
-    const test_tensor in[] = {IN(i32, DIMS(1, 2), VALUES(2147483647, 1)), IN(i32, DIMS(2, 1), VALUES(2, 5))};
+    const test_tensor in[] = {IN(i32, DIMS(1, 2), VALUES(2147483647, 1)),
+                              IN(i32, DIMS(2, 1), VALUES(2, 5))};
     test_op t;
 
     (void)state;
@@ -336,15 +346,15 @@ static void test_matmul_wraps(void **state)
     test_op_free(&t);
 }
 
-/* f32 sums are, to the last bit, bias + (sum of 64 products) + (sum of the next 64) + .., as the file
- * says. */
+/* f32 sums are, to the last bit, bias + (sum of 64 products) + (sum of the next 64) + .., as the
+ * file says. */
 static void test_order_of_accumulation(void **state)
 {
     enum { TERMS = 300, COLUMNS = 70 };
     uint64_t seed = 11;
     double *x = numbers(&seed, TERMS * COLUMNS), *weight = numbers(&seed, TERMS), bias = 0.7;
-    const test_tensor in[] = {IN(f32, DIMS(1, TERMS, COLUMNS), x), IN(f32, DIMS(1, TERMS, 1), weight),
-                              IN(f32, DIMS(1), &bias)};
+    const test_tensor in[] = {IN(f32, DIMS(1, TERMS, COLUMNS), x),
+                              IN(f32, DIMS(1, TERMS, 1), weight), IN(f32, DIMS(1), &bias)};
     test_op t;
 
     (void)state;
@@ -363,13 +373,14 @@ static void test_order_of_accumulation(void **state)
                 y = y + sum, sum = 0;
         }
         if (memcmp(&((float *)t.out[0].data)[j], &y, sizeof y) != 0)
-            fail_msg("column %d is %.9g, not %.9g", j, (double)((float *)t.out[0].data)[j], (double)y);
+            fail_msg("column %d is %.9g, not %.9g", j, (double)((float *)t.out[0].data)[j],
+                     (double)y);
     }
     test_op_free(&t);
     free(x), free(weight);
 }
 
-/* ---- pooling ------------------------------------------------------------------------------------------- */
+/* ---- pooling ---- */
 
 typedef struct pool_row {
     mpl_shape x;
@@ -382,14 +393,16 @@ typedef struct pool_row {
 static const pool_row pools[] = {
     {{3, {1, 2, 7}}, {3}, {2}, {1}, {0, 0}, false, {3, {1, 2, 3}}},
     {{3, {1, 1, 8}}, {3}, {3}, {1}, {0, 0}, true, {3, {1, 1, 3}}},
-    /* Rounded up, the third window would start at 6, behind the input and in the padding: dropped. */
+    /* Rounded up, the third window would start at 6, behind the input and in the padding:
+     * dropped. */
     {{3, {1, 1, 6}}, {2}, {3}, {1}, {0, 1}, true, {3, {1, 1, 2}}},
     {{4, {1, 3, 2, 2}}, {3, 3}, {3, 3}, {1, 1}, {1, 1, 1, 1}, true, {4, {1, 3, 1, 1}}},
     {{4, {1, 1, 4, 4}}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}, true, {4, {1, 1, 2, 2}}},
     {{4, {2, 2, 5, 6}}, {3, 2}, {1, 2}, {1, 1}, {1, 0, 2, 1}, false, {4, {2, 2, 6, 3}}},
     {{4, {1, 1, 7, 7}}, {2, 3}, {2, 1}, {3, 2}, {1, 2, 0, 1}, false, {4, {1, 1, 3, 6}}},
     {{4, {1, 1, 5, 5}}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, true, {4, {1, 1, 3, 3}}},
-    {{5, {1, 2, 3, 4, 5}}, {2, 2, 2}, {1, 2, 3}, {1, 1, 1}, {0, 1, 0, 1, 0, 1}, true, {5, {1, 2, 3, 3, 2}}},
+    {{5, {1, 2, 3, 4, 5}}, {2, 2, 2}, {1, 2, 3}, {1, 1, 1}, {0, 1, 0, 1, 0, 1}, true, {5, {1, 2, 3,
+        3, 2}}},
     {{4, {0, 1, 5, 5}}, {3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}, false, {4, {0, 1, 3, 3}}},
 };
 /* clang-format on */
@@ -442,11 +455,13 @@ static void run_pool(const pool_row *r, pool_way way, mpl_type type, const char 
                              : way == EUCLID     ? MPL_OP_lp_pool
                                                  : MPL_OP_avg_pool;
     uint32_t n = r->x.rank - 2, n_out = way <= COLUMN_MAJOR ? 2 : 1;
-    const mpl_attr attr[] = {
-        MPL_INTS(kernel_shape, n, r->kernel),       MPL_INTS(strides, n, r->stride),
-        MPL_INTS(dilations, n, r->dilation),        MPL_INTS(pads, 2 * n, r->pads),
-        MPL_INT(ceil_mode, r->ceil_mode),           MPL_INT(count_include_pad, way == AVERAGE_PADDED),
-        MPL_INT(storage_order, way == COLUMN_MAJOR)};
+    const mpl_attr attr[] = {MPL_INTS(kernel_shape, n, r->kernel),
+                             MPL_INTS(strides, n, r->stride),
+                             MPL_INTS(dilations, n, r->dilation),
+                             MPL_INTS(pads, 2 * n, r->pads),
+                             MPL_INT(ceil_mode, r->ceil_mode),
+                             MPL_INT(count_include_pad, way == AVERAGE_PADDED),
+                             MPL_INT(storage_order, way == COLUMN_MAJOR)};
     uint64_t seed = 5;
     int64_t count = mpl_count(&r->y), dim[5], out[5], o[5];
     double *x = numbers(&seed, mpl_count(&r->x)), *want = numbers(&seed, count),
@@ -466,10 +481,12 @@ static void run_pool(const pool_row *r, pool_way way, mpl_type type, const char 
                   : way == AVERAGE_PADDED ? s.sum / (double)s.padded
                                           : s.sum / (double)s.inside;
         place[i] = (double)(at5(dim, o[0], o[1], 0, 0, 0) +
-                            (way == COLUMN_MAJOR ? s.place[0] + dim[2] * (s.place[1] + dim[3] * s.place[2])
-                                                 : s.place[2] + dim[4] * (s.place[1] + dim[3] * s.place[0])));
+                            (way == COLUMN_MAJOR
+                                 ? s.place[0] + dim[2] * (s.place[1] + dim[3] * s.place[2])
+                                 : s.place[2] + dim[4] * (s.place[1] + dim[3] * s.place[0])));
     }
-    assert_ok(&t.ctx, test_op_make(&t, kind, 1, &(test_tensor){true, type, r->x, x, NULL}, 7, attr, n_out));
+    assert_ok(&t.ctx,
+              test_op_make(&t, kind, 1, &(test_tensor){true, type, r->x, x, NULL}, 7, attr, n_out));
     assert_ok(&t.ctx, test_op_run(&t));
     test_expect(name, &t, 0, &r->y, want, 1e-6);
     if (n_out > 1)
@@ -512,7 +529,8 @@ static void test_pool_corners(void **state)
         {MPL_OP_lp_pool, {3, {1, 1, 2}}, {0, 0}, 1, {3, {1, 1, 2}}, {3, 4}},
         {MPL_OP_global_avg_pool, {4, {1, 2, 1, 2}}, {0, 0}, 2, {4, {1, 2, 1, 1}}, {-0.5, 8}},
         {MPL_OP_global_max_pool, {4, {1, 2, 1, 2}}, {0, 0}, 2, {4, {1, 2, 1, 1}}, {3, 12}},
-        {MPL_OP_global_lp_pool, {3, {1, 2, 2}}, {0, 0}, 2, {3, {1, 2, 1}}, {5, 0 + 12.6491106406735}},
+        {MPL_OP_global_lp_pool, {3, {1, 2, 2}}, {0, 0}, 2, {3, {1, 2, 1}}, {5,
+            0 + 12.6491106406735}},
         {MPL_OP_global_lp_pool, {3, {1, 1, 2}}, {0, 0}, 3, {3, {1, 1, 1}}, {4.49794144527541}},
         {MPL_OP_global_max_pool, {3, {1, 1, 0}}, {0, 0}, 2, {3, {1, 1, 1}}, {-INFINITY}},
         {MPL_OP_global_avg_pool, {3, {0, 1, 2}}, {0, 0}, 2, {3, {0, 1, 1}}, {0}},
@@ -534,7 +552,7 @@ static void test_pool_corners(void **state)
     }
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------ */
+/* ---- refusals ---- */
 
 static void test_refusals(void **state)
 {
@@ -548,7 +566,8 @@ static void test_refusals(void **state)
     } rows[] = {
         {MPL_OP_conv, {IN(f32, DIMS(1, 1), NULL), IN(f32, DIMS(1, 1), NULL)}, LIST(group, 1),
          "3 to 5 dims"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3, 3), NULL)}, LIST(group, 1),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3, 3), NULL)}, LIST(group,
+            1),
          "dims"},
         {MPL_OP_conv, {IN(f32, DIMS(1, 2, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(group, 1),
          "do not go together"},
@@ -556,25 +575,33 @@ static void test_refusals(void **state)
          "do not go together"},
         {MPL_OP_conv, {IN(f32, DIMS(1, 2, 5), NULL), IN(f32, DIMS(2, 2, 3), NULL)}, LIST(group, 0),
          "group 0"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f64, DIMS(1, 1, 3), NULL)}, LIST(group, 1), "type"},
-        {MPL_OP_conv, {IN(i32, DIMS(1, 1, 5), NULL), IN(i32, DIMS(1, 1, 3), NULL)}, LIST(group, 1), "type"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(2, 1, 3), NULL), IN(f32, DIMS(1), NULL)},
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f64, DIMS(1, 1, 3), NULL)}, LIST(group, 1),
+            "type"},
+        {MPL_OP_conv, {IN(i32, DIMS(1, 1, 5), NULL), IN(i32, DIMS(1, 1, 3), NULL)}, LIST(group, 1),
+            "type"},
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(2, 1, 3), NULL), IN(f32, DIMS(1),
+            NULL)},
          LIST(group, 1), "bias"},
         {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 6), NULL)}, LIST(group, 1),
          "larger"},
         {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 0), NULL)}, LIST(group, 1),
          "kernel dim 0"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(kernel_shape, 2),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)},
+            LIST(kernel_shape, 2),
          "weight's"},
         {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(pads, 1),
          "pads has 1"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(pads, -1, 0),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(pads, -1,
+            0),
          "pads[0]"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(strides, 0),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(strides,
+            0),
          "strides[0]"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(dilations, big),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(dilations,
+            big),
          "dilations[0]"},
-        {MPL_OP_conv, {IN(f32, DIMS(1, 1, big), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(group, 1),
+        {MPL_OP_conv, {IN(f32, DIMS(1, 1, big), NULL), IN(f32, DIMS(1, 1, 3), NULL)}, LIST(group,
+            1),
          "2^30"},
         {MPL_OP_conv_act, {IN(f32, DIMS(1, 1, 5), NULL), IN(f32, DIMS(1, 1, 3), NULL)},
          MPL_TEXT(activation, "tanh"), "'tanh' is none"},
@@ -592,20 +619,26 @@ static void test_refusals(void **state)
          LIST(output_padding, -1), "output_padding[0]"},
         {MPL_OP_matmul, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(2, 3), NULL)}, LIST(group, 1),
          "cannot be multiplied"},
-        {MPL_OP_matmul, {IN(f32, SCALAR, NULL), IN(f32, DIMS(2), NULL)}, LIST(group, 1), "1 to 8 dims"},
-        {MPL_OP_matmul, {IN(f32, DIMS(2, 2, 3), NULL), IN(f32, DIMS(3, 3, 3), NULL)}, LIST(group, 1),
+        {MPL_OP_matmul, {IN(f32, SCALAR, NULL), IN(f32, DIMS(2), NULL)}, LIST(group, 1),
+            "1 to 8 dims"},
+        {MPL_OP_matmul, {IN(f32, DIMS(2, 2, 3), NULL), IN(f32, DIMS(3, 3, 3), NULL)}, LIST(group,
+            1),
          "broadcast"},
-        {MPL_OP_matmul, {IN(i8, DIMS(2, 2), NULL), IN(i8, DIMS(2, 2), NULL)}, LIST(group, 1), "type"},
+        {MPL_OP_matmul, {IN(i8, DIMS(2, 2), NULL), IN(i8, DIMS(2, 2), NULL)}, LIST(group, 1),
+            "type"},
         {MPL_OP_gemm, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3, 2), NULL)}, LIST(trans_b, 1),
          "inner dims"},
-        {MPL_OP_gemm, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3), NULL)}, LIST(trans_b, 0), "2 to 2 dims"},
-        {MPL_OP_gemm, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3, 4), NULL), IN(f32, DIMS(3), NULL)},
+        {MPL_OP_gemm, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3), NULL)}, LIST(trans_b, 0),
+            "2 to 2 dims"},
+        {MPL_OP_gemm, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3, 4), NULL), IN(f32, DIMS(3),
+            NULL)},
          LIST(trans_b, 0), "input 2"},
         {MPL_OP_gemm, {IN(i32, DIMS(2, 3), NULL), IN(i32, DIMS(3, 4), NULL)}, MPL_FLOAT(alpha, 0.5),
          "whole"},
         {MPL_OP_max_pool, {IN(f32, DIMS(1, 1, 5), NULL)}, LIST(strides, 1), "kernel dim 0"},
         {MPL_OP_max_pool, {IN(f32, DIMS(1, 1, 5), NULL)}, LIST(kernel_shape, 6), "larger"},
-        {MPL_OP_max_pool, {IN(f32, DIMS(1, 1, 5, 5), NULL)}, LIST(kernel_shape, 2), "kernel_shape has 1"},
+        {MPL_OP_max_pool, {IN(f32, DIMS(1, 1, 5, 5), NULL)}, LIST(kernel_shape, 2),
+            "kernel_shape has 1"},
         {MPL_OP_max_pool, {IN(i64, DIMS(1, 1, 5), NULL)}, LIST(kernel_shape, 2), "type"},
         {MPL_OP_max_pool, {IN(f32, DIMS(1, 1), NULL)}, LIST(kernel_shape, 2), "3 to 5 dims"},
         {MPL_OP_avg_pool, {IN(u8, DIMS(1, 1, 5), NULL)}, LIST(kernel_shape, 2), "type"},

@@ -1,41 +1,41 @@
-/* Element-wise operators, normalisation, reductions and scans: small cases whose values follow from mathematics, for
- * every type, into new memory and in place; and what shape rules must refuse. */
+/* Element-wise operators, normalisation, reductions and scans: small cases whose values follow from
+ * mathematics, for every type, into new memory and in place; and what shape rules must refuse. */
 #include "tests/support/ops.h"
 
 #include <math.h>
 
 /* Dims: D(2, 3) is [2,3]; SCALAR has none. Elements: V(..). */
-#define D(...)                                                                                               \
-    {                                                                                                        \
-        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                                  \
-        {                                                                                                    \
-            __VA_ARGS__                                                                                      \
-        }                                                                                                    \
+#define D(...)                                                                                     \
+    {                                                                                              \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                        \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
     }
 #define V(...)    ((const double[]){__VA_ARGS__})
 #define NO_VALUES ((const double[]){0})
-#define T(...)                                                                                               \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define T(...)                                                                                     \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
 
 /* The counts and the lists of a row. */
-#define NO_ATTRS                                                                                             \
-    0,                                                                                                       \
-    {                                                                                                        \
-        {                                                                                                    \
-            0                                                                                                \
-        }                                                                                                    \
+#define NO_ATTRS                                                                                   \
+    0,                                                                                             \
+    {                                                                                              \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
     }
-#define ATTRS(...)                                                                                           \
-    COUNT_OF(mpl_attr, __VA_ARGS__),                                                                         \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define ATTRS(...)                                                                                 \
+    COUNT_OF(mpl_attr, __VA_ARGS__),                                                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
-#define INPUTS(...)                                                                                          \
-    COUNT_OF(values, __VA_ARGS__),                                                                           \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define INPUTS(...)                                                                                \
+    COUNT_OF(values, __VA_ARGS__),                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
 #define N_ATTRS 3
 
@@ -56,9 +56,9 @@ typedef struct row {
     values out;
 } row;
 
-#define ROW(what, op, ...)                                                                                   \
-    {                                                                                                        \
-        what, MPL_OP_##op, __VA_ARGS__                                                                       \
+#define ROW(what, op, ...)                                                                         \
+    {                                                                                              \
+        what, MPL_OP_##op, __VA_ARGS__                                                             \
     }
 
 /* Of values of size about 1, each made by a few roundings of inputs that the type holds exactly. */
@@ -109,8 +109,8 @@ static void check_in_place(const row *c, const test_tensor *in, const test_op *a
             continue;
         assert_ok(&r.ctx, test_op_apply(&r, c->kind, c->n_in, in, c->n_attr, c->attr, 1, (int)k));
         if (memcmp(r.out[0].data, apart->out[0].data, test_bytes(&r.out[0])) != 0)
-            fail_msg("%s, %s: differs when input %u is overwritten", c->what, mpl_type_name(r.out[0].type),
-                     k);
+            fail_msg("%s, %s: differs when input %u is overwritten", c->what,
+                     mpl_type_name(r.out[0].type), k);
         test_op_free(&r);
     }
 }
@@ -149,7 +149,7 @@ static void check_rows(const row *table, size_t n)
 #define BOOL    MPL_SET(bool)
 
 /* f over three places that every floating type holds. */
-#define FUNCTION(name, a, b, c, f)                                                                           \
+#define FUNCTION(name, a, b, c, f)                                                                 \
     ROW(#name, name, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(a, b, c))), T(D(3), V(f(a), f(b), f(c))))
 
 static double logistic(double x)
@@ -222,15 +222,17 @@ static void functions_of_one_operand(void **state)
         ROW("sign", sign, SIGNED, NO_ATTRS, INPUTS(T(D(3), V(-5, 0, 7))), T(D(3), V(-1, 0, 1))),
         ROW("sign of NaN", sign, FLOATS, NO_ATTRS, INPUTS(T(D(1), V(NAN))), T(D(1), V(NAN))),
         ROW("relu", relu, SIGNED, NO_ATTRS, INPUTS(T(D(3), V(-5, 0, 7))), T(D(3), V(0, 0, 7))),
-        ROW("relu of no number", relu, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(NAN, -INFINITY, INFINITY))),
-            T(D(3), V(NAN, 0, INFINITY))),
+        ROW("relu of no number", relu, FLOATS, NO_ATTRS,
+            INPUTS(T(D(3), V(NAN, -INFINITY, INFINITY))), T(D(3), V(NAN, 0, INFINITY))),
         ROW("a scalar", neg, SIGNED, NO_ATTRS, INPUTS(T(SCALAR, V(3))), T(SCALAR, V(-3))),
-        ROW("no elements", neg, SIGNED, NO_ATTRS, INPUTS(T(D(2, 0, 3), NO_VALUES)), T(D(2, 0, 3), NO_VALUES)),
-        ROW("sigmoid far out", sigmoid, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(-2048, 2048))), T(D(2), V(0, 1))),
+        ROW("no elements", neg, SIGNED, NO_ATTRS, INPUTS(T(D(2, 0, 3), NO_VALUES)),
+            T(D(2, 0, 3), NO_VALUES)),
+        ROW("sigmoid far out", sigmoid, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(-2048, 2048))),
+            T(D(2), V(0, 1))),
         ROW("softplus far out", softplus, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(-2048, 2048))),
             T(D(2), V(0, 2048))),
-        ROW("leaky_relu", leaky_relu, FLOATS, ATTRS(MPL_FLOAT(alpha, 0.25)), INPUTS(T(D(3), V(-4, 0, 3))),
-            T(D(3), V(-1, 0, 3))),
+        ROW("leaky_relu", leaky_relu, FLOATS, ATTRS(MPL_FLOAT(alpha, 0.25)),
+            INPUTS(T(D(3), V(-4, 0, 3))), T(D(3), V(-1, 0, 3))),
         ROW("leaky_relu, slope by default", leaky_relu, FLOATS, NO_ATTRS, INPUTS(T(D(1), V(-4))),
             T(D(1), V(-0.04))),
         ROW("elu", elu, FLOATS, ATTRS(MPL_FLOAT(alpha, 2)), INPUTS(T(D(3), V(-1, 0, 3))),
@@ -242,8 +244,9 @@ static void functions_of_one_operand(void **state)
         ROW("selu's constants, as floats", selu, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(-1, 1))),
             T(D(2), V((double)1.0507009873554805f * (double)1.6732632423543772f * (exp(-1) - 1),
                       (double)1.0507009873554805f))),
-        ROW("hard_sigmoid", hard_sigmoid, FLOATS, ATTRS(MPL_FLOAT(alpha, 0.25), MPL_FLOAT(beta, 0.5)),
-            INPUTS(T(D(4), V(-3, -1, 1, 3))), T(D(4), V(0, 0.25, 0.75, 1))),
+        ROW("hard_sigmoid", hard_sigmoid, FLOATS,
+            ATTRS(MPL_FLOAT(alpha, 0.25), MPL_FLOAT(beta, 0.5)), INPUTS(T(D(4), V(-3, -1, 1, 3))),
+            T(D(4), V(0, 0.25, 0.75, 1))),
         ROW("hard_sigmoid by default", hard_sigmoid, FLOATS, NO_ATTRS, INPUTS(T(D(1), V(1))),
             T(D(1), V(0.7))),
         ROW("hard_swish", hard_swish, FLOATS, NO_ATTRS, INPUTS(T(D(5), V(-4, -3, -1.5, 1.5, 4))),
@@ -252,11 +255,12 @@ static void functions_of_one_operand(void **state)
             T(D(2), V(-1 / (1 + exp(2)), 1 / (1 + exp(-2))))),
         ROW("thresholded_relu", thresholded_relu, FLOATS, ATTRS(MPL_FLOAT(alpha, 2)),
             INPUTS(T(D(3), V(-4, 2, 3))), T(D(3), V(0, 0, 3))),
-        ROW("shrink, hard", shrink, SIGNED, ATTRS(MPL_FLOAT(lambd, 1.5)), INPUTS(T(D(4), V(-2, -1, 1, 2))),
-            T(D(4), V(-2, 0, 0, 2))),
+        ROW("shrink, hard", shrink, SIGNED, ATTRS(MPL_FLOAT(lambd, 1.5)),
+            INPUTS(T(D(4), V(-2, -1, 1, 2))), T(D(4), V(-2, 0, 0, 2))),
         ROW("shrink, soft", shrink, SIGNED, ATTRS(MPL_FLOAT(lambd, 1.5), MPL_FLOAT(bias, 1)),
             INPUTS(T(D(4), V(-3, -1, 1, 4))), T(D(4), V(-2, 0, 0, 3))),
-        ROW("gelu by tanh", gelu, FLOATS, ATTRS(MPL_TEXT(approximate, "tanh")), INPUTS(T(D(2), V(-1, 2))),
+        ROW("gelu by tanh", gelu, FLOATS, ATTRS(MPL_TEXT(approximate, "tanh")),
+            INPUTS(T(D(2), V(-1, 2))),
             T(D(2), V(-0.5 * (1 + tanh(-sqrt(2 / M_PI) * 1.044715)),
                       1 + tanh(sqrt(2 / M_PI) * (2 + 8 * 0.044715))))),
         ROW("erf of integers", erf, MPL_SET_SIGNED, NO_ATTRS, INPUTS(T(D(3), V(-100, 1, 100))),
@@ -266,22 +270,24 @@ static void functions_of_one_operand(void **state)
             T(D(2), V(-1, -6))),
         ROW("bitwise_not of bytes", bitwise_not, MPL_SET(u8), NO_ATTRS, INPUTS(T(D(2), V(0, 5))),
             T(D(2), V(255, 250))),
-        ROW("is_nan", is_nan, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(1, NAN, INFINITY))), T(D(3), V(0, 1, 0))),
+        ROW("is_nan", is_nan, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(1, NAN, INFINITY))),
+            T(D(3), V(0, 1, 0))),
         ROW("is_inf", is_inf, FLOATS, NO_ATTRS, INPUTS(T(D(4), V(-INFINITY, NAN, INFINITY, 65504))),
             T(D(4), V(1, 0, 1, 0))),
         ROW("is_inf, above alone", is_inf, FLOATS, ATTRS(MPL_INT(detect_negative, 0)),
             INPUTS(T(D(2), V(-INFINITY, INFINITY))), T(D(2), V(0, 1))),
         ROW("is_inf, below alone", is_inf, FLOATS, ATTRS(MPL_INT(detect_positive, 0)),
             INPUTS(T(D(2), V(-INFINITY, INFINITY))), T(D(2), V(1, 0))),
-        ROW("clip", clip, SIGNED, NO_ATTRS, INPUTS(T(D(3), V(-5, 1, 9)), T(SCALAR, V(-2)), T(SCALAR, V(4))),
-            T(D(3), V(-2, 1, 4))),
+        ROW("clip", clip, SIGNED, NO_ATTRS,
+            INPUTS(T(D(3), V(-5, 1, 9)), T(SCALAR, V(-2)), T(SCALAR, V(4))), T(D(3), V(-2, 1, 4))),
         ROW("clip from below", clip, NUMBERS, NO_ATTRS, INPUTS(T(D(2), V(1, 9)), T(SCALAR, V(3))),
             T(D(2), V(3, 9))),
-        ROW("clip, no bounds", clip, SIGNED, NO_ATTRS, INPUTS(T(D(2), V(-5, 9))), T(D(2), V(-5, 9))),
+        ROW("clip, no bounds", clip, SIGNED, NO_ATTRS, INPUTS(T(D(2), V(-5, 9))),
+            T(D(2), V(-5, 9))),
         ROW("clip, the upper bound is the lower one", clip, NUMBERS, NO_ATTRS,
             INPUTS(T(D(3), V(0, 3, 9)), T(SCALAR, V(5)), T(SCALAR, V(2))), T(D(3), V(2, 2, 2))),
-        ROW("clip of NaN", clip, FLOATS, NO_ATTRS, INPUTS(T(D(1), V(NAN)), T(SCALAR, V(-2)), T(SCALAR, V(4))),
-            T(D(1), V(NAN))),
+        ROW("clip of NaN", clip, FLOATS, NO_ATTRS,
+            INPUTS(T(D(1), V(NAN)), T(SCALAR, V(-2)), T(SCALAR, V(4))), T(D(1), V(NAN))),
     };
 
     CHECK_ROWS(table);
@@ -309,23 +315,25 @@ static void operators_of_two_operands(void **state)
             INPUTS(T(D(1, 2, 2, 2), V(1, 2, 3, 4, 5, 6, 7, 8)), T(D(2, 1, 1), V(1, 10))),
             T(D(1, 2, 2, 2), V(1, 2, 3, 4, 50, 60, 70, 80))),
         ROW("both are repeated", add, NUMBERS, NO_ATTRS,
-            INPUTS(T(D(2, 1), V(10, 20)), T(D(1, 3), V(1, 2, 3))), T(D(2, 3), V(11, 12, 13, 21, 22, 23))),
+            INPUTS(T(D(2, 1), V(10, 20)), T(D(1, 3), V(1, 2, 3))),
+            T(D(2, 3), V(11, 12, 13, 21, 22, 23))),
         ROW("repeated in the middle", add, NUMBERS, NO_ATTRS,
             INPUTS(T(D(2, 1, 2), V(10, 20, 30, 40)), T(D(2, 2), V(1, 2, 3, 4))),
             T(D(2, 2, 2), V(11, 22, 13, 24, 31, 42, 33, 44))),
         ROW("a dim of 0 wins over 1", add, NUMBERS, NO_ATTRS,
             INPUTS(T(D(2, 0), NO_VALUES), T(D(2, 1), V(1, 2))), T(D(2, 0), NO_VALUES)),
-        ROW("div", div, NUMBERS, NO_ATTRS, INPUTS(T(D(2), V(12, 8)), T(D(2), V(3, 4))), T(D(2), V(4, 2))),
+        ROW("div", div, NUMBERS, NO_ATTRS, INPUTS(T(D(2), V(12, 8)), T(D(2), V(3, 4))),
+            T(D(2), V(4, 2))),
         ROW("division goes towards zero", div, MPL_SET_SIGNED, NO_ATTRS,
             INPUTS(T(D(4), V(7, -7, 7, -7)), T(D(4), V(2, 2, -2, -2))), T(D(4), V(3, -3, -3, 3))),
         ROW("division by zero", div, INTS, NO_ATTRS, INPUTS(T(D(2), V(7, 0)), T(SCALAR, V(0))),
             T(D(2), V(0, 0))),
-        ROW("floats divide by zero", div, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(7, 0, -7)), T(SCALAR, V(0))),
-            T(D(3), V(INFINITY, NAN, -INFINITY))),
+        ROW("floats divide by zero", div, FLOATS, NO_ATTRS,
+            INPUTS(T(D(3), V(7, 0, -7)), T(SCALAR, V(0))), T(D(3), V(INFINITY, NAN, -INFINITY))),
         ROW("-128 / -1 wraps", div, MPL_SET(i8), NO_ATTRS, INPUTS(T(D(1), V(-128)), T(D(1), V(-1))),
             T(D(1), V(-128))),
-        ROW("-2^31 / -1 wraps", div, MPL_SET(i32), NO_ATTRS, INPUTS(T(D(1), V(-0x1p31)), T(D(1), V(-1))),
-            T(D(1), V(-0x1p31))),
+        ROW("-2^31 / -1 wraps", div, MPL_SET(i32), NO_ATTRS,
+            INPUTS(T(D(1), V(-0x1p31)), T(D(1), V(-1))), T(D(1), V(-0x1p31))),
         ROW("bytes wrap up", add, MPL_SET(u8), NO_ATTRS, INPUTS(T(D(1), V(200)), T(D(1), V(100))),
             T(D(1), V(44))),
         ROW("bytes wrap down", sub, MPL_SET(u8), NO_ATTRS, INPUTS(T(D(1), V(1)), T(D(1), V(2))),
@@ -341,18 +349,20 @@ static void operators_of_two_operands(void **state)
             INPUTS(T(D(4), V(-4, 7, 5, -7)), T(D(4), V(2, -3, 8, 3))), T(D(4), V(0, 1, 5, -1))),
         ROW("fmod of fractions", mod, FLOATS, ATTRS(MPL_INT(fmod, 1)),
             INPUTS(T(D(2), V(-4.5, 5.75)), T(D(2), V(2, -2.5))), T(D(2), V(-0.5, 0.75))),
-        ROW("mod by zero", mod, INTS, NO_ATTRS, INPUTS(T(D(1), V(7)), T(D(1), V(0))), T(D(1), V(0))),
+        ROW("mod by zero", mod, INTS, NO_ATTRS, INPUTS(T(D(1), V(7)), T(D(1), V(0))),
+            T(D(1), V(0))),
         ROW("mod by -1", mod, MPL_SET(i32), NO_ATTRS, INPUTS(T(D(1), V(-0x1p31)), T(D(1), V(-1))),
             T(D(1), V(0))),
         ROW("pow", pow, FLOATS | MPL_SET_INDEX, NO_ATTRS,
             INPUTS(T(D(4), V(2, 3, -2, 5)), T(D(4), V(10, 2, 3, 0))), T(D(4), V(1024, 9, -8, 1))),
-        ROW("pow of a fraction", pow, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(2, 4)), T(D(2), V(0.5, -0.5))),
-            T(D(2), V(sqrt(2), 0.5))),
+        ROW("pow of a fraction", pow, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2), V(2, 4)), T(D(2), V(0.5, -0.5))), T(D(2), V(sqrt(2), 0.5))),
         ROW("integers below 1 are 0", pow, MPL_SET_INDEX, NO_ATTRS,
             INPUTS(T(D(4), V(2, 1, -1, 0)), T(D(4), V(-1, -5, -3, -1))), T(D(4), V(0, 1, -1, 0))),
         ROW("bitwise_and", bitwise_and, INTS, NO_ATTRS, INPUTS(T(D(1), V(12)), T(D(1), V(10))),
             T(D(1), V(8))),
-        ROW("bitwise_or", bitwise_or, INTS, NO_ATTRS, INPUTS(T(D(1), V(12)), T(D(1), V(10))), T(D(1), V(14))),
+        ROW("bitwise_or", bitwise_or, INTS, NO_ATTRS, INPUTS(T(D(1), V(12)), T(D(1), V(10))),
+            T(D(1), V(14))),
         ROW("bitwise_xor", bitwise_xor, INTS, NO_ATTRS, INPUTS(T(D(1), V(12)), T(D(1), V(10))),
             T(D(1), V(6))),
         ROW("shift left", bit_shift, MPL_SET(u8), ATTRS(MPL_TEXT(direction, "LEFT")),
@@ -373,10 +383,10 @@ static void operators_of_two_operands(void **state)
             T(D(3), V(1, 0, 0))),
         ROW("greater", greater, NUMBERS, NO_ATTRS, INPUTS(T(D(3), V(1, 2, 3)), T(SCALAR, V(2))),
             T(D(3), V(0, 0, 1))),
-        ROW("less_equal", less_equal, NUMBERS, NO_ATTRS, INPUTS(T(D(3), V(1, 2, 3)), T(SCALAR, V(2))),
-            T(D(3), V(1, 1, 0))),
-        ROW("greater_equal", greater_equal, NUMBERS, NO_ATTRS, INPUTS(T(D(3), V(1, 2, 3)), T(SCALAR, V(2))),
-            T(D(3), V(0, 1, 1))),
+        ROW("less_equal", less_equal, NUMBERS, NO_ATTRS,
+            INPUTS(T(D(3), V(1, 2, 3)), T(SCALAR, V(2))), T(D(3), V(1, 1, 0))),
+        ROW("greater_equal", greater_equal, NUMBERS, NO_ATTRS,
+            INPUTS(T(D(3), V(1, 2, 3)), T(SCALAR, V(2))), T(D(3), V(0, 1, 1))),
         ROW("nothing compares with NaN", less_equal, FLOATS, NO_ATTRS,
             INPUTS(T(D(2), V(NAN, 1)), T(D(2), V(1, NAN))), T(D(2), V(0, 0))),
     };
@@ -389,24 +399,25 @@ static void operators_of_many_operands(void **state)
     (void)state;
     const row table[] = {
         ROW("min", min, NUMBERS, NO_ATTRS,
-            INPUTS(T(D(3), V(3, 2, 9)), T(D(3), V(1, 5, 9)), T(D(3), V(2, 7, 8))), T(D(3), V(1, 2, 8))),
+            INPUTS(T(D(3), V(3, 2, 9)), T(D(3), V(1, 5, 9)), T(D(3), V(2, 7, 8))),
+            T(D(3), V(1, 2, 8))),
         ROW("max, repeated", max, NUMBERS, NO_ATTRS,
             INPUTS(T(D(2, 1), V(3, 6)), T(D(3), V(1, 5, 9)), T(SCALAR, V(4))),
             T(D(2, 3), V(4, 5, 9, 6, 6, 9))),
         ROW("the last operand may be overwritten", max, NUMBERS, NO_ATTRS,
             INPUTS(T(SCALAR, V(4)), T(D(3), V(1, 5, 9)), T(D(2, 3), V(0, 0, 10, 8, 1, 1))),
             T(D(2, 3), V(4, 5, 10, 8, 5, 9))),
-        ROW("min hands NaN on", min, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(NAN, 1)), T(D(2), V(1, NAN))),
-            T(D(2), V(NAN, NAN))),
-        ROW("max hands NaN on", max, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(NAN, 1)), T(D(2), V(1, NAN))),
-            T(D(2), V(NAN, NAN))),
-        ROW("sum", sum, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(1, 2)), T(D(2), V(3, 4)), T(SCALAR, V(0.5))),
-            T(D(2), V(4.5, 6.5))),
+        ROW("min hands NaN on", min, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2), V(NAN, 1)), T(D(2), V(1, NAN))), T(D(2), V(NAN, NAN))),
+        ROW("max hands NaN on", max, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2), V(NAN, 1)), T(D(2), V(1, NAN))), T(D(2), V(NAN, NAN))),
+        ROW("sum", sum, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2), V(1, 2)), T(D(2), V(3, 4)), T(SCALAR, V(0.5))), T(D(2), V(4.5, 6.5))),
         ROW("sum of one", sum, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(1, 2))), T(D(2), V(1, 2))),
-        ROW("mean", mean, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(1, 2)), T(D(2), V(3, 4)), T(D(2), V(5, -6))),
-            T(D(2), V(3, 0))),
-        ROW("mean of nothing", mean, FLOATS, NO_ATTRS, INPUTS(T(D(0, 2), NO_VALUES), T(D(2), V(3, 4))),
-            T(D(0, 2), NO_VALUES)),
+        ROW("mean", mean, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2), V(1, 2)), T(D(2), V(3, 4)), T(D(2), V(5, -6))), T(D(2), V(3, 0))),
+        ROW("mean of nothing", mean, FLOATS, NO_ATTRS,
+            INPUTS(T(D(0, 2), NO_VALUES), T(D(2), V(3, 4))), T(D(0, 2), NO_VALUES)),
         ROW("where of bools", where, BOOL, NO_ATTRS,
             INPUTS(T(D(2, 2), V(1, 0, 0, 1)), T(D(2), V(1, 0)), T(D(2, 1), V(0, 1))),
             T(D(2, 2), V(1, 0, 1, 0))),
@@ -421,9 +432,10 @@ static void where_picks(void **state)
     (void)state;
     for (int type = 0; type < MPL_N_TYPES; type++)
         for (int place = IN_NEW_MEMORY; place < 3; place++) {
-            test_tensor in[] = {{true, MPL_TYPE_bool, D(2, 1, 2), V(1, 0, 0, 1), NULL},
-                                {true, (mpl_type)type, D(2, 2, 2), V(1, 1, 0, 1, 0, 0, 1, 1), NULL},
-                                {true, (mpl_type)type, D(2, 2, 2), V(0, 0, 1, 0, 1, 0, 0, 0), NULL}};
+            test_tensor in[] = {
+                {true, MPL_TYPE_bool, D(2, 1, 2), V(1, 0, 0, 1), NULL},
+                {true, (mpl_type)type, D(2, 2, 2), V(1, 1, 0, 1, 0, 0, 1, 1), NULL},
+                {true, (mpl_type)type, D(2, 2, 2), V(0, 0, 1, 0, 1, 0, 0, 0), NULL}};
             values want = {D(2, 2, 2), V(1, 0, 0, 0, 1, 0, 0, 1)};
             test_op r;
 
@@ -439,7 +451,8 @@ static void where_picks(void **state)
 static void normalisation(void **state)
 {
     const double e1 = exp(1), e2 = exp(2), e3 = exp(3), three = e1 + e2 + e3;
-    const double one = 1 / (1 + 1e-9), fifth = 5 / (5 + 1e-9); /* a distance over the deviation and 1e-9 */
+    const double one = 1 / (1 + 1e-9), fifth = 5 / (5 + 1e-9); /* a distance over the deviation and
+                                                                  1e-9 */
 
     (void)state;
     const row table[] = {
@@ -450,23 +463,24 @@ static void normalisation(void **state)
             T(D(3, 2), V(e1 / three, 1 / 3.0, e2 / three, 1 / 3.0, e3 / three, 1 / 3.0))),
         ROW("softmax far out", softmax, FLOATS, ATTRS(MPL_INT(axis, 0)),
             INPUTS(T(D(3), V(-30000, 30000, 30000))), T(D(3), V(0, 0.5, 0.5))),
-        ROW("softmax of nothing", softmax, FLOATS, ATTRS(MPL_INT(axis, 0)), INPUTS(T(D(0, 2), NO_VALUES)),
-            T(D(0, 2), NO_VALUES)),
+        ROW("softmax of nothing", softmax, FLOATS, ATTRS(MPL_INT(axis, 0)),
+            INPUTS(T(D(0, 2), NO_VALUES)), T(D(0, 2), NO_VALUES)),
         ROW("log_softmax", log_softmax, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(1, 2, 3))),
             T(D(3), V(1 - log(three), 2 - log(three), 3 - log(three)))),
         ROW("log_softmax far out", log_softmax, FLOATS, NO_ATTRS, INPUTS(T(D(2), V(-30000, 30000))),
             T(D(2), V(-60000, 0))),
-        ROW("hardmax takes the first", hardmax, FLOATS, NO_ATTRS, INPUTS(T(D(2, 3), V(1, 3, 3, 5, 2, 1))),
-            T(D(2, 3), V(0, 1, 0, 1, 0, 0))),
-        ROW("hardmax down", hardmax, FLOATS, ATTRS(MPL_INT(axis, 0)), INPUTS(T(D(2, 3), V(1, 3, 3, 5, 2, 3))),
-            T(D(2, 3), V(0, 1, 1, 1, 0, 0))),
+        ROW("hardmax takes the first", hardmax, FLOATS, NO_ATTRS,
+            INPUTS(T(D(2, 3), V(1, 3, 3, 5, 2, 1))), T(D(2, 3), V(0, 1, 0, 1, 0, 0))),
+        ROW("hardmax down", hardmax, FLOATS, ATTRS(MPL_INT(axis, 0)),
+            INPUTS(T(D(2, 3), V(1, 3, 3, 5, 2, 3))), T(D(2, 3), V(0, 1, 1, 1, 0, 0))),
         ROW("lrn of one channel", lrn, FLOATS,
             ATTRS(MPL_INT(size, 1), MPL_FLOAT(alpha, 3), MPL_FLOAT(beta, 0.5)),
             INPUTS(T(D(1, 2, 2), V(1, 0, -1, 0))), T(D(1, 2, 2), V(0.5, 0, -0.5, 0))),
         /* 1 + 8 / 2 * squares of this channel and the next one, and the root of it */
         ROW("an even lrn looks further up", lrn, FLOATS,
             ATTRS(MPL_INT(size, 2), MPL_FLOAT(alpha, 8), MPL_FLOAT(beta, 0.5)),
-            INPUTS(T(D(1, 3, 1), V(1, 1, 2))), T(D(1, 3, 1), V(1 / 3.0, 1 / sqrt(21), 2 / sqrt(17)))),
+            INPUTS(T(D(1, 3, 1), V(1, 1, 2))),
+            T(D(1, 3, 1), V(1 / 3.0, 1 / sqrt(21), 2 / sqrt(17)))),
         ROW("lrn, three quarters", lrn, FLOATS, ATTRS(MPL_INT(size, 3), MPL_FLOAT(alpha, 15)),
             INPUTS(T(D(1, 3, 1), V(1, 1, 1))),
             T(D(1, 3, 1), V(1 / pow(11, 0.75), 1 / 8.0, 1 / pow(11, 0.75)))),
@@ -482,7 +496,8 @@ static void normalisation(void **state)
             T(D(2, 2), V(-one, one, -fifth, fifth))),
         ROW("rms_norm", rms_norm, FLOATS, ATTRS(MPL_FLOAT(epsilon, 0)),
             INPUTS(T(D(2, 2), V(1, 7, 2, -2)), T(D(2), V(5, 10))), T(D(2, 2), V(1, 14, 5, -10))),
-        ROW("rms_norm over two dims", rms_norm, FLOATS, ATTRS(MPL_FLOAT(epsilon, 0), MPL_INT(axis, 0)),
+        ROW("rms_norm over two dims", rms_norm, FLOATS,
+            ATTRS(MPL_FLOAT(epsilon, 0), MPL_INT(axis, 0)),
             INPUTS(T(D(2, 2), V(1, 1, 1, 5)), T(D(2, 1), V(1, 2))),
             T(D(2, 2), V(1 / sqrt(7), 1 / sqrt(7), 2 / sqrt(7), 10 / sqrt(7)))),
         ROW("layer_norm", layer_norm, FLOATS, ATTRS(MPL_FLOAT(epsilon, 0)),
@@ -490,7 +505,8 @@ static void normalisation(void **state)
             T(D(2, 2), V(-1, 4, 3, -4))),
         ROW("layer_norm of all, scalars beside it", layer_norm, FLOATS,
             ATTRS(MPL_FLOAT(epsilon, 0), MPL_INT(axis, -2)),
-            INPUTS(T(D(2, 2), V(1, 3, 3, 1)), T(SCALAR, V(2)), T(SCALAR, V(1))), T(D(2, 2), V(-1, 3, 3, -1))),
+            INPUTS(T(D(2, 2), V(1, 3, 3, 1)), T(SCALAR, V(2)), T(SCALAR, V(1))),
+            T(D(2, 2), V(-1, 3, 3, -1))),
         ROW("layer_norm, a scale a row", layer_norm, FLOATS, ATTRS(MPL_FLOAT(epsilon, 0)),
             INPUTS(T(D(2, 2), V(1, 3, 20, 10)), T(D(2, 1), V(2, 4))), T(D(2, 2), V(-2, 2, 4, -4))),
         ROW("layer_norm of a constant", layer_norm, FLOATS, ATTRS(MPL_FLOAT(epsilon, 4)),
@@ -531,10 +547,12 @@ static void batch_norm_by_channel(void **state)
 
         if (!mpl_type_in(t, FLOATS))
             continue;
-        assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_batch_norm, 5, in, 1, &epsilon, 1, IN_NEW_MEMORY));
+        assert_ok(&r.ctx,
+                  test_op_apply(&r, MPL_OP_batch_norm, 5, in, 1, &epsilon, 1, IN_NEW_MEMORY));
         check_values("batch_norm", t, r.out[0].data, &want);
         test_op_free(&r);
-        assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_batch_norm, 5, flat, 1, &epsilon, 1, IN_NEW_MEMORY));
+        assert_ok(&r.ctx,
+                  test_op_apply(&r, MPL_OP_batch_norm, 5, flat, 1, &epsilon, 1, IN_NEW_MEMORY));
         check_values("batch_norm of one channel", t, r.out[0].data, &want_flat);
         test_op_free(&r);
     }
@@ -570,19 +588,24 @@ static void reductions(void **state)
     const row table[] = {
         ROW("sum of all", reduce_sum, NUMBERS, ATTRS(MPL_INT(keepdims, 0)), INPUTS(T(D(2, 3), six)),
             T(SCALAR, V(21))),
-        ROW("dims are kept", reduce_sum, NUMBERS, NO_ATTRS, INPUTS(T(D(2, 3), six)), T(D(1, 1), V(21))),
+        ROW("dims are kept", reduce_sum, NUMBERS, NO_ATTRS, INPUTS(T(D(2, 3), six)),
+            T(D(1, 1), V(21))),
         ROW("of columns", reduce_sum, NUMBERS, ATTRS(AXES(1, 0), MPL_INT(keepdims, 0)),
             INPUTS(T(D(2, 3), six)), T(D(3), V(5, 7, 9))),
         ROW("of rows", reduce_sum, NUMBERS, ATTRS(AXES(1, -1)), INPUTS(T(D(2, 3), six)),
             T(D(2, 1), V(6, 15))),
-        ROW("of the outer two of three", reduce_sum, NUMBERS, ATTRS(AXES(2, 2, 0), MPL_INT(keepdims, 0)),
-            INPUTS(T(D(2, 3, 2), V(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))), T(D(3), V(18, 26, 34))),
+        ROW("of the outer two of three", reduce_sum, NUMBERS,
+            ATTRS(AXES(2, 2, 0), MPL_INT(keepdims, 0)),
+            INPUTS(T(D(2, 3, 2), V(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))),
+            T(D(3), V(18, 26, 34))),
         ROW("of the middle one", reduce_sum, NUMBERS, ATTRS(AXES(1, 1), MPL_INT(keepdims, 0)),
-            INPUTS(T(D(2, 3, 2), V(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))), T(D(2, 2), V(9, 12, 27, 30))),
+            INPUTS(T(D(2, 3, 2), V(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))),
+            T(D(2, 2), V(9, 12, 27, 30))),
         ROW("of no axes", reduce_sum_square, NUMBERS, ATTRS(MPL_INTS(axes, 0, NULL)),
             INPUTS(T(D(2), V(2, 3))), T(D(2), V(4, 9))),
         ROW("of a scalar", reduce_sum, NUMBERS, NO_ATTRS, INPUTS(T(SCALAR, V(7))), T(SCALAR, V(7))),
-        ROW("mean", reduce_mean, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 3), six)), T(D(2, 1), V(2, 5))),
+        ROW("mean", reduce_mean, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 3), six)),
+            T(D(2, 1), V(2, 5))),
         ROW("mean of integers goes towards zero", reduce_mean, MPL_SET_SIGNED, NO_ATTRS,
             INPUTS(T(D(2), V(-3, 0))), T(D(1), V(-1))),
         ROW("max", reduce_max, NUMBERS, ATTRS(AXES(1, 0)), INPUTS(T(D(2, 3), V(1, 9, 3, 4, 5, 6))),
@@ -593,8 +616,10 @@ static void reductions(void **state)
             T(D(2, 1), V(0, 1))),
         ROW("min of bools", reduce_min, BOOL, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 2), V(1, 1, 0, 1))),
             T(D(2, 1), V(1, 0))),
-        ROW("max hands NaN on", reduce_max, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(1, NAN, 3))), T(D(1), V(NAN))),
-        ROW("prod", reduce_prod, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 3), six)), T(D(2, 1), V(6, 120))),
+        ROW("max hands NaN on", reduce_max, FLOATS, NO_ATTRS, INPUTS(T(D(3), V(1, NAN, 3))),
+            T(D(1), V(NAN))),
+        ROW("prod", reduce_prod, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 3), six)),
+            T(D(2, 1), V(6, 120))),
         ROW("l1", reduce_l1, SIGNED, NO_ATTRS, INPUTS(T(D(4), V(-1, 2, -3, 4))), T(D(1), V(10))),
         ROW("l2", reduce_l2, SIGNED, NO_ATTRS, INPUTS(T(D(2), V(-3, 4))), T(D(1), V(5))),
         ROW("sum of squares", reduce_sum_square, SIGNED, NO_ATTRS, INPUTS(T(D(3), V(-3, 4, 1))),
@@ -606,18 +631,20 @@ static void reductions(void **state)
         ROW("which does not overflow", reduce_log_sum_exp, FLOATS, ATTRS(AXES(1, 0)),
             INPUTS(T(D(2, 2), V(2048, -2048, -2048, -4096))), T(D(1, 2), V(2048, -2048))),
         ROW("with an infinite one", reduce_log_sum_exp, FLOATS, ATTRS(AXES(1, 1)),
-            INPUTS(T(D(2, 2), V(INFINITY, 0, -INFINITY, -INFINITY))), T(D(2, 1), V(INFINITY, -INFINITY))),
+            INPUTS(T(D(2, 2), V(INFINITY, 0, -INFINITY, -INFINITY))),
+            T(D(2, 1), V(INFINITY, -INFINITY))),
         ROW("sum of nothing", reduce_sum, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(2, 0), NO_VALUES)),
             T(D(2, 1), V(0, 0))),
-        ROW("product of nothing", reduce_prod, NUMBERS, ATTRS(AXES(1, 0)), INPUTS(T(D(0, 2), NO_VALUES)),
-            T(D(1, 2), V(1, 1))),
-        ROW("mean of nothing", reduce_mean, FLOATS, ATTRS(AXES(1, 0)), INPUTS(T(D(0, 2), NO_VALUES)),
-            T(D(1, 2), V(NAN, NAN))),
-        ROW("whole mean of nothing", reduce_mean, INTS, ATTRS(AXES(1, 0)), INPUTS(T(D(0, 2), NO_VALUES)),
-            T(D(1, 2), V(0, 0))),
+        ROW("product of nothing", reduce_prod, NUMBERS, ATTRS(AXES(1, 0)),
+            INPUTS(T(D(0, 2), NO_VALUES)), T(D(1, 2), V(1, 1))),
+        ROW("mean of nothing", reduce_mean, FLOATS, ATTRS(AXES(1, 0)),
+            INPUTS(T(D(0, 2), NO_VALUES)), T(D(1, 2), V(NAN, NAN))),
+        ROW("whole mean of nothing", reduce_mean, INTS, ATTRS(AXES(1, 0)),
+            INPUTS(T(D(0, 2), NO_VALUES)), T(D(1, 2), V(0, 0))),
         ROW("max of nothing", reduce_max, FLOATS, NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
             T(D(1), V(-INFINITY))),
-        ROW("min of nothing", reduce_min, FLOATS, NO_ATTRS, INPUTS(T(D(0), NO_VALUES)), T(D(1), V(INFINITY))),
+        ROW("min of nothing", reduce_min, FLOATS, NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
+            T(D(1), V(INFINITY))),
         ROW("max of no signed bytes", reduce_max, MPL_SET(i8), NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
             T(D(1), V(-128))),
         ROW("min of no signed bytes", reduce_min, MPL_SET(i8), NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
@@ -626,15 +653,16 @@ static void reductions(void **state)
             T(D(1), V(0))),
         ROW("min of no bytes", reduce_min, MPL_SET(u8), NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
             T(D(1), V(255))),
-        ROW("min of no bools", reduce_min, BOOL, NO_ATTRS, INPUTS(T(D(0), NO_VALUES)), T(D(1), V(1))),
+        ROW("min of no bools", reduce_min, BOOL, NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
+            T(D(1), V(1))),
         ROW("max of no i32", reduce_max, MPL_SET(i32), NO_ATTRS, INPUTS(T(D(0), NO_VALUES)),
             T(D(1), V(-0x1p31))),
         ROW("log of the sum of no exponentials", reduce_log_sum_exp, FLOATS, NO_ATTRS,
             INPUTS(T(D(0), NO_VALUES)), T(D(1), V(-INFINITY))),
         ROW("of no rows", reduce_sum, NUMBERS, ATTRS(AXES(1, 1)), INPUTS(T(D(0, 3), NO_VALUES)),
             T(D(0, 1), NO_VALUES)),
-        ROW("a sum of 16-bit floats is rounded once", reduce_sum, MPL_SET(f16) | MPL_SET(f32), NO_ATTRS,
-            INPUTS(T(D(5), V(2048, 0.5, 0.5, 0.5, 0.5))), T(D(1), V(2050))),
+        ROW("a sum of 16-bit floats is rounded once", reduce_sum, MPL_SET(f16) | MPL_SET(f32),
+            NO_ATTRS, INPUTS(T(D(5), V(2048, 0.5, 0.5, 0.5, 0.5))), T(D(1), V(2050))),
     };
 
     CHECK_ROWS(table);
@@ -644,21 +672,22 @@ static void places(void **state)
 {
     (void)state;
     const row table[] = {
-        ROW("arg_max", arg_max, NUMBERS, ATTRS(MPL_INT(axis, 1)), INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 3))),
-            T(D(2, 1), V(1, 0))),
+        ROW("arg_max", arg_max, NUMBERS, ATTRS(MPL_INT(axis, 1)),
+            INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 3))), T(D(2, 1), V(1, 0))),
         ROW("arg_max down", arg_max, NUMBERS, ATTRS(MPL_INT(keepdims, 0)),
             INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 9))), T(D(3), V(1, 0, 0))),
         ROW("arg_max, the last one", arg_max, NUMBERS,
-            ATTRS(MPL_INT(axis, -1), MPL_INT(select_last_index, 1)), INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 3))),
-            T(D(2, 1), V(2, 0))),
-        ROW("arg_min", arg_min, NUMBERS, ATTRS(MPL_INT(axis, 1)), INPUTS(T(D(2, 3), V(1, 9, 1, 7, 2, 3))),
-            T(D(2, 1), V(0, 1))),
-        ROW("arg_min, the last one", arg_min, NUMBERS, ATTRS(MPL_INT(axis, 1), MPL_INT(select_last_index, 1)),
+            ATTRS(MPL_INT(axis, -1), MPL_INT(select_last_index, 1)),
+            INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 3))), T(D(2, 1), V(2, 0))),
+        ROW("arg_min", arg_min, NUMBERS, ATTRS(MPL_INT(axis, 1)),
+            INPUTS(T(D(2, 3), V(1, 9, 1, 7, 2, 3))), T(D(2, 1), V(0, 1))),
+        ROW("arg_min, the last one", arg_min, NUMBERS,
+            ATTRS(MPL_INT(axis, 1), MPL_INT(select_last_index, 1)),
             INPUTS(T(D(2, 3), V(1, 9, 1, 7, 2, 3))), T(D(2, 1), V(2, 1))),
-        ROW("arg_max of no rows", arg_max, NUMBERS, ATTRS(MPL_INT(axis, 1)), INPUTS(T(D(0, 3), NO_VALUES)),
-            T(D(0, 1), NO_VALUES)),
-        ROW("cumsum", cumsum, FLOATS | MPL_SET_INDEX, ATTRS(MPL_INT(axis, 0)), INPUTS(T(D(4), V(1, 2, 3, 4))),
-            T(D(4), V(1, 3, 6, 10))),
+        ROW("arg_max of no rows", arg_max, NUMBERS, ATTRS(MPL_INT(axis, 1)),
+            INPUTS(T(D(0, 3), NO_VALUES)), T(D(0, 1), NO_VALUES)),
+        ROW("cumsum", cumsum, FLOATS | MPL_SET_INDEX, ATTRS(MPL_INT(axis, 0)),
+            INPUTS(T(D(4), V(1, 2, 3, 4))), T(D(4), V(1, 3, 6, 10))),
         ROW("cumsum of columns", cumsum, FLOATS | MPL_SET_INDEX, ATTRS(MPL_INT(axis, -2)),
             INPUTS(T(D(2, 2), V(1, 2, 3, 4))), T(D(2, 2), V(1, 2, 4, 6))),
         ROW("cumsum, exclusive", cumsum, FLOATS | MPL_SET_INDEX,
@@ -688,7 +717,15 @@ static void the_best_k(void **state)
         {"of each row", 2, -1, 1, D(2, 3), {5, 7, 6, 1, 1, 1}, D(2, 2), {7, 6, 1, 1}, {1, 2, 0, 1}},
         {"the least", 2, 1, 0, D(1, 4), {4, 2, 9, 2}, D(1, 2), {2, 2}, {1, 3}},
         {"of columns", 2, 0, 1, D(3, 2), {5, 7, 6, 1, 1, 8}, D(2, 2), {6, 8, 5, 7}, {1, 2, 0, 0}},
-        {"all of them", 6, 0, 1, D(6), {3, 1, 4, 1, 5, 9}, D(6), {9, 5, 4, 3, 1, 1}, {5, 4, 2, 0, 1, 3}},
+        {"all of them",
+         6,
+         0,
+         1,
+         D(6),
+         {3, 1, 4, 1, 5, 9},
+         D(6),
+         {9, 5, 4, 3, 1, 1},
+         {5, 4, 2, 0, 1, 3}},
         {"none of them", 0, 1, 1, D(2, 3), {3, 1, 4, 1, 5, 9}, D(2, 0), {0}, {0}},
     };
 
@@ -840,7 +877,8 @@ static void casts_of_large_integers_round_once(void **state)
     test_op_free(&r);
 }
 
-/* Every 16-bit float against its definition, and every midpoint between two neighbours, where ties go to the even. */
+/* Every 16-bit float against its definition, and every midpoint between two neighbours, where ties
+ * go to the even. */
 static void sixteen_bits(void **state)
 {
     static const struct {
@@ -859,7 +897,8 @@ static void sixteen_bits(void **state)
             double next = ldexp(1, (exponent > 0 ? exponent : 1) - kinds[kind].bias - mantissa);
 
             if (exponent == top) {
-                assert_true(fraction == 0 ? isinf(mpl_get(type, in, 0)) : isnan(mpl_get(type, in, 0)));
+                assert_true(fraction == 0 ? isinf(mpl_get(type, in, 0))
+                                          : isnan(mpl_get(type, in, 0)));
                 continue;
             }
             assert_true(mpl_get(type, in, 0) == x && mpl_get(type, in, 1) == -x);
@@ -872,7 +911,7 @@ static void sixteen_bits(void **state)
         }
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 typedef struct typed {
     mpl_type type;
@@ -888,22 +927,22 @@ typedef struct refusal {
     typed in[5];
 } refusal;
 
-#define OF(type, ...)                                                                                        \
-    {                                                                                                        \
-        MPL_TYPE_##type, D(__VA_ARGS__)                                                                      \
+#define OF(type, ...)                                                                              \
+    {                                                                                              \
+        MPL_TYPE_##type, D(__VA_ARGS__)                                                            \
     }
-#define IN_SCALAR(type)                                                                                      \
-    {                                                                                                        \
-        MPL_TYPE_##type, SCALAR                                                                              \
+#define IN_SCALAR(type)                                                                            \
+    {                                                                                              \
+        MPL_TYPE_##type, SCALAR                                                                    \
     }
-#define TYPED(...)                                                                                           \
-    COUNT_OF(typed, __VA_ARGS__),                                                                            \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define TYPED(...)                                                                                 \
+    COUNT_OF(typed, __VA_ARGS__),                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
-#define REFUSAL(what, op, ...)                                                                               \
-    {                                                                                                        \
-        what, MPL_OP_##op, __VA_ARGS__                                                                       \
+#define REFUSAL(what, op, ...)                                                                     \
+    {                                                                                              \
+        what, MPL_OP_##op, __VA_ARGS__                                                             \
     }
 
 static void refused(void **state)
@@ -929,7 +968,8 @@ static void refused(void **state)
         REFUSAL("the slope", prelu, NO_ATTRS, TYPED(OF(f32, 3), OF(f32, 2, 3))),
         REFUSAL("fmod", mod, NO_ATTRS, TYPED(OF(f32, 3), OF(f32, 3))),
         REFUSAL("direction", bit_shift, NO_ATTRS, TYPED(OF(u8, 3), OF(u8, 3))),
-        REFUSAL("type i32", bit_shift, ATTRS(MPL_TEXT(direction, "LEFT")), TYPED(OF(i32, 3), OF(i32, 3))),
+        REFUSAL("type i32", bit_shift, ATTRS(MPL_TEXT(direction, "LEFT")),
+                TYPED(OF(i32, 3), OF(i32, 3))),
         REFUSAL("type i8", pow, NO_ATTRS, TYPED(OF(i8, 3), OF(i8, 3))),
         REFUSAL("type f32", and, NO_ATTRS, TYPED(OF(f32, 3), OF(f32, 3))),
         REFUSAL("type f32", bitwise_and, NO_ATTRS, TYPED(OF(f32, 3), OF(f32, 3))),
@@ -952,13 +992,16 @@ static void refused(void **state)
         REFUSAL("the bias", layer_norm, NO_ATTRS, TYPED(OF(f32, 2, 3), OF(f32, 3), OF(f32, 2))),
         REFUSAL("axis 5", rms_norm, ATTRS(MPL_INT(axis, 5)), TYPED(OF(f32, 2, 3), OF(f32, 3))),
         REFUSAL("[3]", instance_norm, NO_ATTRS, TYPED(OF(f32, 2, 3, 4), OF(f32, 2), OF(f32, 3))),
-        REFUSAL("3 to 8 dims", instance_norm, NO_ATTRS, TYPED(OF(f32, 2, 3), OF(f32, 3), OF(f32, 3))),
+        REFUSAL("3 to 8 dims", instance_norm, NO_ATTRS,
+                TYPED(OF(f32, 2, 3), OF(f32, 3), OF(f32, 3))),
         REFUSAL("must divide", group_norm, ATTRS(MPL_INT(num_groups, 2)),
                 TYPED(OF(f32, 2, 3, 4), OF(f32, 3), OF(f32, 3))),
-        REFUSAL("must divide", group_norm, NO_ATTRS, TYPED(OF(f32, 2, 3, 4), OF(f32, 3), OF(f32, 3))),
+        REFUSAL("must divide", group_norm, NO_ATTRS,
+                TYPED(OF(f32, 2, 3, 4), OF(f32, 3), OF(f32, 3))),
         REFUSAL("'p' is 3", lp_norm, ATTRS(MPL_INT(p, 3)), TYPED(OF(f32, 2, 3))),
         REFUSAL("needs 4 dims", mean_variance_norm, NO_ATTRS, TYPED(OF(f32, 2, 3))),
-        REFUSAL("axis 2", reduce_sum, ATTRS(MPL_INTS(axes, 1, ((const int64_t[]){2}))), TYPED(OF(f32, 2, 3))),
+        REFUSAL("axis 2", reduce_sum, ATTRS(MPL_INTS(axes, 1, ((const int64_t[]){2}))),
+                TYPED(OF(f32, 2, 3))),
         REFUSAL("twice", reduce_sum, ATTRS(MPL_INTS(axes, 2, ((const int64_t[]){1, -1}))),
                 TYPED(OF(f32, 2, 3))),
         REFUSAL("type bool", reduce_sum, NO_ATTRS, TYPED(OF(bool, 2, 3))),
@@ -979,8 +1022,8 @@ static void refused(void **state)
 
         for (uint32_t k = 0; k < c->n_in; k++)
             in[k] = (test_tensor){true, c->in[k].type, c->in[k].shape, NULL, NULL};
-        if (test_op_make(&r, c->kind, c->n_in, in, c->n_attr, c->attr, c->kind == MPL_OP_top_k ? 2 : 1) !=
-            MPL_EINPUT)
+        if (test_op_make(&r, c->kind, c->n_in, in, c->n_attr, c->attr,
+                         c->kind == MPL_OP_top_k ? 2 : 1) != MPL_EINPUT)
             fail_msg("row %zu: %s is not refused for %s", i, name, c->why);
         if (strstr(r.ctx.message, c->why) == NULL || strchr(r.ctx.message, '\n') != NULL)
             fail_msg("row %zu: %s: '%s' does not tell of %s", i, name, r.ctx.message, c->why);

@@ -1,5 +1,5 @@
-/* Operators whose loops go by pieces, blocks and merged dims: random shapes, some longer than any piece, against the
- * definition written out element by element, with indices made by division. */
+/* Operators whose loops go by pieces, blocks and merged dims: random shapes, some longer than any
+ * piece, against the definition written out element by element, with indices made by division. */
 #include "tests/support/ops.h"
 #include "graphs/core/rng.h"
 
@@ -73,7 +73,8 @@ static int64_t source_of(const mpl_shape *in, const mpl_shape *out, int64_t i)
     return at;
 }
 
-/* f16 has 11 bits, the last of them at least 2^-24: what is exact in f32 may be rounded there once. */
+/* f16 has 11 bits, the last of them at least 2^-24: what is exact in f32 may be rounded there
+ * once. */
 static void check_element(const char *what, const test_op *r, int64_t i, double want)
 {
     double got = mpl_get(r->out[0].type, r->out[0].data, i), near = 1e-6 * fabs(want) + 1e-12;
@@ -81,8 +82,8 @@ static void check_element(const char *what, const test_op *r, int64_t i, double 
     if (r->out[0].type == MPL_TYPE_f16)
         near = 0x1p-11 * fabs(want) + 0x1p-25;
     if (!(fabs(got - want) <= near))
-        fail_msg("%s, %s: element %" PRId64 " is %.9g, not %.9g", what, mpl_type_name(r->out[0].type), i, got,
-                 want);
+        fail_msg("%s, %s: element %" PRId64 " is %.9g, not %.9g", what,
+                 mpl_type_name(r->out[0].type), i, got, want);
 }
 
 static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f16, MPL_TYPE_f64};
@@ -94,7 +95,8 @@ static void two_operands_broadcast(void **state)
     (void)state;
     mpl_rng_init(&rng, 1);
     for (int round = 0; round < N_ROUNDS; round++) {
-        mpl_shape whole = random_shape(&rng), a = random_part(&rng, &whole), b = random_part(&rng, &whole);
+        mpl_shape whole = random_shape(&rng), a = random_part(&rng, &whole),
+                  b = random_part(&rng, &whole);
         mpl_shape out = broadcast_shape(&a, &b);
         double *x = random_values(&rng, &a), *z = random_values(&rng, &b);
         mpl_type type = types[round % 3];
@@ -126,13 +128,14 @@ static void check_fma(const test_tensor *in, const mpl_shape *out, int place)
         for (int k = 0; k < 3; k++)
             x[k] = in[k].value[source_of(&in[k].shape, out, i)];
         if (!(fabs(got - (x[0] * x[1] + x[2])) <= 1e-6 * (fabs(x[0] * x[1]) + fabs(x[2]))))
-            fail_msg("fma, %s: element %" PRId64 " is %.9g, not %.9g", mpl_type_name(in[0].type), i, got,
-                     x[0] * x[1] + x[2]);
+            fail_msg("fma, %s: element %" PRId64 " is %.9g, not %.9g", mpl_type_name(in[0].type), i,
+                     got, x[0] * x[1] + x[2]);
     }
     test_op_free(&r);
 }
 
-/* Rows longer than what goes through vectors, and than a piece; each operand whole, a number for each channel, or one of all. */
+/* Rows longer than what goes through vectors, and than a piece; each operand whole, a number for
+ * each channel, or one of all. */
 static void fma_by_channel(void **state)
 {
     static const mpl_shape out = {4, {2, 3, 37, 15}},
@@ -150,8 +153,8 @@ static void fma_by_channel(void **state)
             continue;
         for (int k = 0; k < 3; k++) {
             x[k] = random_values(&rng, &part[which[k]]);
-            in[k] =
-                (test_tensor){true, code % 2 == 0 ? MPL_TYPE_f32 : MPL_TYPE_f64, part[which[k]], x[k], NULL};
+            in[k] = (test_tensor){true, code % 2 == 0 ? MPL_TYPE_f32 : MPL_TYPE_f64, part[which[k]],
+                                  x[k], NULL};
         }
         for (int place = IN_NEW_MEMORY; place < 3; place++)
             if (place < 0 || which[place] == 0)
@@ -187,10 +190,10 @@ static void three_operands_broadcast(void **state)
                 continue;
             assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_max, 3, in, 0, NULL, 1, place));
             for (int64_t i = 0; i < mpl_count(&out); i++)
-                check_element(
-                    "max", &r, i,
-                    fmax(fmax(x[0][source_of(&part[0], &out, i)], x[1][source_of(&part[1], &out, i)]),
-                         x[2][source_of(&part[2], &out, i)]));
+                check_element("max", &r, i,
+                              fmax(fmax(x[0][source_of(&part[0], &out, i)],
+                                        x[1][source_of(&part[1], &out, i)]),
+                                   x[2][source_of(&part[2], &out, i)]));
             test_op_free(&r);
             if (type != MPL_TYPE_f16)
                 check_fma(in, &out, place);
@@ -199,8 +202,9 @@ static void three_operands_broadcast(void **state)
             assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_where, 3, pick, 0, NULL, 1, place));
             for (int64_t i = 0; i < mpl_count(&out); i++)
                 check_element("where", &r, i,
-                              x[0][source_of(&part[0], &out, i)] != 0 ? x[1][source_of(&part[1], &out, i)]
-                                                                      : x[2][source_of(&part[2], &out, i)]);
+                              x[0][source_of(&part[0], &out, i)] != 0
+                                  ? x[1][source_of(&part[1], &out, i)]
+                                  : x[2][source_of(&part[2], &out, i)]);
             test_op_free(&r);
         }
         for (int k = 0; k < 3; k++)
@@ -259,8 +263,9 @@ static void reductions_of_any_axes(void **state)
         for (uint32_t i = 0; i < shape.rank; i++)
             if (mpl_rng_below(&rng, 2) == 0)
                 axes[n_axes++] = (int64_t)i - (round % 2 == 0 ? shape.rank : 0), kept.dim[i] = 1;
-        assert_ok(&r.ctx, test_op_apply(&r, kind, 1, &in, 1, (const mpl_attr[]){MPL_INTS(axes, n_axes, axes)},
-                                        1, IN_NEW_MEMORY));
+        assert_ok(&r.ctx, test_op_apply(&r, kind, 1, &in, 1,
+                                        (const mpl_attr[]){MPL_INTS(axes, n_axes, axes)}, 1,
+                                        IN_NEW_MEMORY));
         assert_true(mpl_shape_equal(&r.out[0].shape, &kept));
         n_out = mpl_count(&kept);
         t = calloc((size_t)n_out + 1, sizeof *t);
@@ -319,7 +324,8 @@ static int64_t in_lane(const mpl_shape *shape, uint32_t axis, int64_t i, int64_t
     return i + (k - index_of(shape, axis, i)) * mpl_count_dims(shape, axis + 1, shape->rank);
 }
 
-/* Elements that are looked at: all lanes have the same code, and the definition costs a lane each. */
+/* Elements that are looked at: all lanes have the same code, and the definition costs a lane
+ * each. */
 static int64_t stride_of(const mpl_shape *shape)
 {
     return 1 + mpl_count(shape) / 300;
@@ -336,7 +342,8 @@ static void check_softmax(const mpl_shape *shape, uint32_t axis, const double *x
     }
 }
 
-static void check_log_softmax(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
+static void check_log_softmax(const mpl_shape *shape, uint32_t axis, const double *x,
+                              const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         double sum = 0;
@@ -371,7 +378,8 @@ static void check_arg_max(const mpl_shape *shape, uint32_t axis, const double *x
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         int64_t lane = source_of(&r->out[0].shape, shape, i);
 
-        assert_int_equal(mpl_get_int(MPL_TYPE_i64, r->out[0].data, lane) == index_of(shape, axis, i),
+        assert_int_equal(mpl_get_int(MPL_TYPE_i64, r->out[0].data, lane) ==
+                             index_of(shape, axis, i),
                          is_chosen(shape, axis, x, i));
     }
 }
@@ -433,7 +441,8 @@ static void the_best_of_any_axis(void **state)
         uint32_t axis = shape.rank > 0 ? (uint32_t)mpl_rng_below(&rng, shape.rank) : 0;
         double *x = random_values(&rng, &shape);
         test_tensor in = {true, types[round % 3], shape, x, NULL};
-        int64_t k = shape.rank > 0 ? (int64_t)mpl_rng_below(&rng, (uint64_t)shape.dim[axis] + 1) : 0;
+        int64_t k =
+            shape.rank > 0 ? (int64_t)mpl_rng_below(&rng, (uint64_t)shape.dim[axis] + 1) : 0;
         const mpl_attr attr[] = {MPL_INT(axis, axis), MPL_INT(k, k)};
         test_op r;
 
@@ -450,7 +459,8 @@ static void the_best_of_any_axis(void **state)
 
                 if (place >= k)
                     continue;
-                assert_int_equal(mpl_get_int(MPL_TYPE_i64, r.out[1].data, at), index_of(&shape, axis, i));
+                assert_int_equal(mpl_get_int(MPL_TYPE_i64, r.out[1].data, at),
+                                 index_of(&shape, axis, i));
                 check_element("top_k", &r, at, x[i]);
             }
             test_op_free(&r);
@@ -469,7 +479,8 @@ static void lrn_of_any_size(void **state)
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = {
             4, {2, 1 + (int64_t)mpl_rng_below(&rng, 9), 1 + (int64_t)mpl_rng_below(&rng, 20), 31}};
-        int64_t size = 1 + (int64_t)mpl_rng_below(&rng, 7), low = (size - 1) / 2, high = size - 1 - low;
+        int64_t size = 1 + (int64_t)mpl_rng_below(&rng, 7), low = (size - 1) / 2,
+                high = size - 1 - low;
         double *x = random_values(&rng, &shape), beta = round % 2 == 0 ? 0.75 : 0.5;
         const mpl_attr attr[] = {MPL_INT(size, size), MPL_FLOAT(beta, beta), MPL_FLOAT(alpha, 0.5)};
         test_tensor in = {true, types[round % 3], shape, x, NULL};

@@ -1,5 +1,6 @@
-/* The optimiser's passes: a table of patterns, each with what it must and must not become; random graphs full of them, whose
- * outputs must stay bit for bit; numbers of operations of Owl's networks. */
+/* The optimiser's passes: a table of patterns, each with what it must and must not become; random
+ * graphs full of them, whose outputs must stay bit for bit; numbers of operations of Owl's
+ * networks. */
 #include "tests/support/interpret.h"
 #include "tests/support/test.h"
 
@@ -21,14 +22,18 @@ static const char head[] =
     "weight w f32 [3,2,1,1] = data 1 2 3 4 5 6\nweight b f32 [3] = data 1 2 3\n"
     "weight p f32 [3] = data 0.5 1 1.5\nweight q f32 [3] = data 4 5 6\n"
     "weight f0 f32 [] = splat 0\nweight f6 f32 [] = splat 6\nweight image f32 [1,2,4,4] = splat 2\n"
-    "weight w3 f32 [2,2,1,1] = data 1 -2 0.5 -1\nweight o2 f32 [2] = data 0.5 -1\nweight p2 f32 [2] = data 2 "
+    "weight w3 f32 [2,2,1,1] = data 1 -2 0.5 -1\nweight o2 f32 [2] = data 0.5 -1\nweight p2 f32 "
+    "[2] = data 2 "
     "3\n"
-    "weight by2 f32 [2,1,1] = data -2 0.25\nweight i2 f32 [1,2,1,1] = data 7 -3\nweight column f32 [4] = "
+    "weight by2 f32 [2,1,1] = data -2 0.25\nweight i2 f32 [1,2,1,1] = data 7 -3\nweight column f32 "
+    "[4] = "
     "data 1 2 3 4\n"
-    "weight more f32 [1,1,2,1,1] = data 1 2\nweight w1 f32 [2,1,1,1] = data 3 -2\nweight endless f32 [] = "
+    "weight more f32 [1,1,2,1,1] = data 1 2\nweight w1 f32 [2,1,1,1] = data 3 -2\nweight endless "
+    "f32 [] = "
     "splat inf\nweight e1 f32 [1] = splat 2\n";
 
-/* Lines apart by ';', the last value is the output. places: edits of all passes; n_ops: what is left. */
+/* Lines apart by ';', the last value is the output. places: edits of all passes; n_ops: what is
+ * left. */
 static const struct {
     const char *name, *passes, *lines;
     uint32_t places, n_ops;
@@ -71,8 +76,8 @@ static const struct {
     {"c / sqrt(x + 1e-32)", "adagrad", "a = add(x, tiny); r = sqrt(a); z = div(y, r)", 1, 1},
     {"c / sqrt(1e-32 + x)", "adagrad", "a = add(tiny, x); r = sqrt(a); z = div(s, r)", 1, 1},
     {"c / sqrt(x + 1e-8)", "adagrad", "a = add(x, small); r = sqrt(a); z = div(y, r)", 0, 3},
-    {"the root is read twice", "adagrad", "a = add(x, tiny); r = sqrt(a); c = div(y, r); z = add(c, r)", 0,
-     4},
+    {"the root is read twice", "adagrad",
+     "a = add(x, tiny); r = sqrt(a); c = div(y, r); z = add(c, r)", 0, 4},
     {"sqrt / c", "adagrad", "a = add(x, tiny); r = sqrt(a); z = div(r, y)", 0, 3},
     {"x times y turned", "dot_transpose", "t = transpose(y) perm=[1,0]; z = matmul(x, t)", 1, 1},
     {"x turned times y", "dot_transpose", "t = transpose(x); z = matmul(t, y)", 1, 1},
@@ -80,8 +85,8 @@ static const struct {
      "t = transpose(x); u = transpose(y); e = transpose(x); "
      "m = matmul(x, u); z = gemm(t, m) trans_a=0",
      2, 2},
-    {"gemm turned back", "dot_transpose", "t = transpose(x); z = gemm(t, y) trans_a=1 trans_b=1 alpha=2.0", 1,
-     1},
+    {"gemm turned back", "dot_transpose",
+     "t = transpose(x); z = gemm(t, y) trans_a=1 trans_b=1 alpha=2.0", 1, 1},
     {"turned for two", "dot_transpose",
      "t = transpose(y); a = matmul(x, t); c = matmul(t, x); d = reduce_sum(c); "
      "z = add(a, d)",
@@ -98,33 +103,36 @@ static const struct {
     {"a square is turned", "copy",
      "q2 = slice(x) starts=[0] ends=[2] axes=[1]; a = transpose(q2); z = neg(a)", 0, 3},
     {"a whole slice", "copy", "a = slice(x) starts=[0] ends=[3] axes=[1]; z = neg(a)", 1, 1},
-    {"a whole slice, backwards", "copy", "a = slice(x) starts=[-1] ends=[-9] axes=[1] steps=[-1]; z = neg(a)",
-     0, 2},
+    {"a whole slice, backwards", "copy",
+     "a = slice(x) starts=[-1] ends=[-9] axes=[1] steps=[-1]; z = neg(a)", 0, 2},
     {"concat of one", "copy", "a = concat(x) axis=0; z = neg(a)", 1, 1},
     {"sum of one", "copy", "a = sum(x); z = neg(a)", 1, 1},
     {"sum of two", "copy", "a = sum(x, y); z = neg(a)", 0, 2},
     {"expand, then add", "broadcast", "a = expand(row) shape=[2,3]; z = add(a, y)", 1, 1},
     {"tile, then mul", "broadcast", "a = tile(row) repeats=[2,1]; z = mul(y, a)", 1, 1},
-    {"tile of more than 1", "broadcast", "a = tile(x) repeats=[2,1]; u = concat(y, y) axis=0; z = mul(u, a)",
-     0, 3},
-    {"the expand decides the dims", "broadcast", "a = expand(row) shape=[2,3]; z = add(a, row)", 0, 2},
+    {"tile of more than 1", "broadcast",
+     "a = tile(x) repeats=[2,1]; u = concat(y, y) axis=0; z = mul(u, a)", 0, 3},
+    {"the expand decides the dims", "broadcast", "a = expand(row) shape=[2,3]; z = add(a, row)", 0,
+     2},
     {"one of two expands decides", "broadcast",
      "a = expand(row) shape=[2,3]; c = expand(s) shape=[2,3]; z = add(a, c)", 1, 2},
     {"expand, then neg", "broadcast", "a = expand(row) shape=[2,3]; z = neg(a)", 0, 2},
     {"max of one row", "reduce_one", "a = reduce_max(row) axes=[0] keepdims=0; z = neg(a)", 1, 2},
     {"then a copy", "reduce_one,copy", "a = reduce_max(row) axes=[0]; z = neg(a)", 2, 1},
-    {"sum of one row keeps -0 as 0", "reduce_one", "a = reduce_sum(row) axes=[0]; z = neg(a)", 0, 2},
+    {"sum of one row keeps -0 as 0", "reduce_one", "a = reduce_sum(row) axes=[0]; z = neg(a)", 0,
+     2},
     {"sum of one row", "reduce_one,unsafe", "a = reduce_sum(row) axes=[0]; z = neg(a)", 1, 2},
     {"max of two rows", "reduce_one", "a = reduce_max(x) axes=[0]; z = neg(a)", 0, 2},
     {"norm of one row", "reduce_one,unsafe", "a = reduce_l1(row) axes=[0]; z = neg(a)", 0, 2},
     {"constants", "fold", "a = add(nearly, one); c = mul(a, a); z = add(x, c)", 2, 1},
     {"a constant output", "fold", "z = add(nearly, one)", 1, 0},
     {"nothing constant", "fold", "a = add(x, one); z = mul(a, a)", 0, 2},
-    {"reshape of a constant", "reshape_const", "a = reshape(nearly) shape=[2,3]; z = add(x, a)", 1, 1},
+    {"reshape of a constant", "reshape_const", "a = reshape(nearly) shape=[2,3]; z = add(x, a)", 1,
+     1},
     {"no other operation of one", "reshape_const", "a = neg(nearly); z = add(x, a)", 0, 2},
     {"the same twice", "cse", "a = tanh(x); c = tanh(x); z = add(a, c)", 1, 2},
-    {"and what follows from it", "cse", "a = tanh(x); c = tanh(x); d = exp(a); e = exp(c); z = add(d, e)", 2,
-     3},
+    {"and what follows from it", "cse",
+     "a = tanh(x); c = tanh(x); d = exp(a); e = exp(c); z = add(d, e)", 2, 3},
     {"other operands", "cse", "a = tanh(x); c = tanh(y); z = add(a, c)", 0, 3},
     {"other order", "cse", "a = sub(x, y); c = sub(y, x); z = add(a, c)", 0, 3},
     {"other attributes", "cse", "a = elu(x) alpha=2.0; c = elu(x) alpha=3.0; z = add(a, c)", 0, 3},
@@ -135,8 +143,8 @@ static const struct {
     {"what nobody reads", "dead_code", "a = tanh(x); c = exp(a); z = neg(y)", 2, 1},
     {"what somebody reads", "dead_code", "a = tanh(x); z = exp(a)", 0, 2},
     {"conv, then batch norm", "conv_bn", "a = conv(v, w, b); z = batch_norm(a, p, b, b, q)", 1, 1},
-    {"without offset", "conv_bn", "a = conv(v, w) pads=[1,1,1,1]; z = batch_norm(a, p, b, b, q) epsilon=0.5",
-     1, 1},
+    {"without offset", "conv_bn",
+     "a = conv(v, w) pads=[1,1,1,1]; z = batch_norm(a, p, b, b, q) epsilon=0.5", 1, 1},
     {"the convolution is read twice", "conv_bn",
      "a = conv(v, w); c = batch_norm(a, p, b, b, q); z = add(a, c)", 0, 3},
     {"batch norm by itself", "bn_fma", "z = batch_norm(v, p2, o2, o2, p2) epsilon=0.5", 1, 1},
@@ -144,84 +152,106 @@ static const struct {
     {"batch norm of one dim by itself", "bn_fma", "z = batch_norm(s, e1, e1, e1, e1)", 0, 1},
     {"batch norm of narrow floats by itself", "bn_fma",
      "h = cast(v) to=f16; c = cast(p2) to=f16; z = batch_norm(h, c, c, c, c)", 0, 3},
-    {"batch norm of a variance that is not known", "bn_fma", "t = exp(o2); z = batch_norm(v, p2, o2, o2, t)",
-     0, 2},
+    {"batch norm of a variance that is not known", "bn_fma",
+     "t = exp(o2); z = batch_norm(v, p2, o2, o2, t)", 0, 2},
     {"batch norm whose numbers are of another type", "bn_fma",
      "c = cast(v) to=f64; z = batch_norm(c, p2, o2, o2, p2)", 0, 2},
-    {"the convolution before takes it", "conv_bn,bn_fma", "a = conv(v, w, b); z = batch_norm(a, p, b, b, q)",
-     1, 1},
-    {"batch norm, times a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, by2)",
-     1, 1},
+    {"the convolution before takes it", "conv_bn,bn_fma",
+     "a = conv(v, w, b); z = batch_norm(a, p, b, b, q)", 1, 1},
+    {"batch norm, times a number a channel", "bn_scale",
+     "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, by2)", 1, 1},
     {"a number a channel plus batch norm", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2) epsilon=0.5; z = add(by2, n)", 1, 1},
     {"times one number, plus another", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2); a = mul(f6, n); z = add(a, i2)", 2, 1},
-    {"a row of a batch norm of two dims", "bn_scale", "n = batch_norm(x, p, b, b, q); z = mul(n, p)", 1, 1},
-    {"batch norm times itself", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, n)", 0, 2},
+    {"a row of a batch norm of two dims", "bn_scale",
+     "n = batch_norm(x, p, b, b, q); z = mul(n, p)", 1, 1},
+    {"batch norm times itself", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, n)", 0,
+     2},
     {"batch norm that is read twice", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2); a = mul(n, by2); z = add(a, n)", 0, 3},
     {"batch norm that is an output", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, by2); output n", 0, 2},
-    {"times a number a pixel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, image)", 0, 2},
-    {"times a number a column", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, column)", 0, 2},
+    {"times a number a pixel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, image)",
+     0, 2},
+    {"times a number a column", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, column)",
+     0, 2},
     {"times a number a column, as many as channels", "bn_scale",
-     "r = slice(v) starts=[0] ends=[2] axes=[3]; n = batch_norm(r, p2, o2, o2, p2); z = mul(n, o2)", 0, 3},
+     "r = slice(v) starts=[0] ends=[2] axes=[3]; n = batch_norm(r, p2, o2, o2, p2); z = mul(n, o2)",
+     0, 3},
     {"one channel, times a number for each of two", "bn_scale",
-     "r = slice(v) starts=[0] ends=[1] axes=[1]; n = batch_norm(r, e1, e1, e1, e1); z = mul(n, by2)", 0, 3},
-    {"batch norm of one dim", "bn_scale", "n = batch_norm(s, e1, e1, e1, e1); z = mul(n, f6)", 0, 2},
+     "r = slice(v) starts=[0] ends=[1] axes=[1]; n = batch_norm(r, e1, e1, e1, e1); z = mul(n, "
+     "by2)",
+     0, 3},
+    {"batch norm of one dim", "bn_scale", "n = batch_norm(s, e1, e1, e1, e1); z = mul(n, f6)", 0,
+     2},
     {"times a number a channel of more dims", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, more)", 0, 2},
-    {"times what is not known", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, s)", 0, 2},
+    {"times what is not known", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = mul(n, s)", 0,
+     2},
     {"a scale that is not known", "bn_scale",
      "t = tanh(o2); n = batch_norm(v, t, o2, o2, p2); z = mul(n, by2)", 0, 3},
     {"batch norm of narrow floats", "bn_scale",
-     "h = cast(v) to=f16; c = cast(p2) to=f16; k = cast(by2) to=f16; n = batch_norm(h, c, c, c, c); "
+     "h = cast(v) to=f16; c = cast(p2) to=f16; k = cast(by2) to=f16; n = batch_norm(h, c, c, c, "
+     "c); "
      "z = mul(n, k)",
      0, 5},
-    {"minus a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = sub(n, i2)", 1, 1},
+    {"minus a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = sub(n, i2)", 1,
+     1},
     {"a number a channel minus batch norm", "bn_scale",
      "n = batch_norm(v, p2, o2, o2, p2) epsilon=0.5; z = sub(i2, n)", 1, 1},
-    {"over a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = div(n, by2)", 1, 1},
-    {"a number a channel over batch norm", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = div(by2, n)",
-     0, 2},
+    {"over a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = div(n, by2)", 1,
+     1},
+    {"a number a channel over batch norm", "bn_scale",
+     "n = batch_norm(v, p2, o2, o2, p2); z = div(by2, n)", 0, 2},
     {"over zero", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = div(n, f0)", 0, 2},
     {"plus infinity", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = add(n, endless)", 0, 2},
     {"conv, times a number a channel", "conv_scale", "a = conv(v, w3); z = mul(a, by2)", 1, 1},
-    {"conv with an offset, times", "conv_scale", "a = conv(v, w3, o2) strides=[2,1]; z = mul(by2, a)", 1, 1},
+    {"conv with an offset, times", "conv_scale",
+     "a = conv(v, w3, o2) strides=[2,1]; z = mul(by2, a)", 1, 1},
     {"conv, plus a number a channel", "conv_scale", "a = conv(v, w3); z = add(by2, a)", 1, 1},
-    {"conv with an offset, plus", "conv_scale", "a = conv(v, w3, o2) pads=[1,1,0,0]; z = add(a, by2)", 1, 1},
-    {"grouped conv, times and plus", "conv_scale", "a = conv(v, w1) group=2; c = mul(a, by2); z = add(c, i2)",
-     2, 1},
-    {"conv, minus, over", "conv_scale", "a = conv(v, w3, o2); c = sub(by2, a); z = div(c, i2)", 2, 1},
+    {"conv with an offset, plus", "conv_scale",
+     "a = conv(v, w3, o2) pads=[1,1,0,0]; z = add(a, by2)", 1, 1},
+    {"grouped conv, times and plus", "conv_scale",
+     "a = conv(v, w1) group=2; c = mul(a, by2); z = add(c, i2)", 2, 1},
+    {"conv, minus, over", "conv_scale", "a = conv(v, w3, o2); c = sub(by2, a); z = div(c, i2)", 2,
+     1},
     {"conv without an offset, minus", "conv_scale", "a = conv(v, w3); z = sub(a, by2)", 1, 1},
     {"conv times a column", "conv_scale", "a = conv(v, w3); z = mul(a, column)", 0, 2},
-    {"a filter that is not known", "conv_scale", "t = tanh(w3); a = conv(v, t); z = mul(a, by2)", 0, 3},
+    {"a filter that is not known", "conv_scale", "t = tanh(w3); a = conv(v, t); z = mul(a, by2)", 0,
+     3},
     {"conv, batch norm, times, plus, relu", "bn_scale,conv_bn,conv_scale,conv_relu",
-     "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = mul(n, by2); d = add(c, i2); z = relu(d)", 4,
-     1},
+     "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = mul(n, by2); d = add(c, i2); z = "
+     "relu(d)",
+     4, 1},
     {"matmul + row", "gemm_bias", "t = transpose(y); a = matmul(x, t); z = add(a, o2)", 1, 2},
     {"row + gemm", "gemm_bias", "a = gemm(x, y) trans_b=1; z = add(o2, a)", 1, 1},
     {"gemm that has a c", "gemm_bias", "a = gemm(x, y, o2) trans_b=1; z = add(a, o2)", 0, 2},
-    {"a product that is read twice", "gemm_bias", "a = gemm(x, y) trans_b=1; c = add(a, o2); z = mul(a, c)",
-     0, 3},
-    {"gemm + x", "gemm_sum", "a = gemm(x, y) trans_b=1; c = gemm(y, y) trans_b=1; d = tanh(c); z = add(a, d)",
-     1, 3},
-    {"gemm + gemm", "gemm_sum", "a = gemm(x, y, o2) trans_b=1; c = gemm(y, x) trans_b=1; z = sum(a, c)", 1,
-     2},
+    {"a product that is read twice", "gemm_bias",
+     "a = gemm(x, y) trans_b=1; c = add(a, o2); z = mul(a, c)", 0, 3},
+    {"gemm + x", "gemm_sum",
+     "a = gemm(x, y) trans_b=1; c = gemm(y, y) trans_b=1; d = tanh(c); z = add(a, d)", 1, 3},
+    {"gemm + gemm", "gemm_sum",
+     "a = gemm(x, y, o2) trans_b=1; c = gemm(y, x) trans_b=1; z = sum(a, c)", 1, 2},
     {"half a gemm", "gemm_sum",
-     "a = gemm(x, y) trans_b=1 alpha=0.5; d = tanh(a); c = gemm(y, y) trans_b=1 alpha=0.5; z = add(c, d)", 0,
-     4},
+     "a = gemm(x, y) trans_b=1 alpha=0.5; d = tanh(a); c = gemm(y, y) trans_b=1 alpha=0.5; z = "
+     "add(c, d)",
+     0, 4},
     {"many products + x", "gemm_sum", "a = matmul(v, v); z = add(a, v)", 0, 2},
     {"many products + row", "gemm_bias",
      "r = slice(v) starts=[0,0] ends=[2,2] axes=[2,3]; a = matmul(r, r); z = add(a, o2)", 0, 3},
     {"many products, then relu", "gemm_relu", "a = matmul(v, v); z = relu(a)", 0, 2},
     {"many times a transpose", "dot_transpose",
-     "r = slice(v) starts=[0,0] ends=[3,3] axes=[2,3]; t = transpose(y); a = matmul(r, t); z = neg(a)", 0, 4},
+     "r = slice(v) starts=[0,0] ends=[3,3] axes=[2,3]; t = transpose(y); a = matmul(r, t); z = "
+     "neg(a)",
+     0, 4},
     {"gemm, then relu", "gemm_relu", "a = gemm(x, y, o2) trans_b=1 alpha=0.5; z = relu(a)", 1, 1},
-    {"matmul, then relu6", "gemm_relu", "t = transpose(y); a = matmul(x, t); z = clip(a, f0, f6)", 1, 2},
+    {"matmul, then relu6", "gemm_relu", "t = transpose(y); a = matmul(x, t); z = clip(a, f0, f6)",
+     1, 2},
     {"gemm of integers, then relu", "gemm_relu", "a = gemm(i, i) trans_b=1; z = relu(a)", 0, 2},
     {"dense layer", "dot_transpose,gemm_bias,gemm_sum,gemm_relu",
-     "t = transpose(y); a = matmul(x, t); c = add(a, o2); e = gemm(y, y) trans_b=1; d = tanh(e); f = add(d, "
+     "t = transpose(y); a = matmul(x, t); c = add(a, o2); e = gemm(y, y) trans_b=1; d = tanh(e); f "
+     "= add(d, "
      "c); z = relu(f)",
      4, 3},
     {"conv, then relu", "conv_relu", "a = conv(v, w, b) strides=[2,1]; z = relu(a)", 1, 1},
@@ -230,11 +260,12 @@ static const struct {
     {"clip to another number", "conv_relu", "a = conv(v, w); z = clip(a, f0, tiny)", 0, 2},
     {"clip from another number", "conv_relu", "a = conv(v, w); z = clip(a, tiny, f6)", 0, 2},
     {"clip from nowhere", "conv_relu", "a = conv(v, w); z = clip(a, _, f6)", 0, 2},
-    {"clip to a number not known", "conv_relu", "t = reshape(s) shape=[]; a = conv(v, w); z = clip(a, f0, t)",
-     0, 3},
-    {"relu of a convolution that is read twice", "conv_relu", "a = conv(v, w); c = relu(a); z = add(a, c)", 0,
-     3},
-    {"relu of a convolution that is an output", "conv_relu", "a = conv(v, w); z = relu(a); output a", 0, 2},
+    {"clip to a number not known", "conv_relu",
+     "t = reshape(s) shape=[]; a = conv(v, w); z = clip(a, f0, t)", 0, 3},
+    {"relu of a convolution that is read twice", "conv_relu",
+     "a = conv(v, w); c = relu(a); z = add(a, c)", 0, 3},
+    {"relu of a convolution that is an output", "conv_relu",
+     "a = conv(v, w); z = relu(a); output a", 0, 2},
     {"relu of relu", "conv_relu", "a = conv(v, w); c = relu(a); z = clip(c, f0, f6)", 1, 2},
     {"conv + x", "conv_sum", "a = conv(v, w3, o2); z = add(a, v)", 1, 1},
     {"x + conv", "conv_sum", "y2 = tanh(v); a = conv(v, w3) pads=[0,0,0,0]; z = add(y2, a)", 1, 2},
@@ -242,19 +273,21 @@ static const struct {
     {"sum of two", "conv_sum", "a = conv(v, w3); z = sum(v, a)", 1, 1},
     {"sum of three", "conv_sum", "a = conv(v, w3); z = sum(v, a, v)", 0, 2},
     {"conv twice", "conv_sum", "a = conv(v, w3); z = add(a, a)", 0, 2},
-    {"a sum of a convolution that is read twice", "conv_sum", "a = conv(v, w3); c = add(a, v); z = mul(a, c)",
-     0, 3},
-    {"conv + row", "conv_sum", "a = conv(v, w3); r = slice(v) starts=[0] ends=[1] axes=[2]; z = add(a, r)", 0,
-     3},
+    {"a sum of a convolution that is read twice", "conv_sum",
+     "a = conv(v, w3); c = add(a, v); z = mul(a, c)", 0, 3},
+    {"conv + row", "conv_sum",
+     "a = conv(v, w3); r = slice(v) starts=[0] ends=[1] axes=[2]; z = add(a, r)", 0, 3},
     {"conv + constant", "conv_sum", "a = conv(v, w3); z = add(a, image)", 0, 2},
-    {"narrow sums", "conv_sum", "h = cast(v) to=f16; k = cast(w3) to=f16; a = conv(h, k); z = add(a, h)", 0,
-     4},
-    {"conv, sum, relu", "conv_sum,conv_relu", "a = conv(v, w3, o2); c = add(v, a); z = relu(c)", 2, 1},
+    {"narrow sums", "conv_sum",
+     "h = cast(v) to=f16; k = cast(w3) to=f16; a = conv(h, k); z = add(a, h)", 0, 4},
+    {"conv, sum, relu", "conv_sum,conv_relu", "a = conv(v, w3, o2); c = add(v, a); z = relu(c)", 2,
+     1},
     {"conv, sum, relu6, relu", "conv_sum,conv_relu",
      "a = conv(v, w3); c = add(v, a); d = clip(c, f0, f6); z = relu(d)", 2, 2},
     {"relu, then sum", "conv_sum,conv_relu", "a = conv(v, w3); c = relu(a); z = add(v, c)", 1, 2},
     {"conv, batch norm, sum, relu6", "conv_bn,conv_sum,conv_relu",
-     "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = add(v, n); z = clip(c, f0, f6)", 3, 1},
+     "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = add(v, n); z = clip(c, f0, f6)", 3,
+     1},
     {"all together", "all,unsafe",
      "a = add(x, zero); c = mul(a, one); d = identity(c); e = mul(d, y); f = add(e, x); "
      "k = mul(f, zero); l = add(f, k); z = neg(l)",
@@ -281,7 +314,8 @@ static void fill(const mpl_graph *g, interpreter *it, uint64_t seed, bool tame)
     mpl_rng rng;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_role[v] == MPL_INPUT || (g->value_role[v] == MPL_WEIGHT && g->value_data[v] == NULL)) {
+        if (g->value_role[v] == MPL_INPUT ||
+            (g->value_role[v] == MPL_WEIGHT && g->value_data[v] == NULL)) {
             uint64_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
 
             mpl_rng_init(&rng, mpl_hash(seed, g->value_name[v], strlen(g->value_name[v])));
@@ -326,8 +360,8 @@ static void assert_same(mpl_ctx *ctx, const char *what, const mpl_graph *was, co
         assert_true(mpl_shape_equal(&was->value_shape[v], &is->value_shape[w]));
         for (uint64_t i = 0; i < was->value_bytes[v] / mpl_type_bytes(type); i++)
             if (!same(type, a.data[v], b.data[w], (int64_t)i, tolerance))
-                fail_msg("%s, seed %" PRIu64 ": output %s, element %" PRIu64 " was %.9g, is %.9g", what, seed,
-                         was->value_name[v], i, mpl_get(type, a.data[v], (int64_t)i),
+                fail_msg("%s, seed %" PRIu64 ": output %s, element %" PRIu64 " was %.9g, is %.9g",
+                         what, seed, was->value_name[v], i, mpl_get(type, a.data[v], (int64_t)i),
                          mpl_get(type, b.data[w], (int64_t)i));
     }
     interpret_end(&a);
@@ -366,8 +400,8 @@ static void test_patterns(void **state)
         }
         if (places != cases[i].places || is->n_ops != cases[i].n_ops ||
             less != (int64_t)was->n_ops - is->n_ops)
-            fail_msg("%s: %u places, %u operations left, %d less; %u and %u were expected", cases[i].name,
-                     places, is->n_ops, (int)less, cases[i].places, cases[i].n_ops);
+            fail_msg("%s: %u places, %u operations left, %d less; %u and %u were expected",
+                     cases[i].name, places, is->n_ops, (int)less, cases[i].places, cases[i].n_ops);
         for (uint64_t seed = 1; seed <= 5; seed++)
             assert_same(&ctx, cases[i].name, was, is, seed, set.unsafe || tolerance_of(&set) > 0,
                         tolerance_of(&set));
@@ -382,7 +416,8 @@ static void test_patterns(void **state)
 
 /* ---- random graphs ---- */
 
-/* One line that makes v<i>; operands are values before it, mostly the latest. Values are [2,3] f32. */
+/* One line that makes v<i>; operands are values before it, mostly the latest. Values are [2,3]
+ * f32. */
 static int random_line(mpl_rng *rng, uint32_t i, char *text, size_t size)
 {
     static const char *const form[] = {
@@ -451,7 +486,8 @@ static mpl_graph *random_patterns(mpl_ctx *ctx, uint64_t seed)
     n_lines = 3 + (uint32_t)mpl_rng_below(&rng, 25);
     for (uint32_t i = 0; i < n_lines; i++)
         n += random_line(&rng, i, text + n, sizeof text - (size_t)n);
-    n += snprintf(text + n, sizeof text - (size_t)n, "output v%u\noutput v%u\n", n_lines - 1, n_lines / 2);
+    n += snprintf(text + n, sizeof text - (size_t)n, "output v%u\noutput v%u\n", n_lines - 1,
+                  n_lines / 2);
     if (mpl_text_read_memory(ctx, "random", text, (size_t)n, &g) != MPL_OK)
         fail_msg("%s: %s", text, ctx->message);
     return g;
@@ -471,13 +507,14 @@ static void test_random(void **state)
 
         /* Of two thirds one pass after another, else all of them. */
         assert_ok(&ctx, mpl_pass_set_parse(
-                            &ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, &set));
+                            &ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name,
+                            &set));
         assert_ok(&ctx, mpl_graph_optimise(&ctx, &is, &set, NULL, count));
         assert_true(mpl_graph_ok(is));
         for (int k = 0; k < MPL_N_PASSES; k++)
             places += count[k].places;
-        assert_same(&ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, was, is, seed,
-                    false, 0);
+        assert_same(&ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, was, is,
+                    seed, false, 0);
         mpl_graph_free(&ctx, was);
         mpl_graph_free(&ctx, is);
     }
@@ -546,8 +583,9 @@ static mpl_status seeded(void *arg, const mpl_graph *g, mpl_value v, void *data)
     return MPL_OK;
 }
 
-/* spec, passes, operations before and after, sum of what they make after [10^6 byte]. The first two: Owl's
- * numbers, as simulated, but that the second joins the bias of the dense layer, too; behind a convolution, biases and means go as well. */
+/* spec, passes, operations before and after, sum of what they make after [10^6 byte]. The first
+ * two: Owl's numbers, as simulated, but that the second joins the bias of the dense layer, too;
+ * behind a convolution, biases and means go as well. */
 static const struct {
     const char *spec, *passes;
     uint32_t n_before, n_after;
@@ -577,7 +615,8 @@ static void test_networks(void **state)
         assert_ok(&ctx, mpl_zoo_build(&ctx, networks[i].spec, &g));
         assert_int_equal(g->n_ops, networks[i].n_before);
         assert_ok(&ctx, mpl_pass_set_parse(&ctx, networks[i].passes, &set));
-        assert_ok(&ctx, mpl_graph_optimise(&ctx, &g, &set, &(mpl_weight_source){seeded, NULL}, NULL));
+        assert_ok(&ctx,
+                  mpl_graph_optimise(&ctx, &g, &set, &(mpl_weight_source){seeded, NULL}, NULL));
         assert_int_equal(g->n_ops, networks[i].n_after);
         for (mpl_value v = 0; v < g->n_values; v++)
             sum += g->value_op[v] != MPL_NONE ? (double)g->value_bytes[v] * 1e-6 : 0;
@@ -609,11 +648,12 @@ static void test_lists(void **state)
 /* Nothing stays allocated when the k-th allocation fails. */
 static void test_memory(void **state)
 {
-    static const char lines[] = "a = sub(x, zero); c = conv(v, w); d = batch_norm(c, p, b, b, q); e = "
-                                "mul(one, s); f = add(nearly, one); "
-                                "h = mul(a, f); k = add(h, e); l = tanh(k); n = tanh(k); o = mul(l, n); r = "
-                                "reduce_sum(d); u = mul(i, i0); "
-                                "t = cast(u) to=f32; q2 = add(o, t); z = add(q2, r)";
+    static const char lines[] =
+        "a = sub(x, zero); c = conv(v, w); d = batch_norm(c, p, b, b, q); e = "
+        "mul(one, s); f = add(nearly, one); "
+        "h = mul(a, f); k = add(h, e); l = tanh(k); n = tanh(k); o = mul(l, n); r = "
+        "reduce_sum(d); u = mul(i, i0); "
+        "t = cast(u) to=f32; q2 = add(o, t); z = add(q2, r)";
     mpl_status st = MPL_EMEM;
     mpl_ctx ctx;
 
@@ -636,8 +676,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_random),   cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_updates),  cmocka_unit_test(test_networks), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_blocks),   cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_networks), cmocka_unit_test(test_lists),
         cmocka_unit_test(test_memory),
     };
 

@@ -1,4 +1,5 @@
-/* Orders: permutations that respect the graph, each equal to its definition told in the plainest way. */
+/* Orders: permutations that respect the graph, each equal to its definition told in the plainest
+ * way. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -48,8 +49,8 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
         if (n == 1 && mpl_rng_below(&rng, 3) == 0) {
             const mpl_value pair[] = {in[0], in[0]};
 
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, pair, 1, &MPL_INT(axis, 0), 1,
-                                            names, &v));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, pair, 1,
+                                            &MPL_INT(axis, 0), 1, names, &v));
         } else {
             mpl_op_kind kind = n > 1 ? MPL_OP_max : MPL_OP_relu;
             char mask[16];
@@ -58,9 +59,9 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
             if (n == 1 && mpl_rng_below(&rng, 4) == 0)
                 kind = MPL_OP_dropout; /* a view, and beside it a mask that nobody reads */
             snprintf(mask, sizeof mask, "m%u", i);
-            assert_ok(ctx,
-                      mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL, kind == MPL_OP_dropout ? 2 : 1,
-                                       (const char *[]){name, mask}, out));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL,
+                                            kind == MPL_OP_dropout ? 2 : 1,
+                                            (const char *[]){name, mask}, out));
         }
     }
     for (uint32_t i = 0; i < 3; i++)
@@ -77,7 +78,8 @@ static bool is_order(const mpl_graph *g, const mpl_op *order)
     assert_non_null(done);
     for (uint32_t s = 0; s < g->n_ops && good; s++) {
         good = order[s] < g->n_ops && !done[order[s]];
-        for (uint32_t i = good ? g->op_in_begin[order[s]] : 0; good && i < g->op_in_begin[order[s] + 1]; i++)
+        for (uint32_t i = good ? g->op_in_begin[order[s]] : 0;
+             good && i < g->op_in_begin[order[s] + 1]; i++)
             good = g->op_in[i] == MPL_NONE || g->value_op[g->op_in[i]] == MPL_NONE ||
                    done[g->value_op[g->op_in[i]]];
         if (good)
@@ -87,7 +89,7 @@ static bool is_order(const mpl_graph *g, const mpl_op *order)
     return good;
 }
 
-/* ---- the orders as one would tell them ------------------------------------------------------------------------------ */
+/* ---- the orders as one would tell them ---- */
 
 typedef struct teller {
     const mpl_graph *g;
@@ -171,7 +173,8 @@ static mpl_value root_of(const mpl_graph *g, mpl_value v)
     return v;
 }
 
-/* Bytes of temporaries that somebody needed has still to read (or `op` has just made), once `op` is done too. */
+/* Bytes of temporaries that somebody needed has still to read (or `op` has just made), once `op` is
+ * done too. */
 static uint64_t live_after(const teller *t, mpl_op op, bool with_dying)
 {
     const mpl_graph *g = t->g;
@@ -187,8 +190,8 @@ static uint64_t live_after(const teller *t, mpl_op op, bool with_dying)
             made = made && root_of(g, g->output[i]) != v;
         for (mpl_op user = 0; user < g->n_ops; user++)
             for (uint32_t i = g->op_in_begin[user]; i < g->op_in_begin[user + 1]; i++)
-                wanted = wanted || (root_of(g, g->op_in[i]) == v && t->needed[user] && !t->done[user] &&
-                                    (user != op || with_dying));
+                wanted = wanted || (root_of(g, g->op_in[i]) == v && t->needed[user] &&
+                                    !t->done[user] && (user != op || with_dying));
         if (made && (wanted || (with_dying && g->value_op[v] == op)))
             sum += g->value_bytes[v];
     }
@@ -262,8 +265,8 @@ static void names(void **state)
     size_t n = 0;
 
     (void)state;
-    while (mpl_orders[n] != NULL &&
-           mpl_orders[n]->search == NULL) /* those that search: test_graphs_least_peak */
+    /* those that search: test_graphs_least_peak */
+    while (mpl_orders[n] != NULL && mpl_orders[n]->search == NULL)
         n++;
     assert_int_equal(n, sizeof orders / sizeof *orders);
     assert_null(mpl_order_find("no such order"));
@@ -324,9 +327,10 @@ static void deep_and_wide(void **state)
     }
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---- */
 
-/* Whether every operation comes after what it reads, captures of its blocks included, and each block right before its owner. */
+/* Whether every operation comes after what it reads, captures of its blocks included, and each
+ * block right before its owner. */
 static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
 {
     uint32_t step_of[64], first[64], n_seen[64] = {0};
@@ -381,14 +385,17 @@ static void blocks_stay_whole(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* An order that pulls an operation out of its block, or two branches through one another, is refused. */
+/* An order that pulls an operation out of its block, or two branches through one another, is
+ * refused. */
 static void torn_blocks_are_refused(void **state)
 {
-    static const char text[] = "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\n"
-                               "block b\nc = relu(x)\nd = relu(x)\nyield c\nblock e\nf = relu(x)\nyield f\n"
-                               "y = case b, e(i)\noutput y\n"; /* 0 a, 1 c, 2 d, 3 f, 4 y */
-    static const mpl_op orders_of[][5] = {{0, 1, 2, 3, 4}, {0, 2, 1, 3, 4}, {1, 2, 3, 4, 0}, {1, 0, 2, 3, 4},
-                                          {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4}, {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
+    static const char text[] =
+        "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\n"
+        "block b\nc = relu(x)\nd = relu(x)\nyield c\nblock e\nf = relu(x)\nyield f\n"
+        "y = case b, e(i)\noutput y\n"; /* 0 a, 1 c, 2 d, 3 f, 4 y */
+    static const mpl_op orders_of[][5] = {{0, 1, 2, 3, 4}, {0, 2, 1, 3, 4}, {1, 2, 3, 4, 0},
+                                          {1, 0, 2, 3, 4}, {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4},
+                                          {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
     mpl_problem_options o = mpl_problem_options_default();
     mpl_ctx ctx;
     mpl_graph *g = NULL;

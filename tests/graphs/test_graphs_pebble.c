@@ -1,9 +1,10 @@
-/* The pebble game: the published trade-off, all small graphs against a search told otherwise, and against each other. */
+/* The pebble game: the published trade-off, all small graphs against a search told otherwise, and
+ * against each other. */
 #include "tests/support/test.h"
 
 #include "graphs/orders/pebble.h"
 
-/* ---- the game told by its rules: times of all states fall until none does ---------------------------------------------- */
+/* ---- the game told by its rules: times of all states fall until none does ---- */
 
 typedef struct told {
     uint32_t n, edge[16][16]; /* edge[u][v] */
@@ -61,7 +62,8 @@ static bool moves_from(told *t, uint32_t pebbles, uint32_t had)
         fell = lower(t, pebbles | (1u << v), now, (uint8_t)(time + 1)) || fell;
         for (uint32_t u = 0; u < t->n; u++)
             if (t->sliding && t->edge[u][v])
-                fell = lower(t, (pebbles ^ (1u << u)) | (1u << v), now, (uint8_t)(time + 1)) || fell;
+                fell =
+                    lower(t, (pebbles ^ (1u << u)) | (1u << v), now, (uint8_t)(time + 1)) || fell;
     }
     return fell;
 }
@@ -99,10 +101,11 @@ static void tell(const mpl_dag *dag, bool sliding, uint32_t space, told *t)
             t->edge[u][v] = dag->before[v] >> u & 1;
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 /* Owl's example: 0->1, 1->2, 1->3, 2->4, 3->4, 1->5, 4->5. */
-static const mpl_dag example = {6, {0, 1u << 0, 1u << 1, 1u << 1, 1u << 2 | 1u << 3, 1u << 1 | 1u << 4}};
+static const mpl_dag example = {
+    6, {0, 1u << 0, 1u << 1, 1u << 1, 1u << 2 | 1u << 3, 1u << 1 | 1u << 4}};
 
 static void trade_off(void **state)
 {
@@ -122,7 +125,8 @@ static void trade_off(void **state)
     }
     assert_ok(&ctx, mpl_pebble_frontier(&ctx, &example, true, point, &n));
     assert_int_equal(n, 2);
-    assert_true(point[0].space == 2 && point[0].time == 8 && point[1].space == 3 && point[1].time == 6);
+    assert_true(point[0].space == 2 && point[0].time == 8 && point[1].space == 3 &&
+                point[1].time == 6);
     assert_ok(&ctx, mpl_pebble_once(&ctx, &example, true, &space));
     assert_int_equal(space, 3);
     assert_int_equal(ctx.n_live, 0);

@@ -1,4 +1,5 @@
-/* Problems: what is refused, what the hash sees, conflicts and bounds against the plainest recount. */
+/* Problems: what is refused, what the hash sees, conflicts and bounds against the plainest
+ * recount. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -21,10 +22,12 @@ static mpl_problem *three(mpl_ctx *ctx)
     return p;
 }
 
-/* One field of `three` set to another value: whether the problem is still right, and what the refusal says. */
+/* One field of `three` set to another value: whether the problem is still right, and what the
+ * refusal says. */
 typedef struct change {
     const char *what;
-    size_t array; /* offset of the array's pointer in mpl_problem; of the number itself where width is 0 */
+    size_t array; /* offset of the array's pointer in mpl_problem; of the number itself where width
+                     is 0 */
     uint32_t index;
     uint32_t width; /* of an item [byte] */
     uint64_t value;
@@ -134,17 +137,19 @@ static void conflict_plainly(void **state)
             for (mpl_buffer b = 0; b < p->n; b++) {
                 bool meet = false;
 
-                for (uint32_t step = 0; a != b && p->pool[a] == p->pool[b] && step < p->n_steps; step++)
-                    meet = meet || (p->birth[a] <= step && step < p->death[a] && p->birth[b] <= step &&
-                                    step < p->death[b]);
+                for (uint32_t step = 0; a != b && p->pool[a] == p->pool[b] && step < p->n_steps;
+                     step++)
+                    meet = meet || (p->birth[a] <= step && step < p->death[a] &&
+                                    p->birth[b] <= step && step < p->death[b]);
                 assert_int_equal(mpl_conflict(p, a, b), meet);
             }
         mpl_problem_free(&ctx, p);
     }
 }
 
-/* What one step needs at least, recounted: whole slots of the least alignment, the largest rest off, outputs that may
- * overwrite something saved as long as there is another input to overwrite. */
+/* What one step needs at least, recounted: whole slots of the least alignment, the largest rest
+ * off, outputs that may overwrite something saved as long as there is another input to
+ * overwrite. */
 static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 {
     uint64_t grain = UINT64_MAX, sum = 0, rest = 0, saved[16];
@@ -204,7 +209,9 @@ static void bound_plainly(void **state)
             assert_int_equal(step, want_step);
             assert_ok(&ctx, mpl_naive_bytes(&ctx, p, pool, &naive));
             for (mpl_buffer b = 0; b < p->n; b++)
-                sum += p->pool[b] == pool ? (p->bytes[b] + p->align[b] - 1) / p->align[b] * p->align[b] : 0;
+                sum += p->pool[b] == pool
+                           ? (p->bytes[b] + p->align[b] - 1) / p->align[b] * p->align[b]
+                           : 0;
             assert_int_equal(naive, sum);
         }
         mpl_problem_free(&ctx, p);

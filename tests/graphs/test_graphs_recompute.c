@@ -1,6 +1,7 @@
-/* Graphs whose operations run again: bit for bit what the graph itself gives, whatever runs again and when; the work that is told;
- * what must not run again; the least peak of chains. Catches: a repeat that reads another copy, an update that does not wait,
- * statistics updated twice, work miscounted. */
+/* Graphs whose operations run again: bit for bit what the graph itself gives, whatever runs again
+ * and when; the work that is told; what must not run again; the least peak of chains. Catches: a
+ * repeat that reads another copy, an update that does not wait, statistics updated twice, work
+ * miscounted. */
 #include "tests/support/test.h"
 
 #include "graphs/orders/work.h"
@@ -26,7 +27,8 @@ static mpl_graph *zoo(mpl_ctx *ctx, const char *spec)
     return g;
 }
 
-/* All outputs of the third run, one after the other, on `ref`, planned. Weights go on from run to run. */
+/* All outputs of the third run, one after the other, on `ref`, planned. Weights go on from run to
+ * run. */
 static char *outputs(mpl_ctx *ctx, const mpl_graph *g, uint64_t *bytes)
 {
     const mpl_backend *backend = mpl_backend_find("ref");
@@ -77,7 +79,8 @@ static char *outputs(mpl_ctx *ctx, const mpl_graph *g, uint64_t *bytes)
 
 static bool updates(const mpl_graph *g, mpl_op op)
 {
-    return mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 && g->op_kind[op] != MPL_OP_batch_norm_train;
+    return mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 &&
+           g->op_kind[op] != MPL_OP_batch_norm_train;
 }
 
 /* The graph's operations, and among them, before the updates, earlier ones again. */
@@ -86,7 +89,8 @@ static uint32_t random_run(const mpl_graph *g, mpl_rng *rng, mpl_op *run, uint32
     uint32_t n = 0;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        while (op > 0 && !updates(g, op) && n + g->n_ops - op + 1 < room && mpl_rng_below(rng, 2) == 0) {
+        while (op > 0 && !updates(g, op) && n + g->n_ops - op + 1 < room &&
+               mpl_rng_below(rng, 2) == 0) {
             mpl_op again = (mpl_op)mpl_rng_below(rng, op);
 
             if (mpl_may_repeat(g, again))
@@ -162,7 +166,8 @@ static void any_run_gives_the_same_bits(void **state)
     }
 }
 
-/* Segments at the least peak, and at budgets: within them, no operation three times, the same bits. */
+/* Segments at the least peak, and at budgets: within them, no operation three times, the same
+ * bits. */
 static void segments_give_the_same_bits(void **state)
 {
     (void)state;
@@ -213,8 +218,9 @@ static void segments_give_the_same_bits(void **state)
     }
 }
 
-/* n hidden layers of equal size, each result one unit. With segments that run again once, B units are enough for n layers as long as
- * the i-th segment from the front has B - i of them: B (B + 1) / 2 in all, and what the gradients take beside. */
+/* n hidden layers of equal size, each result one unit. With segments that run again once, B units
+ * are enough for n layers as long as the i-th segment from the front has B - i of them: B (B + 1) /
+ * 2 in all, and what the gradients take beside. */
 static void chains_need_the_root(void **state)
 {
     enum { UNIT = 64 * 4 };
@@ -230,15 +236,16 @@ static void chains_need_the_root(void **state)
         mpl_op *run = NULL;
 
         mpl_ctx_init(&ctx);
-        snprintf(spec, sizeof spec, "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
+        snprintf(spec, sizeof spec,
+                 "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
         g = zoo(&ctx, spec);
         assert_ok(&ctx, mpl_recompute_sqrt(&ctx, g, &options, UINT64_MAX, &n_run, &run));
         assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n_run, run, &options, &peak, NULL));
         while (units * (units + 1) / 2 < n)
             units++;
         if (peak > (units + 3) * UNIT)
-            fail_msg("%u layers: %" PRIu64 " units, where %" PRIu64 " and 3 are enough", n, peak / UNIT,
-                     units);
+            fail_msg("%u layers: %" PRIu64 " units, where %" PRIu64 " and 3 are enough", n,
+                     peak / UNIT, units);
         mpl_free(&ctx, run);
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
@@ -261,14 +268,17 @@ static void bad_runs_are_refused(void **state)
     run = malloc((n + 1) * sizeof *run);
     for (mpl_op op = 0; op < n; op++)
         run[op] = op;
-    assert_status(&ctx, mpl_rerun(&ctx, g, n - 1, run, &made, NULL), MPL_EINPUT); /* one is missing */
+    /* one is missing */
+    assert_status(&ctx, mpl_rerun(&ctx, g, n - 1, run, &made, NULL), MPL_EINPUT);
     run[0] = 1, run[1] = 0;
-    assert_status(&ctx, mpl_rerun(&ctx, g, n, run, &made, NULL), MPL_EINPUT); /* reads what is not there */
+    /* reads what is not there */
+    assert_status(&ctx, mpl_rerun(&ctx, g, n, run, &made, NULL), MPL_EINPUT);
     run[0] = 0, run[1] = 1, run[n] = n - 1;
-    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL), MPL_EINPUT); /* an update, twice */
+    /* an update, twice */
+    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     run[n] = 0;
-    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL),
-                  MPL_EINPUT); /* behind the update of its weight */
+    /* behind the update of its weight */
+    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     free(run);
     mpl_graph_free(&ctx, g);
     g = zoo(&ctx, "mnist_conv:batch=2,image=8");

@@ -1,6 +1,7 @@
-/* Orders of graphs that update weights: no reader of a weight behind its update, what the order model counts is what the problem
- * counts, the least peak equals the least of all orders, and what it saves on networks of the zoo.
- * Catches: an anti-dependence or a reader that the model does not see, gradients freed early or late, wrong bounds. */
+/* Orders of graphs that update weights: no reader of a weight behind its update, what the order
+ * model counts is what the problem counts, the least peak equals the least of all orders, and what
+ * it saves on networks of the zoo. Catches: an anti-dependence or a reader that the model does not
+ * see, gradients freed early or late, wrong bounds. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/all_orders.h"
 #include "tests/support/random_training.h"
@@ -8,7 +9,8 @@
 #include "graphs/orders/orders_priv.h"
 #include "graphs/source.h"
 
-/* Whoever reads a weight, or a view of it, does so before its update: told from the graph alone, without what updates wait for. */
+/* Whoever reads a weight, or a view of it, does so before its update: told from the graph alone,
+ * without what updates wait for. */
 static void check_readers(const mpl_graph *g, const mpl_op *order)
 {
     uint32_t *place = calloc(g->n_ops, sizeof *place);
@@ -20,8 +22,9 @@ static void check_readers(const mpl_graph *g, const mpl_op *order)
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_op maker = g->value_op[v];
 
-        shows[v] =
-            maker != MPL_NONE && mpl_may_be_view(g, maker) ? shows[g->op_in[g->op_in_begin[maker]]] : v;
+        shows[v] = maker != MPL_NONE && mpl_may_be_view(g, maker)
+                       ? shows[g->op_in[g->op_in_begin[maker]]]
+                       : v;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
@@ -61,7 +64,8 @@ static mpl_problem_options options_of(uint64_t seed)
     return o;
 }
 
-static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, uint64_t least)
+static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
+                        uint64_t least)
 {
     static const char *const names[] = {"least_peak", "beam", "anneal"};
 
@@ -85,7 +89,8 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 static void least_of_all_orders(void **state)
 {
     const char *text = getenv("MPL_ORDERS");
-    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 900, better = 0, n = 0, orders = 0;
+    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 900, better = 0, n = 0,
+             orders = 0;
     mpl_ctx ctx;
 
     (void)state;
@@ -152,7 +157,8 @@ static void model_and_problem(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Updates last in program order against the least peak, proved: memory comes down by a third and more on average (OLLA's claim). */
+/* Updates last in program order against the least peak, proved: memory comes down by a third and
+ * more on average (OLLA's claim). */
 static void a_third_less(void **state)
 {
     static const struct {
@@ -190,7 +196,8 @@ static void a_third_less(void **state)
         assert_int_equal(run.bound_bytes, run.live_bytes);
         assert_true((double)run.live_bytes <= (1 - rows[i].less) * given);
         sum += 1 - (double)run.live_bytes / given;
-        print_message("%s: %.1f %% less\n", rows[i].spec, 100 * (1 - (double)run.live_bytes / given));
+        print_message("%s: %.1f %% less\n", rows[i].spec,
+                      100 * (1 - (double)run.live_bytes / given));
         free(order);
         mpl_graph_free(&ctx, g);
     }
@@ -199,7 +206,8 @@ static void a_third_less(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Pools of their own: each buffer lies where its values belong, pool 0 has what the order model counts, nothing is lost. */
+/* Pools of their own: each buffer lies where its values belong, pool 0 has what the order model
+ * counts, nothing is lost. */
 static void pools_of_their_own(void **state)
 {
     mpl_ctx ctx;
@@ -227,8 +235,10 @@ static void pools_of_their_own(void **state)
 
             if (g->value_role[v] == MPL_WEIGHT && o.pin_weights && !own && map->value_root[v] == v)
                 assert_int_equal(map->value_buffer[v], MPL_NONE);
-            else if (own && (map->value_root[v] == v || g->value_role[map->value_root[v]] != MPL_WEIGHT))
-                assert_string_equal(p->pool_name[p->pool[map->value_buffer[v]]], mpl_part_name(part[v]));
+            else if (own &&
+                     (map->value_root[v] == v || g->value_role[map->value_root[v]] != MPL_WEIGHT))
+                assert_string_equal(p->pool_name[p->pool[map->value_buffer[v]]],
+                                    mpl_part_name(part[v]));
         }
         for (uint32_t i = 0; i < p->n_in_place; i++)
             assert_int_equal(p->pool[p->in_place_in[i]], p->pool[p->in_place_out[i]]);
@@ -244,7 +254,8 @@ static void pools_of_their_own(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What a gradient is added up from lies where it does, so that it can lie in one of its parts: two pools need little more than one. */
+/* What a gradient is added up from lies where it does, so that it can lie in one of its parts: two
+ * pools need little more than one. */
 static void parts_lie_with_their_sum(void **state)
 {
     static const char *const specs[] = {
@@ -278,8 +289,8 @@ static void parts_lie_with_their_sum(void **state)
             mpl_value_map_free(&ctx, map);
         }
         if (!(live[1] + live[2] <= live[0] + live[0] / 5))
-            fail_msg("%s: %" PRIu64 " and %" PRIu64 " bytes, in one pool %" PRIu64, specs[i], live[1],
-                     live[2], live[0]);
+            fail_msg("%s: %" PRIu64 " and %" PRIu64 " bytes, in one pool %" PRIu64, specs[i],
+                     live[1], live[2], live[0]);
         free(order);
         mpl_graph_free(&ctx, g);
     }
@@ -296,7 +307,8 @@ static void survive_lost_memory(void **state)
     mpl_ctx_init(&ctx);
     o.own_pools = 1u << MPL_PART_GRADIENT | 1u << MPL_PART_STATE;
     assert_ok(&ctx,
-              mpl_zoo_build(&ctx, "lstm:layers=1,steps=2,hidden=8,batch=1,mode=train,update=momentum", &g));
+              mpl_zoo_build(
+                  &ctx, "lstm:layers=1,steps=2,hidden=8,batch=1,mode=train,update=momentum", &g));
     for (int what = 0; what < 2; what++) {
         mpl_status st = MPL_EMEM;
 

@@ -1,5 +1,6 @@
-/* Safety parallel of graphs with loops and branches: which buffers may be needed at once, from tables made by hand, and from every
- * interleaving of the outermost operations' steps. Catches a lifetime that is that of one order only. */
+/* Safety parallel of graphs with loops and branches: which buffers may be needed at once, from
+ * tables made by hand, and from every interleaving of the outermost operations' steps. Catches a
+ * lifetime that is that of one order only. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/steps.h"
@@ -8,12 +9,12 @@
 #include "graphs/problem/problem.h"
 #include "graphs/source.h"
 
-/* ---- by hand ------------------------------------------------------------------------------------------------------ */
+/* ---- by hand ---- */
 
-#define LOOP(name, from, to)                                                                                 \
-    "block " name "\n  param " name "r i64 []\n  param " name "x f32 [64]\n  " name "a = sin(" name          \
-    "x)\n  " name "b = sin(" name "a)\nyield _, " name "b\n" to " = while " name "(_, _, " from              \
-    ") carried=1 trips=4\n"
+#define LOOP(name, from, to)                                                                       \
+    "block " name "\n  param " name "r i64 []\n  param " name "x f32 [64]\n  " name                \
+    "a = sin(" name "x)\n  " name "b = sin(" name "a)\nyield _, " name "b\n" to " = while " name   \
+    "(_, _, " from ") carried=1 trips=4\n"
 
 typedef struct row {
     const char *name, *text;
@@ -36,9 +37,10 @@ static const row rows[] = {
      1024, "pa c, pa d, pa e, pb c, u e, c d; c e"},
     {"a case beside a loop",
      "graph g\ninput i f32 [64]\ninput k i64 []\nu = cos(i)\n" LOOP(
-         "p", "u", "m") "block one\n  s = tan(i)\n  t = sin(s)\nyield t\nblock two\n  w = cos(i)\n  z = "
-                        "tan(w)\nyield z\n"
-                        "c = case one, two(k, i)\nout = add(m, c)\noutput out\n",
+         "p", "u",
+         "m") "block one\n  s = tan(i)\n  t = sin(s)\nyield t\nblock two\n  w = cos(i)\n  z = "
+              "tan(w)\nyield z\n"
+              "c = case one, two(k, i)\nout = add(m, c)\noutput out\n",
      1024, "pa s, pa w, pa t, u w; s w"},
     {"a value that a branch at the same time captures",
      "graph g\ninput i f32 [64]\ninput k i64 []\nu = cos(i)\nv = tan(i)\n"
@@ -97,8 +99,8 @@ static void tables(void **state)
         bool conflict = true;
 
         mpl_ctx_init(&b.ctx);
-        assert_ok(&b.ctx,
-                  mpl_text_read_memory(&b.ctx, rows[i].name, rows[i].text, strlen(rows[i].text), &b.g));
+        assert_ok(&b.ctx, mpl_text_read_memory(&b.ctx, rows[i].name, rows[i].text,
+                                               strlen(rows[i].text), &b.g));
         open_problem(&b, false);
         snprintf(copy, sizeof copy, "%s", rows[i].conflict);
         for (at = strtok_r(copy, ",", &save); at != NULL; at = strtok_r(NULL, ",", &save)) {
@@ -121,7 +123,7 @@ static void tables(void **state)
     }
 }
 
-/* ---- every interleaving ------------------------------------------------------------------------------------------- */
+/* ---- every interleaving ---- */
 
 enum { MOST_UNITS = 6, MOST_EVENTS = 160, MOST_STATES = 60000, N_WALKS = 3 };
 
@@ -264,7 +266,8 @@ static bool is_live(const walk *w, mpl_buffer b)
     return made && wanted;
 }
 
-/* At this state the operation that unit k comes to next writes what must lie apart from all that is live. */
+/* At this state the operation that unit k comes to next writes what must lie apart from all that is
+ * live. */
 static void look(walk *w, uint32_t k)
 {
     bench *b = w->b;
@@ -276,7 +279,8 @@ static void look(walk *w, uint32_t k)
         for (mpl_buffer y = 0; y < b->p->n; y++) {
             char one[24], other[24];
 
-            w->at[k]++; /* what it reads for the last time it may overwrite in place: no matter here */
+            w->at[k]++; /* what it reads for the last time it may overwrite in place: no matter here
+                         */
             if (y != x && is_live(w, y) && !mpl_conflict(b->p, x, y))
                 fail_msg("'%s' is written while '%s' is needed, and they do not conflict",
                          mpl_buffer_label(b->p, x, one), mpl_buffer_label(b->p, y, other));
@@ -371,7 +375,8 @@ static void interleavings(void **state)
         mpl_ctx_init(&b.ctx);
         b.g = random_control_of(&b.ctx, seed, 6 + (uint32_t)seed % 20);
         open_problem(&b, seed % 2 == 0);
-        for (uint32_t t = 0; t < N_WALKS && count_units(b.g) <= MOST_UNITS && b.g->n_blocks > 1; t++) {
+        for (uint32_t t = 0; t < N_WALKS && count_units(b.g) <= MOST_UNITS && b.g->n_blocks > 1;
+             t++) {
             walk *w = calloc(1, sizeof *w);
 
             w->b = &b;
@@ -390,12 +395,13 @@ static void interleavings(void **state)
         }
         close_problem(&b);
     }
-    print_message("%" PRIu64 " graphs, %" PRIu64 " operations at all points that others can be at\n",
+    print_message("%" PRIu64 " graphs, %" PRIu64
+                  " operations at all points that others can be at\n",
                   n_graphs, n_looked);
     assert_true(n_graphs > 50);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void lose_memory(void **state)
 {

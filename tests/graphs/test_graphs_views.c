@@ -1,5 +1,5 @@
-/* test_graphs_views.c -- views and tensor_ssa: tables, meetings and compositions against element by element, and programs against an
- * interpreter that really writes.
+/* test_graphs_views.c -- views and tensor_ssa: tables, meetings and compositions against element by
+ * element, and programs against an interpreter that really writes.
  *
  *   test_graphs_views [PROGRAMS]      how many random programs (2,000) */
 #include "tests/support/program.h"
@@ -11,7 +11,7 @@
 
 static uint64_t n_programs = 2000;
 
-/* ---- view tuples --------------------------------------------------------------------------------------------------------- */
+/* ---- view tuples ---- */
 
 static void view_tuples_are_exact(void **state)
 {
@@ -111,7 +111,7 @@ static void reshapes_are_views_where_strides_allow(void **state)
     }
 }
 
-/* ---- boxes, element by element --------------------------------------------------------------------------------------------- */
+/* ---- boxes, element by element ---- */
 
 enum { ROOT = 4096 };
 
@@ -137,9 +137,11 @@ static mpl_strided random_box(mpl_rng *rng, uint32_t most_rank)
         static const int64_t common[] = {1, 2, 3, 4, 6, 8, 12, 24};
 
         v.shape.dim[i] = program_draw(rng, 20) == 0 ? 0 : 1 + program_draw(rng, 5);
-        v.stride[i] = program_draw(rng, 3) == 0 ? program_draw(rng, 40) : common[program_draw(rng, 8)];
+        v.stride[i] =
+            program_draw(rng, 3) == 0 ? program_draw(rng, 40) : common[program_draw(rng, 8)];
         v.stride[i] *= program_draw(rng, 4) == 0 ? -1 : 1;
-        *(v.stride[i] < 0 ? &low : &high) += v.shape.dim[i] > 0 ? (v.shape.dim[i] - 1) * v.stride[i] : 0;
+        *(v.stride[i] < 0 ? &low : &high) +=
+            v.shape.dim[i] > 0 ? (v.shape.dim[i] - 1) * v.stride[i] : 0;
     }
     v.offset = -low + program_draw(rng, 100);
     assert_true(v.offset + high < ROOT);
@@ -170,14 +172,16 @@ static void boxes_meet_where_elements_do(void **state)
         if (found != MPL_UNDECIDED && (found == MPL_MEET) != meet)
             fail_msg("%s and %s: %s", mpl_strided_text(&a, text[0]), mpl_strided_text(&b, text[1]),
                      meet ? "they meet" : "they are apart");
-        assert_false(found == MPL_UNDECIDED && i % 5 != 0); /* the whole search always ends on small boxes */
+        assert_false(found == MPL_UNDECIDED && i % 5 != 0); /* the whole search always ends on small
+                                                               boxes */
         assert_false(twice && mpl_strided_distinct(&a));
         n_twice += !twice;
         n_told += mpl_strided_distinct(&a);
     }
-    print_message("boxes: %u apart, %u meet, %u not decided within 2 steps; of %u without an element twice "
-                  "%u are told\n",
-                  n[MPL_APART], n[MPL_MEET], n[MPL_UNDECIDED], n_twice, n_told);
+    print_message(
+        "boxes: %u apart, %u meet, %u not decided within 2 steps; of %u without an element twice "
+        "%u are told\n",
+        n[MPL_APART], n[MPL_MEET], n[MPL_UNDECIDED], n_twice, n_told);
     assert_true(n[MPL_APART] > 5000 && n[MPL_MEET] > 2000 && n[MPL_UNDECIDED] > 0);
 }
 
@@ -192,7 +196,8 @@ static void compositions_give_the_same_elements(void **state)
         mpl_strided outer = random_box(&rng, 3), inner = mpl_strided_all(&outer.shape), both;
         mpl_ctx ctx;
         char index[200];
-        bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which can always be composed */
+        bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which can always be
+                                                  composed */
 
         mpl_ctx_init(&ctx);
         if (any) {
@@ -216,7 +221,7 @@ static void compositions_give_the_same_elements(void **state)
     assert_true(n_made > 12000 && n_refused > 1000);
 }
 
-/* ---- programs ----------------------------------------------------------------------------------------------------------------- */
+/* ---- programs ---- */
 
 static mpl_graph *read_text(mpl_ctx *ctx, const char *text)
 {
@@ -258,7 +263,8 @@ static void fill(mpl_type type, void *data, int64_t n, uint64_t seed)
         mpl_put(type, data, i, (double)program_draw(&rng, 41) / 4 - 5);
 }
 
-/* NULL where graph `ssa` gives the outputs of the program bit for bit, else the output that differs. */
+/* NULL where graph `ssa` gives the outputs of the program bit for bit, else the output that
+ * differs. */
 static const char *difference(mpl_ctx *ctx, const mpl_graph *program, const mpl_graph *ssa)
 {
     program_run want = program_begin(ctx, program);
@@ -319,8 +325,8 @@ static void the_example_needs_one_assign(void **state)
                               "add_into(C, two)\n"
                               "E = add(A, D)\n"
                               "output E\n");
-    assert_ok(&ctx,
-              mpl_tensor_ssa(&ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s}, &facts, &ssa));
+    assert_ok(&ctx, mpl_tensor_ssa(&ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s},
+                                   &facts, &ssa));
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
         assert_null(difference(&ctx, program, s.g[i]));
     assert_null(difference(&ctx, program, ssa));
@@ -357,7 +363,8 @@ static void random_programs_give_what_they_give_in_place(void **state)
 {
     mpl_ctx ctx;
     mpl_ssa_facts facts;
-    uint64_t n = 0, n_access[MPL_SSA_STEPS] = {0}, n_assign[MPL_SSA_STEPS] = {0}, n_fused = 0, met[3] = {0};
+    uint64_t n = 0, n_access[MPL_SSA_STEPS] = {0}, n_assign[MPL_SSA_STEPS] = {0}, n_fused = 0,
+             met[3] = {0};
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -371,14 +378,17 @@ static void random_programs_give_what_they_give_in_place(void **state)
             steps s = {.ctx = &ctx};
             const char *bad;
 
-            assert_ok(&ctx, mpl_tensor_ssa(&ctx, program, (mpl_ssa_level)level,
-                                           level == MPL_SSA_FULL ? &(mpl_ssa_watch){keep_step, &s} : NULL,
-                                           level == MPL_SSA_FULL ? &facts : NULL, &ssa));
+            assert_ok(&ctx,
+                      mpl_tensor_ssa(&ctx, program, (mpl_ssa_level)level,
+                                     level == MPL_SSA_FULL ? &(mpl_ssa_watch){keep_step, &s} : NULL,
+                                     level == MPL_SSA_FULL ? &facts : NULL, &ssa));
             for (uint32_t i = 0; i < MPL_SSA_STEPS && level == MPL_SSA_FULL; i++)
                 if ((bad = difference(&ctx, program, s.g[i])) != NULL)
-                    fail_msg("program %" PRIu64 ": '%s' differs once %s", seed, bad, mpl_ssa_step_name[i]);
+                    fail_msg("program %" PRIu64 ": '%s' differs once %s", seed, bad,
+                             mpl_ssa_step_name[i]);
             if ((bad = difference(&ctx, program, ssa)) != NULL)
-                fail_msg("program %" PRIu64 ", level %s: '%s' differs", seed, mpl_ssa_level_name[level], bad);
+                fail_msg("program %" PRIu64 ", level %s: '%s' differs", seed,
+                         mpl_ssa_level_name[level], bad);
             free_steps(&s);
             mpl_graph_free(&ctx, ssa);
             ssa = NULL;
@@ -392,10 +402,10 @@ static void random_programs_give_what_they_give_in_place(void **state)
         mpl_graph_free(&ctx, program);
     }
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
-        print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i], n_access[i],
-                      n_assign[i]);
-    print_message("%" PRIu64 " programs, %" PRIu64 " fused operations; boxes: %" PRIu64 " apart, %" PRIu64
-                  " meet, %" PRIu64 " not decided\n",
+        print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i],
+                      n_access[i], n_assign[i]);
+    print_message("%" PRIu64 " programs, %" PRIu64 " fused operations; boxes: %" PRIu64
+                  " apart, %" PRIu64 " meet, %" PRIu64 " not decided\n",
                   n, n_fused, met[0], met[1], met[2]);
     assert_int_equal(ctx.n_live, 0);
 }

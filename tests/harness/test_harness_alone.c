@@ -1,5 +1,6 @@
-/* test_harness_alone.c -- the program by itself, as one who has just installed it meets it: no options but those of the question, no
- * environment, no project around it; and what it says when it cannot. */
+/* test_harness_alone.c -- the program by itself, as one who has just installed it meets it: no
+ * options but those of the question, no environment, no project around it; and what it says when it
+ * cannot. */
 #include "tests/support/folder.h"
 
 #include <jansson.h>
@@ -16,8 +17,8 @@ static int run_with(const char *environment, const char *arguments)
     char command[9000];
     int how;
 
-    snprintf(command, sizeof command, "cd '%s' && env %s '%s' %s >out 2>err </dev/null", folder, environment,
-             program, arguments);
+    snprintf(command, sizeof command, "cd '%s' && env %s '%s' %s >out 2>err </dev/null", folder,
+             environment, program, arguments);
     how = system(command);
     folder_read("out", out, sizeof out);
     folder_read("err", err, sizeof err);
@@ -45,7 +46,8 @@ static void run_needs_no_backend(void **state)
     assert_said(out, "graph     mlp on ref");
 }
 
-/* How long a thread of OpenMP spins before it sleeps, as OpenMP itself read it: the last line is of the process that executes. */
+/* How long a thread of OpenMP spins before it sleeps, as OpenMP itself read it: the last line is of
+ * the process that executes. */
 static void waiting_threads_sleep(void **state)
 {
     static const struct {
@@ -61,9 +63,11 @@ static void waiting_threads_sleep(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char environment[100], *last = NULL;
 
-        snprintf(environment, sizeof environment, "%s OMP_DISPLAY_ENV=verbose", table[i].environment);
+        snprintf(environment, sizeof environment, "%s OMP_DISPLAY_ENV=verbose",
+                 table[i].environment);
         assert_int_equal(run_with(environment, table[i].arguments), 0);
-        for (char *at = strstr(err, "GOMP_SPINCOUNT"); at != NULL; at = strstr(at + 1, "GOMP_SPINCOUNT"))
+        for (char *at = strstr(err, "GOMP_SPINCOUNT"); at != NULL;
+             at = strstr(at + 1, "GOMP_SPINCOUNT"))
             last = at;
         if (last == NULL || strncmp(last, table[i].spins, strlen(table[i].spins)) != 0)
             fail_msg("%s memplan %s: %.40s", table[i].environment, table[i].arguments,
@@ -71,11 +75,13 @@ static void waiting_threads_sleep(void **state)
     }
 }
 
-/* What failed is said in the object that the command would have printed, else in one of its own; stderr has the line as ever. */
+/* What failed is said in the object that the command would have printed, else in one of its own;
+ * stderr has the line as ever. */
 static void json_of_failures(void **state)
 {
     static const struct {
-        const char *arguments, *member; /* that the result has beside the error, or NULL: it has no more */
+        const char *arguments, *member; /* that the result has beside the error, or NULL: it has no
+                                           more */
         int status;
     } table[] = {
         {"list nothing --json", NULL, 2},
@@ -107,8 +113,10 @@ static void json_of_failures(void **state)
         assert_int_equal(run(table[i].arguments), table[i].status);
         if ((object = json_loads(out, 0, &error)) == NULL)
             fail_msg("memplan %s: %s: '%.300s'", table[i].arguments, error.text, out);
-        assert_int_equal(json_integer_value(json_object_get(object, "exit_status")), table[i].status);
-        snprintf(line, sizeof line, "memplan: %s\n", json_string_value(json_object_get(object, "error")));
+        assert_int_equal(json_integer_value(json_object_get(object, "exit_status")),
+                         table[i].status);
+        snprintf(line, sizeof line, "memplan: %s\n",
+                 json_string_value(json_object_get(object, "error")));
         assert_string_equal(err, line);
         if (table[i].member != NULL)
             assert_non_null(json_object_get(object, table[i].member));
@@ -124,13 +132,15 @@ static void diff_begins_with_a_summary(void **state)
     assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
     assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
     assert_int_equal(run("diff a.json b.json"), 1);
-    assert_ptr_equal(strstr(out, "a.json and b.json: 6 differences: 1 planned, 1 claim, 4 moved\nplanned "),
-                     out);
+    assert_ptr_equal(
+        strstr(out, "a.json and b.json: 6 differences: 1 planned, 1 claim, 4 moved\nplanned "),
+        out);
     assert_int_equal(run("diff a.json a.json"), 0);
     assert_string_equal(out, "a.json and a.json: the same\n");
 }
 
-/* Every command in a folder that was empty: what the program needs it carries, or it names the file that is missing. */
+/* Every command in a folder that was empty: what the program needs it carries, or it names the file
+ * that is missing. */
 static void needs_no_project(void **state)
 {
     static const struct {
@@ -163,10 +173,12 @@ static void needs_no_project(void **state)
     };
 
     (void)state;
-    folder_put_text("two.suite", "--planners greedy_size,nnc_2019\n--backends none\nmlp\nresnet50\n");
+    folder_put_text("two.suite",
+                    "--planners greedy_size,nnc_2019\n--backends none\nmlp\nresnet50\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (run(table[i].arguments) != table[i].status)
-            fail_msg("memplan %s: not exit status %d: '%s'", table[i].arguments, table[i].status, err);
+            fail_msg("memplan %s: not exit status %d: '%s'", table[i].arguments, table[i].status,
+                     err);
         assert_said(table[i].status == 0 ? out : err, table[i].says);
     }
 }
@@ -212,7 +224,8 @@ static void programs_of_the_zoo_show_their_steps(void **state)
     assert_said(out, "mul_into(");
     folder_read("steps/4-fused.graph", out, sizeof out);
     assert_null(strstr(out, "_into("));
-    assert_int_equal(run("plan offset2bbox --ssa copy -o copy.json"), 0); /* --ssa is not passed over */
+    assert_int_equal(run("plan offset2bbox --ssa copy -o copy.json"), 0); /* --ssa is not passed
+                                                                             over */
     assert_int_equal(run("plan offset2bbox -o full.json"), 0);
     assert_int_equal(run("diff copy.json full.json -q"), 1);
     assert_int_equal(run("run offset2bbox:ssa=copy --planner exact"), 0);
@@ -225,13 +238,15 @@ static void sizes_are_read_and_shown_alike(void **state)
     static const struct {
         const char *arguments, *says;
     } table[] = {
-        {"plan mlp:layers=1,input=4,hidden=4,classes=2,batch=1 -p none", "     136 bytes  verified"},
+        {"plan mlp:layers=1,input=4,hidden=4,classes=2,batch=1 -p none",
+         "     136 bytes  verified"},
         {"plan mlp -p spill:capacities=6MiB/-", "of 6291456"},
         {"plan mlp -p spill:capacities=3KiB/1GiB,cost=1/2", "of 3072"},
         {"plan mlp --capacity 8KiB", "verified"},
         {"plan resnet50:mode=train,image=64 --recompute sqrt:512MiB", "verified"},
         {"run mlp", "copied               0 bytes in a run\n"},
-        {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy", " carried from round to round"},
+        {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy",
+         " carried from round to round"},
     };
 
     (void)state;
@@ -264,7 +279,8 @@ static int begin(void **state)
     char path[4096];
 
     (void)state;
-    snprintf(path, sizeof path, "%.*s/prefix/bin/memplan", (int)(strrchr(given, '/') - given), given);
+    snprintf(path, sizeof path, "%.*s/prefix/bin/memplan", (int)(strrchr(given, '/') - given),
+             given);
     return realpath(path, program) == NULL || folder_make("alone") != 0;
 }
 

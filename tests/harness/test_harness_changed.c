@@ -1,5 +1,5 @@
-/* Incremental evaluation: what is evaluated again and what is kept for it, by hand; second results against whole evaluations;
- * the command line; refusals; failing allocations. */
+/* Incremental evaluation: what is evaluated again and what is kept for it, by hand; second results
+ * against whole evaluations; the command line; refusals; failing allocations. */
 #include "tests/support/interpret.h"
 
 #include "graphs/passes/incremental.h"
@@ -25,18 +25,22 @@ static const struct {
     uint64_t kept_bytes;
 } rows[] = {
     /* x does not depend on b and is read again */
-    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "b", "z z.again x", 2, 128},
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "b", "z z.again x", 2,
+     128},
     /* the other way round nothing is left but inputs, which stay anyway */
-    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "a", "z z.again", 3, 0},
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "a", "z z.again", 3,
+     0},
     {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput y\n", "a b", "y y.again", 2, 0},
     /* an output that stands is no second one, and kept already */
-    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput x\noutput y\n", "b", "x y y.again", 1, 128},
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput x\noutput y\n", "b", "x y y.again", 1,
+     128},
     /* of a view what it is a view of is kept; of two that are read, both */
-    {"graph g\n" TWO
-     "x = relu(a)\nv = reshape(x) shape=[4,8]\nw = exp(a)\ny = mul(v, b)\nz = add(y, w)\noutput z\n",
+    {"graph g\n" TWO "x = relu(a)\nv = reshape(x) shape=[4,8]\nw = exp(a)\ny = mul(v, b)\nz = "
+     "add(y, w)\noutput z\n",
      "b", "z z.again x w", 2, 256},
     /* what only the first evaluation reads is not kept */
-    {"graph g\n" TWO "x = relu(a)\nw = exp(x)\ny = mul(w, b)\noutput y\n", "b", "y y.again w", 1, 128},
+    {"graph g\n" TWO "x = relu(a)\nw = exp(x)\ny = mul(w, b)\noutput y\n", "b", "y y.again w", 1,
+     128},
 };
 
 static uint32_t split(char *text, const char **word)
@@ -49,7 +53,8 @@ static uint32_t split(char *text, const char **word)
     return n;
 }
 
-static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g, mpl_incremental_facts *facts)
+static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g,
+                        mpl_incremental_facts *facts)
 {
     char text[200];
     const char *name[8];
@@ -89,13 +94,14 @@ static void what_is_kept(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels 0 and 1. */
+/* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels
+ * 0 and 1. */
 static void fill(interpreter *it, mpl_value v, const char *name)
 {
     uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
 
-    for (uint64_t i = 0; it->g->value_type[v] == MPL_TYPE_i64 && i < it->g->value_bytes[v] / sizeof(int64_t);
-         i++)
+    for (uint64_t i = 0;
+         it->g->value_type[v] == MPL_TYPE_i64 && i < it->g->value_bytes[v] / sizeof(int64_t); i++)
         ((int64_t *)it->data[v])[i] = (int64_t)(mpl_hash(seed, &i, sizeof i) % 2);
     if (it->g->value_type[v] == MPL_TYPE_i64)
         return;
@@ -113,7 +119,8 @@ static interpreter run(mpl_ctx *ctx, const mpl_graph *g, const char *changed, bo
     char name[100];
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && g->value_data[v] == NULL) {
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) &&
+            g->value_data[v] == NULL) {
             bool other = second && strcmp(g->value_name[v], changed) == 0;
 
             snprintf(name, sizeof name, "%s%s", g->value_name[v], other ? MPL_CHANGED : "");
@@ -164,7 +171,8 @@ static void second_results(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What updates leave is what one evaluation with the new contents leaves, and so is all else; only the second one updates. */
+/* What updates leave is what one evaluation with the new contents leaves, and so is all else; only
+ * the second one updates. */
 static void updates_happen_once(void **state)
 {
     static const char *const cases[][2] = {
@@ -173,7 +181,8 @@ static void updates_happen_once(void **state)
         {"mlp:batch=3,layers=2,input=5,hidden=4,classes=3,mode=train,update=momentum", "labels"},
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "labels"},
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "data"},
-        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad", "data"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad",
+         "data"},
     };
     mpl_ctx ctx;
 
@@ -191,13 +200,15 @@ static void updates_happen_once(void **state)
         once = run(&ctx, whole, cases[i][1], true);
         before = run(&ctx, whole, cases[i][1], false);
         for (uint32_t k = 0; k < whole->n_outputs; k++) {
-            mpl_value want = whole->output[k], got, first = mpl_graph_find(g, whole->value_name[want]);
+            mpl_value want = whole->output[k], got,
+                      first = mpl_graph_find(g, whole->value_name[want]);
             char name[300];
 
             snprintf(name, sizeof name, "%.250s" MPL_AGAIN, whole->value_name[want]);
             got = mpl_graph_find(g, name);
             n_changed += got != MPL_NONE;
-            if (mpl_n_updates((mpl_op_kind)whole->op_kind[whole->value_op[want]]) > 0 && got != MPL_NONE)
+            if (mpl_n_updates((mpl_op_kind)whole->op_kind[whole->value_op[want]]) > 0 &&
+                got != MPL_NONE)
                 assert_int_equal(first, MPL_NONE);
             if (first != MPL_NONE)
                 assert_memory_equal(again.data[first], before.data[want], whole->value_bytes[want]);
@@ -222,8 +233,8 @@ static void wrong_ones_are_refused(void **state)
         {"mlp", "fc.w", "no input 'fc.w'"},
         {"mlp", "data data", "twice"},
         {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
-        {"graph g\n" TWO
-         "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = relu(v)\noutput y\noutput v\n",
+        {"graph g\n" TWO "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = "
+         "relu(v)\noutput y\noutput v\n",
          "a", "updated once"},
     };
     mpl_ctx ctx;
@@ -254,9 +265,11 @@ static void out_of_memory(void **state)
         mpl_graph *g = NULL;
 
         mpl_ctx_init(&ctx);
-        assert_ok(&ctx,
-                  mpl_zoo_build(
-                      &ctx, "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd", &g));
+        assert_ok(
+            &ctx,
+            mpl_zoo_build(&ctx,
+                          "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd",
+                          &g));
         ctx.fail_after = ctx.n_allocs + k;
         st = twice(&ctx, "labels", &g, NULL);
         mpl_graph_free(&ctx, g);
@@ -272,7 +285,8 @@ static int command(const char *arguments, char *text, size_t size)
     size_t n = 0;
     FILE *f;
 
-    snprintf(line, sizeof line, "%s %s 2>&1", program != NULL ? program : "build/memplan", arguments);
+    snprintf(line, sizeof line, "%s %s 2>&1", program != NULL ? program : "build/memplan",
+             arguments);
     f = popen(line, "r");
     assert_non_null(f);
     while (n + 1 < size && fgets(text + n, (int)(size - n), f) != NULL)
@@ -294,24 +308,28 @@ static void command_line(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         snprintf(arguments, sizeof arguments,
-                 "run lstm:steps=6,hidden=8,batch=2 --changed step4.x --planner greedy_size --repeat 1 %s",
+                 "run lstm:steps=6,hidden=8,batch=2 --changed step4.x --planner greedy_size "
+                 "--repeat 1 %s",
                  runs[i]);
-        if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
+        if (command(arguments, text, sizeof text) != 0 ||
+            strstr(text, "equal to a whole evaluation") == NULL)
             fail_msg("%s: %s", arguments, text);
     }
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        snprintf(arguments, sizeof arguments,
-                 "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
-                 "--changed data "
-                 "--planner greedy_size --repeat 2 %s",
-                 runs[i]);
-        if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
+        snprintf(
+            arguments, sizeof arguments,
+            "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
+            "--changed data "
+            "--planner greedy_size --repeat 2 %s",
+            runs[i]);
+        if (command(arguments, text, sizeof text) != 0 ||
+            strstr(text, "equal to a whole evaluation") == NULL)
             fail_msg("%s: %s", arguments, text);
     }
-    assert_int_equal(
-        command("run mnist_conv:image=8,batch=2,mode=train --changed labels --planner owl --backend cpu",
-                text, sizeof text),
-        0);
+    assert_int_equal(command("run mnist_conv:image=8,batch=2,mode=train --changed labels --planner "
+                             "owl --backend cpu",
+                             text, sizeof text),
+                     0);
     assert_int_equal(command("plan mlp --changed nobody", text, sizeof text), 2);
     assert_int_equal(command("plan synthetic:n=10 --changed x", text, sizeof text), 2);
 }

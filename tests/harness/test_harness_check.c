@@ -1,4 +1,5 @@
-/* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows, JUnit, baselines. */
+/* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows,
+ * JUnit, baselines. */
 #include "tests/support/folder.h"
 
 #include <stdio.h>
@@ -31,7 +32,8 @@ static int end(void **state)
 static int run(const char *arguments)
 {
     char command[4096];
-    size_t n = (size_t)snprintf(command, sizeof command, ">%s/out 2>&1 </dev/null %s ", folder, program);
+    size_t n =
+        (size_t)snprintf(command, sizeof command, ">%s/out 2>&1 </dev/null %s ", folder, program);
     int how;
 
     for (const char *a = arguments; *a != '\0' && n < sizeof command - 200; a++)
@@ -71,9 +73,10 @@ static void check_all(size_t n, const char *const (*row)[4])
 static void production_plans(void **state)
 {
     static const char *const table[][4] = {
-        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --against optimum --tolerance 1%", "1",
-         "beyond", "8830976 bytes, 22.22 % above the optimum of 7225344"},
-        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%", "0", "check: ok", "22.22 %"},
+        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --against optimum --tolerance 1%",
+         "1", "beyond", "8830976 bytes, 22.22 % above the optimum of 7225344"},
+        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%", "0", "check: ok",
+         "22.22 %"},
         {"check --plan " NNC "/resnet50_1_infer.tensors.csv --against optimum --tolerance 1%", "0",
          "check: ok: resnet50_1_infer by libnnc", "13647872 bytes, at the optimum"},
         {"check --plan " NNC "/inceptionv3_1_infer.tensors.csv", "1", "beyond", "25.00 %"},
@@ -147,11 +150,16 @@ static void verdicts(void **state)
          "16.67 % above the optimum of 192 (allowed 0 %)"},
         {"check --plan " DATA "small.offsets.csv --tolerance 16.6667%", "0", "check: ok",
          "allowed 16.6667 %"},
-        {"check --plan " DATA "small.offsets.csv --tolerance 16.6666%", "1", "beyond", "allowed 16.6666 %"},
-        {"check --plan " DATA "small.xla.txt", "0", "small by xla: 640 bytes", "at the optimum of 640"},
-        {"check --plan @/padded.txt", "1", "padded by xla: 704 bytes", "10.00 % above the optimum of 640"},
-        {"check --plan @/freed.json", "1", "freed by pytorch: 8192 bytes", "86.35 % above the bound of 4396"},
-        {"check --plan " DATA "blocks.xla.txt", "0", "blocks by xla: 128 bytes", "at the optimum of 128"},
+        {"check --plan " DATA "small.offsets.csv --tolerance 16.6666%", "1", "beyond",
+         "allowed 16.6666 %"},
+        {"check --plan " DATA "small.xla.txt", "0", "small by xla: 640 bytes",
+         "at the optimum of 640"},
+        {"check --plan @/padded.txt", "1", "padded by xla: 704 bytes",
+         "10.00 % above the optimum of 640"},
+        {"check --plan @/freed.json", "1", "freed by pytorch: 8192 bytes",
+         "86.35 % above the bound of 4396"},
+        {"check --plan " DATA "blocks.xla.txt", "0", "blocks by xla: 128 bytes",
+         "at the optimum of 128"},
         {"check --plan " DATA "small.tflm.txt", "0", "small by tflm: 192 bytes", "at the optimum"},
         {"check --plan " DATA "old.tflm.txt", "1", "old by tflm: 224 bytes", "16.67 %"},
         {"check " DATA "tensors.csv --plan " DATA "small.offline.bin", "0", "by offline: 160 bytes",
@@ -166,7 +174,8 @@ static void verdicts(void **state)
          "100.00 % above the optimum of 48"},
         {"check --plan tests/data/wasted_pool.plan.json --tolerance 100%", "0", "check: ok", ""},
         {"check mlp -p spill:capacities=2KiB/-,cost=1/3", "4", "several memories", "certify"},
-        {"check mlp --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
+        {"check mlp --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes",
+         "at the optimum"},
         {"check --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
         {"check mlp:hidden=64 --plan @/own.json", "2", "another problem", ""},
         {"check --plan @/wide.json", "0", "check: ok: lstm by nnc_2019", "at the"},
@@ -213,13 +222,14 @@ static void verdicts(void **state)
     assert_string_equal(out, "");
 }
 
-/* A plan far above the bound whose file says that it is optimal: no row says so, nor that so much is needed. */
+/* A plan far above the bound whose file says that it is optimal: no row says so, nor that so much
+ * is needed. */
 static void claims_of_files_are_proved(void **state)
 {
     static char text[16384], forged[16384];
-    static const char *const command[] = {"verify mlp @/forged.json --json",
-                                          "check --plan @/forged.json --against optimum --json",
-                                          "run mlp --plan @/forged.json --backend ref --repeat 1 --json"};
+    static const char *const command[] = {
+        "verify mlp @/forged.json --json", "check --plan @/forged.json --against optimum --json",
+        "run mlp --plan @/forged.json --backend ref --repeat 1 --json"};
     mpl_ctx ctx;
 
     (void)state;
@@ -246,7 +256,8 @@ static void claims_of_files_are_proved(void **state)
     }
 }
 
-/* A list whose search has no budget: above the bound, and nobody knows whether it could be below. */
+/* A list whose search has no budget: above the bound, and nobody knows whether it could be
+ * below. */
 static void undecided_is_three(void **state)
 {
     mpl_ctx ctx;
@@ -265,16 +276,18 @@ static void undecided_is_three(void **state)
     mpl_record_free(&ctx, row);
 }
 
-/* A list whose optimum, 87, lies four bytes above the peak of its live bytes: a search that its budget ends on the way there has proved
- * something between the two, and the plan is held to that. Fault: the search's own bound is not taken. */
+/* A list whose optimum, 87, lies four bytes above the peak of its live bytes: a search that its
+ * budget ends on the way there has proved something between the two, and the plan is held to that.
+ * Fault: the search's own bound is not taken. */
 static void what_a_search_proved_counts(void **state)
 {
     bool between = false;
 
     (void)state;
-    folder_put_text("raised.csv",
-                    "id,lower,upper,size\n"
-                    "a,3,5,13\nb,2,4,30\nc,4,7,41\nd,5,7,42\ne,1,2,40\nf,3,4,8\ng,2,5,15\nh,1,3,32\n");
+    folder_put_text(
+        "raised.csv",
+        "id,lower,upper,size\n"
+        "a,3,5,13\nb,2,4,30\nc,4,7,41\nd,5,7,42\ne,1,2,40\nf,3,4,8\ng,2,5,15\nh,1,3,32\n");
     for (int budget = 500; budget < 4000 && !between; budget += 500) {
         char arguments[100];
         const char *bound;
@@ -282,7 +295,8 @@ static void what_a_search_proved_counts(void **state)
         snprintf(arguments, sizeof arguments, "check @/raised.csv -p none --budget %d", budget);
         assert_int_equal(run(arguments), 1);
         bound = strstr(last_line(), "above the bound of ");
-        between = bound != NULL && strtoul(bound + 19, NULL, 10) > 83 && strtoul(bound + 19, NULL, 10) < 87;
+        between = bound != NULL && strtoul(bound + 19, NULL, 10) > 83 &&
+                  strtoul(bound + 19, NULL, 10) < 87;
     }
     assert_true(between);
     assert_int_equal(run("check @/raised.csv -p none"), 1);
@@ -304,12 +318,14 @@ static void rows_and_junit(void **state)
          "<failure type=\"beyond\""},
         {"check --plan @/overlap.csv", 1, "refused", "failures=\"1\" errors=\"0\"",
          "&#39;l&lt;&amp;&gt;&#39; and &#39;r&quot;?&#39;"},
-        {"check --plan @/cut.csv", 2, NULL, "failures=\"0\" errors=\"1\"", "<error type=\"bad input\""},
+        {"check --plan @/cut.csv", 2, NULL, "failures=\"0\" errors=\"1\"",
+         "<error type=\"bad input\""},
     };
     char arguments[300], xml[4096];
 
     (void)state;
-    folder_put_text("overlap.csv", "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
+    folder_put_text("overlap.csv",
+                    "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
     folder_put_text("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_ctx ctx;
@@ -342,10 +358,14 @@ static void baselines(void **state)
 {
     static const char *const table[][4] = {
         {"check mlp -p pool --against @/mlp.json", "0", "check: ok", "at the baseline of 4096"},
-        {"check mlp -p pool --against @/more.json", "0", "check: improved", "below the baseline of 8192"},
-        {"check mlp -p pool --against @/less.json", "1", "beyond", "100.00 % above the baseline of 2048"},
-        {"check mlp -p pool --against @/less.json --tolerance 100%", "0", "check: ok", "allowed 100 %"},
-        {"check mlp -p pool --against @/proof.json", "1", "impossible", "below the proven optimum of 4097"},
+        {"check mlp -p pool --against @/more.json", "0", "check: improved",
+         "below the baseline of 8192"},
+        {"check mlp -p pool --against @/less.json", "1", "beyond",
+         "100.00 % above the baseline of 2048"},
+        {"check mlp -p pool --against @/less.json --tolerance 100%", "0", "check: ok",
+         "allowed 100 %"},
+        {"check mlp -p pool --against @/proof.json", "1", "impossible",
+         "below the proven optimum of 4097"},
         {"check mlp -p best_fit --against @/mlp.json", "2", "no plan by best_fit", "update"},
         {"check mlp:hidden=64 -p pool --against @/mlp.json", "2", "no plan by pool", "update"},
         {"check mlp -p pool --against @/cut.json", "2", "cut.json:", "cut"},
@@ -372,9 +392,11 @@ static void baselines(void **state)
     folder_read("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
-    if (run("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told nothing more */
+    if (run("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told nothing more
+                                                        */
         fail_msg("%s", out);
-    folder_put_text("one.suite", "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
+    folder_put_text("one.suite",
+                    "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
     assert_int_equal(run("baseline update @/one.suite mlp -o @/both.json"), 0);
     assert_non_null(strstr(out, "skip: no"));
     folder_read("both.json", both, sizeof both);
@@ -388,17 +410,19 @@ static void baselines(void **state)
     put_changed("proof.json", again, "\"optimum_bytes\": 4096}\n", "\"optimum_bytes\": 4097}\n");
     put_changed("torn.json", again, "\"none\", ", "\"none\" ");
     put_changed("keyless.json", again, "problem_hash", "hash");
-    assert_int_equal(run("baseline update " DATA "small.offsets.csv " DATA "small.pytorch.json " DATA
-                         "old.tflm.txt -o @/plans.json"),
+    assert_int_equal(run("baseline update " DATA "small.offsets.csv " DATA
+                         "small.pytorch.json " DATA "old.tflm.txt -o @/plans.json"),
                      0);
     CHECK_ALL(table);
 }
 
-/* Fault: a committed baseline that the planners no longer meet. The quick planners of the smoke suite only. */
+/* Fault: a committed baseline that the planners no longer meet. The quick planners of the smoke
+ * suite only. */
 static void committed_baseline_holds(void **state)
 {
     static const char *const graphs[] = {"mlp", "mnist_conv:batch=2",
-                                         "lstm:layers=1,steps=4,hidden=32,batch=2", "resnet18:image=64"},
+                                         "lstm:layers=1,steps=4,hidden=32,batch=2",
+                                         "resnet18:image=64"},
                              *const planners[] = {"pool", "greedy_size", "best_fit", "nnc_2019"};
     char arguments[200];
 

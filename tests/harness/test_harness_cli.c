@@ -1,4 +1,5 @@
-/* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, files, benches that are killed. */
+/* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, files,
+ * benches that are killed. */
 #include "tests/support/folder.h"
 
 #include <errno.h>
@@ -20,12 +21,13 @@
 static const char *program;
 static char out[1 << 17], err[1 << 14]; /* of the last run */
 
-/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder; a signal is 128 + its number. */
+/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder; a signal is 128 + its
+ * number. */
 static int run(const char *arguments)
 {
     char command[4096];
-    size_t n =
-        (size_t)snprintf(command, sizeof command, ">%s/out 2>%s/err </dev/null %s ", folder, folder, program);
+    size_t n = (size_t)snprintf(command, sizeof command, ">%s/out 2>%s/err </dev/null %s ", folder,
+                                folder, program);
     int how;
 
     for (const char *a = arguments; *a != '\0' && n < sizeof command - 200; a++)
@@ -87,17 +89,18 @@ static const struct {
     {"nothing.csv", "id,lower,upper,size\na,0,1,0\n"},
     {"bare.graph", "graph bare\ninput x f32 [4]\ny = relu(x)\noutput y\n"},
     {"good.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\n"},
-    {"cycle.graph",
-     "graph \"c\"\ninput x f32 [1,4]\na = relu(b) : f32 [1,4]\nb = relu(a) : f32 [1,4]\noutput b\n"},
-    {"double.graph",
-     "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,4]\na = relu(x) : f32 [1,4]\noutput a\n"},
+    {"cycle.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(b) : f32 [1,4]\nb = relu(a) : f32 "
+                    "[1,4]\noutput b\n"},
+    {"double.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,4]\na = relu(x) : f32 "
+                     "[1,4]\noutput a\n"},
     {"shape.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,5]\noutput a\n"},
     {"size.graph", "graph \"c\"\ninput x f32 [4294967296,4294967296]\na = relu(x) : f32 "
                    "[4294967296,4294967296]\noutput a\n"},
     {"kind.graph", "graph \"c\"\ninput x f32 [1,4]\na = frobnicate(x) : f32 [1,4]\noutput a\n"},
     {"end.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,"},
-    {"rounds.graph", "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\nq = tanh(p)\n"
-                     "yield _, q\ny = while b(_, _, x) carried=1 trips=2147483648\noutput y\n"},
+    {"rounds.graph",
+     "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\nq = tanh(p)\n"
+     "yield _, q\ny = while b(_, _, x) carried=1 trips=2147483648\noutput y\n"},
     {"wide.graph", "graph g\ninput x f32 [2,8]\ny = tile(x) repeats=[40000,2000]\noutput y\n"},
     {"claims.graph", "graph g\ninput x f32 [40000,40000]\ny = reduce_sum(x)\noutput y\n"},
     {"cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf"},
@@ -205,11 +208,13 @@ static const struct {
     {"run mlp -b cuda -p pool", 4, "cuda"},
     {"run @/good.csv -b ref -p pool", 2, "list"},
     {"run @/rounds.graph -b ref -p pool", 3, "of 'y' a run comes to"},
-    {"run @/rounds.graph -b ref -p pool --work-limit 100000", 3, "its limit is 100000 (--work-limit N lifts"},
+    {"run @/rounds.graph -b ref -p pool --work-limit 100000", 3,
+     "its limit is 100000 (--work-limit N lifts"},
     {"run @/rounds.graph -b ref -p first_fit --safety parallel --checked --work-limit 99999", 3,
      "with round 0"},
     {"run @/wide.graph -b ref -p pool", 3, "outside of loops a run comes to"},
-    {"run @/claims.graph -b ref -p pool", 3, "no data of come to 6400000000 bytes; the limit is 1073741824"},
+    {"run @/claims.graph -b ref -p pool", 3,
+     "no data of come to 6400000000 bytes; the limit is 1073741824"},
     {"run mlp -b ref -p pool --work-limit 1000", 3, "no data of come to"},
     {"run @/bare.graph -b ref -p pool --work-limit 100", 3, "a run comes to"},
     {"run mlp -b ref -p pool --input frob=ramp", 2, "frob"},
@@ -263,7 +268,8 @@ static void wrong_input_is_one_line(void **state)
         int got = run(wrong[i].arguments);
 
         if (got != wrong[i].status)
-            fail_msg("memplan %s: exit status %d, not %d: %s", wrong[i].arguments, got, wrong[i].status, err);
+            fail_msg("memplan %s: exit status %d, not %d: %s", wrong[i].arguments, got,
+                     wrong[i].status, err);
         check_error(wrong[i].arguments);
         if (wrong[i].says != NULL && strstr(err, wrong[i].says) == NULL)
             fail_msg("memplan %s: does not say '%s': %s", wrong[i].arguments, wrong[i].says, err);
@@ -276,7 +282,8 @@ static void check_damaged(const char *arguments, bool cut, size_t at)
     int got = run(arguments);
 
     if (got != 2 && (cut || got != 0))
-        fail_msg("%s, %s at %zu: exit status %d: %s", arguments, cut ? "cut" : "flipped", at, got, err);
+        fail_msg("%s, %s at %zu: exit status %d: %s", arguments, cut ? "cut" : "flipped", at, got,
+                 err);
     if (got == 2)
         check_error(arguments);
 }
@@ -308,7 +315,8 @@ static void damaged_onnx(void **state)
     mpl_free(&ctx, data);
 }
 
-/* Fault: an index that counts only the inputs which are left once others decided shapes. The third one is left here. */
+/* Fault: an index that counts only the inputs which are left once others decided shapes. The third
+ * one is left here. */
 static void bound_inputs_by_index(void **state)
 {
 #define LOOP  MPL_SHARED "/onnx-control-flow/test_loop11/"
@@ -317,7 +325,8 @@ static void bound_inputs_by_index(void **state)
     skip_without(LOOP);
     assert_int_equal(run("run " LOOP "model.onnx -p pool -b ref --repeat 1 --input 0=" FILES
                          "input_0.pb --input 1=" FILES "input_1.pb --input 2=" FILES
-                         "input_2.pb --expect 0=" FILES "output_0.pb --expect 1=" FILES "output_1.pb"),
+                         "input_2.pb --expect 0=" FILES "output_0.pb --expect 1=" FILES
+                         "output_1.pb"),
                      0);
     assert_int_equal(run("run " LOOP "model.onnx -p pool -b ref --input 0=" FILES
                          "input_0.pb --input 1=" FILES "input_1.pb --input 3=" FILES "input_2.pb"),
@@ -396,7 +405,8 @@ static void lists_name_what_there_is(void **state)
         assert_int_equal(out[0], '{');
     }
     assert_int_equal(run("list graphs"), 0);
-    assert_non_null(strstr(out, "form=unroll  a cell for each step, or a loop over the cell (unroll|while)"));
+    assert_non_null(
+        strstr(out, "form=unroll  a cell for each step, or a loop over the cell (unroll|while)"));
 }
 
 /* ---- plans ---- */
@@ -438,8 +448,8 @@ static void plans_survive_files(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        snprintf(arguments, sizeof arguments, "plan lstm:layers=1,steps=3,hidden=8,batch=2 %s -o @/plan.json",
-                 options[i]);
+        snprintf(arguments, sizeof arguments,
+                 "plan lstm:layers=1,steps=3,hidden=8,batch=2 %s -o @/plan.json", options[i]);
         if (run(arguments) != 0)
             fail_msg("memplan %s: %s", arguments, err);
         assert_non_null(strstr(out, "verified"));
@@ -456,17 +466,19 @@ static void plans_survive_files(void **state)
     }
 }
 
-/* Fault: a file without in-place pairs is read as one planned without them; there they were all decided before. */
+/* Fault: a file without in-place pairs is read as one planned without them; there they were all
+ * decided before. */
 static void plans_that_need_no_pair(void **state)
 {
-    static const char *const graphs[] = {"offset2bbox:boxes=20", "yolo_boxes:cells=4", "ssd_boxes:boxes=20"};
+    static const char *const graphs[] = {"offset2bbox:boxes=20", "yolo_boxes:cells=4",
+                                         "ssd_boxes:boxes=20"};
     static const char *const options[] = {"", "--in-place off", "--safety parallel"};
     char arguments[200];
 
     (void)state;
     for (size_t i = 0; i < 9; i++) {
-        snprintf(arguments, sizeof arguments, "plan %s -p greedy_size -o @/plan.json %s", graphs[i / 3],
-                 options[i % 3]);
+        snprintf(arguments, sizeof arguments, "plan %s -p greedy_size -o @/plan.json %s",
+                 graphs[i / 3], options[i % 3]);
         assert_int_equal(run(arguments), 0);
         snprintf(arguments, sizeof arguments, "verify %s @/plan.json", graphs[i / 3]);
         if (run(arguments) != 0)
@@ -496,7 +508,8 @@ static void tampered_plans_are_refused(void **state)
 }
 
 /* Replaces the first `from` behind the first `behind` of a plan file. */
-static void edit(const char *file, const char *to, const char *behind, const char *from, const char *with)
+static void edit(const char *file, const char *to, const char *behind, const char *from,
+                 const char *with)
 {
     static char text[1 << 17], changed[1 << 17];
     char *at;
@@ -508,7 +521,8 @@ static void edit(const char *file, const char *to, const char *behind, const cha
     folder_put(to, changed, strlen(changed));
 }
 
-/* Where values lie round by round is part of a plan with loops, and what it copies: a file that says otherwise is refused. */
+/* Where values lie round by round is part of a plan with loops, and what it copies: a file that
+ * says otherwise is refused. */
 static void tampered_bindings_are_refused(void **state)
 {
     static const struct {
@@ -537,7 +551,8 @@ static void tampered_bindings_are_refused(void **state)
         snprintf(arguments, sizeof arguments, "run %s --plan @/bound.json -b ref", loop);
         assert_int_equal(run(arguments), 1);
     }
-    snprintf(arguments, sizeof arguments, "export %s -p first_fit --format csv -o @/loop.csv", loop);
+    snprintf(arguments, sizeof arguments, "export %s -p first_fit --format csv -o @/loop.csv",
+             loop);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(err, "bindings"));
 }
@@ -555,7 +570,8 @@ static void plan_files_are_replaced_whole(void **state)
     assert_string_equal(first, again);
 }
 
-/* Catches: a limit that stops what is small, or that is not lifted; plans that do what a run would. */
+/* Catches: a limit that stops what is small, or that is not lifted; plans that do what a run
+ * would. */
 static void limits_are_lifted(void **state)
 {
     static const char *const fine[] = {
@@ -569,8 +585,9 @@ static void limits_are_lifted(void **state)
     };
 
     (void)state;
-    folder_put_text("few.graph", "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\n"
-                                 "yield _, p\ny = while b(_, _, x) carried=1 trips=600000\noutput y\n");
+    folder_put_text("few.graph",
+                    "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\n"
+                    "yield _, p\ny = while b(_, _, x) carried=1 trips=600000\noutput y\n");
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
         if (run(fine[i]) != 0)
             fail_msg("memplan %s: %s", fine[i], err);
@@ -590,7 +607,8 @@ static void runs_report_what_they_did(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_int_equal(run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --json --input ramp"), 0);
+    assert_int_equal(
+        run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --json --input ramp"), 0);
     assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         assert_true(mpl_record_get_int(row, counters[i], &value));
@@ -600,10 +618,11 @@ static void runs_report_what_they_did(void **state)
     assert_false(mpl_record_is_null(row, MPL_FIELD_machine));
     mpl_record_free(&ctx, row);
     /* beside one malloc a buffer: as many times, at least what is alive */
-    assert_int_equal(run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --compare malloc --json"),
-                     0);
+    assert_int_equal(
+        run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --compare malloc --json"), 0);
     assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
-    assert_true(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio) && ratio > 0);
+    assert_true(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio) &&
+                ratio > 0);
     assert_true(mpl_record_get_int(row, MPL_FIELD_malloc_bytes, &value) &&
                 mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) && value >= bound);
     mpl_record_free(&ctx, row);
@@ -612,28 +631,33 @@ static void runs_report_what_they_did(void **state)
     assert_int_equal(run("run " SMALL " -p pool -b ref --compare calloc"), 2);
     check_error("run --compare calloc");
     folder_put_text("compare.suite", "--compare malloc\n--backends ref\n" SMALL "\n");
-    assert_int_equal(run("bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"), 0);
+    assert_int_equal(run("bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"),
+                     0);
     assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
     assert_non_null(strstr(out, "arena over malloc\n"));
     assert_null(strstr(out, "\t-"));
-    /* the same beside a malloc of other settings is a run of its own, and a column; what is not there is not compared with */
-    assert_int_equal(run_with("MALLOC_TRIM_THRESHOLD_", "1000000",
-                              "bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"),
-                     0);
-    assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
-    assert_non_null(strstr(out, "arena over malloc\t~arena over trim_threshold=1000000\n" SMALL "\t"));
-    assert_null(strstr(out, "\t-"));
+    /* the same beside a malloc of other settings is a run of its own, and a column; what is not
+     * there is not compared with */
     assert_int_equal(
-        run_with("LD_PRELOAD", "libnowhere.so.7", "run " SMALL " -p pool -b ref --compare malloc --repeat 1"),
-        4);
+        run_with("MALLOC_TRIM_THRESHOLD_", "1000000",
+                 "bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"),
+        0);
+    assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
+    assert_non_null(
+        strstr(out, "arena over malloc\t~arena over trim_threshold=1000000\n" SMALL "\t"));
+    assert_null(strstr(out, "\t-"));
+    assert_int_equal(run_with("LD_PRELOAD", "libnowhere.so.7",
+                              "run " SMALL " -p pool -b ref --compare malloc --repeat 1"),
+                     4);
     assert_non_null(strstr(err, "'libnowhere.so.7', which is not loaded"));
     /* what one backend gave is what the other must give; what another seed gave is not */
     assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
-    assert_int_equal(run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);
-    assert_non_null(strstr(out, "expected: within"));
     assert_int_equal(
-        run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --weights random:7 --expect @/dump/prob.npy"),
-        1);
+        run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);
+    assert_non_null(strstr(out, "expected: within"));
+    assert_int_equal(run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --weights random:7 "
+                         "--expect @/dump/prob.npy"),
+                     1);
     check_error("run --expect");
 }
 
@@ -649,11 +673,13 @@ static void check_dims(const char *file, const char *dims)
         fail_msg("%s: '%s' where %s is expected", file, head + 10, dims);
 }
 
-/* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared, and who reads all is told. */
+/* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared,
+ * and who reads all is told. */
 static void rows_of_a_loop_that_ends_early(void **state)
 {
     static const char text[] =
-        "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\nweight limit f32 [] = splat 2.2\n"
+        "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\nweight limit f32 [] = splat "
+        "2.2\n"
         "block body\n  param i i64 []\n  param a f32 [2]\n  b = add(a, one)\n"
         "  most = reduce_max(b) keepdims=0\n  go = less(most, limit)\nyield go, b, b\n"
         "last, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
@@ -661,14 +687,17 @@ static void rows_of_a_loop_that_ends_early(void **state)
 
     (void)state;
     folder_put_text("early.graph", text);
-    assert_int_equal(run("run @/early.graph -b ref -p pool --repeat 1 --input ramp --dump @/early"), 0);
-    assert_non_null(
-        strstr(out, "ran 2 of 4 rounds, output 'rows' has as many rows, what reads 'rows' sees 4 rows"));
+    assert_int_equal(run("run @/early.graph -b ref -p pool --repeat 1 --input ramp --dump @/early"),
+                     0);
+    assert_non_null(strstr(
+        out, "ran 2 of 4 rounds, output 'rows' has as many rows, what reads 'rows' sees 4 rows"));
     check_dims("early/rows.npy", "(2, 2,)");
+    assert_int_equal(run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect "
+                         "rows=@/early/rows.npy"),
+                     0);
     assert_int_equal(
-        run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/rows.npy"), 0);
-    assert_int_equal(
-        run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/r.npy"), 1);
+        run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/r.npy"),
+        1);
     check_error("run --expect, all rows");
     assert_int_equal(run("run @/early.graph -b ref -p none --repeat 1 --input ramp --json"), 0);
     assert_non_null(strstr(out, "\"ended_early\":\"loop"));
@@ -677,12 +706,14 @@ static void rows_of_a_loop_that_ends_early(void **state)
 /* Block bI of a loop that carries a and goes on while a, 1 more in each round, is small. */
 static void add_growing(FILE *f, int i, const char *scanned, const char *yields)
 {
-    fprintf(f, "block b%d\nparam i%d i64 []\nparam a%d f32 [2]\n%sc%d = add(a%d, one)\n", i, i, i, scanned, i,
-            i);
-    fprintf(f, "most%d = reduce_max(c%d) keepdims=0\ngo%d = less(most%d, limit)\n%s\n", i, i, i, i, yields);
+    fprintf(f, "block b%d\nparam i%d i64 []\nparam a%d f32 [2]\n%sc%d = add(a%d, one)\n", i, i, i,
+            scanned, i, i);
+    fprintf(f, "most%d = reduce_max(c%d) keepdims=0\ngo%d = less(most%d, limit)\n%s\n", i, i, i, i,
+            yields);
 }
 
-/* What is told of loops one after the other: rows that lie from the end on, none, all of them, those of a loop in a loop.
+/* What is told of loops one after the other: rows that lie from the end on, none, all of them,
+ * those of a loop in a loop.
  *
  * Catches: rows of another loop, or of another end, taken for those that came. */
 static void rows_of_all_kinds_of_loops(void **state)
@@ -691,8 +722,8 @@ static void rows_of_all_kinds_of_loops(void **state)
 
     (void)state;
     assert_non_null(f);
-    fprintf(f,
-            "graph kinds\ninput x f32 [2]\nweight some f32 [4,2] = splat 1\nweight one f32 [] = splat 1\n");
+    fprintf(f, "graph kinds\ninput x f32 [2]\nweight some f32 [4,2] = splat 1\nweight one f32 [] = "
+               "splat 1\n");
     fprintf(f, "weight limit f32 [] = splat 2.2\n");
     add_growing(f, 1, "", "yield go1, c1, c1");
     fprintf(f, "last, rows = while b1(_, _, x) carried=1 trips=4\n");
@@ -705,15 +736,18 @@ static void rows_of_all_kinds_of_loops(void **state)
     fprintf(f, "block b5\nparam i5 i64 []\nparam a5 f32 [2]\n");
     add_growing(f, 6, "", "yield go6, c6, c6");
     fprintf(f, "deep, deep_rows = while b6(_, _, x) carried=1 trips=4\nyield _, deep, deep_rows\n");
-    fprintf(f, "far, far_rows = while b5(_, _, x) carried=1 trips=2\noutput last\noutput rows\noutput low\n");
+    fprintf(f, "far, far_rows = while b5(_, _, x) carried=1 trips=2\noutput last\noutput "
+               "rows\noutput low\n");
     fprintf(f, "output back\noutput end\noutput all_rows\noutput far_rows\n");
     fclose(f);
-    assert_int_equal(run("run @/kinds.graph -b ref -p pool --repeat 1 --input ramp --dump @/kinds"), 0);
-    assert_non_null(
-        strstr(out, "early     loop 'last' ran 2 of 4 rounds, output 'rows' has as many rows; "
-                    "loop 'low' ran 2 of 4 rounds, what reads 'back' sees 4 rows, zero where no round was; "
-                    "loop 'deep' ran 2 of 4 rounds, what reads 'deep_rows' sees 4 rows, zero where no round "
-                    "was\n"));
+    assert_int_equal(run("run @/kinds.graph -b ref -p pool --repeat 1 --input ramp --dump @/kinds"),
+                     0);
+    assert_non_null(strstr(
+        out,
+        "early     loop 'last' ran 2 of 4 rounds, output 'rows' has as many rows; "
+        "loop 'low' ran 2 of 4 rounds, what reads 'back' sees 4 rows, zero where no round was; "
+        "loop 'deep' ran 2 of 4 rounds, what reads 'deep_rows' sees 4 rows, zero where no round "
+        "was\n"));
     check_dims("kinds/last.npy", "(2,)");
     check_dims("kinds/rows.npy", "(2, 2,)");
     check_dims("kinds/back.npy", "(4, 2,)");
@@ -738,7 +772,8 @@ static void export_and_plot(void **state)
     assert_non_null(strstr(out, "digraph"));
     assert_int_equal(run("export " SMALL " -f trace -p pool"), 0);
     assert_non_null(strstr(out, "traceEvents"));
-    assert_int_equal(run("export lstm:layers=1,steps=2,hidden=4 -f trace -p nnc_2019 --safety parallel"), 0);
+    assert_int_equal(
+        run("export lstm:layers=1,steps=2,hidden=4 -f trace -p nnc_2019 --safety parallel"), 0);
     assert_non_null(strstr(out, "depth [buffers"));
     if (system("command -v gnuplot >/dev/null") != 0) {
         print_message("skip: %s: no gnuplot here\n", __func__);
@@ -756,8 +791,9 @@ static void export_and_plot(void **state)
     assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* where its script goes */
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/other.svg"), 0);
     assert_int_equal(unsetenv("TMPDIR"), 0);
-    assert_int_equal(
-        run("plot mlp:batch=16,hidden=8,input=8,mode=train,update=momentum -p nnc_2019 -o @/long.svg"), 0);
+    assert_int_equal(run("plot mlp:batch=16,hidden=8,input=8,mode=train,update=momentum -p "
+                         "nnc_2019 -o @/long.svg"),
+                     0);
     folder_read("long.svg", svg, sizeof svg); /* two lines, in the unit that shows digits */
     assert_non_null(strstr(svg, ">mlp:batch=16,hidden=8,input=8,mode=train,update=momentum<"));
     assert_non_null(strstr(svg, ">nnc_2019: "));
@@ -768,7 +804,8 @@ static void export_and_plot(void **state)
     assert_non_null(strstr(svg, "<title>fc\n8 bytes at "));
 }
 
-/* A model carries graph, weights and plan: what runs, verifies and is checked is what was exported. */
+/* A model carries graph, weights and plan: what runs, verifies and is checked is what was
+ * exported. */
 static void export_onnx(void **state)
 {
     static const char *const safety[] = {"serial", "parallel"};
@@ -777,7 +814,8 @@ static void export_onnx(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof safety / sizeof *safety; i++) {
         snprintf(command, sizeof command,
-                 "export mnist_conv:batch=1 -f onnx -p nnc_2019 --safety %s -o @/m.onnx", safety[i]);
+                 "export mnist_conv:batch=1 -f onnx -p nnc_2019 --safety %s -o @/m.onnx",
+                 safety[i]);
         assert_int_equal(run(command), 0);
         assert_int_equal(run("verify @/m.onnx @/m.onnx"), 0);
         assert_non_null(strstr(out, "verified"));
@@ -849,22 +887,26 @@ static void failures_are_rows(void **state)
     assert_false(mpl_record_is_null(rows.row[0], MPL_FIELD_reason));
     assert_true(mpl_record_is_null(rows.row[0], MPL_FIELD_planned_bytes));
     mpl_rows_fini(&ctx, &rows);
-    assert_int_equal(run("bench @/mixed.suite --planners pool --backends cuda -q -o @/absent.jsonl"), 1);
+    assert_int_equal(
+        run("bench @/mixed.suite --planners pool --backends cuda -q -o @/absent.jsonl"), 1);
     folder_put("one.suite", "mlp:hidden=32\n", 14);
-    assert_int_equal(run("bench @/one.suite --planners pool --backends cuda -q -o @/absent2.jsonl"), 0);
+    assert_int_equal(run("bench @/one.suite --planners pool --backends cuda -q -o @/absent2.jsonl"),
+                     0);
     snprintf(path, sizeof path, "%s/absent2.jsonl", folder);
     assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
     assert_string_equal(mpl_record_get_text(rows.row[0], MPL_FIELD_status), "unavailable");
     mpl_rows_fini(&ctx, &rows);
 }
 
-/* Options of single lines of a suite: each row has its own, with workers and on resuming too; the command line is above them. */
+/* Options of single lines of a suite: each row has its own, with workers and on resuming too; the
+ * command line is above them. */
 static void own_options(void **state)
 {
-    static const char suite[] =
-        "--backends none\nlstm:steps=3,form=while,hidden=16 --loop copy\n"
-        "lstm:steps=3,form=while,hidden=16   --loop view --order dfs\nlstm:steps=3,form=while,hidden=16\n";
-    static const char *const loop[] = {"copy", "view", "view"}, *const order[] = {"given", "dfs", "given"};
+    static const char suite[] = "--backends none\nlstm:steps=3,form=while,hidden=16 --loop copy\n"
+                                "lstm:steps=3,form=while,hidden=16   --loop view --order "
+                                "dfs\nlstm:steps=3,form=while,hidden=16\n";
+    static const char *const loop[] = {"copy", "view", "view"}, *const order[] = {"given", "dfs",
+                                                                                  "given"};
     static const char *const command[] = {"-o @/own.jsonl", "-o @/own_jobs.jsonl --jobs 2",
                                           "-o @/own.jsonl --resume"};
     char path[600];
@@ -896,7 +938,8 @@ static void own_options(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Rows of one graph under several options are not of one problem: a table, and a bound, for each. */
+/* Rows of one graph under several options are not of one problem: a table, and a bound, for
+ * each. */
 static void tables_of_unlike_rows_are_apart(void **state)
 {
     static const char suite[] = "--backends none\n--planners pool,greedy_size\n"
@@ -906,8 +949,10 @@ static void tables_of_unlike_rows_are_apart(void **state)
     (void)state;
     folder_put("apart.suite", suite, sizeof suite - 1);
     assert_int_equal(run("bench @/apart.suite -o @/apart.jsonl"), 0);
-    assert_non_null(strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place true:"));
-    assert_non_null(strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place false:"));
+    assert_non_null(
+        strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place true:"));
+    assert_non_null(
+        strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place false:"));
     assert_null(strstr(out, "greedy_size, "));
     assert_int_equal(run("table runs --tsv --rows @/apart.jsonl"), 0);
     assert_non_null(strstr(out, "\tplanned only\tin_place false\n"));
@@ -935,13 +980,16 @@ static void times_are_drawn(void **state)
     assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -o @/trained.svg"), 0);
     line = out;
     for (int i = 0; i < 2; i++, line = strchr(line, '\n') + 1)
-        assert_int_equal(sscanf(line, "planned %lf MiB run %lf ms work %lf", &mib[i], &ms[i], &work[i]), 3);
-    assert_true(strncmp(line, "planned", 7) != 0 && strstr(line, "measured on ref, plans of pool") != NULL);
+        assert_int_equal(
+            sscanf(line, "planned %lf MiB run %lf ms work %lf", &mib[i], &ms[i], &work[i]), 3);
+    assert_true(strncmp(line, "planned", 7) != 0 &&
+                strstr(line, "measured on ref, plans of pool") != NULL);
     assert_true(mib[0] < mib[1] && work[0] > 1 && work[1] == 1 && ms[0] > 0 && ms[1] > 0);
     folder_read("trained.svg", text, sizeof text);
     assert_true(strstr(text, "run, median [ms]") != NULL &&
                 strstr(text, "work beside that of one run") != NULL);
-    assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -b cpu -o @/t.svg"), 2);
+    assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -b cpu -o @/t.svg"),
+                     2);
     assert_non_null(strstr(err, "on cpu"));
     assert_int_equal(run("plot " TRAINED " --tradeoff -o @/trained.svg"), 0);
     assert_non_null(strstr(out, "nothing run"));
@@ -949,14 +997,16 @@ static void times_are_drawn(void **state)
     assert_null(strstr(text, "[ms]"));
 }
 
-#define EXECUTED(graph, machine, planner, backend, rest)                                                     \
-    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"commit\":\"c\",\"dirty\":false},\"machine\":{\"cpu\":"   \
-    "\"" machine "\"},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner                  \
+#define EXECUTED(graph, machine, planner, backend, rest)                                           \
+    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"commit\":\"c\",\"dirty\":false},\"machine\":{" \
+    "\"cpu\":"                                                                                     \
+    "\"" machine "\"},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner        \
     "\",\"backend\":" backend "," rest "}\n"
 #define MEASURED "\"planned_bytes\":1048576,\"run_ns\":[4000000,9000000,5000000]"
 #define AGAIN    "\"recompute\":\"sqrt\",\"planned_bytes\":524288,\"run_ns\":[6000000]"
 
-/* Fault: a row that was not executed is drawn, or one of another graph, backend or planner; rows that do not belong together. */
+/* Fault: a row that was not executed is drawn, or one of another graph, backend or planner; rows
+ * that do not belong together. */
 static void only_executed_rows_are_drawn(void **state)
 {
     static const struct {
@@ -965,16 +1015,18 @@ static void only_executed_rows_are_drawn(void **state)
         const char *says;
     } odd[] = {
         {"nothing", "", true, NULL},
-        {"no time", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"planned_bytes\":7"), true,
+        {"no time", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"planned_bytes\":7"),
+         true, NULL},
+        {"no plan", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"run_ns\":[7]"), true,
          NULL},
-        {"no plan", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"run_ns\":[7]"), true, NULL},
         {"no backend", EXECUTED("g", "x", "pool", "null", MEASURED), true, NULL},
         {"another graph", EXECUTED("g2", "x", "pool", "\"ref\"", MEASURED), true, NULL},
         {"another backend", EXECUTED("g", "x", "pool", "\"cpu\"", MEASURED), true, NULL},
         {"another planner", EXECUTED("g", "x", "none", "\"ref\"", MEASURED), false, NULL},
-        {"an earlier run", EXECUTED("g", "x", "pool", "\"ref\"", "\"planned_bytes\":7,\"run_ns\":[7]"), true,
-         NULL},
-        {"another machine", EXECUTED("g", "y", "pool", "\"ref\"", "\"recompute\":\"round\"," MEASURED), false,
+        {"an earlier run",
+         EXECUTED("g", "x", "pool", "\"ref\"", "\"planned_bytes\":7,\"run_ns\":[7]"), true, NULL},
+        {"another machine",
+         EXECUTED("g", "y", "pool", "\"ref\"", "\"recompute\":\"round\"," MEASURED), false,
          "different builds or machines"},
         {"no work",
          EXECUTED("g", "x", "pool", "\"ref\"",
@@ -982,8 +1034,8 @@ static void only_executed_rows_are_drawn(void **state)
          true, "does not say its work"},
     };
     static const char once[] = EXECUTED("g", "x", "pool", "\"ref\"", MEASURED),
-                      again[] =
-                          EXECUTED("g", "x", "pool", "\"ref\"", "\"all_work\":4,\"extra_work\":1," AGAIN),
+                      again[] = EXECUTED("g", "x", "pool", "\"ref\"",
+                                         "\"all_work\":4,\"extra_work\":1," AGAIN),
                       want[] = "planned        0.500 MiB  run      6.000 ms  work 1.250  sqrt\n"
                                "planned        1.000 MiB  run      5.000 ms  work 1.000  none\n";
     char rows[4000];
@@ -1000,7 +1052,8 @@ static void only_executed_rows_are_drawn(void **state)
         if (first && !odd[i / 2].first)
             continue;
         snprintf(rows, sizeof rows, "%s%s%s%s", first ? odd[i / 2].row : "", once,
-                 first || strcmp(odd[i / 2].what, "an earlier run") == 0 ? "" : odd[i / 2].row, again);
+                 first || strcmp(odd[i / 2].what, "an earlier run") == 0 ? "" : odd[i / 2].row,
+                 again);
         folder_put_text("drawn.jsonl", rows);
         got = run("plot g --tradeoff --rows @/drawn.jsonl -b ref -o @/drawn.svg");
         if (got != (odd[i / 2].says != NULL ? 2 : 0) ||
@@ -1015,9 +1068,11 @@ static void only_executed_rows_are_drawn(void **state)
 static void folded_weights(void **state)
 {
     static const char graph[] =
-        "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\nweight b f32 [3] = data 1 2 3\n"
+        "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\nweight b f32 [3] = data "
+        "1 2 3\n"
         "weight p f32 [3] = splat 1\nweight q f32 [3] = splat 2\nweight f f32 [3,1,1] = splat 3\n"
-        "a = conv(x, w, b)\nc = mul(a, f)\nn = batch_norm(c, p, b, b, q)\ny = add(n, f)\noutput y\n";
+        "a = conv(x, w, b)\nc = mul(a, f)\nn = batch_norm(c, p, b, b, q)\ny = add(n, f)\noutput "
+        "y\n";
     static const char *const pass[] = {"conv_scale", "bn_scale", "conv_scale,conv_bn"};
     char line[200];
 
@@ -1029,28 +1084,33 @@ static void folded_weights(void **state)
 
         for (uint32_t k = 0; k < 3; k++) {
             snprintf(line, sizeof line,
-                     "run @/bn.graph -b ref -p pool %s --optimise %s --expect @/plain/y.npy", weights[k],
-                     pass[i]);
+                     "run @/bn.graph -b ref -p pool %s --optimise %s --expect @/plain/y.npy",
+                     weights[k], pass[i]);
             if (run(line) != (k == 0 ? 0 : 1))
                 fail_msg("%s: %s%s", line, out, err);
         }
     }
 }
 
-/* Pseudo-random weights are those of the graph as it came, whatever passes take away or bring in between them and what computes
- * with them. */
+/* Pseudo-random weights are those of the graph as it came, whatever passes take away or bring in
+ * between them and what computes with them. */
 static void weights_outlive_passes(void **state)
 {
     static const char graph[] =
-        "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 [1]\nweight r "
+        "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 "
+        "[1]\nweight r "
         "f32 [1,3]\n"
-        "weight h f32 [2,3]\nweight h2 f32 [2,3]\nweight h3 f32 [2,3]\nweight f f32 [2,2,1,1]\nweight image "
+        "weight h f32 [2,3]\nweight h2 f32 [2,3]\nweight h3 f32 [2,3]\nweight f f32 "
+        "[2,2,1,1]\nweight image "
         "f32 [1,2,4,4]\nweight c f32 [1]\nweight u "
         "f32 [3,1]\n"
-        "t = transpose(w)\na = matmul(x, t)\ne = expand(r) shape=[2,3]\nb = add(x, e)\nd = expand(k) "
+        "t = transpose(w)\na = matmul(x, t)\ne = expand(r) shape=[2,3]\nb = add(x, e)\nd = "
+        "expand(k) "
         "shape=[2,3]\n"
-        "m = mul(b, d)\no = tile(h) repeats=[1,1]\nn = mul(m, o)\ns1 = slice(h2) starts=[0] ends=[2] "
-        "axes=[0]\nn2 = mul(n, s1)\ns2 = cast(h3) to=f32\nn3 = mul(n2, s2)\nj = matmul(n3, u)\nl = add(j, "
+        "m = mul(b, d)\no = tile(h) repeats=[1,1]\nn = mul(m, o)\ns1 = slice(h2) starts=[0] "
+        "ends=[2] "
+        "axes=[0]\nn2 = mul(n, s1)\ns2 = cast(h3) to=f32\nn3 = mul(n2, s2)\nj = matmul(n3, u)\nl = "
+        "add(j, "
         "c)\n"
         "p = conv(v, f)\nq = add(p, image)\ny = relu(q)\noutput a\noutput l\noutput y\n";
     static const char *const changed[] = {"--layout auto",        "--optimise dot_transpose",
@@ -1062,10 +1122,11 @@ static void weights_outlive_passes(void **state)
     folder_put("moved.graph", graph, sizeof graph - 1);
     assert_int_equal(run("run @/moved.graph -b ref -p pool --dump @/moved"), 0);
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
-        snprintf(line, sizeof line,
-                 "run @/moved.graph -b ref -p pool %s --expect a=@/moved/a.npy --expect l=@/moved/l.npy "
-                 "--expect y=@/moved/y.npy",
-                 changed[i]);
+        snprintf(
+            line, sizeof line,
+            "run @/moved.graph -b ref -p pool %s --expect a=@/moved/a.npy --expect l=@/moved/l.npy "
+            "--expect y=@/moved/y.npy",
+            changed[i]);
         if (run(line) != 0)
             fail_msg("%s: %s%s", changed[i], out, err);
     }
@@ -1077,7 +1138,8 @@ static void data_folders(void **state)
     static const char suite[] =
         "--backends none\n{data}/four.csv\n{data}/four.csv:twin=reversed\n{data}/none.csv\n"
         "{data}/none.csv:twin=reversed\n{data}/six.csv:twin=shuffled\n";
-    static const char *const name[] = {"four.csv", "four.csv:twin=reversed", "six.csv:twin=shuffled"};
+    static const char *const name[] = {"four.csv", "four.csv:twin=reversed",
+                                       "six.csv:twin=shuffled"};
     static const uint64_t planned[] = {10, 10, 15};
     char path[600], *second;
     mpl_rows rows = {0};
@@ -1087,7 +1149,8 @@ static void data_folders(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     folder_put("lists.suite", suite, sizeof suite - 1);
-    assert_int_equal(run("bench @/lists.suite --planners exact --data tests/data -o @/lists.jsonl"), 0);
+    assert_int_equal(run("bench @/lists.suite --planners exact --data tests/data -o @/lists.jsonl"),
+                     0);
     second = strstr(err, "skip: no ");
     assert_non_null(second);
     assert_null(strstr(second + 1, "skip: no "));

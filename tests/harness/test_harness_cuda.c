@@ -1,7 +1,8 @@
-/* test_harness_cuda.c -- memplan on the fake device: what rows say of a GPU, and the statuses when it does not keep to it.
+/* test_harness_cuda.c -- memplan on the fake device: what rows say of a GPU, and the statuses when
+ * it does not keep to it.
  *
- * Catches: memory taken in runs that passes unseen, figures that do not add up, algorithms that are not those planned for,
- * limits that are not kept, rows without what names the machine's state. */
+ * Catches: memory taken in runs that passes unseen, figures that do not add up, algorithms that are
+ * not those planned for, limits that are not kept, rows without what names the machine's state. */
 #include "tests/support/folder.h"
 
 #include <stdio.h>
@@ -23,8 +24,8 @@ static int run(const char *fake, const char *arguments)
     char command[4096];
     int how;
 
-    snprintf(command, sizeof command, "MEMPLAN_FAKE='%s' %s %s >%s/out 2>%s/err </dev/null", fake, program,
-             arguments, folder, folder);
+    snprintf(command, sizeof command, "MEMPLAN_FAKE='%s' %s %s >%s/out 2>%s/err </dev/null", fake,
+             program, arguments, folder, folder);
     how = system(command);
     folder_read("out", out, sizeof out);
     folder_read("err", err, sizeof err);
@@ -50,7 +51,7 @@ static mpl_record *row_of(mpl_ctx *ctx, const char *fake, const char *arguments,
     return row;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static void a_row_names_the_device(void **state)
 {
@@ -62,7 +63,8 @@ static void a_row_names_the_device(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    row = row_of(&ctx, "", "run " NET " --backend cuda --json --repeat 3 --device graph=both,tf32=on", 0);
+    row = row_of(&ctx, "",
+                 "run " NET " --backend cuda --json --repeat 3 --device graph=both,tf32=on", 0);
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_math), "tf32");
     assert_true(mpl_record_get_real(row, MPL_FIELD_tolerance, &tolerance) && tolerance > 1e-3);
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_outputs), "equal");
@@ -102,10 +104,12 @@ static const struct {
 } statuses[] = {
     {"", "run " NET " --backend cuda --repeat 1", 0, ""},
     {"granularity=2097152", "run " NET " --backend cuda --repeat 1", 0, ""},
-    {"granularity=8388608", "run " NET " --backend cuda --repeat 1", 1, "planned, pinned and of workspaces"},
+    {"granularity=8388608", "run " NET " --backend cuda --repeat 1", 1,
+     "planned, pinned and of workspaces"},
     {"leak=1", "run " NET " --backend cuda --repeat 1", 1, "grew by"},
-    {"leak=1", "run " NET " --backend cuda --repeat 1 --device graph=on", 0,
-     ""}, /* replayed: no launch of ours */
+    {"leak=1", "run " NET " --backend cuda --repeat 1 --device graph=on", 0, ""}, /* replayed: no
+                                                                                     launch of ours
+                                                                                   */
     {"oom=2", "run " NET " --backend cuda --repeat 1", 3, "out of memory"},
     {"launch=1", "run " NET " --backend cuda --repeat 1", 4, "launch failure"},
     {"lost=30", "run " NET " --backend cuda --repeat 1", 4, "device lost"},
@@ -113,11 +117,14 @@ static const struct {
     {"absent", "show " NET " --backend cuda", 4, "is not available"},
     {"absent", "list backends", 0, ""},
     {"ways=1", "run " NET " --backend cuda --repeat 1 --algorithms least", 2, "--workspaces plan"},
-    {"ways=1", "run " NET " --backend cuda --algorithms most --workspaces plan", 2, "none of fastest"},
+    {"ways=1", "run " NET " --backend cuda --algorithms most --workspaces plan", 2,
+     "none of fastest"},
     {"ways=1", "run " NET " --backend cuda --algorithms peak:9X --workspaces plan", 2, "peak"},
     {"ways=1", "run " NET " --backend cpu --algorithms least --workspaces plan", 2, "in one way"},
-    {"ways=1", "run " NET " --backend cuda --algorithms peak:1KiB --workspaces plan", 1, "at least"},
-    {"ways=1", "run " NET " --backend cuda --algorithms least --workspaces plan --changed x", 2, "--changed"},
+    {"ways=1", "run " NET " --backend cuda --algorithms peak:1KiB --workspaces plan", 1,
+     "at least"},
+    {"ways=1", "run " NET " --backend cuda --algorithms least --workspaces plan --changed x", 2,
+     "--changed"},
 };
 
 static void statuses_tell(void **state)
@@ -127,15 +134,17 @@ static void statuses_tell(void **state)
         int got = run(statuses[i].fake, statuses[i].arguments);
 
         if (got != statuses[i].status || strstr(err, statuses[i].error) == NULL)
-            fail_msg("'%s' on '%s': exit status %d, %s", statuses[i].arguments, statuses[i].fake, got, err);
+            fail_msg("'%s' on '%s': exit status %d, %s", statuses[i].arguments, statuses[i].fake,
+                     got, err);
     }
 }
 
-/* ---- algorithms ------------------------------------------------------------------------------------------- */
+/* ---- algorithms ---- */
 
 #define DEEP "inception_v1:image=63"
 
-/* Less memory, slower algorithms, the same outputs; and a plan file is run by the algorithms that it was made for. */
+/* Less memory, slower algorithms, the same outputs; and a plan file is run by the algorithms that
+ * it was made for. */
 static void algorithms_trade_time_for_peak(void **state)
 {
     static const char *const how[] = {"fastest", "peak:520000", "least"};
@@ -149,7 +158,8 @@ static void algorithms_trade_time_for_peak(void **state)
         mpl_record *row;
 
         snprintf(arguments, sizeof arguments,
-                 "run " DEEP " --backend cuda --repeat 1 --json --planner greedy_size --workspaces plan "
+                 "run " DEEP
+                 " --backend cuda --repeat 1 --json --planner greedy_size --workspaces plan "
                  "--algorithms %s",
                  how[i]);
         row = row_of(&ctx, "ways=1", arguments, 0);
@@ -169,10 +179,11 @@ static void plan_files_keep_their_algorithms(void **state)
     char arguments[1000];
 
     (void)state;
-    snprintf(arguments, sizeof arguments,
-             "plan " NET
-             " --backend cuda --workspaces plan --algorithms least --planner first_fit -o %s/p.json",
-             folder);
+    snprintf(
+        arguments, sizeof arguments,
+        "plan " NET
+        " --backend cuda --workspaces plan --algorithms least --planner first_fit -o %s/p.json",
+        folder);
     assert_int_equal(run("ways=1", arguments), 0);
     snprintf(arguments, sizeof arguments, "run " NET " --plan %s/p.json --repeat 1 --json", folder);
     assert_int_equal(run("ways=1", arguments), 0);
@@ -194,7 +205,7 @@ static void show_tells_what_workspaces_cost(void **state)
     assert_non_null(strstr(out, "% of both peaks"));
 }
 
-/* ---- bench ------------------------------------------------------------------------------------------------- */
+/* ---- bench ---- */
 
 /* The worker's way: rows as those of run, a refused one where memory was taken. */
 static void benches_hold_the_same(void **state)
@@ -209,10 +220,10 @@ static void benches_hold_the_same(void **state)
 
         mpl_ctx_init(&ctx);
         snprintf(path, sizeof path, "%s/rows%d.jsonl", folder, i);
-        snprintf(
-            arguments, sizeof arguments,
-            "bench smoke --backends cuda --planners greedy_size,first_fit --repeat 2 --device graph=%s -o %s",
-            i == 0 ? "both" : "off", path);
+        snprintf(arguments, sizeof arguments,
+                 "bench smoke --backends cuda --planners greedy_size,first_fit --repeat 2 --device "
+                 "graph=%s -o %s",
+                 i == 0 ? "both" : "off", path);
         run(fakes[i], arguments);
         assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
         assert_true(rows.n >= 2);
@@ -225,7 +236,8 @@ static void benches_hold_the_same(void **state)
                 continue;
             assert_string_equal(status, i == 0 ? "ok" : "refused");
             if (i == 1) {
-                assert_non_null(strstr(mpl_record_get_text(r, MPL_FIELD_reason), "in the last run"));
+                assert_non_null(
+                    strstr(mpl_record_get_text(r, MPL_FIELD_reason), "in the last run"));
                 assert_true(mpl_record_is_null(r, MPL_FIELD_device_memory));
                 continue;
             }
@@ -236,16 +248,18 @@ static void benches_hold_the_same(void **state)
         mpl_rows_fini(&ctx, &rows);
         assert_int_equal(ctx.n_live, 0);
         for (int k = 0; k < 2; k++) {
-            snprintf(arguments, sizeof arguments, "table %s -r %s", k == 0 ? "gpu" : "allocators", path);
+            snprintf(arguments, sizeof arguments, "table %s -r %s", k == 0 ? "gpu" : "allocators",
+                     path);
             assert_int_equal(run("", arguments), i == 0 ? 0 : 2); /* refused rows fit no table */
             assert_true((strstr(out, "mnist_conv") != NULL) == (i == 0));
         }
     }
 }
 
-/* ---- scripts/gpu-check.sh ---------------------------------------------------------------------------------- */
+/* ---- scripts/gpu-check.sh ---- */
 
-/* Exit status of the script, with tests that end with `ended`, a suite and graphs of a moment, and no Python. */
+/* Exit status of the script, with tests that end with `ended`, a suite and graphs of a moment, and
+ * no Python. */
 static int check_gpu(const char *fake, int ended, const char *options)
 {
     static const char *const names[] = {"ops", "conformance", "exec"};
@@ -258,11 +272,12 @@ static int check_gpu(const char *fake, int ended, const char *options)
         chmod(folder_put_text(test, text), 0755);
     }
     folder_put_text("tiny.suite", "--planners greedy_size\n--repeat 1\nmlp\n" NET "\n");
-    snprintf(command, sizeof command,
-             "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' GPU_GRAPHS=" NET
-             " GPU_FIRST=" TINY
-             " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh %s '%s/gpu' >'%s/out' 2>'%s/err'",
-             fake, program, folder, folder, options, folder, folder, folder);
+    snprintf(
+        command, sizeof command,
+        "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' "
+        "GPU_GRAPHS=" NET " GPU_FIRST=" TINY
+        " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh %s '%s/gpu' >'%s/out' 2>'%s/err'",
+        fake, program, folder, folder, options, folder, folder, folder);
     how = system(command);
     folder_read("out", out, sizeof out);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
@@ -308,8 +323,8 @@ static void the_script_tells(void **state)
         assert_true((strstr(text, steps[i]) != NULL) == (strncmp(steps[i], "test_", 5) != 0));
     assert_non_null(strstr(text, "test_conformance: exit 3"));
     assert_non_null(strstr(text, "test_exec: exit 3"));
-    assert_int_equal(check_gpu("leak=4096", 0, "--only 'least_*,rows,tables'"),
-                     1); /* a row that is refused */
+    assert_int_equal(check_gpu("leak=4096", 0, "--only 'least_*,rows,tables'"), 1); /* a row that is
+                                                                                       refused */
     folder_read("gpu/summary.txt", text, sizeof text);
     assert_non_null(strstr(text, "rows: exit 1"));
     assert_non_null(strstr(text, "tables: exit 0"));
@@ -341,7 +356,8 @@ int main(int argc, char **argv)
     };
 
     (void)argc;
-    snprintf(path, sizeof path, "%.*s/memplan_on_fake", (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+    snprintf(path, sizeof path, "%.*s/memplan_on_fake", (int)(strrchr(argv[0], '/') - argv[0]),
+             argv[0]);
     if (realpath(path, whole) == NULL)
         return 1;
     program = whole;

@@ -56,10 +56,12 @@ static void help_has_an_example(void **state)
     }
 }
 
-/* Fault: a command or option that the man page lacks, a line that the formatter takes for a request. */
+/* Fault: a command or option that the man page lacks, a line that the formatter takes for a
+ * request. */
 static void man_page_is_whole(void **state)
 {
-    static const char *const requests[] = {".TH ", ".SH ", ".SS ", ".PP", ".TP", ".B ", ".I ", ".RI "};
+    static const char *const requests[] = {".TH ", ".SH ", ".SS ", ".PP",
+                                           ".TP",  ".B ",  ".I ",  ".RI "};
     char *rest = text, *line, name[60];
     FILE *f;
 

@@ -1,4 +1,5 @@
-/* The gate from inside: whose plan and whose bound stand behind an optimum, the rows of plans from files, memory that runs out. */
+/* The gate from inside: whose plan and whose bound stand behind an optimum, the rows of plans from
+ * files, memory that runs out. */
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 
@@ -54,8 +55,9 @@ static const char *raised(char path[400])
     return path;
 }
 
-/* A list whose optimum, 87, lies above its bound of 83. What quick planners find with little effort is better than what `exact` does; with
- * more it is the other way round; with enough both prove it, and the first to do so is named. */
+/* A list whose optimum, 87, lies above its bound of 83. What quick planners find with little effort
+ * is better than what `exact` does; with more it is the other way round; with enough both prove it,
+ * and the first to do so is named. */
 static void the_best_of_both_counts(void **state)
 {
     char path[400];
@@ -96,8 +98,8 @@ static void backends_are_looked_for(void **state)
     mpl_options_init(&o.options);
     o.options.backend = "nope";
     assert_status(&ctx,
-                  mpl_gate_open_plan(&ctx, &o.options, DATA "tensors.csv", DATA "small.offline.bin", o.name,
-                                     &o.import, &o.row, &o.job),
+                  mpl_gate_open_plan(&ctx, &o.options, DATA "tensors.csv", DATA "small.offline.bin",
+                                     o.name, &o.import, &o.row, &o.job),
                   MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "nope"));
     shut(&ctx, &o);
@@ -114,7 +116,8 @@ static void rows_say_where_plans_come_from(void **state)
         {NULL, DATA "small.xla.txt", "small", "xla", "serial", 640},
         {NULL, DATA "small.tensors.csv", "small", "libnnc", "parallel", 168},
         {NULL, DATA "small.pytorch.json", "small", "pytorch", "serial", 6144},
-        {DATA "tensors.csv", DATA "small.offline.bin", DATA "tensors.csv", "offline", "serial", 160},
+        {DATA "tensors.csv", DATA "small.offline.bin", DATA "tensors.csv", "offline", "serial",
+         160},
         {NULL, "tests/data/serial.plan.json", NULL, NULL, "serial", 0},
     };
     mpl_ctx ctx;
@@ -145,7 +148,8 @@ static void rows_say_where_plans_come_from(void **state)
     }
 }
 
-/* Whatever fails for want of memory says so, and gives back what it has; no search is left out in silence. */
+/* Whatever fails for want of memory says so, and gives back what it has; no search is left out in
+ * silence. */
 static void memory_runs_out(void **state)
 {
     static const char *const files[][2] = {{NULL, DATA "small.offsets.csv"},
@@ -199,7 +203,8 @@ static void searches_without_memory_fail(void **state)
         ctx.fail_after = -1;
         assert_int_equal(ctx.n_live, live);
     }
-    assert_true(2 * n_failed > n_allocs); /* the others are those of a proof, which may be given up */
+    assert_true(2 * n_failed > n_allocs); /* the others are those of a proof, which may be given up
+                                           */
     shut(&ctx, &o);
     assert_int_equal(ctx.n_live, 0);
 }

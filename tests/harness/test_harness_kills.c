@@ -1,5 +1,5 @@
-/* test_harness_kills.c -- benches that are killed, at any moment, in any way: no row is lost or torn, and --resume ends with the rows
- * of a bench that nobody disturbed.
+/* test_harness_kills.c -- benches that are killed, at any moment, in any way: no row is lost or
+ * torn, and --resume ends with the rows of a bench that nobody disturbed.
  *
  *   test_harness_kills [KILLS]     how many kills at random moments (20) */
 #include "tests/support/folder.h"
@@ -14,7 +14,8 @@ enum { WHOLE = 20 }; /* rows of the suite under four planners */
 
 static const int numbers[] = {SIGKILL, SIGTERM, SIGINT};
 static const char *program;
-static char *whole[2]; /* the rows of an undisturbed bench by one worker and by two, but for times */
+static char *whole[2]; /* the rows of an undisturbed bench by one worker and by two, but for times
+                        */
 static unsigned n_kills = 20;
 
 static int by_text(const void *a, const void *b)
@@ -142,7 +143,8 @@ static void killed_benches_resume(void **state)
     }
 }
 
-/* Every line that was whole once stays as it was, and is a row; in the end there are all rows, none twice. */
+/* Every line that was whole once stays as it was, and is a row; in the end there are all rows, none
+ * twice. */
 static void killed_at_any_moment(void **state)
 {
     unsigned killed = 0, ended = 0, torn = 0, files = 0;
@@ -154,8 +156,8 @@ static void killed_at_any_moment(void **state)
     most = (mpl_clock_ns() - begin) * 3 / 2;
     mpl_rng_init(&rng, 10);
     while (killed < n_kills) {
-        const char *jobs =
-            files % 2 == 0 ? "1" : "2"; /* the same for a file: rows made side by side have no times */
+        const char *jobs = files % 2 == 0 ? "1" : "2"; /* the same for a file: rows made side by
+                                                          side have no times */
         char name[32], said[4096], *before = calloc(1, 1), *after;
         unsigned n = 0;
         int how = 0;
@@ -185,9 +187,9 @@ static void killed_at_any_moment(void **state)
         check_whole(name, jobs);
         free(before);
     }
-    print_message(
-        "%u kills, %u benches ended before theirs, %u files whole in the end, %u torn lines cut off\n",
-        killed, ended, files, torn);
+    print_message("%u kills, %u benches ended before theirs, %u files whole in the end, %u torn "
+                  "lines cut off\n",
+                  killed, ended, files, torn);
 }
 
 static int begin(void **state)
@@ -199,8 +201,9 @@ static int begin(void **state)
     setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
     if (folder_make("kills") != 0)
         return 1;
-    folder_put_text("tiny.suite", "# for tests\n--backends cpu\nmlp:hidden=32\nmlp:hidden=40\nmlp:hidden=48\n"
-                                  "mnist_conv:batch=1\nlstm:layers=1,steps=2,hidden=16,batch=2\n");
+    folder_put_text("tiny.suite",
+                    "# for tests\n--backends cpu\nmlp:hidden=32\nmlp:hidden=40\nmlp:hidden=48\n"
+                    "mnist_conv:batch=1\nlstm:layers=1,steps=2,hidden=16,batch=2\n");
     for (int k = 0; k < 2; k++) {
         const char *name = k == 0 ? "whole1.jsonl" : "whole2.jsonl";
 

@@ -1,4 +1,5 @@
-/* test_harness_library.c -- the library as those meet it who embed it: memplan.h alone, installed, linked either way. */
+/* test_harness_library.c -- the library as those meet it who embed it: memplan.h alone, installed,
+ * linked either way. */
 #include "tests/support/folder.h"
 
 #include <pthread.h>
@@ -43,21 +44,23 @@ static int shell(const char *format, ...)
     return pclose(f);
 }
 
-#define assert_done(ctx, call)                                                                               \
-    do {                                                                                                     \
-        memplan_status status_got = (call);                                                                  \
-        if (status_got != MEMPLAN_OK)                                                                        \
-            fail_msg("status %d: %s", status_got, memplan_message(ctx));                                     \
+#define assert_done(ctx, call)                                                                     \
+    do {                                                                                           \
+        memplan_status status_got = (call);                                                        \
+        if (status_got != MEMPLAN_OK)                                                              \
+            fail_msg("status %d: %s", status_got, memplan_message(ctx));                           \
     } while (0)
 
 /* ---- what is handed on ---- */
 
-/* Fault: a function that the header declares and no library has, or an internal symbol that leaks. */
+/* Fault: a function that the header declares and no library has, or an internal symbol that
+ * leaks. */
 static void symbols_are_those_of_the_header(void **state)
 {
-    static const char declared[] = "grep -oE '^MEMPLAN_API .*memplan_[a-z_]+[(]' harness/lib/memplan.h | "
-                                   "grep -oE 'memplan_[a-z_]+[(]' | "
-                                   "tr -d '(' | sort";
+    static const char declared[] =
+        "grep -oE '^MEMPLAN_API .*memplan_[a-z_]+[(]' harness/lib/memplan.h | "
+        "grep -oE 'memplan_[a-z_]+[(]' | "
+        "tr -d '(' | sort";
     static char wanted[sizeof text];
 
     (void)state;
@@ -71,9 +74,10 @@ static void symbols_are_those_of_the_header(void **state)
     assert_string_equal(text, wanted);
     /* the version's own name stands among them; a sanitizer adds symbols of its own */
     assert_int_equal(
-        shell("nm -D --defined-only %s/prefix/lib/libmemplan.so | "
-              "grep -vE ' T memplan_| A MEMPLAN_|__(asan|odr_asan|ubsan|tsan)|_(init|fini)$' | wc -l",
-              build),
+        shell(
+            "nm -D --defined-only %s/prefix/lib/libmemplan.so | "
+            "grep -vE ' T memplan_| A MEMPLAN_|__(asan|odr_asan|ubsan|tsan)|_(init|fini)$' | wc -l",
+            build),
         0);
     assert_int_equal(atoi(text), 0);
     assert_int_equal(shell("nm -g --defined-only %s/prefix/lib/libmemplan.a | grep ' [A-Z] ' | "
@@ -87,7 +91,8 @@ static void symbols_are_those_of_the_header(void **state)
         assert_null(strstr(text, (const char *[]){"libdnnl", "libhwloc"}[i]));
 }
 
-/* Fault: a prefix or a flag that pkg-config gets wrong; a library that works in the test's program alone. */
+/* Fault: a prefix or a flag that pkg-config gets wrong; a library that works in the test's program
+ * alone. */
 static void example_runs_by_either_library(void **state)
 {
     static char by_so[sizeof text];
@@ -99,7 +104,8 @@ static void example_runs_by_either_library(void **state)
     assert_int_equal(shell("%s/example/by_a mnist_conv", build), 0);
     assert_string_equal(text, by_so);
     assert_int_equal(shell("ldd %s/example/by_a | grep -c libmemplan", build) == 0, 0);
-    assert_int_equal(shell("ldd %s/example/by_so | grep -c 'prefix/lib/libmemplan.so.0'", build), 0);
+    assert_int_equal(shell("ldd %s/example/by_so | grep -c 'prefix/lib/libmemplan.so.0'", build),
+                     0);
     assert_int_not_equal(shell("%s/example/by_so no_such_graph 2>&1", build), 0);
     assert_non_null(strstr(text, "no_such_graph"));
     assert_int_equal(shell("wc -l <harness/lib/example/library.c"), 0);
@@ -115,11 +121,11 @@ static void header_fits_beside_others(void **state)
         skip();
     }
     for (int cxx = 0; cxx < 2; cxx++)
-        assert_int_equal(
-            shell("printf '#include <memplan.h>\\n#include <memplan/plugin.h>\\n' | "
-                  "clang -x %s -Wall -Wextra -pedantic -Werror -fsyntax-only -I%s/prefix/include - 2>&1",
-                  cxx ? "c++ -std=c++11" : "c -std=c11 -Wstrict-prototypes", build),
-            0);
+        assert_int_equal(shell("printf '#include <memplan.h>\\n#include <memplan/plugin.h>\\n' | "
+                               "clang -x %s -Wall -Wextra -pedantic -Werror -fsyntax-only "
+                               "-I%s/prefix/include - 2>&1",
+                               cxx ? "c++ -std=c++11" : "c -std=c11 -Wstrict-prototypes", build),
+                         0);
     assert_string_equal(memplan_version(), "0.1.0");
 }
 
@@ -145,8 +151,32 @@ typedef struct built {
 #define ANY  UINT64_MAX
 
 static const built tasks[] = {
-    {"lives that meet", 2, {{8, 1, 0, 2}, {8, 1, 1, 3}}, 0, 0, {{0}}, {{0}}, FREE, ANY, 0, 0, 16, NULL},
-    {"lives that touch", 2, {{8, 1, 0, 1}, {8, 1, 1, 2}}, 0, 0, {{0}}, {{0}}, FREE, ANY, 0, 0, 8, NULL},
+    {"lives that meet",
+     2,
+     {{8, 1, 0, 2}, {8, 1, 1, 3}},
+     0,
+     0,
+     {{0}},
+     {{0}},
+     FREE,
+     ANY,
+     0,
+     0,
+     16,
+     NULL},
+    {"lives that touch",
+     2,
+     {{8, 1, 0, 1}, {8, 1, 1, 2}},
+     0,
+     0,
+     {{0}},
+     {{0}},
+     FREE,
+     ANY,
+     0,
+     0,
+     8,
+     NULL},
     {"alignment", 2, {{1, 1, 0, 2}, {8, 64, 0, 2}}, 0, 0, {{0}}, {{0}}, FREE, ANY, 0, 0, 9, NULL},
     {"fixed", 2, {{8, 8, 0, 2}, {8, 8, 0, 2}}, 0, 0, {{0}}, {{0}}, 32, ANY, 0, 0, 40, NULL},
     {"in place", 2, {{8, 1, 0, 3}, {8, 1, 2, 4}}, 0, 1, {{0}}, {{0, 1}}, FREE, ANY, 0, 0, 8, NULL},
@@ -163,7 +193,19 @@ static const built tasks[] = {
      0,
      8,
      NULL},
-    {"no order at all", 2, {{8, 1, 0, 0}, {8, 1, 0, 0}}, 0, 0, {{0}}, {{0}}, FREE, ANY, 0, 0, 16, NULL},
+    {"no order at all",
+     2,
+     {{8, 1, 0, 0}, {8, 1, 0, 0}},
+     0,
+     0,
+     {{0}},
+     {{0}},
+     FREE,
+     ANY,
+     0,
+     0,
+     16,
+     NULL},
     {"an order", 2, {{8, 1, 0, 0}, {8, 1, 0, 0}}, 1, 0, {{1, 0}}, {{0}}, FREE, ANY, 0, 0, 8, NULL},
     {"a chain",
      3,
@@ -194,7 +236,19 @@ static const built tasks[] = {
      "15"},
     {"nothing", 0, {{0}}, 0, 0, {{0}}, {{0}}, FREE, ANY, MEMPLAN_EINPUT, 0, 0, "no buffer"},
     {"no bytes", 1, {{0, 1, 0, 1}}, 0, 0, {{0}}, {{0}}, FREE, ANY, MEMPLAN_EINPUT, 0, 0, "0 bytes"},
-    {"odd alignment", 1, {{8, 3, 0, 1}}, 0, 0, {{0}}, {{0}}, FREE, ANY, MEMPLAN_EINPUT, 0, 0, "3 bytes"},
+    {"odd alignment",
+     1,
+     {{8, 3, 0, 1}},
+     0,
+     0,
+     {{0}},
+     {{0}},
+     FREE,
+     ANY,
+     MEMPLAN_EINPUT,
+     0,
+     0,
+     "3 bytes"},
     {"backwards", 1, {{8, 1, 2, 1}}, 0, 0, {{0}}, {{0}}, FREE, ANY, MEMPLAN_EINPUT, 0, 0, "[2, 1)"},
     {"some have steps",
      2,
@@ -402,7 +456,8 @@ static uint64_t member(const char *name)
     return strtoull(at + strlen(key), NULL, 10);
 }
 
-/* Fault: a setting that the library reads otherwise than the command line; a plan file that the program refuses. */
+/* Fault: a setting that the library reads otherwise than the command line; a plan file that the
+ * program refuses. */
 static void library_and_program_agree(void **state)
 {
     (void)state;
@@ -417,10 +472,12 @@ static void library_and_program_agree(void **state)
         assert_done(ctx, memplan_load(ctx, loads[i].graph, &task));
         assert_done(ctx, memplan_run(task, loads[i].planner, &plan));
         assert_done(ctx, memplan_write(plan, in_folder("plan.json")));
-        assert_int_equal(shell("%s plan %s %s --json", program, loads[i].graph, loads[i].options), 0);
+        assert_int_equal(shell("%s plan %s %s --json", program, loads[i].graph, loads[i].options),
+                         0);
         assert_int_equal(member("planned_bytes"), memplan_peak_bytes(plan));
         assert_int_equal(member("bound_bytes"), memplan_bound_bytes(plan));
-        assert_int_equal(shell("%s verify %s %s/plan.json --json", program, loads[i].graph, folder), 0);
+        assert_int_equal(shell("%s verify %s %s/plan.json --json", program, loads[i].graph, folder),
+                         0);
         assert_int_equal(member("planned_bytes"), memplan_peak_bytes(plan));
         assert_done(ctx, memplan_read(ctx, in_folder("plan.json"), &again, &back));
         assert_int_equal(memplan_peak_bytes(back), memplan_peak_bytes(plan));
@@ -476,7 +533,8 @@ static void wrong_calls_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (memplan_set(ctx, settings[i].name, settings[i].value) != settings[i].status)
-            fail_msg("%s=%s", settings[i].name, settings[i].value != NULL ? settings[i].value : "NULL");
+            fail_msg("%s=%s", settings[i].name,
+                     settings[i].value != NULL ? settings[i].value : "NULL");
     assert_done(ctx, memplan_load(ctx, "mnist_conv", &task));
     assert_done(ctx, memplan_run(task, "greedy_size", &plan));
     peak = memplan_peak_bytes(plan);
@@ -485,8 +543,8 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(peak, 12544000);
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(memplan_run(task,
-                                     (const char *[]){"", "nobody", "pool:level", "pool:level=9", "pool:=1",
-                                                      "so:./libmine.so"}[i],
+                                     (const char *[]){"", "nobody", "pool:level", "pool:level=9",
+                                                      "pool:=1", "so:./libmine.so"}[i],
                                      &plan),
                          MEMPLAN_EINPUT);
     assert_null(plan);

@@ -1,5 +1,5 @@
-/* test_harness_memory.c -- every command, with the k-th allocation failing: it ends in "out of memory" and holds nothing, or it
- * did without. A bench goes on: what failed is a row.
+/* test_harness_memory.c -- every command, with the k-th allocation failing: it ends in "out of
+ * memory" and holds nothing, or it did without. A bench goes on: what failed is a row.
  *
  *   test_harness_memory [all]     a few dozen k spread over each command; all: every k */
 #include "tests/support/folder.h"
@@ -50,7 +50,8 @@ static int command_named(const char *name)
     return 0;
 }
 
-/* The command with the k-th allocation refused (k < 0: none), its standard output thrown away; *asked: how many it asked for. */
+/* The command with the k-th allocation refused (k < 0: none), its standard output thrown away;
+ * *asked: how many it asked for. */
 static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *asked)
 {
     mpl_status st;
@@ -60,7 +61,8 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
     int argc = 0, command, out = dup(1), null = open("/dev/null", O_WRONLY);
 
     for (const char *w = words; *w != '\0'; w++)
-        n += (size_t)snprintf(text + n, sizeof text - n, *w == '@' ? "%s" : "%.1s", *w == '@' ? folder : w);
+        n += (size_t)snprintf(text + n, sizeof text - n, *w == '@' ? "%s" : "%.1s",
+                              *w == '@' ? folder : w);
     for (char *w = strtok_r(text, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
         argv[argc++] = w;
     argv[argc] = NULL;
@@ -102,17 +104,19 @@ static void commands_survive_lost_memory(void **state)
                 lived++;
             else if (st != MPL_EMEM &&
                      (st != MPL_EINVALID || strstr(ctx.message, "some rows are not ok") == NULL))
-                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %s: %s", commands[i], k,
-                         asked, mpl_status_name(st), ctx.message);
+                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %s: %s",
+                         commands[i], k, asked, mpl_status_name(st), ctx.message);
             if (ctx.n_live != 0)
-                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %" PRId64 " not freed",
+                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %" PRId64
+                         " not freed",
                          commands[i], k, asked, ctx.n_live);
         }
         print_message("%6" PRId64 " allocations  memplan %s\n", asked, commands[i]);
-        assert_ok(&ctx,
-                  attempt(&ctx, commands[i], -1, &asked)); /* nothing that failed left anything in the way */
+        /* nothing that failed left anything in the way */
+        assert_ok(&ctx, attempt(&ctx, commands[i], -1, &asked));
     }
-    print_message("%" PRId64 " allocations refused, one at a time; %" PRId64 " done without\n", total, lived);
+    print_message("%" PRId64 " allocations refused, one at a time; %" PRId64 " done without\n",
+                  total, lived);
 }
 
 static int begin(void **state)

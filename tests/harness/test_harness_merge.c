@@ -1,4 +1,5 @@
-/* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and what differs between two. */
+/* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and
+ * what differs between two. */
 #include "tests/support/folder.h"
 
 #include <dirent.h>
@@ -23,7 +24,8 @@ static int run(const char *arguments)
     char command[4096];
     int how;
 
-    snprintf(command, sizeof command, "cd %s && %s %s >out 2>err </dev/null", folder, program, arguments);
+    snprintf(command, sizeof command, "cd %s && %s %s >out 2>err </dev/null", folder, program,
+             arguments);
     how = system(command);
     folder_read("out", text, sizeof text);
     folder_read("err", err, sizeof err);
@@ -52,9 +54,10 @@ static int begin(void **state)
     setenv("OMP_WAIT_POLICY", "passive", 0);
     if (mkdir(in_folder("tmp"), 0700) != 0 || setenv("TMPDIR", in_folder("tmp"), 1) != 0)
         return 1;
-    folder_put_text("t.suite", "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
-                               "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
-                               "lstm:layers=1,steps=2,hidden=8,batch=2\n");
+    folder_put_text("t.suite",
+                    "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
+                    "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
+                    "lstm:layers=1,steps=2,hidden=8,batch=2\n");
     return 0;
 }
 
@@ -93,7 +96,8 @@ static void shards_are_even(void **state)
 
 static void shards_are_read(void **state)
 {
-    static const char *const wrong[] = {"", "0/3", "4/3", "1/0", "1", "1/", "1/3x", "-1/3", "1/-3", " 1/3"};
+    static const char *const wrong[] = {"",   "0/3",  "4/3",  "1/0",  "1",
+                                        "1/", "1/3x", "-1/3", "1/-3", " 1/3"};
     mpl_ctx ctx;
     uint32_t i = 0, n = 0;
 
@@ -139,7 +143,8 @@ static void shards_and_workers_make_the_same_rows(void **state)
     assert_run("diff all.jsonl jobs-sorted.jsonl --json", 0);
     assert_non_null(strstr(text, "\"plan_time\""));
     assert_null(strstr(text, "\"run_time\"")); /* executed, not timed */
-    /* a bench that times is not content with those; what was unavailable (5 of pool, which needs steps) is tried again */
+    /* a bench that times is not content with those; what was unavailable (5 of pool, which needs
+     * steps) is tried again */
     assert_run(BENCH "-o jobs.jsonl --resume", 0);
     assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
     assert_non_null(strstr(text, "50 rows of 73"));
@@ -151,7 +156,8 @@ static void shards_and_workers_make_the_same_rows(void **state)
     assert_non_null(strstr(text, "50 rows of 78"));
 }
 
-/* How many rows of a file have `turns` executions that went round; rows that were not timed have none. */
+/* How many rows of a file have `turns` executions that went round; rows that were not timed have
+ * none. */
 static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
 {
     mpl_ctx ctx;
@@ -173,7 +179,8 @@ static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
     return n;
 }
 
-/* Fault: turns that are not taken, or change a row; a group of turns half of which is taken from a file, or is another shard's. */
+/* Fault: turns that are not taken, or change a row; a group of turns half of which is taken from a
+ * file, or is another shard's. */
 static void turns_make_the_same_rows(void **state)
 {
     uint32_t n;
@@ -202,11 +209,11 @@ static void turns_make_the_same_rows(void **state)
     assert_int_equal(n, 17);
     assert_run("bench turns.suite -q -o cut.jsonl --turns 2 --resume", 1);
     count_turns("cut.jsonl", 4, &n);
-    assert_int_equal(
-        n, 17 + 4 + 4); /* all planned once more that were by turns with it, and what is never there */
+    assert_int_equal(n, 17 + 4 + 4); /* all planned once more that were by turns with it, and what
+                                        is never there */
     for (int i = 1; i <= 2; i++) {
-        snprintf(arguments, sizeof arguments, "bench turns.suite -q -o half%d.jsonl --turns 2 --shard %d/2",
-                 i, i);
+        snprintf(arguments, sizeof arguments,
+                 "bench turns.suite -q -o half%d.jsonl --turns 2 --shard %d/2", i, i);
         run(arguments);
     }
     assert_int_equal(count_turns("half1.jsonl", 4, &n) + count_turns("half2.jsonl", 4, &n), 4);
@@ -214,8 +221,9 @@ static void turns_make_the_same_rows(void **state)
     assert_run("diff single-sorted.jsonl halves.jsonl", 0);
 
     /* the first of the group is not there */
-    folder_put_text("absent.suite", "--planners none,greedy_size\n--backends ref\n{data}/no_such.csv\n"
-                                    "mlp:layers=1,input=4,hidden=4,classes=2\n");
+    folder_put_text("absent.suite",
+                    "--planners none,greedy_size\n--backends ref\n{data}/no_such.csv\n"
+                    "mlp:layers=1,input=4,hidden=4,classes=2\n");
     assert_run("bench absent.suite -q -o absent.jsonl --turns 2", 0);
     assert_int_equal(count_turns("absent.jsonl", 2, &n), 2);
     assert_int_equal(n, 2);
@@ -249,7 +257,8 @@ static void wrong_usage_is_told(void **state)
     }
 }
 
-/* Fault: a network that is new in the zoo and planned nowhere; a suite that asks for what there is not. */
+/* Fault: a network that is new in the zoo and planned nowhere; a suite that asks for what there is
+ * not. */
 static void suites_are_whole(void **state)
 {
     enum { MOST_NETWORKS = 100 };
@@ -275,12 +284,13 @@ static void suites_are_whole(void **state)
         }
         for (uint32_t z = 0; mpl_zoo[z] != NULL; z++) {
             assert_true(z < MOST_NETWORKS);
-            for (uint32_t i = 0;
-                 i < suite.graph.n && (strcmp(s->name, "inference") == 0 || strcmp(s->name, "loops") == 0 ||
-                                       strcmp(s->name, "views") == 0);
+            for (uint32_t i = 0; i < suite.graph.n &&
+                                 (strcmp(s->name, "inference") == 0 ||
+                                  strcmp(s->name, "loops") == 0 || strcmp(s->name, "views") == 0);
                  i++)
-                planned[z] |= strlen(mpl_zoo[z]->name) == strcspn(suite.graph.item[i], ":") &&
-                              strncmp(suite.graph.item[i], mpl_zoo[z]->name, strlen(mpl_zoo[z]->name)) == 0;
+                planned[z] |=
+                    strlen(mpl_zoo[z]->name) == strcspn(suite.graph.item[i], ":") &&
+                    strncmp(suite.graph.item[i], mpl_zoo[z]->name, strlen(mpl_zoo[z]->name)) == 0;
         }
         mpl_suite_fini(&ctx, &suite);
         mpl_options_fini(&ctx, &options);
@@ -300,7 +310,8 @@ typedef struct heard {
     char why[UNITS][200];
 } heard;
 
-/* Unit 3 ends by a signal behind its first line, unit 5 fails, unit 7 exits in the middle of a line. */
+/* Unit 3 ends by a signal behind its first line, unit 5 fails, unit 7 exits in the middle of a
+ * line. */
 static mpl_status work(mpl_ctx *ctx, void *arg, uint32_t u, FILE *to)
 {
     mpl_status st = MPL_OK;
@@ -383,7 +394,8 @@ static void assert_no_scratch(const char *after)
     closedir(tmp);
 }
 
-/* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another shard. */
+/* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another
+ * shard. */
 static void a_worker_that_dies_is_rows(void **state)
 {
     char arguments[300];
@@ -391,7 +403,8 @@ static void a_worker_that_dies_is_rows(void **state)
     (void)state;
     for (int i = 1; i <= 2; i++) {
         snprintf(arguments, sizeof arguments,
-                 "bench t.suite -q --backends none --planners 'none,best_fit,pool,exec:axe=kill -9 $PPID' "
+                 "bench t.suite -q --backends none --planners 'none,best_fit,pool,exec:axe=kill -9 "
+                 "$PPID' "
                  "--jobs 2 "
                  "--shard %d/2 -o axe%d.jsonl",
                  i, i);
@@ -414,12 +427,14 @@ static void a_bench_that_stops_leaves_nothing(void **state)
     char command[5000];
 
     (void)state;
-    snprintf(
-        command, sizeof command,
-        "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl --planners "
-        "'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out 2>err </dev/null & m=$!; "
-        "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT $m; wait $m",
-        folder, program, folder, folder, folder, folder);
+    snprintf(command, sizeof command,
+             "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl "
+             "--planners "
+             "'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out 2>err "
+             "</dev/null & m=$!; "
+             "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT "
+             "$m; wait $m",
+             folder, program, folder, folder, folder, folder);
     if (system(command) < 0)
         fail();
     folder_read("err", err, sizeof err);
@@ -434,19 +449,21 @@ static void a_bench_that_stops_leaves_nothing(void **state)
 
 /* ---- rows ---- */
 
-#define ROW(graph, planner, bytes, ns, commit, cpu)                                                          \
-    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"version\":\"0.1.0\",\"commit\":\"" commit                \
-    "\",\"dirty\":false},\"machine\":{\"host\":\"h" ns "\",\"cpu\":\"" cpu                                   \
-    "\",\"cores\":2},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner                   \
-    "\",\"order_ns\":" ns ",\"malloc_ns\":[" ns "],\"plan_ns\":" ns ",\"planned_bytes\":" bytes              \
+#define ROW(graph, planner, bytes, ns, commit, cpu)                                                \
+    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"version\":\"0.1.0\",\"commit\":\"" commit      \
+    "\",\"dirty\":false},\"machine\":{\"host\":\"h" ns "\",\"cpu\":\"" cpu                         \
+    "\",\"cores\":2},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner         \
+    "\",\"order_ns\":" ns ",\"malloc_ns\":[" ns "],\"plan_ns\":" ns ",\"planned_bytes\":" bytes    \
     ",\"verified\":true}\n"
 
 static const struct {
     const char *name, *rows;
 } files[] = {
     {"a.jsonl", ROW("g", "pool", "100", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
-    {"slow.jsonl", ROW("g", "none", "300", "40", "c1", "x") ROW("g", "pool", "100", "40", "c1", "x")},
-    {"worse.jsonl", ROW("g", "pool", "101", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
+    {"slow.jsonl",
+     ROW("g", "none", "300", "40", "c1", "x") ROW("g", "pool", "100", "40", "c1", "x")},
+    {"worse.jsonl",
+     ROW("g", "pool", "101", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
     {"fewer.jsonl", ROW("g", "pool", "100", "10", "c1", "x")},
     {"code.jsonl", ROW("h", "pool", "100", "10", "c2", "x")},
     {"machine.jsonl", ROW("h", "pool", "100", "10", "c1", "y")},
@@ -481,7 +498,8 @@ static const struct {
     {"table planned -r a.jsonl -r slow.jsonl", 0, "| pool", NULL},
 };
 
-/* Fault: a difference that is not seen, a time that is taken for one, rows of two builds joined without a word. */
+/* Fault: a difference that is not seen, a time that is taken for one, rows of two builds joined
+ * without a word. */
 static void rows_are_compared_and_joined(void **state)
 {
     (void)state;
@@ -509,7 +527,10 @@ static const struct {
     const char *says[3];
 } plans[] = {
     {"x,0,2,8\ny,1,3,8\n", "x,0,2,8\ny,1,3,8\n", 0, {"the same", "", ""}},
-    {"x,0,2,8\ny,1,3,8\n", "y,1,3,8\nx,0,2,8\n", 1, {"moved      x: 0 -> 8", "moved      y: 8 -> 0", ""}},
+    {"x,0,2,8\ny,1,3,8\n",
+     "y,1,3,8\nx,0,2,8\n",
+     1,
+     {"moved      x: 0 -> 8", "moved      y: 8 -> 0", ""}},
     {"x,0,2,8\ny,1,3,8\n",
      "x,0,2,8\ny,1,3,9\n",
      1,

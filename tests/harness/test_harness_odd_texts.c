@@ -1,5 +1,6 @@
-/* test_harness_odd_texts.c -- odd texts for every option and argument of every command: an exit status of the program's own, never a
- * signal, and one line of error. The commands run in children of this process, by the program's own main. */
+/* test_harness_odd_texts.c -- odd texts for every option and argument of every command: an exit
+ * status of the program's own, never a signal, and one line of error. The commands run in children
+ * of this process, by the program's own main. */
 #include "tests/support/folder.h"
 
 #include <signal.h>
@@ -38,7 +39,8 @@ static const struct {
     {MPL_CMD_paper, "paper @ --check", "none.md"},
 };
 
-/* What is nothing, is cut short, means something in a grammar of ours, or to printf, strtol, a shell. */
+/* What is nothing, is cut short, means something in a grammar of ours, or to printf, strtol, a
+ * shell. */
 static const char *const odd[] = {
     "",
     "=",
@@ -106,8 +108,10 @@ static const char *const odd[] = {
     "\xff\xfe",
 };
 
-/* Words of good[which], with `argument` for its @, and `last` behind them unless it is NULL; they point into `store`. */
-static int make_words(size_t which, char *argument, char *last, char store[300], char *word[MOST_WORDS])
+/* Words of good[which], with `argument` for its @, and `last` behind them unless it is NULL; they
+ * point into `store`. */
+static int make_words(size_t which, char *argument, char *last, char store[300],
+                      char *word[MOST_WORDS])
 {
     int n = 0;
 
@@ -120,7 +124,8 @@ static int make_words(size_t which, char *argument, char *last, char store[300],
     return n;
 }
 
-/* In a child: the program's own main, its outputs in out and err; cmocka's handlers of signals are its own. */
+/* In a child: the program's own main, its outputs in out and err; cmocka's handlers of signals are
+ * its own. */
 static void be_the_program(int n, char **word)
 {
     static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -128,7 +133,8 @@ static void be_the_program(int n, char **word)
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         signal(caught[i], SIG_DFL);
     alarm(LIMIT_S);
-    if (chdir(folder) != 0 || freopen("out", "w", stdout) == NULL || freopen("err", "w", stderr) == NULL)
+    if (chdir(folder) != 0 || freopen("out", "w", stdout) == NULL ||
+        freopen("err", "w", stderr) == NULL)
         _exit(99);
     n = memplan_main(n, word);
     fflush(stdout);
@@ -136,7 +142,8 @@ static void be_the_program(int n, char **word)
     _exit(n);
 }
 
-/* Exit 0 to 4, and but for 0 a last line of error that is the only one where the input was wrong. */
+/* Exit 0 to 4, and but for 0 a last line of error that is the only one where the input was
+ * wrong. */
 static int check_run(int n, char **word, const char *what, const char *text)
 {
     char err[1 << 12];
@@ -156,8 +163,8 @@ static int check_run(int n, char **word, const char *what, const char *text)
     if (status > 4)
         fail_msg("%s, %s '%.60s': exit status %d: '%.300s'", word[1], what, text, status, err);
     if (status != 0 && (length == 0 || err[length - 1] != '\n' || strstr(err, "memplan: ") == NULL))
-        fail_msg("%s, %s '%.60s': exit status %d without an error: '%.300s'", word[1], what, text, status,
-                 err);
+        fail_msg("%s, %s '%.60s': exit status %d without an error: '%.300s'", word[1], what, text,
+                 status, err);
     if (status == 2 && (strncmp(err, "memplan: ", 9) != 0 || strchr(err, '\n') != err + length - 1))
         fail_msg("%s, %s '%.60s': not one line of error: '%.300s'", word[1], what, text, err);
     return status;
@@ -191,7 +198,8 @@ static void check_argument(size_t which, const char *text)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum {
     STRIDE = 6
-}; /* a child takes ten times as long: each command has every sixth text, another sixth than the one before */
+}; /* a child takes ten times as long: each command has every sixth text, another sixth than the one
+      before */
 #else
 enum { STRIDE = 1 };
 #endif
@@ -219,8 +227,8 @@ static void take_options(size_t which, const char *text)
             check_option(which, &mpl_option_table[i], text);
 }
 
-/* Every option from the table, whoever adds one. It catches a text that is used before it is looked at: bench --dim without '='
- * ended by signal 11. */
+/* Every option from the table, whoever adds one. It catches a text that is used before it is looked
+ * at: bench --dim without '=' ended by signal 11. */
 static void odd_option_texts(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_harness_options.c -- what options promise: an order that was searched for is never worse than the order given, and each claim
- * says over what it holds. */
+/* test_harness_options.c -- what options promise: an order that was searched for is never worse
+ * than the order given, and each claim says over what it holds. */
 #include "tests/support/folder.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static uint64_t number(const mpl_record *row, mpl_field field)
     return value;
 }
 
-/* ---- orders -------------------------------------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 static const struct {
     const char *graph, *planner, *order, *kept;
@@ -84,7 +84,8 @@ static const struct {
     {"lstm:form=while,layers=1,steps=4", "owl", "least_peak", NULL},
 };
 
-/* Fault: an order that is the best where concats copy, planned by copying them, or kept where the order given is lower. */
+/* Fault: an order that is the best where concats copy, planned by copying them, or kept where the
+ * order given is lower. */
 static void searched_orders_are_never_worse(void **state)
 {
     mpl_ctx ctx;
@@ -97,11 +98,11 @@ static void searched_orders_are_never_worse(void **state)
         uint64_t planned, other;
 
         print_message("%s %s %s\n", searched[i].graph, searched[i].planner, searched[i].order);
-        assert_int_equal(run("plan %s -p %s --order given --json", searched[i].graph, searched[i].planner),
-                         0);
+        assert_int_equal(
+            run("plan %s -p %s --order given --json", searched[i].graph, searched[i].planner), 0);
         given = printed_row(&ctx);
-        assert_int_equal(run("plan %s -p %s --order %s --json -o %s", searched[i].graph, searched[i].planner,
-                             searched[i].order, in_folder("plan.json")),
+        assert_int_equal(run("plan %s -p %s --order %s --json -o %s", searched[i].graph,
+                             searched[i].planner, searched[i].order, in_folder("plan.json")),
                          0);
         row = printed_row(&ctx);
         planned = number(row, MPL_FIELD_planned_bytes);
@@ -127,7 +128,8 @@ static void searched_orders_are_never_worse(void **state)
 /* Fault: "no order needs less" above a plan that needs less: the proof is of copied concats. */
 static void proofs_say_over_what(void **state)
 {
-    static const char *const with = "over all orders with concats copied", *const without = "over all orders";
+    static const char *const with = "over all orders with concats copied", *const without =
+                                                                               "over all orders";
     mpl_ctx ctx;
     mpl_record *row;
 
@@ -142,13 +144,15 @@ static void proofs_say_over_what(void **state)
         check_run(run("show %s --order least_peak", graph), scope);
         check_run(run("plan %s -p greedy_size --order joint", graph), scope);
         for (int show = 0; show < 2; show++) {
-            assert_int_equal(run("%s %s --order least_peak --json", show ? "show" : "plan", graph), 0);
+            assert_int_equal(run("%s %s --order least_peak --json", show ? "show" : "plan", graph),
+                             0);
             row = printed_row(&ctx);
             assert_true(mpl_record_is(row, MPL_FIELD_order_scope, scope + strlen("over ")));
             mpl_record_free(&ctx, row);
         }
     }
-    check_run(run("plan inception_v3:image=75 -p owl --order least_peak"), "kept     the given order: ");
+    check_run(run("plan inception_v3:image=75 -p owl --order least_peak"),
+              "kept     the given order: ");
 }
 
 /* Fault: a bench that executes the plan of one order in the other. */
@@ -166,10 +170,11 @@ static void the_kept_order_is_executed(void **state)
     check_run(0, "\"order_kept\":\"searched\"");
     assert_null(strstr(out, "\"outputs\":\"differ\""));
     assert_null(strstr(out, "\"status\":\"refused\""));
-    check_run(run("run inception_v3:image=75 -p owl -b cpu --repeat 1 --order least_peak"), "equal");
+    check_run(run("run inception_v3:image=75 -p owl -b cpu --repeat 1 --order least_peak"),
+              "equal");
 }
 
-/* ---- searches that end early ---------------------------------------------------------------------------------------- */
+/* ---- searches that end early ---- */
 
 /* Fault: a gap that is not kept, is called optimal, or is heeded where nobody asked for it. */
 static void a_gap_ends_a_search(void **state)
@@ -185,13 +190,15 @@ static void a_gap_ends_a_search(void **state)
             mpl_record *row;
             uint64_t planned, bound;
 
-            assert_int_equal(
-                run("plan shufflenet_v2:batch=8,mode=train -p %s --gap %g%% --json", planners[i], gaps[k]),
-                0);
+            assert_int_equal(run("plan shufflenet_v2:batch=8,mode=train -p %s --gap %g%% --json",
+                                 planners[i], gaps[k]),
+                             0);
             row = printed_row(&ctx);
-            planned = number(row, MPL_FIELD_planned_bytes), bound = number(row, MPL_FIELD_bound_bytes);
+            planned = number(row, MPL_FIELD_planned_bytes),
+            bound = number(row, MPL_FIELD_bound_bytes);
             assert_true((double)planned <= (double)bound * (1 + gaps[k] / 100) + 1);
-            assert_true(mpl_record_is(row, MPL_FIELD_claim, planned > bound ? "feasible" : "optimal"));
+            assert_true(
+                mpl_record_is(row, MPL_FIELD_claim, planned > bound ? "feasible" : "optimal"));
             assert_true(mpl_record_is(row, MPL_FIELD_stopped, planned > bound ? "gap" : "done"));
             mpl_record_free(&ctx, row);
         }

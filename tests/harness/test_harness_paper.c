@@ -1,4 +1,5 @@
-/* test_harness_paper.c -- tables, figures and numbers made from rows: filled, found stale, refused. */
+/* test_harness_paper.c -- tables, figures and numbers made from rows: filled, found stale,
+ * refused. */
 #include "tests/support/folder.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@ static char program[4096], home[4096];
 /* ---- markers ---- */
 
 static char name_t[] = "t", name_f[] = "f", caption[] = "What it shows.", script[] = "f.gp";
-static char tsv[] = "planner\tgraph\tMiB\t~plan ms\nbest\ta\t1.5\t7\nbest\tb\t2.5\t8\nworst\ta\t9\t9\n";
+static char tsv[] =
+    "planner\tgraph\tMiB\t~plan ms\nbest\ta\t1.5\t7\nbest\tb\t2.5\t8\nworst\ta\t9\t9\n";
 static mpl_paper_item items[] = {{name_t, caption, tsv, NULL}, {name_f, caption, tsv, script}};
 static const mpl_paper paper = {.n = 2, .item = items};
 
@@ -25,9 +27,12 @@ static const struct {
 } marked[] = {
     {"no marker at all\n", "no marker at all\n", NULL},
     {"<!-- a remark --> stays", "<!-- a remark --> stays", NULL},
-    {"x <!-- value:t/worst/MiB --><!-- end --> y", "x <!-- value:t/worst/MiB -->9<!-- end --> y", NULL},
-    {"<!-- value:t/best/b/MiB -->old<!-- end -->", "<!-- value:t/best/b/MiB -->2.5<!-- end -->", NULL},
-    {"<!-- value:f/best/a/~plan ms -->\n<!-- end -->", "<!-- value:f/best/a/~plan ms -->7<!-- end -->", NULL},
+    {"x <!-- value:t/worst/MiB --><!-- end --> y", "x <!-- value:t/worst/MiB -->9<!-- end --> y",
+     NULL},
+    {"<!-- value:t/best/b/MiB -->old<!-- end -->", "<!-- value:t/best/b/MiB -->2.5<!-- end -->",
+     NULL},
+    {"<!-- value:f/best/a/~plan ms -->\n<!-- end -->",
+     "<!-- value:f/best/a/~plan ms -->7<!-- end -->", NULL},
     {"<!-- table:t -->\nold\n<!-- end -->!",
      "<!-- table:t -->\n\nWhat it shows.\n\n"
      "| planner | graph | MiB | ~plan ms |\n|---------|------:|----:|---------:|\n"
@@ -35,9 +40,11 @@ static const struct {
      "| worst   |     a |   9 |        9 |\n\n<!-- end -->!",
      NULL},
     {"<!-- figure:f --><!-- end -->",
-     "<!-- figure:f -->\n\n![What it shows.](results/figures/f.svg)\n\n*What it shows.*\n\n<!-- end -->",
+     "<!-- figure:f -->\n\n![What it shows.](results/figures/f.svg)\n\n*What it shows.*\n\n<!-- "
+     "end -->",
      NULL},
-    {"\n\n<!-- value:t/best/MiB --><!-- end -->", NULL, "x.md:3: t has several lines for 'best/MiB'"},
+    {"\n\n<!-- value:t/best/MiB --><!-- end -->", NULL,
+     "x.md:3: t has several lines for 'best/MiB'"},
     {"<!-- value:t/none/MiB --><!-- end -->", NULL, "no line for"},
     {"<!-- value:t/worst/KiB --><!-- end -->", NULL, "no column 'KiB'"},
     {"<!-- value:t --><!-- end -->", NULL, "names no cell"},
@@ -70,13 +77,15 @@ static void test_markers(void **state)
                       marked[i].filled != NULL ? MPL_OK : MPL_EINPUT);
         if (marked[i].filled == NULL) {
             if (strstr(ctx.message, marked[i].why) == NULL)
-                fail_msg("'%s': '%s' where '%s' was expected", marked[i].text, ctx.message, marked[i].why);
+                fail_msg("'%s': '%s' where '%s' was expected", marked[i].text, ctx.message,
+                         marked[i].why);
             continue;
         }
         assert_string_equal(out, marked[i].filled);
         mpl_free(&ctx, faults);
-        assert_ok(&ctx,
-                  mpl_paper_fill(&ctx, &paper, "x.md", out, &again, &faults)); /* twice changes nothing */
+        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", out, &again, &faults)); /* twice
+                                                                                        changes
+                                                                                        nothing */
         mpl_free(&ctx, faults);
         assert_string_equal(again, out);
         mpl_free(&ctx, out);
@@ -184,16 +193,18 @@ static void check_said(const char *part)
         fail_msg("'%s' is not in '%s'", part, said);
 }
 
-#define ROW(graph, planner, planned)                                                                         \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                                     \
-    "\",\"safety\":\"serial\",\"order\":\"given\",\"planner\":\"" planner "\",\"planned_bytes\":" planned    \
-    ",\"bound_bytes\":1048576,\"plan_ns\":5000000}\n"
+#define ROW(graph, planner, planned)                                                               \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
+    "\",\"safety\":\"serial\",\"order\":\"given\",\"planner\":\"" planner                          \
+    "\",\"planned_bytes\":" planned ",\"bound_bytes\":1048576,\"plan_ns\":5000000}\n"
 #define ROWS ROW("one", "low", "1048576") ROW("two", "low", "1048576") ROW("one", "high", "2097152")
-#define ASKS                                                                                                 \
-    "# a test\n#! table sums summary | Sums.\n#! figure gaps gap planner!=low with=any.gp | Gaps.\n"         \
+#define ASKS                                                                                       \
+    "# a test\n#! table sums summary | Sums.\n#! figure gaps gap planner!=low with=any.gp | "      \
+    "Gaps.\n"                                                                                      \
     "#! table one runs.tsv n=1 show=planner,~plan_ms | Measured elsewhere.\n"
-#define TEXT                                                                                                 \
-    "A <!-- value:sums/high/most above bound --><!-- end -->, <!-- value:one/p/~plan_ms --><!-- end -->.\n"  \
+#define TEXT                                                                                       \
+    "A <!-- value:sums/high/most above bound --><!-- end -->, <!-- value:one/p/~plan_ms --><!-- "  \
+    "end -->.\n"                                                                                   \
     "<!-- figure:gaps -->\n<!-- end -->\n"
 
 static void project(void)
@@ -201,7 +212,8 @@ static void project(void)
     put("results/paper/a.suite", ASKS);
     put("results/raw/a.jsonl", ROWS);
     put("results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\t3\nq\t2\t4\n");
-    put("scripts/style.gp", "set terminal svg\nset output output\nset datafile separator \"\\t\"\n");
+    put("scripts/style.gp",
+        "set terminal svg\nset output output\nset datafile separator \"\\t\"\n");
     put("scripts/any.gp", "load 'scripts/style.gp'\nplot table every ::1 using 0:2 with points\n");
     put("PAPER.md", TEXT);
     assert_int_equal(run("paper"), 0);
@@ -213,7 +225,8 @@ static int begin(void **state)
                                           "results/tables", "results/figures", "scripts"};
 
     (void)state;
-    if (realpath(getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan", program) == NULL ||
+    if (realpath(getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan", program) ==
+            NULL ||
         getcwd(home, sizeof home) == NULL || folder_make("paper") != 0 || chdir(folder) != 0)
         return 1;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
@@ -263,9 +276,10 @@ static void test_names_run_nothing(void **state)
     skip_without("/usr/bin/gnuplot");
     mpl_ctx_init(&ctx);
     project();
-    put("results/raw/a.jsonl", ROWS ROW("one", "`touch ran`", "1048576") ROW("one", "$(touch ran)", "1048576")
-                                   ROW("one", "\\\"; system('touch ran'); print \\\"", "1048576")
-                                       ROW("`touch ran`", "high", "1048576"));
+    put("results/raw/a.jsonl",
+        ROWS ROW("one", "`touch ran`", "1048576") ROW("one", "$(touch ran)", "1048576")
+            ROW("one", "\\\"; system('touch ran'); print \\\"", "1048576")
+                ROW("`touch ran`", "high", "1048576"));
     put("scripts/any.gp", "load 'scripts/style.gp'\n"
                           "plot table every ::1 using 0:2:xtic(1) with points, "
                           "table every ::1 using 0:2:1 with labels title columnheader(1)\n");
@@ -335,42 +349,46 @@ static void test_touched_picture(void **state)
 
 /* ---- the tables that it is made of ---- */
 
-#define SIDE(graph, planner, safety, in_place, planned, bound)                                               \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety                           \
-    "\",\"order\":\"given\",\"in_place\":" in_place ",\"planner\":\"" planner                                \
-    "\",\"planned_bytes\":" planned ",\"bound_bytes\":" bound                                                \
-    ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                                   \
+#define SIDE(graph, planner, safety, in_place, planned, bound)                                     \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety                 \
+    "\",\"order\":\"given\",\"in_place\":" in_place ",\"planner\":\"" planner                      \
+    "\",\"planned_bytes\":" planned ",\"bound_bytes\":" bound                                      \
+    ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                         \
     ",\"run_ns\":[3000000,1000000,2000000],\"outputs\":\"equal\",\"plan_ns\":1500000}\n"
 
 /* 4 MiB over a bound of 1 MiB, or as said, under a seed. */
-#define SEEDED(graph, seed, planned)                                                                         \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                                     \
-    "\",\"safety\":\"serial\",\"planner\":\"p\",\"seed\":" seed ",\"planned_bytes\":" planned                \
+#define SEEDED(graph, seed, planned)                                                               \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
+    "\",\"safety\":\"serial\",\"planner\":\"p\",\"seed\":" seed ",\"planned_bytes\":" planned      \
     ",\"bound_bytes\":1048576,\"naive_bytes\":4194304}\n"
 
-#define PROBLEM(graph, planner, safety, hash, planned, bound)                                                \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"problem_hash\":\"" hash                       \
-    "\",\"safety\":\"" safety "\",\"planner\":\"" planner "\",\"planned_bytes\":" planned                    \
+#define PROBLEM(graph, planner, safety, hash, planned, bound)                                      \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"problem_hash\":\"" hash             \
+    "\",\"safety\":\"" safety "\",\"planner\":\"" planner "\",\"planned_bytes\":" planned          \
     ",\"bound_bytes\":" bound "}\n"
-#define OVERVIEW                                                                                             \
-    "planner\tinference serial: least\tinference serial: mean\tinference serial: most\tinference parallel: " \
-    "least\tinference parallel: mean\tinference parallel: most\ttraining serial: least\ttraining serial: "   \
-    "mean\ttraining serial: most\ttraining parallel: least\ttraining parallel: mean\ttraining parallel: "    \
+#define OVERVIEW                                                                                   \
+    "planner\tinference serial: least\tinference serial: mean\tinference serial: most\tinference " \
+    "parallel: "                                                                                   \
+    "least\tinference parallel: mean\tinference parallel: most\ttraining serial: least\ttraining " \
+    "serial: "                                                                                     \
+    "mean\ttraining serial: most\ttraining parallel: least\ttraining parallel: mean\ttraining "    \
+    "parallel: "                                                                                   \
     "most\n"
-#define FAILED(graph, planner, status)                                                                       \
-    "{\"status\":\"" status "\",\"schema\":1,\"graph\":\"" graph                                             \
+#define FAILED(graph, planner, status)                                                             \
+    "{\"status\":\"" status "\",\"schema\":1,\"graph\":\"" graph                                   \
     "\",\"safety\":\"serial\",\"planner\":\"" planner "\"}\n"
 
-#define SWITCHED(graph, planner, planned, in_place, order, concat, optimise, safety, copied)                 \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety "\",\"order\":\"" order   \
-    "\",\"planner\":\"" planner "\",\"in_place\":" in_place ",\"concat\":\"" concat                          \
-    "\",\"optimise\":" optimise ",\"planned_bytes\":" planned                                                \
+#define SWITCHED(graph, planner, planned, in_place, order, concat, optimise, safety, copied)       \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety                 \
+    "\",\"order\":\"" order "\",\"planner\":\"" planner "\",\"in_place\":" in_place                \
+    ",\"concat\":\"" concat "\",\"optimise\":" optimise ",\"planned_bytes\":" planned              \
     ",\"naive_bytes\":8388608,\"copied_bytes\":" copied "}\n"
 
-#define ORDERED(graph, order, planned)                                                                       \
-    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"serial\",\"order\":\"" order       \
-    "\",\"order_bound_bytes\":1048576,\"order_proof\":\"cut\",\"planner\":\"p\",\"planned_bytes\":" planned  \
-    "}\n"
+#define ORDERED(graph, order, planned)                                                             \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
+    "\",\"safety\":\"serial\",\"order\":\"" order                                                  \
+    "\",\"order_bound_bytes\":1048576,\"order_proof\":\"cut\",\"planner\":\"p\",\"planned_"        \
+    "bytes\":" planned "}\n"
 
 static const struct {
     const char *kind, *rows, *tsv;
@@ -379,8 +397,10 @@ static const struct {
      ORDERED("g:batch=1", "given", "2097152") ORDERED("g:batch=1", "best", "1048576")
          ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
              ORDERED("i", "given", "1048576") ORDERED("i", "best", "1048576"),
-     "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied MiB\tby\tless\t~search ms\n"
-     "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 %\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
+     "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied "
+     "MiB\tby\tless\t~search ms\n"
+     "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 "
+     "%\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
      "concats copied\t75.0 %\t-\n"
      "i\t1.000\t1.000\t1.000\tcut, concats copied\t0.0 %\t-\nmean\t-\t-\t-\t-\t41.7 %\t-\n"
      "mean without h\t-\t-\t-\t-\t25.0 %\t-\nOLLA, as published\t-\t-\t-\t-\t33.3 %\t-\n"},
@@ -389,7 +409,8 @@ static const struct {
          SIDE("../l/A.7.csv", "q", "serial", "true", "1048576", "1048576")
              SIDE("../l/A.7.csv", "p", "parallel", "true", "3145728", "2097152")
                  SIDE("b", "p", "serial", "true", "1048576", "1"),
-     "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best MiB\tparallel "
+     "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best "
+     "MiB\tparallel "
      "by\tparallel over "
      "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"},
     {"in_place",
@@ -416,23 +437,27 @@ static const struct {
          PROBLEM("gru:mode=train", "p", "parallel", "h2", "1048576", "1048576")
              PROBLEM("mlp", "p", "parallel", "h3", "1048576", "1048576")
                  PROBLEM("other", "q", "serial", "h4", "2", "2"),
-     "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: mean\tresidual: "
+     "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: "
+     "mean\tresidual: "
      "most\tdense: least\tdense: mean\tdense: most\tinception: least\tinception: mean\tinception: "
      "most\trecurrent: least\trecurrent: mean\trecurrent: most\n"
-     "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 %\t0.00 %\n"},
+     "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 %\t0.00 "
+     "%\n"},
     {"savings",
      SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial",
               "100") SWITCHED("g", "q", "3145728", "true", "given", "auto", "null", "serial", "100")
-         SWITCHED("g", "p", "4194304", "false", "given", "auto", "null", "serial",
-                  "null") SWITCHED("g", "p", "2097152", "true", "given", "copy", "null", "serial", "1048676")
-             SWITCHED("g", "p", "1", "true", "given", "share", "null", "serial",
-                      "0") SWITCHED("g", "p", "1048576", "true", "best", "copy", "null", "serial", "null")
+         SWITCHED("g", "p", "4194304", "false", "given", "auto", "null", "serial", "null") SWITCHED(
+             "g", "p", "2097152", "true", "given", "copy", "null", "serial",
+             "1048676") SWITCHED("g", "p", "1", "true", "given", "share", "null", "serial", "0")
+             SWITCHED("g", "p", "1048576", "true", "best", "copy", "null", "serial", "null")
                  SWITCHED("g", "p", "1572864", "true", "given", "auto", "\"all\"", "serial", "null")
-                     SWITCHED("g", "p", "524288", "true", "best", "copy", "\"all\"", "serial", "null")
-                         SWITCHED("g", "p", "4194304", "true", "given", "auto", "null", "parallel", "null"),
+                     SWITCHED("g", "p", "524288", "true", "best", "copy", "\"all\"", "serial",
+                              "null") SWITCHED("g", "p", "4194304", "true", "given", "auto", "null",
+                                               "parallel", "null"),
      "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies less "
      "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
-     "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 %\t+100.00 %\n"},
+     "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 %\t+100.00 "
+     "%\n"},
     {"passes",
      SWITCHED("../l/g.1.csv", "p", "2097152", "true", "given", "auto", "null", "serial", "null")
          SWITCHED("../l/g.1.csv", "q", "1048576", "true", "given", "auto", "null", "serial", "null")
@@ -446,7 +471,8 @@ static const struct {
     {"published",
      SEEDED("../l/A.7.csv", "7", "3145728") SEEDED("../l/A.7.csv", "1", "2097152")
          SEEDED("../l/A.7.csv", "2", "5242880"),
-     "graph\tsafety\tplanner\tquantity\ttheirs\tours\tour median\tdifference\tsource\torigin\tnote\n"
+     "graph\tsafety\tplanner\tquantity\ttheirs\tours\tour "
+     "median\tdifference\tsource\torigin\tnote\n"
      "A\tserial\tp\tplanned_kib\t1024\t2048\t3072\t+100.00 %\tbook\tpublished: a book\t\n"
      "A\tserial\tp\tnaive_mib\t4.00\t4.00\t4.00\t0\tbook\tcomputed by us\t\n"
      "A\tserial\tp\tover_bound\t4.0\t2.0\t3.0\t-50.00 %\tbook\treported by them\tx\n"},
@@ -455,12 +481,13 @@ static const struct {
 static void test_tables(void **state)
 {
     (void)state;
-    put("results/published.tsv", "# a "
-                                 "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
-                                 "A\tserial\tp\tplanned_kib\t1024\tbook\tpublished: a book\t\n"
-                                 "A\tserial\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
-                                 "A\tparallel\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
-                                 "A\tserial\tp\tover_bound\t4.0\tbook\treported by them\tx\n");
+    put("results/published.tsv",
+        "# a "
+        "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
+        "A\tserial\tp\tplanned_kib\t1024\tbook\tpublished: a book\t\n"
+        "A\tserial\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
+        "A\tparallel\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
+        "A\tserial\tp\tover_bound\t4.0\tbook\treported by them\tx\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char arguments[200];
 
@@ -497,7 +524,8 @@ static const struct {
     const char *one, *two, *tsv; /* files or NULL; lines of the table */
 } files[] = {
     {NULL, NULL, "**Not run**"},
-    {"what,count,failures,seconds,command\nruns,10,0,3,\"a \"\"b\"\", c | d\"\r\nlong,0,0,,x\nother,,,,y\n",
+    {"what,count,failures,seconds,command\nruns,10,0,3,\"a \"\"b\"\", c | "
+     "d\"\r\nlong,0,0,,x\nother,,,,y\n",
      NULL,
      "| what  |       count | failures | ~seconds |       command |\n"
      "|-------|------------:|---------:|---------:|--------------:|\n"
@@ -539,8 +567,9 @@ static void test_files_of_others(void **state)
     put("results/other2.csv", "what,count\nb\n");
     assert_int_equal(run("paper"), 2);
     check_said("a line has 1 cells where the head has 2");
-    assert_int_equal(
-        remove("results/other1.csv") | remove("results/other2.csv") | remove("results/paper/b.suite"), 0);
+    assert_int_equal(remove("results/other1.csv") | remove("results/other2.csv") |
+                         remove("results/paper/b.suite"),
+                     0);
 }
 
 /* Rows that need not be there. */

@@ -1,4 +1,5 @@
-/* test_harness_plugins.c -- planners from outside: libraries and commands, good and bad, alone, in a bench and beside ours. */
+/* test_harness_plugins.c -- planners from outside: libraries and commands, good and bad, alone, in
+ * a bench and beside ours. */
 #include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
@@ -13,7 +14,7 @@
 #include "harness/rows/rows.h"
 
 static const char *program;
-static char plugins[200];               /* folder of what tests/plugin and planners/example became */
+static char plugins[200]; /* folder of what tests/plugin and planners/example became */
 static char out[1 << 16], err[1 << 14]; /* of the last command */
 
 /* Three buffers that need 32 bytes: b conflicts with the others. c lives on when a is dead. */
@@ -41,7 +42,8 @@ static void expand(const char *text, char *to, size_t size)
     size_t n = 0;
 
     for (to[0] = '\0'; *text != '\0' && n < size; text++)
-        n += (size_t)snprintf(to + n, size - n, *text == '@' || *text == '%' || *text == '?' ? "%s" : "%.1s",
+        n += (size_t)snprintf(to + n, size - n,
+                              *text == '@' || *text == '%' || *text == '?' ? "%s" : "%.1s",
                               *text == '@'   ? folder
                               : *text == '%' ? plugins
                               : *text == '?' ? program
@@ -56,7 +58,8 @@ static int shell(const char *text)
     int how;
 
     expand(text, expanded, sizeof expanded);
-    snprintf(command, sizeof command, "{ %s ;} >%s/out 2>%s/err </dev/null", expanded, folder, folder);
+    snprintf(command, sizeof command, "{ %s ;} >%s/out 2>%s/err </dev/null", expanded, folder,
+             folder);
     how = system(command);
     folder_read("out", out, sizeof out);
     folder_read("err", err, sizeof err);
@@ -152,8 +155,8 @@ static const struct {
     {"exec:my-own_1=cat @/good.csv >{out}", 0, "ok", ""},
     {"exec:grep -q 1,1,3,16,8 && cat @/good.csv", 0, "ok", ""},
     {"exec:grep -q 1,1,3,16,8 {in} && cat @/good.csv", 0, "ok", ""},
-    {"exec:test {threads} = 1 && test {seed} = 1 && test {time_limit} = 27.000 && cat @/good.csv", 0, "ok",
-     ""},
+    {"exec:test {threads} = 1 && test {seed} = 1 && test {time_limit} = 27.000 && cat @/good.csv",
+     0, "ok", ""},
     {"exec:A={}; B=${A}{unknown}; test $B = {}{unknown} && cat @/good.csv", 0, "ok", ""},
     {"exec:touch $TMPDIR/left; mkdir -p $TMPDIR/behind/deep; cat @/good.csv", 0, "ok", ""},
     {"exec:? export {in} --planner best_fit --format csv -o {out}", 0, "ok", ""},
@@ -175,7 +178,8 @@ static const struct {
     {"exec:cat {in}", 1, "garbage", "no column 'offset'"},
     {"exec:head -3 @/good.csv", 1, "garbage", "buffer 'c' has no row"},
     {"exec:head -1 @/good.csv", 1, "garbage", "its output, line 1: no buffer"},
-    {"exec:cat @/good.csv; tail -1 @/good.csv", 1, "garbage", "its output, line 5: id '2' stands in line 4"},
+    {"exec:cat @/good.csv; tail -1 @/good.csv", 1, "garbage",
+     "its output, line 5: id '2' stands in line 4"},
     {"exec:sed s/^2,/3,/ @/good.csv", 1, "garbage", "the id '3'"},
     {"exec:sed s/^2,/02,/ @/good.csv", 1, "garbage", "the id '02'"},
     {"exec:sed s/^2,/x,/ @/good.csv", 1, "garbage", "the id 'x'"},
@@ -193,7 +197,8 @@ static const struct {
     {"exec:name= ", 2, NULL, "a command is needed"},
 };
 
-/* Nothing that a planner printed or left: standard output has one row, or an error, the folder for temporary files is empty. */
+/* Nothing that a planner printed or left: standard output has one row, or an error, the folder for
+ * temporary files is empty. */
 static void one_plan_each(void **state)
 {
     char command[1000], status[40], reason[600];
@@ -206,8 +211,8 @@ static void one_plan_each(void **state)
                  table[i].exit == 3 ? "0.4" : "30", table[i].planner);
         got = shell(command);
         if (got != table[i].exit)
-            fail_msg("%s: exit status %d where %d was expected: %s", table[i].planner, got, table[i].exit,
-                     err);
+            fail_msg("%s: exit status %d where %d was expected: %s", table[i].planner, got,
+                     table[i].exit, err);
         if (table[i].status == NULL) {
             if (strncmp(out, "{\"error\": ", 10) != 0 || strstr(err, table[i].says) == NULL)
                 fail_msg("%s: '%s' is not in '%s'", table[i].planner, table[i].says, err);
@@ -239,7 +244,8 @@ static void claims_are_not_believed(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(command, sizeof command, "? plan @/list.csv --json --planner '%s'", rows[i].planner);
+        snprintf(command, sizeof command, "? plan @/list.csv --json --planner '%s'",
+                 rows[i].planner);
         assert_int_equal(shell(command), 0);
         field_text(MPL_FIELD_claim, claim, sizeof claim);
         assert_string_equal(claim, rows[i].claim);
@@ -247,15 +253,18 @@ static void claims_are_not_believed(void **state)
         field_text(MPL_FIELD_planner, name, sizeof name);
         assert_string_equal(name, i < 2 ? "so:bad" : i == 2 ? "so:first_fit_plugin" : "exec:cat");
     }
-    assert_int_equal(shell("? plan @/list.csv --json --capacity 24 -p 'exec:mine=test {capacity} = 24 && cat "
-                           "@/good.csv'"),
-                     0);
+    assert_int_equal(
+        shell("? plan @/list.csv --json --capacity 24 -p 'exec:mine=test {capacity} = 24 && cat "
+              "@/good.csv'"),
+        0);
     field_text(MPL_FIELD_planner, name, sizeof name);
     assert_string_equal(name, "exec:mine");
-    assert_int_equal(shell("? plan @/list.csv --capacity 24 -p so:%/tests/plugin/bad.so:do=well"), 3);
+    assert_int_equal(shell("? plan @/list.csv --capacity 24 -p so:%/tests/plugin/bad.so:do=well"),
+                     3);
 }
 
-/* What a command started does not outlive it: at its end, at the limit, nor when memplan itself is told to stop. */
+/* What a command started does not outlive it: at its end, at the limit, nor when memplan itself is
+ * told to stop. */
 static void groups_end_together(void **state)
 {
     static const struct {
@@ -264,11 +273,13 @@ static void groups_end_together(void **state)
     } rows[] = {
         {"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
         {"? plan @/list.csv --time-limit 2 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
-        {"? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; do sleep "
+        {"? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; "
+         "do sleep "
          "0.02; done; "
          "kill -INT $m; wait $m",
          3},
-        {"? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; do sleep "
+        {"? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; "
+         "do sleep "
          "0.02; done; "
          "kill -TERM $m; wait $m",
          3},
@@ -308,16 +319,20 @@ static void graphs_and_safeties(void **state)
         int exit;
         const char *says;
     } rows[] = {
-        {"? run mnist_conv:batch=2 -b cpu --repeat 1 --checked -p so:%/planners/example/first_fit_plugin.so",
+        {"? run mnist_conv:batch=2 -b cpu --repeat 1 --checked -p "
+         "so:%/planners/example/first_fit_plugin.so",
          0, "outputs:  equal"},
-        {"? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size --format csv -o "
+        {"? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size "
+         "--format csv -o "
          "{out}'",
          0, "outputs:  equal"},
-        {"? plan mnist_conv:batch=2 -b cpu -p 'exec:? export {in} -p greedy_size --format csv -o {out}'", 0,
-         "  workspace"},
-        {"? plan resnet18:image=64 --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0,
+        {"? plan mnist_conv:batch=2 -b cpu -p 'exec:? export {in} -p greedy_size --format csv -o "
+         "{out}'",
+         0, "  workspace"},
+        {"? plan resnet18:image=64 --safety parallel -p so:%/planners/example/first_fit_plugin.so",
+         0, "antichain"},
+        {"? plan @/list.csv --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0,
          "antichain"},
-        {"? plan @/list.csv --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0, "antichain"},
         {"? plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"},
     };
 
@@ -327,12 +342,14 @@ static void graphs_and_safeties(void **state)
             fail_msg("%s: '%s' is not in '%s' '%s'", rows[i].command, rows[i].says, out, err);
     /* as the built-in planner would have placed them */
     assert_int_equal(
-        shell("? plan resnet18:image=64 -p greedy_size | grep planned >@/a; ? plan resnet18:image=64 -p "
+        shell("? plan resnet18:image=64 -p greedy_size | grep planned >@/a; ? plan "
+              "resnet18:image=64 -p "
               "'exec:? export {in} -p greedy_size --format csv -o {out}' | grep planned | cmp @/a"),
         0);
 }
 
-/* Fixed places cannot be said in a list; memory that runs out anywhere is told, and nothing stays allocated. */
+/* Fixed places cannot be said in a list; memory that runs out anywhere is told, and nothing stays
+ * allocated. */
 static void calls_from_c(void **state)
 {
     static const char *const planners[] = {"exec:cat @/good.csv",
@@ -392,7 +409,8 @@ static void read_rows(mpl_ctx *ctx, const char *name, mpl_rows *rows)
     assert_ok(ctx, mpl_rows_read(ctx, path, rows));
 }
 
-/* One planner crashes, one hangs, one answers garbage: all other rows are there, and --resume runs only the bad ones again. */
+/* One planner crashes, one hangs, one answers garbage: all other rows are there, and --resume runs
+ * only the bad ones again. */
 static void bench_goes_on(void **state)
 {
     static const struct {
@@ -411,7 +429,8 @@ static void bench_goes_on(void **state)
     static const char command[] =
         "? bench @/two.suite --time-limit 1 -o @/rows.jsonl --planners "
         "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
-        "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/plugin/"
+        "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/"
+        "plugin/"
         "newer.so,best_fit,so:%/tests/plugin/bad.so:do=files,"
         "'exec:good=echo a,b >/dev/null; cat @/good.csv' --planners 'exec:echo , no list' ";
     enum { N = sizeof want / sizeof *want };
@@ -430,7 +449,8 @@ static void bench_goes_on(void **state)
     read_rows(&ctx, "rows.jsonl", &rows);
     assert_int_equal(rows.n, 2 * N);
     for (uint32_t i = 0; i < rows.n; i++) {
-        assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_planner), want[i % N].planner);
+        assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_planner),
+                            want[i % N].planner);
         assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_status), want[i % N].status);
         assert_int_equal(mpl_record_is_null(rows.row[i], MPL_FIELD_planned_bytes),
                          strcmp(want[i % N].status, "ok") != 0);
@@ -444,15 +464,16 @@ static void bench_goes_on(void **state)
     assert_int_equal(shell("? table planned --rows @/rows.jsonl"), 0);
     assert_non_null(strstr(out, "| so:first_fit_plugin "));
     assert_non_null(strstr(out, "| exec:good "));
-    assert_int_equal(shell("? bench @/two.suite -q -o @/x.jsonl --planners 'exec:cat @/good.csv' --planners "
-                           "'exec:cat @/turned.csv'"),
-                     2);
+    assert_int_equal(
+        shell("? bench @/two.suite -q -o @/x.jsonl --planners 'exec:cat @/good.csv' --planners "
+              "'exec:cat @/turned.csv'"),
+        2);
     assert_non_null(strstr(err, "exec:NAME=COMMAND"));
     assert_int_equal(access("x.jsonl", F_OK), -1);
 }
 
-/* Peers take turns: after the first plans of each, letters come as a, b, a, b. Times are there for each turn, and a program by its
- * path gets the flags that it is known for. */
+/* Peers take turns: after the first plans of each, letters come as a, b, a, b. Times are there for
+ * each turn, and a program by its path gets the flags that it is known for. */
 static void peers_take_turns(void **state)
 {
     char text[4000];
@@ -464,13 +485,15 @@ static void peers_take_turns(void **state)
     (void)state;
     expand("--backends none\n--capacity 24\n@/list.csv\n", text, sizeof text);
     put("one.suite", text, 0600);
-    expand("#!/bin/sh\ntest \"$1$4\" = --capacity=24--output=${4#--output=} && grep -q 16 ${3#--input=} && "
+    expand("#!/bin/sh\ntest \"$1$4\" = --capacity=24--output=${4#--output=} && grep -q 16 "
+           "${3#--input=} && "
            "cat @/good.csv "
            ">${4#--output=} && printf b >>@/turns && printf 0.250 >&2\n",
            text, sizeof text);
     put("it's a solver", text, 0700);
     assert_int_equal(
-        shell("? bench @/one.suite --planners greedy_size --planners 'exec:alpha=printf a >>@/turns; cat "
+        shell("? bench @/one.suite --planners greedy_size --planners 'exec:alpha=printf a "
+              ">>@/turns; cat "
               "@/good.csv' --peer minimalloc=\"@/it's a solver\" --repeat 4 -o @/peers.jsonl"),
         0);
     assert_non_null(strstr(out, "geometric mean of 1 of 1"));
@@ -490,10 +513,10 @@ static void peers_take_turns(void **state)
     assert_int_equal(self, 250000000);
     mpl_rows_fini(&ctx, &rows);
     /* what is compared is measured together: one that is missing brings all of its graph with it */
-    assert_int_equal(
-        shell("? bench @/one.suite --planners greedy_size,best_fit --peer minimalloc=\"@/it's a solver\" "
-              "--repeat 1 -q -o @/peers.jsonl --resume"),
-        0);
+    assert_int_equal(shell("? bench @/one.suite --planners greedy_size,best_fit --peer "
+                           "minimalloc=\"@/it's a solver\" "
+                           "--repeat 1 -q -o @/peers.jsonl --resume"),
+                     0);
     read_rows(&ctx, "peers.jsonl", &rows);
     assert_int_equal(rows.n, 6);
     mpl_rows_fini(&ctx, &rows);
@@ -506,12 +529,14 @@ static void peers_take_turns(void **state)
     }
 }
 
-/* Medians, ratios and means of rows that were made by hand: 8/2 and 9/1, so 6 in the mean; 16/2 by the peer's own word. */
+/* Medians, ratios and means of rows that were made by hand: 8/2 and 9/1, so 6 in the mean; 16/2 by
+ * the peer's own word. */
 static void ratios_are_right(void **state)
 {
-#define ROW(graph, planner, each, self)                                                                      \
-    "{\"status\":\"ok\",\"graph\":\"" graph "\",\"problem_hash\":\"" graph                                   \
-    "\",\"safety\":\"serial\",\"planner\":\"" planner "\",\"plan_each_ns\":" each ",\"self_ns\":" self "}\n"
+#define ROW(graph, planner, each, self)                                                            \
+    "{\"status\":\"ok\",\"graph\":\"" graph "\",\"problem_hash\":\"" graph                         \
+    "\",\"safety\":\"serial\",\"planner\":\"" planner "\",\"plan_each_ns\":" each                  \
+    ",\"self_ns\":" self "}\n"
 
     (void)state;
     put("made.jsonl",
@@ -530,8 +555,8 @@ static void ratios_are_right(void **state)
 
 /* ---- installed ---- */
 
-/* The example, compiled against what `make install` put into an empty prefix and nothing else, and run by what it installed; where
- * paths have blanks, and also for a packager. */
+/* The example, compiled against what `make install` put into an empty prefix and nothing else, and
+ * run by what it installed; where paths have blanks, and also for a packager. */
 static void installed_header_is_enough(void **state)
 {
     char build[200], *mode, text[1200];
@@ -544,13 +569,16 @@ static void installed_header_is_enough(void **state)
     snprintf(text, sizeof text, "make -s install MODE=%s B=%s PREFIX='@/a  prefix'", mode, build);
     if (shell(text) != 0)
         fail_msg("make install: %s", err);
-    if (shell("cd '@/a  prefix' && cc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC -shared -o "
+    if (shell("cd '@/a  prefix' && cc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC "
+              "-shared -o "
               "first_fit.so "
-              "share/doc/memplan/first_fit_plugin.c && bin/memplan plan ../list.csv -p so:first_fit.so") != 0)
+              "share/doc/memplan/first_fit_plugin.c && bin/memplan plan ../list.csv -p "
+              "so:first_fit.so") != 0)
         fail_msg("the example: %s", err);
     assert_non_null(strstr(out, "planned            24 bytes"));
-    snprintf(text, sizeof text, "make -s install MODE=%s B=%s DESTDIR='@/one package' PREFIX='/opt/my own'",
-             mode, build);
+    snprintf(text, sizeof text,
+             "make -s install MODE=%s B=%s DESTDIR='@/one package' PREFIX='/opt/my own'", mode,
+             build);
     if (shell(text) != 0)
         fail_msg("make install: %s", err);
     if (shell("cd '@/one package' && ls -A && ls -A opt && 'opt/my own/bin/memplan' --version && "

@@ -1,5 +1,6 @@
-/* test_harness_quote.c -- hostile names: no text of a graph, plan, row or file name is run, by whichever command and in whichever
- * format; what is written stays well-formed, and no control character reaches a terminal. */
+/* test_harness_quote.c -- hostile names: no text of a graph, plan, row or file name is run, by
+ * whichever command and in whichever format; what is written stays well-formed, and no control
+ * character reaches a terminal. */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -13,9 +14,10 @@
 #include "harness/cli/quote.h"
 #include "harness/rows/record.h"
 
-/* ---- characters ------------------------------------------------------------------------------------------------------- */
+/* ---- characters ---- */
 
-/* What is shown is whole UTF-8 by the C library's decoder, and no control character by its table. */
+/* What is shown is whole UTF-8 by the C library's decoder, and no control character by its
+ * table. */
 static void only_characters_are_seen(void **state)
 {
     mpl_rng rng;
@@ -42,14 +44,16 @@ static void only_characters_are_seen(void **state)
         if (seen > 0 && (length != seen || (wide < 0xa0 && wide > 0x7e) || wide < 0x20))
             fail_msg("%02x %02x %02x %02x is seen", text[0] & 255, text[1] & 255, text[2] & 255,
                      text[3] & 255);
-        if (seen == 0 && length <= 4 && wide >= 0x20 && (wide < 0x7f || wide > 0x9f) && wide < 0x600)
+        if (seen == 0 && length <= 4 && wide >= 0x20 && (wide < 0x7f || wide > 0x9f) &&
+            wide < 0x600)
             fail_msg("%02x %02x %02x %02x is not seen", text[0] & 255, text[1] & 255, text[2] & 255,
                      text[3] & 255);
     }
     setlocale(LC_CTYPE, "C");
 }
 
-/* JSON is printed, too: what would steer a terminal goes by its number, and comes back as it was. */
+/* JSON is printed, too: what would steer a terminal goes by its number, and comes back as it
+ * was. */
 static void json_shows_nothing_raw(void **state)
 {
     static const char text[] = "a\x7f"
@@ -64,7 +68,8 @@ static void json_shows_nothing_raw(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_json_quote(&ctx, text, &quoted));
-    assert_string_equal(quoted, "\"a\\u007fb\\u009b31mc\\u202ed\xc3\xa9\\\"\\n\\ufeff\xf0\x9f\x90\xa7\"");
+    assert_string_equal(quoted,
+                        "\"a\\u007fb\\u009b31mc\\u202ed\xc3\xa9\\\"\\n\\ufeff\xf0\x9f\x90\xa7\"");
     assert_non_null(read = json_loads(quoted, JSON_DECODE_ANY, NULL));
     assert_string_equal(json_string_value(read), text);
     json_decref(read);
@@ -116,7 +121,8 @@ static void each_language_gets_its_text(void **state)
          "\"\\u003c/script>\\\\\\\"?"
          "??\""},
         {mpl_put_dot, "a\"]; b\\N\n", "a\\\"]; b\\\\N?"},
-        {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t", "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
+        {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t",
+         "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
         {mpl_put_tsv, "=1+1\t", "'=1+1?"},
         {mpl_put_tsv, "@sum", "'@sum"},
         {mpl_put_tsv, "-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
@@ -138,7 +144,8 @@ static void each_language_gets_its_text(void **state)
     }
 }
 
-/* Two texts have one name only where they are one: all of up to three of the characters that matter. */
+/* Two texts have one name only where they are one: all of up to three of the characters that
+ * matter. */
 static void names_of_files_differ(void **state)
 {
     static const char letters[] = "a_/.%2F\n";
@@ -165,12 +172,14 @@ static void names_of_files_differ(void **state)
     assert_true(strlen(other) < MPL_FILE_NAME && strlen(other) > 200);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------ */
+/* ---- the program ---- */
 
-/* Backquotes, ends of strings of each kind, of a script's element, of a data block; escapes; a formula; broken UTF-8. Each command
- * would leave a file in the current folder. No slash: it is a file's name, too. */
-#define HOSTILE                                                                                              \
-    "=1+1`touch pwned1`$(touch pwned2)'; touch pwned3; '\"\nsystem(\"touch pwned4\")\nEOD\n!touch "          \
+/* Backquotes, ends of strings of each kind, of a script's element, of a data block; escapes; a
+ * formula; broken UTF-8. Each command would leave a file in the current folder. No slash: it is a
+ * file's name, too. */
+#define HOSTILE                                                                                    \
+    "=1+1`touch pwned1`$(touch pwned2)'; touch pwned3; '\"\nsystem(\"touch "                       \
+    "pwned4\")\nEOD\n!touch "                                                                      \
     "pwned5\n\"]; <script>&amp;\x1b[31m|a|\t\x9b\xc2\x9b\\N]]>--><"
 
 static char program[4200], hostile_file[280];
@@ -257,7 +266,8 @@ static void is_shown_whole(const char *by, const char *stream, bool tsv)
     }
 }
 
-/* Runs in the test's folder, where the files have plain paths; the graph's file has a hostile name. */
+/* Runs in the test's folder, where the files have plain paths; the graph's file has a hostile
+ * name. */
 static void run(const char *const *args)
 {
     char *argv[24] = {program};
@@ -270,7 +280,8 @@ static void run(const char *const *args)
         snprintf(by + strlen(by), sizeof by - strlen(by), " %.40s", args[n - 1]);
     }
     if ((pid = fork()) == 0) {
-        if (chdir(folder) != 0 || freopen("out", "w", stdout) == NULL || freopen("err", "w", stderr) == NULL)
+        if (chdir(folder) != 0 || freopen("out", "w", stdout) == NULL ||
+            freopen("err", "w", stderr) == NULL)
             _exit(99);
         execv(program, argv);
         _exit(99);
@@ -295,7 +306,8 @@ static void is_xml(const char *name)
         if (*c == '&' && strncmp(c, "&amp;", 5) != 0 && strncmp(c, "&lt;", 4) != 0 &&
             strncmp(c, "&gt;", 4) != 0 && strncmp(c, "&quot;", 6) != 0 && strncmp(c, "&#", 2) != 0)
             fail_msg("%s: '%.30s'", name, c);
-        if (*c != '<' || c[1] == '?' || c[1] == '!') /* a declaration or a comment is gnuplot's or ours */
+        if (*c != '<' || c[1] == '?' || c[1] == '!') /* a declaration or a comment is gnuplot's or
+                                                        ours */
             continue;
         if (c[1] == '/') {
             if (depth == 0 || strncmp(c + 2, open[depth - 1], strlen(open[depth - 1])) != 0)
@@ -402,12 +414,14 @@ static void pages_and_exports_are_well_formed(void **state)
     assert_null(strstr(strstr(text, "<script") + 1, "<script"));
     assert_null(strstr(strstr(text, "</script") + 1, "</script"));
     for (size_t i = 0; i < sizeof json / sizeof *json; i++) {
-        RUN("export", hostile_file, "--pin", "none", "--planner", "pool", "-f", json[i], "-o", "x.json");
+        RUN("export", hostile_file, "--pin", "none", "--planner", "pool", "-f", json[i], "-o",
+            "x.json");
         is_json("x.json");
     }
     RUN("export", hostile_file, "-f", "dot", "-o", "ops.dot");
     is_dot("ops.dot");
-    RUN("export", hostile_file, "--pin", "none", "--planner", "pool", "-f", "dot", "-o", "plan.dot");
+    RUN("export", hostile_file, "--pin", "none", "--planner", "pool", "-f", "dot", "-o",
+        "plan.dot");
     is_dot("plan.dot");
     RUN("export", hostile_file, "--pin", "none", "-f", "csv", "-o", "x.csv");
     is_table("x.csv", ',');
@@ -451,7 +465,8 @@ static void outputs_have_files_of_their_own(void **state)
 
     (void)state;
     folder_put_text("coll.graph", graph);
-    RUN("run", "coll.graph", "--backend", "ref", "--planner", "pool", "--dump", "d", "--input", "x=ramp");
+    RUN("run", "coll.graph", "--backend", "ref", "--planner", "pool", "--dump", "d", "--input",
+        "x=ramp");
     for (int i = 0; i < 3; i++) {
         memcpy(data[i], text, slurp(files[i]));
         memcpy(data[i], text, 400);
@@ -460,7 +475,7 @@ static void outputs_have_files_of_their_own(void **state)
     }
 }
 
-/* ---- what they read ------------------------------------------------------------------------------------------------- */
+/* ---- what they read ---- */
 
 /* A copy of a JSON file with HOSTILE as the value of each key. */
 static void poison(const char *from, const char *to, const char *const *keys)

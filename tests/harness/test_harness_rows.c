@@ -1,4 +1,5 @@
-/* test_harness_rows.c -- rows: fields written and read back, keys, files that are appended, torn, full. */
+/* test_harness_rows.c -- rows: fields written and read back, keys, files that are appended, torn,
+ * full. */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -186,7 +187,8 @@ static void wrong_rows_are_refused(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_status(&ctx, mpl_record_read(&ctx, "rows:7", wrong[i], strlen(wrong[i]), &r), MPL_EINPUT);
+        assert_status(&ctx, mpl_record_read(&ctx, "rows:7", wrong[i], strlen(wrong[i]), &r),
+                      MPL_EINPUT);
         assert_memory_equal(ctx.message, "rows:7: ", 8);
         assert_null(r);
     }
@@ -215,7 +217,8 @@ static off_t size_of(const char *path)
     return facts.st_size;
 }
 
-/* Cuts the last row after each of its bytes: what is left is dropped, the row before stays. Fault: a row glued to a torn one. */
+/* Cuts the last row after each of its bytes: what is left is dropped, the row before stays. Fault:
+ * a row glued to a torn one. */
 static void torn_lines_are_dropped(void **state)
 {
     mpl_ctx ctx;
@@ -264,8 +267,10 @@ static void full_disks_keep_whole_rows(void **state)
         bool good;
 
         signal(SIGXFSZ, SIG_IGN);
-        good = setrlimit(RLIMIT_FSIZE, &limit) == 0 && mpl_row_file_open(&ctx, path, &file) == MPL_OK &&
-               mpl_row_file_append(&ctx, &file, r) == MPL_EINPUT && strstr(ctx.message, path) != NULL;
+        good = setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+               mpl_row_file_open(&ctx, path, &file) == MPL_OK &&
+               mpl_row_file_append(&ctx, &file, r) == MPL_EINPUT &&
+               strstr(ctx.message, path) != NULL;
         _exit(good ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &how, 0), pid);
@@ -286,7 +291,8 @@ static void one_writer_at_a_time(void **state)
     assert_status(&ctx, mpl_row_file_open(&ctx, path, &second), MPL_EINPUT);
     mpl_row_file_close(&first);
     assert_ok(&ctx, mpl_row_file_open(&ctx, path, &second));
-    if ((pid = fork()) == 0) { /* a worker that outlives its bench by a moment, the lock in its hand */
+    if ((pid = fork()) == 0) { /* a worker that outlives its bench by a moment, the lock in its hand
+                                */
         usleep(300000);
         _exit(0);
     }
@@ -326,8 +332,11 @@ static void medians(void **state)
     static const struct {
         uint32_t n;
         int64_t ns[5], median;
-    } table[] = {
-        {1, {7}, 7}, {2, {10, 4}, 7}, {3, {9, 1, 5}, 5}, {5, {5, 4, 3, 2, 1}, 3}, {4, {1, 100, 3, 2}, 2}};
+    } table[] = {{1, {7}, 7},
+                 {2, {10, 4}, 7},
+                 {3, {9, 1, 5}, 5},
+                 {5, {5, 4, 3, 2, 1}, 3},
+                 {4, {1, 100, 3, 2}, 2}};
     mpl_ctx ctx;
     int64_t median;
 
@@ -345,7 +354,8 @@ static void medians(void **state)
     }
 }
 
-/* |got - want| <= 1e-4 |want| or 1e-5 is within, in each type. Fault: a tolerance that is only relative, a NaN that passes. */
+/* |got - want| <= 1e-4 |want| or 1e-5 is within, in each type. Fault: a tolerance that is only
+ * relative, a NaN that passes. */
 static void comparisons(void **state)
 {
     static const struct {
@@ -367,14 +377,16 @@ static void comparisons(void **state)
         {INFINITY, -INFINITY, false},
         {-0.0f, 0.0f, true},
     };
-    const uint16_t half[] = {0x3c00, 0xc000, 0x0001, 0x7c00}, half_other[] = {0x3c01, 0xc000, 0x0001, 0x7c00};
+    const uint16_t half[] = {0x3c00, 0xc000, 0x0001, 0x7c00},
+                   half_other[] = {0x3c01, 0xc000, 0x0001, 0x7c00};
     const uint16_t brain[] = {0x3f80}, brain_other[] = {0x3f81};
     const int64_t whole[] = {5, -3}, whole_other[] = {5, -4};
     const double value[] = {1.0}, value_other[] = {1.0 + 1e-6};
 
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        assert_int_equal(mpl_compare(MPL_TYPE_f32, 1, &table[i].got, &table[i].want) <= MPL_REL_TOLERANCE,
+        assert_int_equal(mpl_compare(MPL_TYPE_f32, 1, &table[i].got, &table[i].want) <=
+                             MPL_REL_TOLERANCE,
                          table[i].within);
     assert_true(mpl_compare(MPL_TYPE_f16, 4, half, half) == 0);
     assert_true(mpl_compare(MPL_TYPE_f16, 4, half_other, half) == 1.0 / 1024);
@@ -386,7 +398,8 @@ static void comparisons(void **state)
     assert_string_equal(mpl_outputs_word(2e-4), "differ");
 }
 
-/* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output that is not looked at to its end. */
+/* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output that is not
+ * looked at to its end. */
 static void outputs_are_compared_to_the_end(void **state)
 {
     static const struct {
@@ -411,7 +424,8 @@ static void outputs_are_compared_to_the_end(void **state)
         mpl_value in, out;
 
         assert_ok(&ctx, mpl_graph_add_value(&ctx, g, name, MPL_INPUT, MPL_TYPE_f32, &shape, &in));
-        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, MPL_OP_relu, name, 1, &in, 0, NULL, 1, &out_name, &out));
+        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, MPL_OP_relu, name, 1, &in, 0, NULL, 1, &out_name,
+                                         &out));
         assert_ok(&ctx, mpl_graph_add_output(&ctx, g, out));
     }
     assert_ok(&ctx, mpl_graph_finish(&ctx, g));

@@ -1,4 +1,5 @@
-/* memplan run --iterations: the same losses to the last digit under every planner, a loss that falls, MNIST's files, refusals. */
+/* memplan run --iterations: the same losses to the last digit under every planner, a loss that
+ * falls, MNIST's files, refusals. */
 #include "tests/support/folder.h"
 
 #include "harness/job/digits.h"
@@ -19,7 +20,8 @@ static int run(const char *arguments, char *text, size_t size)
     size_t n = 0;
     FILE *f;
 
-    snprintf(command, sizeof command, "%s %s 2>&1", program != NULL ? program : "build/memplan", arguments);
+    snprintf(command, sizeof command, "%s %s 2>&1", program != NULL ? program : "build/memplan",
+             arguments);
     f = popen(command, "r");
     assert_non_null(f);
     while (n + 1 < size && fgets(text + n, (int)(size - n), f) != NULL) {
@@ -49,8 +51,9 @@ static void every_planner_trains_alike(void **state)
     static char first[10000], text[10000];
 
     (void)state;
-    assert_int_equal(
-        run("run " TRAINED " --planner none --backend cpu --iterations 5 --json", first, sizeof first), 0);
+    assert_int_equal(run("run " TRAINED " --planner none --backend cpu --iterations 5 --json",
+                         first, sizeof first),
+                     0);
     for (uint32_t i = 0; mpl_planners[i] != NULL; i++) {
         const mpl_planner *p = mpl_planners[i];
         char arguments[300];
@@ -93,14 +96,16 @@ static void drawn_digits_are_said_to_be_drawn(void **state)
     static char text[10000];
 
     (void)state;
-    assert_int_equal(run("run " TRAINED " --planner owl --backend ref --iterations 1", text, sizeof text), 0);
+    assert_int_equal(
+        run("run " TRAINED " --planner owl --backend ref --iterations 1", text, sizeof text), 0);
     assert_non_null(strstr(text, "drawn"));
     assert_non_null(strstr(text, "bit for bit"));
 }
 
 static void other_graphs_are_refused(void **state)
 {
-    static const char *const graphs[] = {"mlp", "mlp:mode=train", "resnet18:image=32,mode=train,update=sgd",
+    static const char *const graphs[] = {"mlp", "mlp:mode=train",
+                                         "resnet18:image=32,mode=train,update=sgd",
                                          "mnist_conv:classes=3,image=8,mode=train,update=sgd"};
     static char text[10000];
 
@@ -108,7 +113,8 @@ static void other_graphs_are_refused(void **state)
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         char arguments[300];
 
-        snprintf(arguments, sizeof arguments, "run %s --planner owl --backend ref --iterations 1", graphs[i]);
+        snprintf(arguments, sizeof arguments, "run %s --planner owl --backend ref --iterations 1",
+                 graphs[i]);
         assert_int_equal(run(arguments, text, sizeof text), 2);
         assert_non_null(strstr(text, "--iterations"));
     }

@@ -1,4 +1,5 @@
-/* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right about conflicts. */
+/* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right
+ * about conflicts. */
 #include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
@@ -61,7 +62,8 @@ static void test_ten_thousand(void **state)
     for (mpl_buffer b = 0; b < p->n; b++) { /* as long as a network's names are */
         char name[120];
 
-        snprintf(name, sizeof name, "/model/layers.%u/attention/projection/MatMul_output_%u", b / 9, b);
+        snprintf(name, sizeof name, "/model/layers.%u/attention/projection/MatMul_output_%u", b / 9,
+                 b);
         p->buffer_name[b] = mpl_strdup(&ctx, name);
     }
     plan = plan_of(&ctx, p);
@@ -87,7 +89,8 @@ static const char *const names[] = {
 
 static void test_alone_and_safe(void **state)
 {
-    static const char *const outside[] = {"http", "src=", "href", "url(", "@import", "@TITLE@", "@DATA@"};
+    static const char *const outside[] = {"http",    "src=",    "href",  "url(",
+                                          "@import", "@TITLE@", "@DATA@"};
     mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
@@ -109,15 +112,18 @@ static void test_alone_and_safe(void **state)
     assert_int_equal(count(page, "</script"), 1);
     assert_int_equal(count(page, "<!--"), 0);
     assert_int_equal(count(page, "<title>a &amp; b &lt;c&gt;</title>"), 1);
-    assert_int_equal(count(page, "?"), 1 + count(strstr(page, "/* ---- who"),
-                                                 "?")); /* the newline; no character was cut in two */
+    assert_int_equal(count(page, "?"), 1 + count(strstr(page, "/* ---- who"), "?")); /* the newline;
+                                                                                        no character
+                                                                                        was cut in
+                                                                                        two */
     assert_int_equal(count(page, "\\u003c/script>"), 2);
     free(page);
     mpl_plan_free(&ctx, plan);
     mpl_problem_free(&ctx, p);
 }
 
-/* Long names of two-byte characters at even and odd places: none is cut in two, which JSON would make a '?'. */
+/* Long names of two-byte characters at even and odd places: none is cut in two, which JSON would
+ * make a '?'. */
 static void test_long_names(void **state)
 {
     mpl_ctx ctx;
@@ -151,7 +157,8 @@ static void test_long_names(void **state)
     mpl_problem_free(&ctx, p);
 }
 
-/* Under parallel: what is before another ends where that begins, or earlier; so what shares bytes never overlaps. */
+/* Under parallel: what is before another ends where that begins, or earlier; so what shares bytes
+ * never overlaps. */
 static void test_across_chains(void **state)
 {
     mpl_ctx ctx;
@@ -215,8 +222,8 @@ static void test_conflicts(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (unsigned round = 0; round < 12; round++) {
-        mpl_problem *p =
-            random_problem(&ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
+        mpl_problem *p = random_problem(
+            &ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
         mpl_plan *plan;
         char *page;
         size_t size;
@@ -262,11 +269,13 @@ static json_int_t number_of(const json_t *event, const char *key)
     return json_integer_value(json_object_get(event, key));
 }
 
-/* What a trace shows of each buffer lies over no other, parallel in-place partners apart; what time stands for is said. */
+/* What a trace shows of each buffer lies over no other, parallel in-place partners apart; what time
+ * stands for is said. */
 static void check_trace(const mpl_problem *p, const json_t *trace)
 {
     const json_t *events = json_object_get(trace, "traceEvents"), *shown[16] = {NULL}, *event;
-    const char *safety = json_string_value(json_object_get(json_object_get(trace, "otherData"), "safety"));
+    const char *safety =
+        json_string_value(json_object_get(json_object_get(trace, "otherData"), "safety"));
     uint32_t n = 0, n_live = 0;
     size_t i;
 
@@ -304,8 +313,9 @@ static void test_trace(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 60; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 15),
-                                        RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 1 + random_below(&rng, 15),
+                           RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
         mpl_plan *plan;
         mpl_job job = {.text = "list", .problem = p};
         mpl_export what = {.job = &job};
@@ -361,8 +371,8 @@ static void test_memory_runs_out(void **state)
 
 /* ---- rounds and branches side by side ---- */
 
-/* The pictures of loops: as many rounds as pointers need to come round; what lies over one another at the same time is one value
- * handed on; and nothing lies outside of its arena. */
+/* The pictures of loops: as many rounds as pointers need to come round; what lies over one another
+ * at the same time is one value handed on; and nothing lies outside of its arena. */
 static void test_unrolled(void **state)
 {
     static const struct {
@@ -370,8 +380,12 @@ static void test_unrolled(void **state)
         uint32_t n_rounds; /* of the first loop */
     } rows[] = {
         {"loops/pingpong", 1 + 2}, /* the first value lies elsewhere, then two places in turn */
-        {"loops/shift_2", 2 + 2},   {"loops/shift_3", 3 + 3},   {"loops/shift_4", 7}, /* it has no more */
-        {"loops/chained_3", 1 + 2}, {"loops/lstm_cell", 1 + 1}, {"control", 4},
+        {"loops/shift_2", 2 + 2},
+        {"loops/shift_3", 3 + 3},
+        {"loops/shift_4", 7}, /* it has no more */
+        {"loops/chained_3", 1 + 2},
+        {"loops/lstm_cell", 1 + 1},
+        {"control", 4},
     };
     mpl_ctx ctx;
 

@@ -1,4 +1,5 @@
-/* Buffer lists: what is right is read as it stands, and each wrong file is one line that names file and line. */
+/* Buffer lists: what is right is read as it stands, and each wrong file is one line that names file
+ * and line. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -68,8 +69,8 @@ static void refuse_wrong_files(void **state)
         st = mpl_csv_read(&ctx, FILE_NAME, &p, NULL);
         if (st != MPL_EINPUT || strncmp(ctx.message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
             strncmp(ctx.message + strlen(FILE_NAME) + 1, wrong[i].want, strlen(wrong[i].want)) != 0)
-            fail_msg("%s\n: %s, '%s'; expected '%s'", wrong[i].text, mpl_status_name(st), ctx.message,
-                     wrong[i].want);
+            fail_msg("%s\n: %s, '%s'; expected '%s'", wrong[i].text, mpl_status_name(st),
+                     ctx.message, wrong[i].want);
         assert_null(p);
         assert_int_equal(ctx.n_live, 0);
     }

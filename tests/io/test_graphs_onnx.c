@@ -1,5 +1,6 @@
-/* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external data, dims, bindings. Small
- * models are written here byte by byte, by an encoder that shares nothing with the reader. */
+/* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external
+ * data, dims, bindings. Small models are written here byte by byte, by an encoder that shares
+ * nothing with the reader. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/support/onnx_model.h"
@@ -11,12 +12,14 @@
 
 #include <sys/stat.h>
 
-static mpl_status read_message(mpl_ctx *ctx, const message *m, const mpl_read_options *options, mpl_graph **g)
+static mpl_status read_message(mpl_ctx *ctx, const message *m, const mpl_read_options *options,
+                               mpl_graph **g)
 {
     return mpl_onnx_read_memory(ctx, "small.onnx", m->data, m->n, options, g);
 }
 
-static void assert_refused(mpl_ctx *ctx, const message *m, const mpl_read_options *options, const char *text)
+static void assert_refused(mpl_ctx *ctx, const message *m, const mpl_read_options *options,
+                           const char *text)
 {
     mpl_graph *g = NULL;
 
@@ -27,7 +30,7 @@ static void assert_refused(mpl_ctx *ctx, const message *m, const mpl_read_option
     assert_int_equal(ctx->n_live, 0);
 }
 
-/* ---- the networks of onnx-light ----------------------------------------------------------------------------- */
+/* ---- the networks of onnx-light ---- */
 
 static const struct network {
     const char *name;
@@ -35,8 +38,8 @@ static const struct network {
     const char *output;
     mpl_op_kind kind; /* one operator and how often it stands there */
     uint32_t n_kind;
-    uint64_t
-        peak_bytes; /* live, file order, one buffer for each output of an operation, inputs and weights apart */
+    uint64_t peak_bytes; /* live, file order, one buffer for each output of an operation, inputs and
+                            weights apart */
 } networks[] = {
     {"bvlc_alexnet", 24, "[1,1000]", MPL_OP_conv, 5, 2239488},
     {"vgg19", 46, "[1,1000]", MPL_OP_conv, 16, 25690112},
@@ -88,7 +91,7 @@ static void light_networks(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- files that are wrong ------------------------------------------------------------------------------------ */
+/* ---- files that are wrong ---- */
 
 static uint8_t *slurp(const char *path, size_t *n)
 {
@@ -116,7 +119,8 @@ static void cut_and_flipped(void **state)
     for (size_t i = 0; i < 64; i++) {
         mpl_graph *g = NULL;
 
-        assert_status(&ctx, mpl_onnx_read_memory(&ctx, path, data, n * i / 64, NULL, &g), MPL_EINPUT);
+        assert_status(&ctx, mpl_onnx_read_memory(&ctx, path, data, n * i / 64, NULL, &g),
+                      MPL_EINPUT);
         assert_non_null(strstr(ctx.message, path));
         assert_null(strchr(ctx.message, '\n'));
     }
@@ -150,11 +154,13 @@ static void no_such_file(void **state)
     assert_non_null(strstr(ctx.message, "tests/no_such.onnx"));
     assert_status(&ctx, mpl_onnx_read(&ctx, "tests", NULL, &g), MPL_EINPUT);
     assert_status(&ctx, mpl_onnx_read(&ctx, "/dev/null", NULL, &g), MPL_EINPUT);
-    assert_status(&ctx, mpl_onnx_read_memory(&ctx, "text", "graph small\n", 12, NULL, &g), MPL_EINPUT);
+    assert_status(&ctx, mpl_onnx_read_memory(&ctx, "text", "graph small\n", 12, NULL, &g),
+                  MPL_EINPUT);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A message that nests a thousand deep would exhaust protobuf-c's stack if it went on for megabytes. */
+/* A message that nests a thousand deep would exhaust protobuf-c's stack if it went on for
+ * megabytes. */
 static void deep_nesting(void **state)
 {
     mpl_ctx ctx;
@@ -200,12 +206,14 @@ static const struct refusal {
     {"unknown attribute", 13, FLOAT, "2 3", "Relu", "x", "y", "knob=1", "attribute 'knob'"},
     {"attribute of another type", 13, FLOAT, "2 3", "Flatten", "x", "y", "axis='one'",
      "attribute 'axis' is not an integer"},
-    {"attribute of a later opset", 9, FLOAT, "1 1 4", "MaxPool", "x", "y", "kernel_shape=[2] ceil_mode=1",
-     "'ceil_mode'"},
-    {"input from nowhere", 13, FLOAT, "2 3", "Add", "x nowhere", "y", "", "'nowhere' is made by no node"},
+    {"attribute of a later opset", 9, FLOAT, "1 1 4", "MaxPool", "x", "y",
+     "kernel_shape=[2] ceil_mode=1", "'ceil_mode'"},
+    {"input from nowhere", 13, FLOAT, "2 3", "Add", "x nowhere", "y", "",
+     "'nowhere' is made by no node"},
     {"made twice", 13, FLOAT, "2 3", "Relu", "x", "x", "", "its output 'x' is made before"},
     {"no output", 13, FLOAT, "2 3", "Relu", "x", "", "", "it has no output"},
-    {"output made by nobody", 13, FLOAT, "2 3", "Relu", "x", "z", "", "output 'y' is made by no node"},
+    {"output made by nobody", 13, FLOAT, "2 3", "Relu", "x", "z", "",
+     "output 'y' is made by no node"},
     {"too few inputs", 13, FLOAT, "2 3", "Conv", "x", "y", "", "weights are missing"},
     {"named dim", 13, FLOAT, "N 3", "Relu", "x", "y", "", "--dim N=N"},
     {"dim without a name", 13, FLOAT, "2 ?", "Relu", "x", "y", "", "--dim x.1=N"},
@@ -214,25 +222,33 @@ static const struct refusal {
     {"too many bytes", 13, FLOAT, "4611686018427387904 4", "Relu", "x", "y", "", "2^63"},
     {"shape from an input", 13, INT64, "2", "ConstantOfShape", "x", "y", "", "--input x=FILE"},
     {"axis out of range", 13, FLOAT, "2 3", "Softmax", "x", "y", "axis=7", "(Softmax, opset 13)"},
-    {"old axis out of range", 11, FLOAT, "2 3", "Softmax", "x", "y", "axis=7", "(Softmax, opset 11): axis 7"},
+    {"old axis out of range", 11, FLOAT, "2 3", "Softmax", "x", "y", "axis=7",
+     "(Softmax, opset 11): axis 7"},
     {"uneven split", 13, FLOAT, "2 3", "Split", "x", "y z", "axis=1", "does not split into 2"},
-    {"batch norm in training", 14, FLOAT, "2 3", "BatchNormalization", "x x x x x", "y", "training_mode=1",
-     "training"},
+    {"batch norm in training", 14, FLOAT, "2 3", "BatchNormalization", "x x x x x", "y",
+     "training_mode=1", "training"},
     {"huge window", 13, FLOAT, "1 1 4", "MaxPool", "x", "y",
      "kernel_shape=[99999999999] auto_pad='SAME_UPPER'", "kernel_shape[0]"},
     {"Einsum's diagonal", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ii->i'", "stands twice"},
-    {"Einsum's letters", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ijk->i'", "3 letters, its input 2"},
-    {"Einsum's result", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij->ik'", "in no input's term"},
+    {"Einsum's letters", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ijk->i'",
+     "3 letters, its input 2"},
+    {"Einsum's result", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij->ik'",
+     "in no input's term"},
     {"Einsum's dims", 13, FLOAT, "2 3", "Einsum", "x x", "y", "equation='ij,jk->ik'",
      "3 and 2 of one letter"},
-    {"Einsum's terms", 13, FLOAT, "2 3", "Einsum", "x x", "y", "equation='ij->ij'", "as many terms"},
-    {"Einsum of three", 13, FLOAT, "2 2", "Einsum", "x x x", "y", "equation='ij,jk,kl->il'", "one or two"},
+    {"Einsum's terms", 13, FLOAT, "2 3", "Einsum", "x x", "y", "equation='ij->ij'",
+     "as many terms"},
+    {"Einsum of three", 13, FLOAT, "2 2", "Einsum", "x x x", "y", "equation='ij,jk,kl->il'",
+     "one or two"},
     {"Einsum's arrow", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij-ij'", "begins no arrow"},
     {"Einsum's end", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij->ij,'", "goes on behind"},
     {"Einsum's signs", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij1->ij'", "a '1'"},
-    {"Einsum's dots", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='...j->j'", "the result has none"},
-    {"Einsum without an equation", 13, FLOAT, "2 2", "Einsum", "x", "y", "", "'equation' is missing"},
-    {"bad auto_pad", 13, FLOAT, "1 1 4", "MaxPool", "x", "y", "kernel_shape=[2] auto_pad='SOME'", "auto_pad"},
+    {"Einsum's dots", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='...j->j'",
+     "the result has none"},
+    {"Einsum without an equation", 13, FLOAT, "2 2", "Einsum", "x", "y", "",
+     "'equation' is missing"},
+    {"bad auto_pad", 13, FLOAT, "1 1 4", "MaxPool", "x", "y", "kernel_shape=[2] auto_pad='SOME'",
+     "auto_pad"},
 };
 
 static void refused_nodes(void **state)
@@ -254,7 +270,7 @@ static void refused_nodes(void **state)
     }
 }
 
-/* ---- Einsum ------------------------------------------------------------------------------------------------- */
+/* ---- Einsum ---- */
 
 static const char *const equations[] = {
     "ij,jk->ik",      "ij,jk->ki", "bij,bjk->bik",    "bhid,bhjd->bhij", "i,j->ij",   "i,i->",
@@ -290,7 +306,8 @@ static int64_t place(const char *term, size_t n, const int64_t *index)
 /* The sum over all letters, one after the other: the definition. */
 static void sum_all(const char *equation, const float *a, const float *b, double *y)
 {
-    const char *arrow = strchr(equation, '-'), *comma = strchr(equation, ','), *end = comma ? comma : arrow;
+    const char *arrow = strchr(equation, '-'), *comma = strchr(equation, ','),
+               *end = comma ? comma : arrow;
     int64_t index[128] = {0};
     bool met[128] = {false}, more = strchr(equation, 'q') == NULL;
 
@@ -318,7 +335,8 @@ static void einsum_sums(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof equations / sizeof *equations; i++) {
-        const char *equation = equations[i], *arrow = strchr(equation, '-'), *comma = strchr(equation, ',');
+        const char *equation = equations[i], *arrow = strchr(equation, '-'),
+                   *comma = strchr(equation, ',');
         char dims[64], attr[64];
         double y[1024] = {0};
         mpl_graph *g = NULL;
@@ -357,7 +375,7 @@ static void einsum_sums(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- dims, bindings, names ----------------------------------------------------------------------------------- */
+/* ---- dims, bindings, names ---- */
 
 static void dims_from_options(void **state)
 {
@@ -365,8 +383,9 @@ static void dims_from_options(void **state)
     mpl_graph *g = NULL;
     message m;
     char text[200];
-    mpl_read_options options = {
-        .n_dims = 2, .dim_name = (const char *const[]){"N", "x.2"}, .dim_value = (const int64_t[]){5, 7}};
+    mpl_read_options options = {.n_dims = 2,
+                                .dim_name = (const char *const[]){"N", "x.2"},
+                                .dim_value = (const int64_t[]){5, 7}};
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -393,7 +412,8 @@ static void dims_from_options(void **state)
     mpl_graph_free(&ctx, g);
 }
 
-/* n and k decide a shape, n by way of an Add; x does not, and is not bound though its contents are given. */
+/* n and k decide a shape, n by way of an Add; x does not, and is not bound though its contents are
+ * given. */
 static message bound_model(void)
 {
     begin();
@@ -429,8 +449,8 @@ static void inputs_that_decide_shapes(void **state)
     options.n_inputs = 1;
     assert_refused(&ctx, &m, &options, "--input k=FILE");
     options.n_inputs = 3;
-    assert_refused(&ctx, &m, &options,
-                   "node 'the node' (Reshape, opset 13)"); /* [0, 2] holds no 6 elements */
+    assert_refused(&ctx, &m, &options, "node 'the node' (Reshape, opset 13)"); /* [0, 2] holds no 6
+                                                                                  elements */
     options.input_tensor = (const mpl_tensor[]){given[2], given[1], given[3]};
     assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,2]");
@@ -451,7 +471,8 @@ static void inputs_that_decide_shapes(void **state)
     /* By name, and of the wrong type. */
     options.input_name = (const char *const[]){"k", "n", "x"};
     options.input_tensor = (const mpl_tensor[]){given[1], given[2], given[1]};
-    assert_refused(&ctx, &m, &options, "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
+    assert_refused(&ctx, &m, &options,
+                   "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
 }
 
 /* Indices of inputs do not count initialisers, which IR version 3 lists among them. */
@@ -570,7 +591,7 @@ static void names(void **state)
     mpl_graph_free(&ctx, g);
 }
 
-/* ---- external data ------------------------------------------------------------------------------------------- */
+/* ---- external data ---- */
 
 static const struct outside {
     const char *what, *location, *offset, *length;
@@ -658,14 +679,15 @@ static void external_data(void **state)
         if ((st == MPL_OK) != o->good || (!o->good && strstr(ctx.message, o->message) == NULL))
             fail_msg("%s: status '%s': %s", o->what, mpl_status_name(st), ctx.message);
         if (o->good)
-            assert_true(((float *)g->value_data[g->output[0]])[2] == (o->offset[0] == '4' ? -3 : -2));
+            assert_true(((float *)g->value_data[g->output[0]])[2] ==
+                        (o->offset[0] == '4' ? -3 : -2));
         mpl_graph_free(&ctx, g);
     }
     assert_int_equal(folder_remove(), 0);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- folding, and each version's meaning ---------------------------------------------------------------------- */
+/* ---- folding, and each version's meaning ---- */
 
 /* "2,3: 1 2 3 4 5 6" as f32, "i 2: 1 1" as i64; "s 2: 7" one element for all. */
 static unsigned parse(const char *text, int64_t *dims, double *numbers, unsigned *count)
@@ -743,7 +765,8 @@ static const struct folded {
     {11, "TopK", "a b", "z y", "largest=0", "3: 4 3 2", "i 1: 2", 0, 0, "i 2: 2 1"},
     {11, "ReduceSum", "a", "y", "axes=[1] keepdims=0", "2,2: 1 2 3 4", 0, 0, 0, "2: 3 7"},
     {13, "ReduceSum", "a b", "y", "keepdims=0", "2,2: 1 2 3 4", "i 1: 0", 0, 0, "2: 4 6"},
-    {13, "ReduceSum", "a b", "y", "noop_with_empty_axes=1", "2,2: 1 2 3 4", "i 0:", 0, 0, "2,2: 1 2 3 4"},
+    {13, "ReduceSum", "a b", "y", "noop_with_empty_axes=1", "2,2: 1 2 3 4", "i 0:", 0, 0,
+     "2,2: 1 2 3 4"},
     {13, "ReduceSum", "a b", "y", "keepdims=0", "2,2: 1 2 3 4", "i 0:", 0, 0, ": 10"},
     {13, "ReduceMean", "a", "y", "axes=[0]", "2,2: 1 2 3 4", 0, 0, 0, "1,2: 2 3"},
     {18, "ReduceMean", "a b", "y", "", "2,2: 1 2 3 4", "i 1: 0", 0, 0, "1,2: 2 3"},
@@ -753,10 +776,10 @@ static const struct folded {
     {12, "Dropout", "a b c", "y", "", "2: 1 2", ": 0", "b : 1", 0, "2: 1 2"},
     {12, "Dropout", "a b c", "y", "", "2: 1 2", ": .5", "b : 1", 0, NULL},
     {9, "Dropout", "a", "z y", "", "2: 1 2", 0, 0, 0, NULL},
-    {18, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "2: 1 1", "2: 5 6", 0,
-     "1,4,1: 5 5 6 6"},
-    {21, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "4: 1 1 1 1", "4: 5 6 7 8", 0,
-     "1,4,1: 5 6 7 8"},
+    {18, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "2: 1 1", "2: 5 6",
+     0, "1,4,1: 5 5 6 6"},
+    {21, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "4: 1 1 1 1",
+     "4: 5 6 7 8", 0, "1,4,1: 5 6 7 8"},
     {17, "LayerNormalization", "a b c", "y", "", "1,2: 1 3", "2: 1 2", "2: 0 1", 0, "1,2: -1 3"},
     {23, "RMSNormalization", "a b", "y", "", "1,2: 3 3", "2: 1 2", 0, 0, "1,2: 1 2"},
     {9, "BatchNormalization", "a b c c d", "y", "", "1,2: 4 4", "2: 2 4", "2: 0 2", "2: 1 1",
@@ -793,23 +816,26 @@ static const struct folded {
     {8, "Expand", "a b", "y", "", "2: 3 4", "i 2: 2 1", 0, 0, "2,2: 3 4 3 4"},
     {7, "Tile", "a b", "y", "", "2: 3 4", "i 1: 2", 0, 0, "4: 3 4 3 4"},
     {9, "Gemm", "a b c", "y", "transB=1 alpha=2.0f", "1,2: 1 2", "1,2: 3 4", ": 1", 0, "1,1: 23"},
-    {11, "AveragePool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='SAME_UPPER'", "1,1,3: 1 3 5", 0, 0,
-     0, "1,1,2: 2 5"},
-    {11, "AveragePool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='SAME_LOWER'", "1,1,3: 1 3 5", 0, 0,
-     0, "1,1,2: 1 4"},
-    {11, "MaxPool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='VALID'", "1,1,3: 1 3 5", 0, 0, 0,
-     "1,1,1: 3"},
-    {11, "Conv", "a b", "y", "auto_pad='SAME_LOWER'", "1,1,3: 1 2 3", "1,1,2: 1 10", 0, 0, "1,1,3: 10 21 32"},
-    {11, "Conv", "a b", "y", "auto_pad='SAME_UPPER'", "1,1,3: 1 2 3", "1,1,2: 1 10", 0, 0, "1,1,3: 21 32 3"},
-    {11, "Conv", "a b", "y", "auto_pad='SAME_UPPER' dilations=[2]", "1,1,3: 1 2 3", "1,1,2: 1 10", 0, 0,
-     "1,1,3: 20 31 2"},
-    {11, "MaxPool", "a", "y", "kernel_shape=[1] strides=[3] auto_pad='SAME_UPPER'", "1,1,6: 1 2 3 4 5 6", 0,
-     0, 0, "1,1,2: 1 4"},
-    {11, "ConvTranspose", "a b", "y", "output_shape=[3,3]", "1,1,2: 1 2", "1,1,2: 1 10", 0, 0, NULL},
-    {11, "ConvTranspose", "a b", "y", "strides=[2] output_shape=[5]", "1,1,2: 1 2", "1,1,2: 1 10", 0, 0,
-     "1,1,5: 1 10 2 20 0"},
-    {11, "ConvTranspose", "a b", "y", "strides=[2] auto_pad='SAME_UPPER'", "1,1,2: 1 2", "1,1,3: 1 10 100", 0,
-     0, "1,1,4: 1 10 102 20"},
+    {11, "AveragePool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='SAME_UPPER'",
+     "1,1,3: 1 3 5", 0, 0, 0, "1,1,2: 2 5"},
+    {11, "AveragePool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='SAME_LOWER'",
+     "1,1,3: 1 3 5", 0, 0, 0, "1,1,2: 1 4"},
+    {11, "MaxPool", "a", "y", "kernel_shape=[2] strides=[2] auto_pad='VALID'", "1,1,3: 1 3 5", 0, 0,
+     0, "1,1,1: 3"},
+    {11, "Conv", "a b", "y", "auto_pad='SAME_LOWER'", "1,1,3: 1 2 3", "1,1,2: 1 10", 0, 0,
+     "1,1,3: 10 21 32"},
+    {11, "Conv", "a b", "y", "auto_pad='SAME_UPPER'", "1,1,3: 1 2 3", "1,1,2: 1 10", 0, 0,
+     "1,1,3: 21 32 3"},
+    {11, "Conv", "a b", "y", "auto_pad='SAME_UPPER' dilations=[2]", "1,1,3: 1 2 3", "1,1,2: 1 10",
+     0, 0, "1,1,3: 20 31 2"},
+    {11, "MaxPool", "a", "y", "kernel_shape=[1] strides=[3] auto_pad='SAME_UPPER'",
+     "1,1,6: 1 2 3 4 5 6", 0, 0, 0, "1,1,2: 1 4"},
+    {11, "ConvTranspose", "a b", "y", "output_shape=[3,3]", "1,1,2: 1 2", "1,1,2: 1 10", 0, 0,
+     NULL},
+    {11, "ConvTranspose", "a b", "y", "strides=[2] output_shape=[5]", "1,1,2: 1 2", "1,1,2: 1 10",
+     0, 0, "1,1,5: 1 10 2 20 0"},
+    {11, "ConvTranspose", "a b", "y", "strides=[2] auto_pad='SAME_UPPER'", "1,1,2: 1 2",
+     "1,1,3: 1 10 100", 0, 0, "1,1,4: 1 10 102 20"},
 };
 
 static void check_fold(mpl_ctx *ctx, const struct folded *f)
@@ -841,7 +867,8 @@ static void check_fold(mpl_ctx *ctx, const struct folded *f)
     assert_int_equal(g->n_values, 1);
     assert_int_equal(g->value_splat[y], f->want[0] == 's');
     assert_int_equal(g->value_type[y], f->want[0] == 'i' ? MPL_TYPE_i64 : MPL_TYPE_f32);
-    if (rank != g->value_shape[y].rank || memcmp(dims, g->value_shape[y].dim, rank * sizeof *dims) != 0)
+    if (rank != g->value_shape[y].rank ||
+        memcmp(dims, g->value_shape[y].dim, rank * sizeof *dims) != 0)
         fail_msg("%s-%d: shape %s where %s is expected", f->op, (int)f->opset,
                  mpl_shape_text(&g->value_shape[y], (char[200]){0}), f->want);
     for (unsigned i = 0; i < count; i++) {
@@ -849,8 +876,8 @@ static void check_fold(mpl_ctx *ctx, const struct folded *f)
                                        : (double)((float *)g->value_data[y])[i];
 
         if (!(got - numbers[i] < 2e-5 && numbers[i] - got < 2e-5))
-            fail_msg("%s-%d %s: element %u is %g where %s is expected", f->op, (int)f->opset, f->attrs, i,
-                     got, f->want);
+            fail_msg("%s-%d %s: element %u is %g where %s is expected", f->op, (int)f->opset,
+                     f->attrs, i, got, f->want);
     }
     mpl_graph_free(ctx, g);
 }
@@ -881,9 +908,8 @@ static void eyes_of_a_graph_that_grows(void **state)
     mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "2 3");
-    ADD_IN(
-        "odd", FLOAT,
-        "2 3"); /* each node makes two values: which of them meets full arrays hangs on how many there are */
+    ADD_IN("odd", FLOAT, "2 3"); /* each node makes two values: which of them meets full arrays
+                                    hangs on how many there are */
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "y%d", i);
         ADD_NODE("", "EyeLike", "x", name, "");
@@ -923,7 +949,8 @@ static void shape_of_one_number(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A weight of 4 TiB that is one number stays one number; a large one that is not is left for the run. */
+/* A weight of 4 TiB that is one number stays one number; a large one that is not is left for the
+ * run. */
 static void large_constants(void **state)
 {
     mpl_ctx ctx;
@@ -968,7 +995,8 @@ static void large_constants(void **state)
 /* Every allocation fails once. */
 static void failing_allocations(void **state)
 {
-    static const struct folded split = {13, "Split", "a b", "z y", "", "3: 1 2 3", "i 2: 2 1", 0, 0, "1: 3"};
+    static const struct folded split = {13,         "Split",    "a b", "z y", "",
+                                        "3: 1 2 3", "i 2: 2 1", 0,     0,     "1: 3"};
     const mpl_tensor one = {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}};
     mpl_read_options options = {.n_inputs = 3,
                                 .input_name = (const char *const[]){"n", "k", "x"},
@@ -997,7 +1025,8 @@ static void failing_allocations(void **state)
             ctx.fail_after = k;
             st = read_message(&ctx, &m, &options, &g);
             if (st != MPL_EMEM && st != MPL_OK)
-                fail_msg("allocation %d failed: status '%s': %s", (int)k, mpl_status_name(st), ctx.message);
+                fail_msg("allocation %d failed: status '%s': %s", (int)k, mpl_status_name(st),
+                         ctx.message);
             mpl_graph_free(&ctx, g);
             assert_int_equal(ctx.n_live, 0);
         }

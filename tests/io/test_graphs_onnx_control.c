@@ -1,5 +1,6 @@
-/* Reading ONNX's Loop, If and Scan: ONNX's own models with the outputs that they expect, and small ones for every way that
- * bodies are nested, capture, stack rows, end early or change shapes, all run by a direct interpreter. */
+/* Reading ONNX's Loop, If and Scan: ONNX's own models with the outputs that they expect, and small
+ * ones for every way that bodies are nested, capture, stack rows, end early or change shapes, all
+ * run by a direct interpreter. */
 #include "tests/support/interpret.h"
 #include "tests/support/onnx_model.h"
 
@@ -10,7 +11,7 @@
 
 #define MODELS MPL_SHARED "/onnx-control-flow"
 
-/* ---- ONNX's own models ----------------------------------------------------------------------------------------- */
+/* ---- ONNX's own models ---- */
 
 static const struct {
     const char *name;
@@ -56,7 +57,8 @@ static void free_tensors(mpl_ctx *ctx, tensors *t)
         mpl_free(ctx, t->tensor[i].data);
 }
 
-static void assert_close(const char *what, mpl_type type, const void *got, const void *want, uint64_t bytes)
+static void assert_close(const char *what, mpl_type type, const void *got, const void *want,
+                         uint64_t bytes)
 {
     uint64_t n = bytes / mpl_type_bytes(type);
 
@@ -88,7 +90,8 @@ static void run_model(mpl_ctx *ctx, const char *name, const mpl_graph *g, const 
         mpl_value v = g->output[i];
 
         assert_true(mpl_shape_equal(&g->value_shape[v], &want->tensor[i].shape));
-        assert_close(name, (mpl_type)g->value_type[v], it.data[v], want->tensor[i].data, g->value_bytes[v]);
+        assert_close(name, (mpl_type)g->value_type[v], it.data[v], want->tensor[i].data,
+                     g->value_bytes[v]);
     }
     interpret_end(&it);
 }
@@ -122,8 +125,8 @@ static void onnx_models(void **state)
                 assert_true(n > 0);
                 if (g->n_blocks != models[i].n_blocks || g->n_inputs != models[i].n_inputs ||
                     g->n_bound != models[i].n_bound)
-                    fail_msg("%s: %u blocks, %u inputs, %u bound", models[i].name, g->n_blocks, g->n_inputs,
-                             g->n_bound);
+                    fail_msg("%s: %u blocks, %u inputs, %u bound", models[i].name, g->n_blocks,
+                             g->n_inputs, g->n_bound);
             }
             run_model(&ctx, models[i].name, g, &in, &want);
             mpl_graph_free(&ctx, g);
@@ -133,7 +136,7 @@ static void onnx_models(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- small models ------------------------------------------------------------------------------------------------- */
+/* ---- small models ---- */
 
 static message saved[4];
 static unsigned n_saved;
@@ -152,8 +155,8 @@ static message end_body(void)
     return body;
 }
 
-static void add_owner(const char *type, const char *in, const char *out, const char *attrs, const char *attr,
-                      const message *body)
+static void add_owner(const char *type, const char *in, const char *out, const char *attrs,
+                      const char *attr, const message *body)
 {
     add(1, owner("", type, in, out, attrs, 1, &attr, body));
 }
@@ -210,7 +213,8 @@ static mpl_status read_small(mpl_ctx *ctx, const small *s, mpl_graph **g)
     for (unsigned i = 0; i < 3 && s->in[i].name != NULL; i++) {
         unsigned n = s->in[i].n;
 
-        /* A list where there are many, else a scalar; i64 and bool by the first letter of the name. */
+        /* A list where there are many, else a scalar; i64 and bool by the first letter of the
+         * name. */
         given[i] = (mpl_tensor){s->in[i].name[0] == 'M'   ? MPL_TYPE_i64
                                 : s->in[i].name[0] == 'c' ? MPL_TYPE_bool
                                                           : MPL_TYPE_f32,
@@ -227,8 +231,8 @@ static mpl_status read_small(mpl_ctx *ctx, const small *s, mpl_graph **g)
     return mpl_onnx_read_memory(ctx, "small.onnx", m.data, m.n, s->bind ? &read : NULL, g);
 }
 
-/* x' = x + w in an inner loop of 2 rounds, of which the outer one runs 3; names of both bodies are the same, and hide that of
- * the result. The inner one captures the outer one's x. */
+/* x' = x + w in an inner loop of 2 rounds, of which the outer one runs 3; names of both bodies are
+ * the same, and hide that of the result. The inner one captures the outer one's x. */
 static void make_nested(void)
 {
     message inner, outer;
@@ -325,8 +329,9 @@ static void make_rows(void)
     ADD_OUT("rows");
 }
 
-/* A branch with an If that nobody reads, which so has no output, and a constant behind it: the branch ends in a value that no
- * operation makes, the other begins with one, and the If stands nowhere among the values. */
+/* A branch with an If that nobody reads, which so has no output, and a constant behind it: the
+ * branch ends in a value that no operation makes, the other begins with one, and the If stands
+ * nowhere among the values. */
 static void make_unread(void)
 {
     static const char *const branch[] = {"else_branch", "then_branch"};
@@ -355,7 +360,8 @@ static void make_unread(void)
     ADD_OUT("y");
 }
 
-/* A list that grows, until it is 4 long: rounds of different shapes, the last of which is known by the round alone. */
+/* A list that grows, until it is 4 long: rounds of different shapes, the last of which is known by
+ * the round alone. */
 static void make_growing(void)
 {
     message body;
@@ -428,8 +434,8 @@ static message branch(const char *type, const char *in)
 
 static void add_if(const char *condition, message on, message off)
 {
-    add(1, owner("", "If", condition, "y", "", 2, (const char *const[]){"then_branch", "else_branch"},
-                 (message[]){on, off}));
+    add(1, owner("", "If", condition, "y", "", 2,
+                 (const char *const[]){"then_branch", "else_branch"}, (message[]){on, off}));
 }
 
 static void make_if(void)
@@ -516,7 +522,8 @@ static void make_if_in_loop(void)
     ADD_OUT("y");
 }
 
-/* Running sums over the columns of a and, backward, over the last axis of b; rows become columns, the second ones backward. */
+/* Running sums over the columns of a and, backward, over the last axis of b; rows become columns,
+ * the second ones backward. */
 static void make_scan(void)
 {
     message body;
@@ -535,7 +542,8 @@ static void make_scan(void)
     ADD_OUT("q");
     body = end_body();
     add_owner("Scan", "zero a b", "last sums back",
-              "num_scan_inputs=2 scan_input_axes=[1,-1] scan_input_directions=[0,1] scan_output_axes=[-1,1] "
+              "num_scan_inputs=2 scan_input_axes=[1,-1] scan_input_directions=[0,1] "
+              "scan_output_axes=[-1,1] "
               "scan_output_directions=[0,1]",
               "body", &body);
     ADD_OUT("last");
@@ -554,8 +562,8 @@ static void make_deep_scan(void)
     ADD_OUT("p");
     ADD_OUT("p");
     body = end_body();
-    add_owner("Scan", "x", "middle last", "num_scan_inputs=1 scan_input_axes=[2] scan_output_axes=[1,2]",
-              "body", &body);
+    add_owner("Scan", "x", "middle last",
+              "num_scan_inputs=1 scan_input_axes=[2] scan_output_axes=[1,2]", "body", &body);
     ADD_OUT("middle");
     ADD_OUT("last");
 }
@@ -845,7 +853,7 @@ static void small_models(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------------------------------- */
+/* ---- what is wrong ---- */
 
 static void make_bodyless(void)
 {
@@ -969,7 +977,8 @@ static const struct {
     const char *says;
 } wrong[] = {
     {{.make = make_bodyless, .opset = 13}, "attribute 'body' is missing, or is no graph"},
-    {{.make = make_endless_rows, .opset = 13}, "it stacks rows without a limit: it has no trip count"},
+    {{.make = make_endless_rows, .opset = 13},
+     "it stacks rows without a limit: it has no trip count"},
     {{.make = make_endless, .opset = 13}, "nothing can end it"},
     {{.make = make_few_inputs, .opset = 13},
      "its body has 1 inputs and 1 outputs; it must have 3, and at least 2"},
@@ -977,7 +986,8 @@ static const struct {
     {{.make = make_scan_lengths, .opset = 13}, "its scan inputs have 2 and 3 slices"},
     {{.make = make_rows, .opset = 13},
      "its trip count depends on the contents of input 'M'; give them: --input M=FILE"},
-    {{.make = make_growing_dynamic, .opset = 13}, "its trip count depends on the contents of input 'M'"},
+    {{.make = make_growing_dynamic, .opset = 13},
+     "its trip count depends on the contents of input 'M'"},
     {{.make = make_shapes_if, .opset = 13},
      "its condition, which decides the shape of its outputs, depends on"},
     {{.make = make_explosion, .opset = 13}, "it has more than 262144 nodes"},
@@ -992,8 +1002,8 @@ static void wrong_models(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mpl_graph *g = NULL;
 
-        if (read_small(&ctx, &wrong[i].s, &g) == MPL_OK || strstr(ctx.message, wrong[i].says) == NULL ||
-            strchr(ctx.message, '\n') != NULL)
+        if (read_small(&ctx, &wrong[i].s, &g) == MPL_OK ||
+            strstr(ctx.message, wrong[i].says) == NULL || strchr(ctx.message, '\n') != NULL)
             fail_msg("'%s' was expected: %s", wrong[i].says, ctx.message);
         assert_null(g);
         assert_int_equal(ctx.n_live, 0);

@@ -1,8 +1,10 @@
-/* ONNX's LSTM, GRU and RNN with every option that the standard lists, as loops and unrolled, against loops over numbers that
- * follow the standard's formulas one sequence and one unit at a time.
+/* ONNX's LSTM, GRU and RNN with every option that the standard lists, as loops and unrolled,
+ * against loops over numbers that follow the standard's formulas one sequence and one unit at a
+ * time.
  *
- * Catches: gates, peepholes, biases or directions mixed up; a sequence that goes on behind its end, or begins in the wrong
- * place; an axis for the batch in the wrong place; an alpha or a clip that reaches the wrong function. */
+ * Catches: gates, peepholes, biases or directions mixed up; a sequence that goes on behind its end,
+ * or begins in the wrong place; an axis for the batch in the wrong place; an alpha or a clip that
+ * reaches the wrong function. */
 #include "tests/support/interpret.h"
 #include "tests/support/onnx_model.h"
 
@@ -21,26 +23,28 @@ typedef struct option {
     const char *op, *direction, *attrs; /* direction NULL: not said */
     const char *given;                  /* optional inputs: B, l (lengths), h, c, P */
     const char *outputs;                /* "- Y_h": those that are asked for */
-    bool batch_first, flag;             /* flag: input_forget, linear_before_reset; said here as in attrs */
-    double clip;                        /* 0: none */
-    activation f[6];                    /* NULL: the defaults */
+    bool batch_first, flag; /* flag: input_forget, linear_before_reset; said here as in attrs */
+    double clip;            /* 0: none */
+    activation f[6];        /* NULL: the defaults */
 } option;
 
-#define TANH                                                                                                 \
-    {                                                                                                        \
-        "Tanh", 0, 0                                                                                         \
+#define TANH                                                                                       \
+    {                                                                                              \
+        "Tanh", 0, 0                                                                               \
     }
-#define SIGMOID                                                                                              \
-    {                                                                                                        \
-        "Sigmoid", 0, 0                                                                                      \
+#define SIGMOID                                                                                    \
+    {                                                                                              \
+        "Sigmoid", 0, 0                                                                            \
     }
 static const option options[] = {
     {"RNN", NULL, "", "", "Y Y_h", .f = {TANH}},
     {"RNN", "reverse", "", "Bh", "Y Y_h", .f = {TANH}},
-    {"RNN", "bidirectional", "activations={Relu,Tanh}", "Blh", "Y Y_h", .f = {{"Relu", 0, 0}, TANH}},
-    {"RNN", "bidirectional", "layout=1 clip=0.4f", "Blh", "Y Y_h", true, .clip = 0.4f, .f = {TANH, TANH}},
-    {"RNN", "forward", "activations={Affine} activation_alpha=(0.5) activation_beta=(0.1)", "B", "Y",
-     .f = {{"Affine", 0.5, 0.1f}}},
+    {"RNN", "bidirectional", "activations={Relu,Tanh}", "Blh", "Y Y_h",
+     .f = {{"Relu", 0, 0}, TANH}},
+    {"RNN", "bidirectional", "layout=1 clip=0.4f", "Blh", "Y Y_h", true, .clip = 0.4f,
+     .f = {TANH, TANH}},
+    {"RNN", "forward", "activations={Affine} activation_alpha=(0.5) activation_beta=(0.1)", "B",
+     "Y", .f = {{"Affine", 0.5, 0.1f}}},
     {"RNN", NULL, "activations={LeakyRelu} activation_alpha=(0.25)", "B", "Y Y_h",
      .f = {{"LeakyRelu", 0.25, 0}}},
     {"RNN", NULL, "activations={leakyrelu}", "B", "Y", .f = {{"LeakyRelu", 0.01, 0}}},
@@ -50,8 +54,8 @@ static const option options[] = {
      .f = {{"ScaledTanh", 1.5, 0.5}}},
     {"RNN", NULL, "activations={HardSigmoid}", "B", "Y", .f = {{"HardSigmoid", 0.2f, 0.5}}},
     {"RNN", "bidirectional",
-     "activations={Elu,HardSigmoid} activation_alpha=(0.5,0.25) activation_beta=(0.75)", "B", "Y Y_h",
-     .f = {{"Elu", 0.5, 0}, {"HardSigmoid", 0.25, 0.75}}},
+     "activations={Elu,HardSigmoid} activation_alpha=(0.5,0.25) activation_beta=(0.75)", "B",
+     "Y Y_h", .f = {{"Elu", 0.5, 0}, {"HardSigmoid", 0.25, 0.75}}},
     {"RNN", "bidirectional", "activations={Softsign,Softplus}", "B", "Y Y_h",
      .f = {{"Softsign", 0, 0}, {"Softplus", 0, 0}}},
     {"GRU", NULL, "", "", "Y Y_h", .f = {SIGMOID, TANH}},
@@ -61,29 +65,38 @@ static const option options[] = {
     {"GRU", "bidirectional", "linear_before_reset=1 layout=1", "Bh", "Y Y_h", true, true,
      .f = {SIGMOID, TANH, SIGMOID, TANH}},
     {"GRU", "bidirectional",
-     "clip=0.3f activations={HardSigmoid,Affine,Sigmoid,Softsign} activation_alpha=(0.3,0.5)", "Blh", "Y Y_h",
-     .clip = 0.3f, .f = {{"HardSigmoid", 0.3f, 0.5}, {"Affine", 0.5, 0}, SIGMOID, {"Softsign", 0, 0}}},
+     "clip=0.3f activations={HardSigmoid,Affine,Sigmoid,Softsign} activation_alpha=(0.3,0.5)",
+     "Blh", "Y Y_h", .clip = 0.3f,
+     .f = {{"HardSigmoid", 0.3f, 0.5}, {"Affine", 0.5, 0}, SIGMOID, {"Softsign", 0, 0}}},
     {"LSTM", NULL, "", "", "Y Y_h Y_c", .f = {SIGMOID, TANH, TANH}},
     {"LSTM", NULL, "", "B", "- - Y_c", .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "reverse", "", "BhcP", "Y Y_h Y_c", .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "reverse", "", "lhc", "- Y_h", .f = {SIGMOID, TANH, TANH}},
-    {"LSTM", "forward", "input_forget=1", "BhcP", "Y Y_h Y_c", .flag = true, .f = {SIGMOID, TANH, TANH}},
+    {"LSTM", "forward", "input_forget=1", "BhcP", "Y Y_h Y_c", .flag = true,
+     .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "forward", "clip=0.2f", "BP", "Y Y_h Y_c", .clip = 0.2f, .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "forward", "layout=1", "Bhc", "- Y_h Y_c", true, .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "bidirectional", "layout=1", "BlhcP", "Y Y_h Y_c", true,
      .f = {SIGMOID, TANH, TANH, SIGMOID, TANH, TANH}},
     {"LSTM", "bidirectional",
-     "activations={Sigmoid,Softsign,Relu,HardSigmoid,Tanh,Elu} activation_alpha=(0.25,0.5)", "BlhcP",
-     "Y Y_h Y_c",
-     .f = {SIGMOID, {"Softsign", 0, 0}, {"Relu", 0, 0}, {"HardSigmoid", 0.25, 0.5}, TANH, {"Elu", 0.5, 0}}},
+     "activations={Sigmoid,Softsign,Relu,HardSigmoid,Tanh,Elu} activation_alpha=(0.25,0.5)",
+     "BlhcP", "Y Y_h Y_c",
+     .f = {SIGMOID,
+           {"Softsign", 0, 0},
+           {"Relu", 0, 0},
+           {"HardSigmoid", 0.25, 0.5},
+           TANH,
+           {"Elu", 0.5, 0}}},
 };
 
-/* ---- the numbers ------------------------------------------------------------------------------------------------ */
+/* ---- the numbers ---- */
 
 typedef struct data {
     uint32_t n_gates, n_directions;
-    float x[STEPS * BATCH * INPUT], w[2 * MAX_GATES * HIDDEN * INPUT], r[2 * MAX_GATES * HIDDEN * HIDDEN];
-    float b[2 * 2 * MAX_GATES * HIDDEN], h[2 * BATCH * HIDDEN], c[2 * BATCH * HIDDEN], p[2 * 3 * HIDDEN];
+    float x[STEPS * BATCH * INPUT], w[2 * MAX_GATES * HIDDEN * INPUT],
+        r[2 * MAX_GATES * HIDDEN * HIDDEN];
+    float b[2 * 2 * MAX_GATES * HIDDEN], h[2 * BATCH * HIDDEN], c[2 * BATCH * HIDDEN],
+        p[2 * 3 * HIDDEN];
     int32_t length[BATCH];
     double y[STEPS * 2 * BATCH * HIDDEN], y_h[2 * BATCH * HIDDEN], y_c[2 * BATCH * HIDDEN];
 } data;
@@ -122,7 +135,7 @@ static void make_data(const option *o, data *d)
            sizeof d->length);
 }
 
-/* ---- the standard's formulas ------------------------------------------------------------------------------------- */
+/* ---- the standard's formulas ---- */
 
 static double apply(const option *o, const activation *f, double x)
 {
@@ -191,12 +204,15 @@ static void step_lstm(sequence *s, const double *x)
     double h[HIDDEN];
 
     for (uint32_t u = 0; u < HIDDEN; u++) { /* gates: i, o, f, c; peepholes: i, o, f */
-        double i = apply(s->o, &s->f[0], of_x(s, 0, u, x) + of_h(s, 0, u, s->h) + peephole(s, 0, u, s->c[u]));
-        double f = apply(s->o, &s->f[0], of_x(s, 2, u, x) + of_h(s, 2, u, s->h) + peephole(s, 2, u, s->c[u]));
+        double i = apply(s->o, &s->f[0],
+                         of_x(s, 0, u, x) + of_h(s, 0, u, s->h) + peephole(s, 0, u, s->c[u]));
+        double f = apply(s->o, &s->f[0],
+                         of_x(s, 2, u, x) + of_h(s, 2, u, s->h) + peephole(s, 2, u, s->c[u]));
         double g = apply(s->o, &s->f[1], of_x(s, 3, u, x) + of_h(s, 3, u, s->h)), o;
 
         s->c[u] = (s->o->flag ? 1 - i : f) * s->c[u] + i * g;
-        o = apply(s->o, &s->f[0], of_x(s, 1, u, x) + of_h(s, 1, u, s->h) + peephole(s, 1, u, s->c[u]));
+        o = apply(s->o, &s->f[0],
+                  of_x(s, 1, u, x) + of_h(s, 1, u, s->h) + peephole(s, 1, u, s->c[u]));
         h[u] = o * apply(s->o, &s->f[2], s->c[u]);
     }
     memcpy(s->h, h, sizeof h);
@@ -250,15 +266,17 @@ static void run_sequence(const option *o, data *d, uint32_t direction, uint32_t 
             step_gru(&s, x);
         else
             step_rnn(&s, x);
-        memcpy(d->y + ((t * d->n_directions + direction) * BATCH + batch) * HIDDEN, s.h, sizeof s.h);
+        memcpy(d->y + ((t * d->n_directions + direction) * BATCH + batch) * HIDDEN, s.h,
+               sizeof s.h);
     }
     memcpy(d->y_h + (direction * BATCH + batch) * HIDDEN, s.h, sizeof s.h);
     memcpy(d->y_c + (direction * BATCH + batch) * HIDDEN, s.c, sizeof s.c);
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
-static void add_float(const char *name, unsigned rank, const int64_t *dims, const float *data_, uint32_t n)
+static void add_float(const char *name, unsigned rank, const int64_t *dims, const float *data_,
+                      uint32_t n)
 {
     add(5, tensor(name, FLOAT, rank, dims, data_, n * sizeof *data_));
 }
@@ -269,7 +287,8 @@ static void declare(const char *name, int type, unsigned rank, const int64_t *di
     char text[64] = "";
 
     for (unsigned i = 0; i < rank; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i > 0 ? " " : "", (int)dims[i]);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i > 0 ? " " : "",
+                 (int)dims[i]);
     add(11, value_info(name, type, text));
 }
 
@@ -300,8 +319,9 @@ static message make_model(const option *o, const data *d, bool constant)
                     o->batch_first ? (int64_t[]){BATCH, n, HIDDEN} : (int64_t[]){n, BATCH, HIDDEN});
     if (has(o, 'P'))
         declare("P", FLOAT, 2, (int64_t[]){n, 3 * HIDDEN});
-    snprintf(in, sizeof in, "X W R %s %s %s %s %s", has(o, 'B') ? "B" : "-", has(o, 'l') ? "l" : "-",
-             has(o, 'h') ? "h" : "-", has(o, 'c') ? "c" : "-", has(o, 'P') ? "P" : "-");
+    snprintf(in, sizeof in, "X W R %s %s %s %s %s", has(o, 'B') ? "B" : "-",
+             has(o, 'l') ? "l" : "-", has(o, 'h') ? "h" : "-", has(o, 'c') ? "c" : "-",
+             has(o, 'P') ? "P" : "-");
     if (o->op[0] != 'L')
         in[strlen(in) - 4] = '\0';
     snprintf(attrs, sizeof attrs, "hidden_size=%d %s%s%s %s", HIDDEN,
@@ -327,7 +347,8 @@ static void set_input(interpreter *it, const option *o, const data *d, const cha
     uint64_t size = it->g->value_bytes[v];
     float *to = it->data[v];
     const float *from = name[0] == 'X' ? d->x : name[0] == 'h' ? d->h : d->c;
-    uint32_t outer = name[0] == 'X' ? STEPS : d->n_directions, inner = name[0] == 'X' ? INPUT : HIDDEN;
+    uint32_t outer = name[0] == 'X' ? STEPS : d->n_directions,
+             inner = name[0] == 'X' ? INPUT : HIDDEN;
 
     if (name[0] == 'l' || strchr("WRBP", name[0]) != NULL) {
         memcpy(to,
@@ -358,13 +379,15 @@ static void assert_output(const interpreter *it, const option *o, const data *d,
         for (uint32_t e = 0; e < n; e++)
             for (uint32_t b = 0; b < BATCH; b++)
                 for (uint32_t u = 0; u < HIDDEN; u++) {
-                    uint32_t at = o->batch_first ? (b * steps + t) * n + e : (t * n + e) * BATCH + b;
-                    double a = (double)got[at * HIDDEN + u], w = want[((t * n + e) * BATCH + b) * HIDDEN + u];
+                    uint32_t at =
+                        o->batch_first ? (b * steps + t) * n + e : (t * n + e) * BATCH + b;
+                    double a = (double)got[at * HIDDEN + u],
+                           w = want[((t * n + e) * BATCH + b) * HIDDEN + u];
 
                     if (!(fabs(a - w) <= 1e-5))
-                        fail_msg(
-                            "%s: %s of step %u, direction %u, sequence %u, unit %u is %.7g; %.7g is expected",
-                            what, name, t, e, b, u, a, w);
+                        fail_msg("%s: %s of step %u, direction %u, sequence %u, unit %u is %.7g; "
+                                 "%.7g is expected",
+                                 what, name, t, e, b, u, a, w);
                 }
 }
 
@@ -406,7 +429,7 @@ static void every_option(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- what is wrong ----------------------------------------------------------------------------------------------- */
+/* ---- what is wrong ---- */
 
 static void wrong_nodes(void **state)
 {

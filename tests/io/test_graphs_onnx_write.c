@@ -1,4 +1,5 @@
-/* ONNX models that are written: read back they are the same graph, for every operator and every network; notes beside them. */
+/* ONNX models that are written: read back they are the same graph, for every operator and every
+ * network; notes beside them. */
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"
@@ -37,8 +38,8 @@ static mpl_status fill_ids(void *arg, mpl_value v, void *data)
 static void assert_same_attr(const char *name, mpl_attr a, mpl_attr b)
 {
     if (a.key != b.key || a.n != b.n)
-        fail_msg("%s: attribute %s[%u] became %s[%u]", name, mpl_attr_name(a.key), a.n, mpl_attr_name(b.key),
-                 b.n);
+        fail_msg("%s: attribute %s[%u] became %s[%u]", name, mpl_attr_name(a.key), a.n,
+                 mpl_attr_name(b.key), b.n);
     for (uint32_t i = 0; i < a.n && a.ints != NULL; i++)
         assert_true(a.ints[i] == b.ints[i]);
     for (uint32_t i = 0; i < a.n && a.floats != NULL; i++)
@@ -76,7 +77,8 @@ static void assert_same_values(const mpl_graph *a, const mpl_graph *b)
     }
 }
 
-/* By names: ids of weights and inputs may differ, and floating attributes have 32 bits in a file. */
+/* By names: ids of weights and inputs may differ, and floating attributes have 32 bits in a
+ * file. */
 static void assert_same(const mpl_graph *a, const mpl_graph *b)
 {
     assert_string_equal(a->name, b->name);
@@ -89,8 +91,9 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
                      mpl_op_table[b->op_kind[op]].name);
         assert_string_equal(a->op_name[op], b->op_name[op]);
         if (n_attr != b->op_attr_begin[op + 1] - b->op_attr_begin[op])
-            fail_msg("%s (%s): %u attributes became %u", a->op_name[op], mpl_op_table[a->op_kind[op]].name,
-                     n_attr, b->op_attr_begin[op + 1] - b->op_attr_begin[op]);
+            fail_msg("%s (%s): %u attributes became %u", a->op_name[op],
+                     mpl_op_table[a->op_kind[op]].name, n_attr,
+                     b->op_attr_begin[op + 1] - b->op_attr_begin[op]);
         for (uint32_t i = 0; i < n_attr; i++)
             assert_same_attr(a->op_name[op], mpl_attr_at(a, a->op_attr_begin[op] + i),
                              mpl_attr_at(b, b->op_attr_begin[op] + i));
@@ -127,14 +130,15 @@ static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
     return hash;
 }
 
-/* A plan of the one is a plan of the other: the problem, and the names that its bindings are told by. Weights and the number of a
- * round that a Scan has not may have other names. */
+/* A plan of the one is a plan of the other: the problem, and the names that its bindings are told
+ * by. Weights and the number of a round that a Scan has not may have other names. */
 static void assert_same_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *back)
 {
     if (g->n_ops != back->n_ops)
         fail_msg("%s: %u operations became %u", g->name, g->n_ops, back->n_ops);
     for (mpl_op op = 0; op < g->n_ops; op++)
-        assert_string_equal(mpl_op_table[g->op_kind[op]].name, mpl_op_table[back->op_kind[op]].name);
+        assert_string_equal(mpl_op_table[g->op_kind[op]].name,
+                            mpl_op_table[back->op_kind[op]].name);
     assert_same_names(g, g->op_out, back, back->op_out, g->op_out_begin[g->n_ops]);
     assert_int_equal(g->n_blocks, back->n_blocks);
     for (uint32_t b = 1; b < g->n_blocks; b++)
@@ -159,10 +163,11 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
     mpl_graph_free(ctx, back);
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
-/* One operation of every kind and of most attributes: a f32 [2,6], m f32 [6,4], v f32 [1,4,6,6], f f32 [4,4,3,3], c f32 [4],
- * k i32 [2,6], b bool [2,6], x i64 [2], i i64 [2,6]. An attribute that is an input in ONNX stands behind the others. */
+/* One operation of every kind and of most attributes: a f32 [2,6], m f32 [6,4], v f32 [1,4,6,6], f
+ * f32 [4,4,3,3], c f32 [4], k i32 [2,6], b bool [2,6], x i64 [2], i i64 [2,6]. An attribute that is
+ * an input in ONNX stands behind the others. */
 static const char *const operation[] = {
     "relu(a)",
     "leaky_relu(a) alpha=0.2",
@@ -298,7 +303,8 @@ static const char *const operation[] = {
     "reverse_sequence(a, x) time_axis=1 batch_axis=0",
     "resize(v) mode=linear coordinate_mode=align_corners scales=[1,1,2,2]",
     "resize(v) mode=nearest nearest_mode=ceil sizes=[1,4,3,3]",
-    "resize(v) mode=cubic cubic_coeff_a=-0.5 exclude_outside=1 extrapolation_value=1 scales=[1,1,2,3]",
+    "resize(v) mode=cubic cubic_coeff_a=-0.5 exclude_outside=1 extrapolation_value=1 "
+    "scales=[1,1,2,3]",
 };
 /* Those with several outputs; the text before the mark are their names. */
 static const char *const several[] = {
@@ -308,10 +314,11 @@ static const char *const several[] = {
     "p7, p8, p9 = split(a) axis=1 split=[1,2,3]",
     "q1, q2, q3 = layer_norm(a, d)",
 };
-static const char inputs[] = "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
-                             "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
-                             "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
-                             "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
+static const char inputs[] =
+    "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
+    "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
+    "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
+    "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
 
 static mpl_graph *one_operation(mpl_ctx *ctx, const char *line, const char *outputs)
 {
@@ -359,7 +366,8 @@ static void test_operators(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What our reader takes either way and others may not: where constants stand among the inputs, and their ranks; opsets. */
+/* What our reader takes either way and others may not: where constants stand among the inputs, and
+ * their ranks; opsets. */
 static const struct {
     const char *line;
     const char *type;
@@ -408,8 +416,9 @@ static void check_message(size_t i, const Onnx__ModelProto *m)
     assert_int_equal(m->graph->output[0]->type->value_case, ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE);
 }
 
-static const char text_of_model[] = "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
-                                    "z = reshape(y) shape=[8]\noutput z\n";
+static const char text_of_model[] =
+    "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
+    "z = reshape(y) shape=[8]\noutput z\n";
 
 static mpl_graph *small(mpl_ctx *ctx)
 {
@@ -470,7 +479,7 @@ static void test_messages(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- networks ----------------------------------------------------------------------------------------------- */
+/* ---- networks ---- */
 
 /* What tensor_ssa makes ONNX has no operators for. */
 static bool has_boxes(const mpl_graph *g)
@@ -501,7 +510,8 @@ static void test_networks(void **state)
         assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
         if (g->n_blocks == 1 && !has_boxes(g))
             assert_round_trip(&ctx, g);
-        else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* whose branches are many */
+        else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* whose branches
+                                                                                   are many */
             mpl_graph *back = NULL;
             char path[600];
 
@@ -516,16 +526,17 @@ static void test_networks(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- loops and branches -------------------------------------------------------------------------------------- */
+/* ---- loops and branches ---- */
 
-/* What is written may nest otherwise, so results are compared, for these whole inputs and floats up to `scale`. */
+/* What is written may nest otherwise, so results are compared, for these whole inputs and floats up
+ * to `scale`. */
 static const struct {
     const char *graph; /* of tests/data, or of the zoo */
     int64_t whole[2];
     float scale;
     uint32_t n_blocks; /* of the model that is read back */
-    uint64_t
-        rounds; /* of all loops; 0: not compared, for behind an exit test a Loop goes on to the end of its round */
+    uint64_t rounds; /* of all loops; 0: not compared, for behind an exit test a Loop goes on to the
+                        end of its round */
     bool same; /* the problem, too: no exit test, no more than two branches, no scan in a Loop */
 } control[] = {
     {"tests/data/loops/pingpong.graph", {0}, 1, 2, 0, true},
@@ -556,7 +567,8 @@ static void set_values(interpreter *it, const int64_t *whole, float scale)
             continue;
         if (g->value_type[v] == MPL_TYPE_i64)
             memcpy(it->data[v], whole++, sizeof *whole);
-        for (uint64_t i = 0; g->value_type[v] == MPL_TYPE_f32 && i < g->value_bytes[v] / sizeof(float); i++) {
+        for (uint64_t i = 0;
+             g->value_type[v] == MPL_TYPE_f32 && i < g->value_bytes[v] / sizeof(float); i++) {
             uint64_t at[] = {v, i}, x = mpl_hash(MPL_HASH_SEED, at, sizeof at);
 
             ((float *)it->data[v])[i] = ((float)(x % 2001) / 1000 - 1) * (input ? scale : 1);
@@ -638,9 +650,10 @@ static void test_control(void **state)
         assert_ok(&ctx, interpret(&one));
         assert_ok(&ctx, interpret(&other));
         if (back->n_blocks != control[i].n_blocks ||
-            (control[i].rounds != 0 && (one.rounds != control[i].rounds || one.rounds != other.rounds)))
-            fail_msg("%s: %u blocks, %" PRIu64 " rounds, then %" PRIu64, control[i].graph, back->n_blocks,
-                     one.rounds, other.rounds);
+            (control[i].rounds != 0 &&
+             (one.rounds != control[i].rounds || one.rounds != other.rounds)))
+            fail_msg("%s: %u blocks, %" PRIu64 " rounds, then %" PRIu64, control[i].graph,
+                     back->n_blocks, one.rounds, other.rounds);
         for (uint32_t k = 0; k < g->n_outputs; k++) {
             mpl_value v = g->output[k], u = back->output[k];
 
@@ -657,21 +670,23 @@ static void test_control(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- notes -------------------------------------------------------------------------------------------------- */
+/* ---- notes ---- */
 
 static void assert_note(const char *data, size_t size, const char *key, const char *value)
 {
     size_t n = 0;
     const char *found = mpl_onnx_note_find(data, size, key, &n);
 
-    if (value == NULL ? found != NULL : found == NULL || n != strlen(value) || memcmp(found, value, n) != 0)
+    if (value == NULL ? found != NULL
+                      : found == NULL || n != strlen(value) || memcmp(found, value, n) != 0)
         fail_msg("%s is %.*s, not %s", key, (int)n, found, value);
 }
 
 /* A later note replaces ours and leaves that of others; all else stays byte for byte. */
 static void test_notes(void **state)
 {
-    static const mpl_onnx_note first[] = {{"author", "somebody"}, {"memplan.x", "1"}, {"memplan.old", "2"}};
+    static const mpl_onnx_note first[] = {
+        {"author", "somebody"}, {"memplan.x", "1"}, {"memplan.old", "2"}};
     static const mpl_onnx_note second[] = {{"memplan.x", "a longer one"}};
     char path[600], copy[600], again[600], *data, *bare;
     size_t size, n_bare;
@@ -716,7 +731,7 @@ static void test_notes(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 static mpl_status fill_never(void *arg, mpl_value v, void *data)
 {
@@ -737,10 +752,10 @@ static void test_refused(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_text_read_memory(&ctx, "huge", huge, strlen(huge), &g));
-    assert_status(
-        &ctx,
-        mpl_onnx_write(&ctx, file_of("huge.onnx", path), g, &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
-        MPL_EINPUT);
+    assert_status(&ctx,
+                  mpl_onnx_write(&ctx, file_of("huge.onnx", path), g,
+                                 &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
+                  MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "2 GiB"));
     assert_int_not_equal(access(path, F_OK), 0);
     mpl_graph_free(&ctx, g);
@@ -748,16 +763,19 @@ static void test_refused(void **state)
     assert_non_null(f = fopen(file_of("text.onnx", path), "w"));
     fputs("graph x\n", f);
     fclose(f);
-    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, file_of("x.onnx", other), "memplan.", 0, NULL),
+    assert_status(&ctx,
+                  mpl_onnx_annotate(&ctx, path, file_of("x.onnx", other), "memplan.", 0, NULL),
                   MPL_EINPUT);
     assert_int_not_equal(access(other, F_OK), 0);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* GraphProto.initializer = 5, TensorProto.external_data = 13, ModelProto.graph = 7: a copy elsewhere would lack its weights. */
+/* GraphProto.initializer = 5, TensorProto.external_data = 13, ModelProto.graph = 7: a copy
+ * elsewhere would lack its weights. */
 static void test_external(void **state)
 {
-    static const uint8_t model[] = {0x08, 8, 0x3a, 10, 0x2a, 8, 0x42, 1, 'w', 0x6a, 3, 0x0a, 1, 'k'};
+    static const uint8_t model[] = {0x08, 8,   0x3a, 10, 0x2a, 8, 0x42,
+                                    1,    'w', 0x6a, 3,  0x0a, 1, 'k'};
     char path[600], beside[600];
     mpl_ctx ctx;
     FILE *f;
@@ -767,10 +785,12 @@ static void test_external(void **state)
     assert_non_null(f = fopen(file_of("external.onnx", path), "w"));
     fwrite(model, 1, sizeof model, f);
     fclose(f);
-    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
+    assert_status(&ctx,
+                  mpl_onnx_annotate(&ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
                   MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "beside"));
-    assert_ok(&ctx, mpl_onnx_annotate(&ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
+    assert_ok(&ctx,
+              mpl_onnx_annotate(&ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
     assert_int_equal(ctx.n_live, 0);
 }
 

@@ -1,5 +1,5 @@
-/* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything
- * else. */
+/* What a user may name as GRAPH: files by their content, networks by their name, and one line for
+ * anything else. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
@@ -62,7 +62,8 @@ static void test_by_name(void **state)
     assert_string_equal(source.graph->name, "mlp:layers=1");
     mpl_source_fini(&ctx, &source);
     skip_without(MPL_SHARED "/onnx-light");
-    assert_ok(&ctx, mpl_source_open(&ctx, MPL_SHARED "/onnx-light/light_resnet50.onnx", &options, &source));
+    assert_ok(&ctx, mpl_source_open(&ctx, MPL_SHARED "/onnx-light/light_resnet50.onnx", &options,
+                                    &source));
     assert_int_equal(source.graph->n_ops, 176);
     mpl_source_fini(&ctx, &source);
     assert_int_equal(ctx.n_live, 0);
@@ -100,7 +101,8 @@ static void check_reversed(mpl_ctx *ctx, const char *list, const mpl_problem *p)
     mpl_source_fini(ctx, &twice);
 }
 
-/* The same rows, one for one, elsewhere; another order for another seed. Without names, rows are told apart by their contents. */
+/* The same rows, one for one, elsewhere; another order for another seed. Without names, rows are
+ * told apart by their contents. */
 static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *original)
 {
     const mpl_problem *p = original->problem;
@@ -117,10 +119,11 @@ static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *ori
         mpl_buffer a = 0;
         const mpl_problem *q = one.problem;
 
-        while (a < p->n && (taken[a] || p->bytes[a] != q->bytes[b] || p->align[a] != q->align[b] ||
-                            p->birth[a] != q->birth[b] || p->death[a] != q->death[b] ||
-                            (original->offset != NULL && original->offset[a] != one.offset[b]) ||
-                            (p->buffer_name != NULL && strcmp(p->buffer_name[a], q->buffer_name[b]) != 0)))
+        while (a < p->n &&
+               (taken[a] || p->bytes[a] != q->bytes[b] || p->align[a] != q->align[b] ||
+                p->birth[a] != q->birth[b] || p->death[a] != q->death[b] ||
+                (original->offset != NULL && original->offset[a] != one.offset[b]) ||
+                (p->buffer_name != NULL && strcmp(p->buffer_name[a], q->buffer_name[b]) != 0)))
             a++;
         assert_true(a < p->n);
         taken[a] = 1;

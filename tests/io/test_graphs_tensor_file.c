@@ -1,5 +1,5 @@
-/* Tensor files, .npy and TensorProto: every type in every form of storage, to the byte; every way to be wrong, with the line
- * that says so; writing, and reading back. */
+/* Tensor files, .npy and TensorProto: every type in every form of storage, to the byte; every way
+ * to be wrong, with the line that says so; writing, and reading back. */
 #include "tests/support/onnx_message.h"
 #include "tests/support/folder.h"
 
@@ -38,15 +38,15 @@ static void assert_wrong(const char *what, const void *data, size_t n, const cha
     if (mpl_tensor_read(&ctx, path, &t) != MPL_EINPUT)
         fail_msg("%s: not refused", what);
     assert_null(t.data);
-    if (strncmp(ctx.message, path, skip - 2) != 0 || strncmp(ctx.message + skip - 2, ": ", 2) != 0 ||
-        strchr(ctx.message, '\n') != NULL)
+    if (strncmp(ctx.message, path, skip - 2) != 0 ||
+        strncmp(ctx.message + skip - 2, ": ", 2) != 0 || strchr(ctx.message, '\n') != NULL)
         fail_msg("%s: not one line that begins with the path: %s", what, ctx.message);
     if (line != NULL && strcmp(ctx.message + skip, line) != 0)
         fail_msg("%s: '%s', not '%s'", what, ctx.message + skip, line);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- TensorProto: types and forms ------------------------------------------------------------------------------ */
+/* ---- TensorProto: types and forms ---- */
 
 #define N                3 /* elements of each row */
 #define BYTES(type, ...) ((const void *)(const type[N]){__VA_ARGS__})
@@ -61,7 +61,13 @@ static const struct sample {
     const void *bytes;    /* what it means */
     const char *descr;    /* in .npy */
 } samples[] = {
-    {FLOAT, MPL_TYPE_f32, 4, FIXED32, {0x3f800000, 0xc0200000, 1}, BYTES(float, 1, -2.5f, 0x1p-149f), "<f4"},
+    {FLOAT,
+     MPL_TYPE_f32,
+     4,
+     FIXED32,
+     {0x3f800000, 0xc0200000, 1},
+     BYTES(float, 1, -2.5f, 0x1p-149f),
+     "<f4"},
     {DOUBLE,
      MPL_TYPE_f64,
      10,
@@ -86,7 +92,13 @@ static const struct sample {
     {INT8, MPL_TYPE_i8, 5, VARINT, {-1, -128, 127}, BYTES(int8_t, -1, -128, 127), "|i1"},
     {UINT8, MPL_TYPE_u8, 5, VARINT, {0, 255, 128}, BYTES(uint8_t, 0, 255, 128), "|u1"},
     {BOOL, MPL_TYPE_bool, 5, VARINT, {1, 0, 256}, BYTES(uint8_t, 1, 0, 1), "|b1"},
-    {FLOAT16, MPL_TYPE_f16, 5, VARINT, {0x3c00, 0xc000, 1}, BYTES(uint16_t, 0x3c00, 0xc000, 1), "<f2"},
+    {FLOAT16,
+     MPL_TYPE_f16,
+     5,
+     VARINT,
+     {0x3c00, 0xc000, 1},
+     BYTES(uint16_t, 0x3c00, 0xc000, 1),
+     "<f2"},
     {BFLOAT16,
      MPL_TYPE_bf16,
      5,
@@ -172,7 +184,8 @@ static void external_too_short(void **state)
     mpl_ctx_init(&ctx);
     folder_put("weights", (uint8_t[17]){0}, 17);
     assert_status(&ctx, mpl_tensor_read(&ctx, folder_put("wrong", m.data, m.n), &t), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "/weights: tensor 'w' needs 12 bytes at 6; the file has 17"));
+    assert_non_null(
+        strstr(ctx.message, "/weights: tensor 'w' needs 12 bytes at 6; the file has 17"));
     assert_null(t.data);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -197,8 +210,8 @@ static void proto_shapes(void **state)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int form = 0; form < 3; form++) {
             const struct sample *s = &samples[0];
-            message m = tensor("w", FLOAT, shapes[i].rank, shapes[i].dims, form == 0 ? s->bytes : NULL,
-                               form == 0 ? shapes[i].n * 4 : 0);
+            message m = tensor("w", FLOAT, shapes[i].rank, shapes[i].dims,
+                               form == 0 ? s->bytes : NULL, form == 0 ? shapes[i].n * 4 : 0);
 
             if (form > 0)
                 put_list(&m, s, shapes[i].n, form == 1);
@@ -206,13 +219,13 @@ static void proto_shapes(void **state)
         }
 }
 
-/* ---- TensorProto: wrong ones ------------------------------------------------------------------------------------ */
+/* ---- TensorProto: wrong ones ---- */
 
 #define NOTHING SIZE_MAX
-#define DIMS(...)                                                                                            \
-    sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                                    \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define DIMS(...)                                                                                  \
+    sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
 #define TOO_LARGE "tensor 'w' has a negative dim, or more than 2^63 bytes"
 
@@ -233,11 +246,14 @@ static const struct {
      "tensor 'w' has 4 bytes of data; its dims need 0"},
     {"empty raw data", "w", FLOAT, DIMS(3), 0, 0, NOTHING,
      "tensor 'w' has 0 bytes of data; its dims need 12"},
-    {"no data", "w", FLOAT, DIMS(3), NOTHING, 0, NOTHING, "tensor 'w' has 0 elements; its dims need 3"},
+    {"no data", "w", FLOAT, DIMS(3), NOTHING, 0, NOTHING,
+     "tensor 'w' has 0 elements; its dims need 3"},
     {"no data for 2^40", "w", FLOAT, DIMS(1 << 20, 1 << 20), NOTHING, 0, NOTHING,
      "tensor 'w' has 0 elements; its dims need 1099511627776"},
-    {"list too short", "w", FLOAT, DIMS(3), NOTHING, 0, 2, "tensor 'w' has 2 elements; its dims need 3"},
-    {"list too long", "w", FLOAT, DIMS(2), NOTHING, 0, 3, "tensor 'w' has 3 elements; its dims need 2"},
+    {"list too short", "w", FLOAT, DIMS(3), NOTHING, 0, 2,
+     "tensor 'w' has 2 elements; its dims need 3"},
+    {"list too long", "w", FLOAT, DIMS(2), NOTHING, 0, 3,
+     "tensor 'w' has 3 elements; its dims need 2"},
     {"list too long for a scalar",
      "w",
      FLOAT,
@@ -256,7 +272,8 @@ static const struct {
     {"negative dim", "w", FLOAT, DIMS(-1), 4, 0, NOTHING, TOO_LARGE},
     {"negative dims, positive product", "w", FLOAT, DIMS(-1, -3), 12, 0, NOTHING, TOO_LARGE},
     {"negative beside zero", "w", FLOAT, DIMS(0, -3), NOTHING, 0, NOTHING, TOO_LARGE},
-    {"elements pass 2^64", "w", UINT8, DIMS(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, NOTHING, TOO_LARGE},
+    {"elements pass 2^64", "w", UINT8, DIMS(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, NOTHING,
+     TOO_LARGE},
     {"elements wrap to 3", "w", UINT8, DIMS(3, INT64_MAX, 2), 3, 0, NOTHING, TOO_LARGE},
     {"bytes pass 2^64", "w", DOUBLE, DIMS(INT64_C(1) << 61), 0, 0, NOTHING, TOO_LARGE},
     {"bytes pass 2^63", "w", DOUBLE, DIMS(INT64_C(1) << 60), 0, 0, NOTHING, TOO_LARGE},
@@ -285,7 +302,8 @@ static void proto_wrong(void **state)
     (void)state;
     put_int(&segment, 1, 0);
     put_message(&m, 3, &segment);
-    assert_wrong("segment", m.data, m.n, "tensor 'w' is stored in segments, which memplan cannot read");
+    assert_wrong("segment", m.data, m.n,
+                 "tensor 'w' is stored in segments, which memplan cannot read");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         static const uint8_t zeros[16];
 
@@ -297,13 +315,14 @@ static void proto_wrong(void **state)
     }
 }
 
-/* ---- .npy -------------------------------------------------------------------------------------------------------- */
+/* ---- .npy ---- */
 
 /* A file of that version; the header gets spaces and an end of line as NumPy writes them. */
 static message npy(unsigned version, const char *header, const void *data, size_t n)
 {
     message m = {.n = 0};
-    size_t begin = version == 1 ? 10 : 12, length = (begin + strlen(header) + 1 + 63) / 64 * 64 - begin;
+    size_t begin = version == 1 ? 10 : 12,
+           length = (begin + strlen(header) + 1 + 63) / 64 * 64 - begin;
 
     for (const char *at = "\x93NUMPY"; *at != '\0'; at++)
         put_byte(&m, (uint8_t)*at);
@@ -327,8 +346,8 @@ static void npy_types(void **state)
             char header[100];
             message m;
 
-            snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }",
-                     s->descr);
+            snprintf(header, sizeof header,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", s->descr);
             m = npy(version, header, s->bytes, N * mpl_type_bytes(s->type));
             assert_holds("npy", &m, s->type, "[3]", s->bytes, N);
         }
@@ -380,25 +399,33 @@ static const struct {
     {"{'descr':'<f4','fortran_order':False,'shape':(3,1)}", "[3,1]", 3},
     {"{ 'shape' : ( 1 , 1 , 3 , ) , 'fortran_order' : False , 'descr' : '<f4' }", "[1,1,3]", 3},
     {"{'descr': '=f4', 'fortran_order': False, 'shape': (2, 0), }", "[2,0]", 0},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 2), }", "[1,1,1,1,1,1,1,2]", 2},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 2), }",
+     "[1,1,1,1,1,1,1,2]", 2},
 };
 
-#define HEADER(descr, order, shape) "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
+#define HEADER(descr, order, shape)                                                                \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
 
 static const struct {
     const char *header;
     size_t n; /* bytes of elements */
     const char *line;
 } npy_wrong[] = {
-    {HEADER("'<f4'", "False", "(3,)"), 11, "it has 11 bytes of elements; its shape [3] needs 12 of f32"},
-    {HEADER("'<f4'", "False", "(3,)"), 13, "it has 13 bytes of elements; its shape [3] needs 12 of f32"},
+    {HEADER("'<f4'", "False", "(3,)"), 11,
+     "it has 11 bytes of elements; its shape [3] needs 12 of f32"},
+    {HEADER("'<f4'", "False", "(3,)"), 13,
+     "it has 13 bytes of elements; its shape [3] needs 12 of f32"},
     {HEADER("'<f4'", "False", "()"), 0, "it has 0 bytes of elements; its shape [] needs 4 of f32"},
-    {HEADER("'>f4'", "False", "(3,)"), 12, "elements '>f4' are big-endian; little-endian ones are needed"},
+    {HEADER("'>f4'", "False", "(3,)"), 12,
+     "elements '>f4' are big-endian; little-endian ones are needed"},
     {HEADER("'<f4'", "True", "(1, 3)"), 12,
      "elements in Fortran order; C order is needed (numpy.ascontiguousarray)"},
-    {HEADER("'<f4'", "maybe", "(3,)"), 12, "the .npy header's fortran_order is neither True nor False"},
-    {"{'descr': '<f4', 'shape': (3,), }", 12, "the .npy header's fortran_order is neither True nor False"},
-    {"{'fortran_order': False, 'shape': (3,), }", 12, "the .npy header gives no simple element type"},
+    {HEADER("'<f4'", "maybe", "(3,)"), 12,
+     "the .npy header's fortran_order is neither True nor False"},
+    {"{'descr': '<f4', 'shape': (3,), }", 12,
+     "the .npy header's fortran_order is neither True nor False"},
+    {"{'fortran_order': False, 'shape': (3,), }", 12,
+     "the .npy header gives no simple element type"},
     {HEADER("[('a', '<f4')]", "False", "(3,)"), 12, "the .npy header gives no simple element type"},
     {HEADER("'<u2'", "False", "(3,)"), 6, "element type '<u2' is none that memplan has"},
     {HEADER("'|f4'", "False", "(3,)"), 12, "element type '|f4' is none that memplan has"},
@@ -418,7 +445,8 @@ static const struct {
     {HEADER("'<f8'", "False", "(2305843009213693952,)"), 0,
      "its shape [2305843009213693952] needs more than 2^63 bytes"},
     {HEADER("'<f8'", "False", "(1152921504606846976,)"), 0,
-     "it has 0 bytes of elements; its shape [1152921504606846976] needs 9223372036854775808 of f64"},
+     "it has 0 bytes of elements; its shape [1152921504606846976] needs 9223372036854775808 of "
+     "f64"},
 };
 
 static void npy_headers(void **state)
@@ -430,7 +458,8 @@ static void npy_headers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof npy_good / sizeof *npy_good; i++) {
         m = npy(1, npy_good[i].header, samples[0].bytes, npy_good[i].n * 4);
-        assert_holds(npy_good[i].header, &m, MPL_TYPE_f32, npy_good[i].dims, samples[0].bytes, npy_good[i].n);
+        assert_holds(npy_good[i].header, &m, MPL_TYPE_f32, npy_good[i].dims, samples[0].bytes,
+                     npy_good[i].n);
     }
     for (size_t i = 0; i < sizeof npy_wrong / sizeof *npy_wrong; i++) {
         m = npy(1, npy_wrong[i].header, zeros, npy_wrong[i].n);
@@ -447,14 +476,15 @@ static void npy_headers(void **state)
     assert_wrong("magic", m.data, m.n, "not a .npy file or an ONNX tensor, or cut");
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------- */
+/* ---- damage ---- */
 
 /* Good files of all forms; file k, or an empty message after the last. */
 static message good_file(size_t k)
 {
     const struct sample *s = &samples[k / 4 % N_SAMPLES];
     size_t n = N * mpl_type_bytes(s->type);
-    message m = tensor("w", s->number, 1, (int64_t[]){N}, k % 4 == 0 ? s->bytes : NULL, k % 4 == 0 ? n : 0);
+    message m =
+        tensor("w", s->number, 1, (int64_t[]){N}, k % 4 == 0 ? s->bytes : NULL, k % 4 == 0 ? n : 0);
     char header[100];
 
     if (k >= 4 * N_SAMPLES)
@@ -499,7 +529,8 @@ static void any_bit_flipped(void **state)
             st = mpl_tensor_read(&ctx, folder_put("flipped", m.data, m.n), &t);
             m.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
             if (st != MPL_OK && (st != MPL_EINPUT || strchr(ctx.message, '\n') != NULL))
-                fail_msg("file %zu, bit %zu: status '%s': %s", k, bit, mpl_status_name(st), ctx.message);
+                fail_msg("file %zu, bit %zu: status '%s': %s", k, bit, mpl_status_name(st),
+                         ctx.message);
             mpl_free(&ctx, t.data);
             assert_int_equal(ctx.n_live, 0);
         }
@@ -520,7 +551,7 @@ static void no_such_file(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static mpl_tensor sample_tensor(const struct sample *s)
 {
@@ -559,7 +590,8 @@ static void written_and_read(void **state)
 /* The file is what the format says, not only what our reader takes. */
 static void written_bytes(void **state)
 {
-    static const char *const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1,), }";
+    static const char *const header =
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1,), }";
     mpl_tensor t = {MPL_TYPE_f32, {2, {2, 1}}, (float[]){1, -2.5f}};
     message m = npy(1, header, t.data, 8);
     char got[200];
@@ -584,14 +616,15 @@ static void not_written(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     assert_status(&ctx, mpl_tensor_write(&ctx, in_folder("none/x.npy"), &t), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "none/x.npy: cannot be written: No such file or directory"));
+    assert_non_null(
+        strstr(ctx.message, "none/x.npy: cannot be written: No such file or directory"));
     assert_status(&ctx, mpl_tensor_write(&ctx, "/dev/full", &t), MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "/dev/full: "));
     assert_non_null(strstr(ctx.message, "No space left"));
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Reads good file k, or writes if k is past the last; allocation number `fails` fails. */
 static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)

@@ -5,7 +5,7 @@
 #include "graphs/io/text/text_priv.h"
 #include "graphs/source.h"
 
-/* ---- equality of graphs, array by array ---------------------------------------------------------------- */
+/* ---- equality of graphs, array by array ---- */
 
 static void assert_same_ids(const uint32_t *a, const uint32_t *b, uint32_t n)
 {
@@ -76,8 +76,8 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
         assert_string_equal(a->block_name[i], b->block_name[i]);
         assert_int_equal(a->block_n_params[i], b->block_n_params[i]);
         assert_int_equal(a->block_n_results[i], b->block_n_results[i]);
-        assert_same_ids(a->block_param + a->block_param_begin[i], b->block_param + b->block_param_begin[i],
-                        a->block_n_params[i]);
+        assert_same_ids(a->block_param + a->block_param_begin[i],
+                        b->block_param + b->block_param_begin[i], a->block_n_params[i]);
         assert_same_ids(a->block_result + a->block_result_begin[i],
                         b->block_result + b->block_result_begin[i], a->block_n_results[i]);
     }
@@ -139,7 +139,7 @@ static void test_data_round_trip(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- a graph of everything that is awkward ------------------------------------------------------------- */
+/* ---- a graph of everything that is awkward ---- */
 
 static const mpl_shape scalar = {0}, pair = {1, {2}}, square = {2, {2, 2}}, nothing = {2, {0, 3}},
                        many = {1, {65}};
@@ -168,11 +168,13 @@ static void add_awkward_constants(mpl_ctx *ctx, mpl_graph *g)
     add_const(ctx, g, "0", MPL_TYPE_i64, &pair, ints, false);
     add_const(ctx, g, "gpu_0/a.b-c+d", MPL_TYPE_i8, &square, bytes, false);
     add_const(ctx, g, "", MPL_TYPE_u8, &square, bytes, false);
-    add_const(ctx, g, "two\nlines \"quoted\\\" # \x1f\x7f\xc3\xa9", MPL_TYPE_bool, &square, bytes, false);
+    add_const(ctx, g, "two\nlines \"quoted\\\" # \x1f\x7f\xc3\xa9", MPL_TYPE_bool, &square, bytes,
+              false);
     add_const(ctx, g, "empty", MPL_TYPE_i32, &nothing, "", false);
     add_const(ctx, g, "long", MPL_TYPE_f32, &many, numbers, false);
-    add_const(ctx, g, "half", MPL_TYPE_f16, &pair, "\x01\x00\x00\xfc", false); /* least number, -inf */
-    add_const(ctx, g, "brain", MPL_TYPE_bf16, &scalar, "\x81\x7f", false);     /* a signalling NaN */
+    add_const(ctx, g, "half", MPL_TYPE_f16, &pair, "\x01\x00\x00\xfc", false); /* least number, -inf
+                                                                                */
+    add_const(ctx, g, "brain", MPL_TYPE_bf16, &scalar, "\x81\x7f", false); /* a signalling NaN */
 }
 
 static mpl_graph *awkward(mpl_ctx *ctx)
@@ -193,10 +195,11 @@ static mpl_graph *awkward(mpl_ctx *ctx)
     add_awkward_constants(ctx, g);
     assert_ok(ctx, mpl_graph_add_value(ctx, g, "sizes", MPL_INPUT, MPL_TYPE_i64, &pair, &bound));
     assert_ok(ctx, mpl_graph_bind_input(ctx, g, bound, shape_data));
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "op of another name", 1, &x, 6, every_kind, 1,
-                                    (const char *const[]){"output"}, y));
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_clip, "_", 3, (mpl_value[]){y[0], MPL_NONE, MPL_NONE}, 0,
-                                    NULL, 1, (const char *const[]){"_"}, y + 1));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "op of another name", 1, &x, 6, every_kind,
+                                    1, (const char *const[]){"output"}, y));
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, MPL_OP_clip, "_", 3, (mpl_value[]){y[0], MPL_NONE, MPL_NONE},
+                               0, NULL, 1, (const char *const[]){"_"}, y + 1));
     assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_dropout, "d", 1, &x, 0, NULL, 2,
                                     (const char *const[]){"d", NULL}, unused));
     assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_dropout, "e", 1, &x, 0, NULL, 2,
@@ -221,14 +224,15 @@ static void test_awkward_round_trip(void **state)
     assert_round_trip(&ctx, g);
     assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &n));
     assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
-    for (size_t i = 0; i < n; i++)                                           /* a terminal can show it */
+    for (size_t i = 0; i < n; i++) /* a terminal can show it */
         assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
     mpl_free(&ctx, text);
     mpl_graph_free(&ctx, g);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Every pattern of the small types and 100,000 of the others is written so that it reads back bit by bit. */
+/* Every pattern of the small types and 100,000 of the others is written so that it reads back bit
+ * by bit. */
 static void test_numbers(void **state)
 {
     mpl_rng rng;
@@ -305,25 +309,27 @@ static void test_words(void **state)
         assert_true(mpl_type_find(words[i].type, &type));
         good = mpl_text_parse(type, words[i].word, strlen(words[i].word), &bits, 0);
         if (good ? bits != words[i].bits : words[i].bits != UINT64_MAX)
-            fail_msg("%s '%s': %s %" PRIx64, words[i].type, words[i].word, good ? "read as" : "refused",
-                     bits);
+            fail_msg("%s '%s': %s %" PRIx64, words[i].type, words[i].word,
+                     good ? "read as" : "refused", bits);
     }
 }
 
-/* ---- what people write --------------------------------------------------------------------------------- */
+/* ---- what people write ---- */
 
 #define HEAD "graph g\ninput x f32 [1,2]\n"
 
 /* Loose writing that means the same as the strict one. */
 static const char *const loose[][2] = {
     {HEAD "y = relu(x) : f32 [1,2]\noutput y\n", HEAD "y = relu(x)\noutput y"},
-    {HEAD "y = relu(x) : f32 [1,2]\noutput y\n", "\n# a comment\n  graph \"g\" # another\r\n\tinput   x f32 "
-                                                 "[ 1 , 2 ]\r\n\r\ny=relu( x )@y\n\noutput y # \"\n\n"},
+    {HEAD "y = relu(x) : f32 [1,2]\noutput y\n",
+     "\n# a comment\n  graph \"g\" # another\r\n\tinput   x f32 "
+     "[ 1 , 2 ]\r\n\r\ny=relu( x )@y\n\noutput y # \"\n\n"},
     {HEAD "y = gemm(x, x, _) alpha=0.5 trans_b=1 : f32 [1,1]\noutput y\n",
      HEAD "y = gemm(x,x,_) alpha=0x1p-1 trans_b=1\noutput y"},
     {HEAD "weight w f32 [2] = data 0.1 -1\ny = add(x, w) : f32 [1,2] @op\noutput y\n",
      HEAD "weight w f32 [2] = bytes CDCCCC3D000080bf\ny = add(x, w) @\"op\"\noutput y"},
-    {HEAD "y, _ = dropout(x) : f32 [1,2], _\noutput y\n", HEAD "y, _ = dropout(x) : _, _\noutput y"},
+    {HEAD "y, _ = dropout(x) : f32 [1,2], _\noutput y\n",
+     HEAD "y, _ = dropout(x) : _, _\noutput y"},
 };
 
 static void test_loose(void **state)
@@ -433,46 +439,62 @@ static const struct {
     {HEAD "block b\ny = relu(x)\nparam p f32 []\n", 5, "parameters come first in a block"},
     {HEAD "block b\nparam x f32 []\n", 4, "'x' is made twice"},
     {HEAD "exit_unless(x)\n", 3, "it must be one element of type bool"},
-    {HEAD "input c bool []\nexit_unless(c)\noutput x\n", 6, "does not stand in the body of a while"},
+    {HEAD "input c bool []\nexit_unless(c)\noutput x\n", 6,
+     "does not stand in the body of a while"},
     {HEAD "y = while(_, _, x) carried=1\n", 3, "has 0 blocks; it needs at least one"},
     {HEAD "block b\nyield x\ny = relu b(x)\n", 5, "has 1 blocks; this operator has none"},
     {HEAD "block b\nyield x\nz = relu(x)\ny = case b(x)\n", 6,
      "not one that stands, unused, right before it"},
     {HEAD "block b\nz = relu(x)\nyield z\ny = relu(z)\n", 6,
      "'y' reads 'z' of block 'b', which it cannot see"},
-    {HEAD "block b\nz = relu(x)\nyield z\noutput z\n", 6, "'the graph's output' reads 'z' of block 'b'"},
+    {HEAD "block b\nz = relu(x)\nyield z\noutput z\n", 6,
+     "'the graph's output' reads 'z' of block 'b'"},
     {HEAD "block b\nyield x\ny = case b(x)\n", 5, "the index is f32 [1,2]; it must be one element"},
     {HEAD "input i i64 []\nblock b\nyield i\nblock c\nyield x\ny = case b, c(i)\n", 8,
      "a branch's result 0 is f32 [1,2]"},
-    {HEAD "input i i64 []\nblock b\nyield x\ny = case b(i, i)\n", 6, "bypass input 1 has not the type"},
+    {HEAD "input i i64 []\nblock b\nyield x\ny = case b(i, i)\n", 6,
+     "bypass input 1 has not the type"},
     {HEAD "input i i64 []\nblock b\nyield x, x\ny = case b(i)\n", 6, "must have none and 1"},
-    {HEAD "block b\nparam t i64 []\nyield _\n = while b(_, _) trips=1\n", 6, "where the name of a value"},
-    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1\n", 7,
-     "nothing can end it"},
-    {HEAD "block b\nparam t i32 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=2\n",
+    {HEAD "block b\nparam t i64 []\nyield _\n = while b(_, _) trips=1\n", 6,
+     "where the name of a value"},
+    {HEAD
+     "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1\n",
+     7, "nothing can end it"},
+    {HEAD "block b\nparam t i32 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 "
+          "trips=2\n",
      7, "parameter 0 is i32 []; it must be i64 []"},
-    {HEAD "block b\nparam t i64 []\nparam h f32 [2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=2\n", 7,
-     "parameter 1 is f32 [2]; it must be f32 [1,2]"},
-    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, t\ny = while b(_, _, x) carried=1 trips=2\n",
+    {HEAD "block b\nparam t i64 []\nparam h f32 [2]\nyield _, h\ny = while b(_, _, x) carried=1 "
+          "trips=2\n",
+     7, "parameter 1 is f32 [2]; it must be f32 [1,2]"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, t\ny = while b(_, _, x) carried=1 "
+          "trips=2\n",
      7, "result 1 is i64 []; it must be f32 [1,2]"},
-    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=2 trips=2\n",
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=2 "
+          "trips=2\n",
      7, "carried=2 of 3 inputs"},
-    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=-2\n",
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 "
+          "trips=-2\n",
      7, "trips=-2; it must be at least 0"},
     {HEAD "block b\nparam t i64 []\nparam s f32 [2]\nyield _, s\ny = while b(_, _, x) trips=2\n", 7,
      "input 2 has 1 slices where others, or trips=, say 2"},
-    {HEAD "block b\nparam t i64 []\nparam s f32 [2]\nyield _, s\ny = while b(_, _, x) scan_reverse=[1]\n", 7,
-     "scan_reverse has 1 flags for 1 scans and 1 rows"},
-    {HEAD "input n i64 []\nblock b\nparam t i64 []\nyield _, t\ny = while b(n, _)\n", 7, "trips=N must say"},
+    {HEAD "block b\nparam t i64 []\nparam s f32 [2]\nyield _, s\ny = while b(_, _, x) "
+          "scan_reverse=[1]\n",
+     7, "scan_reverse has 1 flags for 1 scans and 1 rows"},
+    {HEAD "input n i64 []\nblock b\nparam t i64 []\nyield _, t\ny = while b(n, _)\n", 7,
+     "trips=N must say"},
     /* order */
     {HEAD "y = relu(z)\noutput y\n", 3, "'z' is made by no line"},
-    {HEAD "y = relu(z)\n\nz = relu(x)\noutput y\n", 3, "'z' is made on line 5; a line may only use"},
-    {HEAD "y = relu(z)\ninput z f32 [1]\noutput y\n", 3, "'z' is made on line 4; a line may only use"},
+    {HEAD "y = relu(z)\n\nz = relu(x)\noutput y\n", 3,
+     "'z' is made on line 5; a line may only use"},
+    {HEAD "y = relu(z)\ninput z f32 [1]\noutput y\n", 3,
+     "'z' is made on line 4; a line may only use"},
     {HEAD "y = relu(y)\noutput y\n", 3, "'y' needs itself: a cycle"},
     {HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\noutput c\n", 3,
      "'c' is made on line 5, which needs what this line"},
-    {HEAD "a = relu(b)\nbroken (\n\"\nb = relu(a)\n", 3, "'b' is made on line 6, which needs what this line"},
-    {HEAD "a = relu(b)\nc = relu(x)\nb = relu(c)\n", 3, "'b' is made on line 5; a line may only use"},
+    {HEAD "a = relu(b)\nbroken (\n\"\nb = relu(a)\n", 3,
+     "'b' is made on line 6, which needs what this line"},
+    {HEAD "a = relu(b)\nc = relu(x)\nb = relu(c)\n", 3,
+     "'b' is made on line 5; a line may only use"},
 };
 
 static void assert_refused(mpl_ctx *ctx, const char *text, uint32_t line, const char *says)
@@ -501,8 +523,8 @@ static void test_wrong(void **state)
     assert_refused(&ctx, HEAD "\"a\\x0ab\" = relu(x, x)\n", 3, "'a?b'");
 }
 
-/* Every beginning of a good text, and every text with one byte changed, is read or refused, without a crash
- * or a leak. */
+/* Every beginning of a good text, and every text with one byte changed, is read or refused, without
+ * a crash or a leak. */
 static void test_damaged(void **state)
 {
     mpl_ctx ctx;
@@ -532,7 +554,7 @@ static void test_damaged(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- files, memory ------------------------------------------------------------------------------------- */
+/* ---- files, memory ---- */
 
 static void test_files(void **state)
 {
@@ -561,7 +583,8 @@ static void test_files(void **state)
 static void test_out_of_memory(void **state)
 {
     static const char *const texts[] = {
-        HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\nz = add(y, w) "
+        HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\nz = "
+             "add(y, w) "
              "axes=[1] "
              "alpha=2 mode=\"a\" : f32 [1,2]\noutput z\n",
         HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n",

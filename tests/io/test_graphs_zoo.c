@@ -1,16 +1,17 @@
-/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong
- * requests. */
+/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's
+ * range, wrong requests. */
 #include "tests/support/interpret.h"
 
 #include "graphs/source.h"
 
 #include <math.h>
 
-/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of
- * convolutions and dense layers, in units of 10^6, to the last digit published. Both:
- * torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the papers (mobilenet_v1:
- * 569), bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image Models tables (inception_v4). The
- * multiplications of inception_v1 are not compared: the model that it follows rounds its pools down. */
+/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes.
+ * Multiply-adds of convolutions and dense layers, in units of 10^6, to the last digit published.
+ * Both: torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the
+ * papers (mobilenet_v1: 569), bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image
+ * Models tables (inception_v4). The multiplications of inception_v1 are not compared: the model
+ * that it follows rounds its pools down. */
 static const struct {
     const char *name;
     uint64_t params;
@@ -23,7 +24,8 @@ static const struct {
     {"inception_v1", 6998552, 0, 0},        {"inception_v3", 23834568, 5710, 10},
     {"inception_v4", 42679816, 12280, 30},  {"vgg16", 138357544, 15470, 10},
     {"mobilenet_v1", 4231976, 569, 1},      {"mobilenet_v2", 3504872, 300, 1},
-    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* that of 2017 on 81 classes; means and variances counted */
+    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* that of 2017 on 81 classes; means and variances
+                                               counted */
 };
 
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
@@ -46,11 +48,13 @@ static uint64_t n_params(const mpl_graph *g)
     uint64_t n = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0 && g->value_data[v] == NULL)
+        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0 &&
+            g->value_data[v] == NULL)
             n += count(g, v);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_batch_norm)
-            n -= count(g, g->op_in[g->op_in_begin[op] + 3]) + count(g, g->op_in[g->op_in_begin[op] + 4]);
+            n -= count(g, g->op_in[g->op_in_begin[op] + 3]) +
+                 count(g, g->op_in[g->op_in_begin[op] + 4]);
     return n;
 }
 
@@ -62,9 +66,10 @@ static double n_products(const mpl_graph *g)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value weight = g->op_in[g->op_in_begin[op] + 1], out = g->op_out[g->op_out_begin[op]];
 
-        if (g->op_kind[op] == MPL_OP_conv ||
-            g->op_kind[op] == MPL_OP_gemm) /* weights: one row an output channel */
-            n += (double)count(g, out) * (double)count(g, weight) / (double)g->value_shape[weight].dim[0];
+        /* weights: one row an output channel */
+        if (g->op_kind[op] == MPL_OP_conv || g->op_kind[op] == MPL_OP_gemm)
+            n += (double)count(g, out) * (double)count(g, weight) /
+                 (double)g->value_shape[weight].dim[0];
     }
     return n;
 }
@@ -84,7 +89,8 @@ static void test_published(void **state)
                      published[i].params);
         if (published[i].tolerance > 0 && (mega < published[i].mega - published[i].tolerance ||
                                            mega > published[i].mega + published[i].tolerance))
-            fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega, published[i].mega);
+            fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega,
+                     published[i].mega);
         mpl_graph_free(&ctx, g);
     }
     assert_int_equal(ctx.n_live, 0);
@@ -110,8 +116,8 @@ static const struct {
     {"mobilenet_v1", 27, 27, 0, 1, 0, 0},
     {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
     {"mnist_conv", 1, 0, 1, 0, 0, 0},
-    /* The backbone's 104, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads; of these 6 are normalised. The
-     * pyramid adds 3 times. */
+    /* The backbone's 104, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads; of
+     * these 6 are normalised. The pyramid adds 3 times. */
     {"mask_rcnn", 104 + 8 + 15 + 7, 104 + 6, 2, 0, 7, 33 + 3 + 40},
 };
 
@@ -122,8 +128,8 @@ static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint3
     for (mpl_op op = 0; op < g->n_ops; op++)
         n += g->op_kind[op] == a || g->op_kind[op] == b;
     if (n != want)
-        fail_msg("%s: %u times %s or %s; %u counted", g->name, n, mpl_op_table[a].name, mpl_op_table[b].name,
-                 want);
+        fail_msg("%s: %u times %s or %s; %u counted", g->name, n, mpl_op_table[a].name,
+                 mpl_op_table[b].name, want);
 }
 
 static void test_counts(void **state)
@@ -149,8 +155,8 @@ static void test_counts(void **state)
 static bool all_is_read(const mpl_graph *g)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t k = g->op_out_begin[op] + (g->op_kind[op] == MPL_OP_top_k); k < g->op_out_begin[op + 1];
-             k++)
+        for (uint32_t k = g->op_out_begin[op] + (g->op_kind[op] == MPL_OP_top_k);
+             k < g->op_out_begin[op + 1]; k++)
             if (g->op_out[k] != MPL_NONE && g->value_role[g->op_out[k]] != MPL_OUTPUT &&
                 g->value_use_begin[g->op_out[k]] == g->value_use_begin[g->op_out[k] + 1])
                 return false;
@@ -184,24 +190,26 @@ static void test_every_network(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Parameters that reach the graph: its name, the dims of its first input and of its output, its operations. */
+/* Parameters that reach the graph: its name, the dims of its first input and of its output, its
+ * operations. */
 static const struct {
     const char *spec, *name, *input, *output;
     uint32_t n_ops;
 } variants[] = {
-    {"resnet50:batch=16,image=96,classes=10", "resnet50:batch=16,image=96,classes=10", "[16,3,96,96]",
-     "[16,10]", 176},
+    {"resnet50:batch=16,image=96,classes=10", "resnet50:batch=16,image=96,classes=10",
+     "[16,3,96,96]", "[16,10]", 176},
     {"densenet121:classes=7", "densenet121:classes=7", "[1,3,224,224]", "[1,7,1,1]", 426},
     {"inception_v1:image=128", "inception_v1:image=128", "[1,3,128,128]", "[1,1000]", 143},
     {"inception_v3:image=299,batch=2", "inception_v3:batch=2", "[2,3,299,299]", "[2,1000]", 315},
     {"resnet50:form=owl", "resnet50:form=owl", "[1,3,224,224]", "[1,1000]", 447 + 53},
     {"resnet50:stride=1x1", "resnet50:stride=1x1", "[1,3,224,224]", "[1,1000]", 176},
-    {"mask_rcnn:image=128,rois=9,detections=3,classes=4", "mask_rcnn:image=128,classes=4,rois=9,detections=3",
-     "[1,3,128,128]", "[3,6]", 663},
+    {"mask_rcnn:image=128,rois=9,detections=3,classes=4",
+     "mask_rcnn:image=128,classes=4,rois=9,detections=3", "[1,3,128,128]", "[3,6]", 663},
     {"inception_v4:form=plain", "inception_v4", "[1,3,299,299]", "[1,1000]", 489},
     {"mobilenet_v2", "mobilenet_v2", "[1,3,224,224]", "[1,1000]", 154},
     {"mnist_conv", "mnist_conv", "[100,1,28,28]", "[100,10]", 9},
-    {"mlp:layers=3,input=5,hidden=4,batch=2", "mlp:batch=2,layers=3,input=5,hidden=4", "[2,5]", "[2,10]", 8},
+    {"mlp:layers=3,input=5,hidden=4,batch=2", "mlp:batch=2,layers=3,input=5,hidden=4", "[2,5]",
+     "[2,10]", 8},
     {"lstm", "lstm", "[32,512]", "[32,512]", 2 * 32 * 21},
     {"lstm:form=while", "lstm:form=while", "[32,512]", "[32,512]", 2 * 21 + 1},
     {"gru:steps=2,batch=3,hidden=4", "gru:batch=3,steps=2,hidden=4", "[3,4]", "[3,4]", 2 * 2 * 16},
@@ -210,9 +218,10 @@ static const struct {
     {"delay:taps=6", "delay:taps=6", "[1,16,32,32]", "[1,16,32,32]", 2},
     {"nested_loop:depth=4", "nested_loop:depth=4", "[1,16,32,32]", "[1,16,32,32]", 4 * 4},
     {"piecewise:branches=5", "piecewise:branches=5", "[1,16,32,32]", "[1,16,32,32]", 5 + 30 + 2},
-    {"seq2seq:batch=3,most=7", "seq2seq:batch=3,most=7", "[16,3,256]", "[7,3]", 13 + 1 + 13 + 8 + 1},
-    {"lstm:layers=1,steps=3,hidden=8,batch=2", "lstm:batch=2,layers=1,steps=3,hidden=8", "[2,8]", "[2,8]",
-     63},
+    {"seq2seq:batch=3,most=7", "seq2seq:batch=3,most=7", "[16,3,256]", "[7,3]",
+     13 + 1 + 13 + 8 + 1},
+    {"lstm:layers=1,steps=3,hidden=8,batch=2", "lstm:batch=2,layers=1,steps=3,hidden=8", "[2,8]",
+     "[2,8]", 63},
 };
 
 static void test_variants(void **state)
@@ -227,7 +236,8 @@ static void test_variants(void **state)
 
         assert_string_equal(g->name, variants[i].name);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
-        assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), variants[i].output);
+        assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text),
+                            variants[i].output);
         assert_int_equal(g->n_ops, variants[i].n_ops);
         mpl_graph_free(&ctx, g);
     }
@@ -284,9 +294,10 @@ static void test_names(void **state)
     }
 }
 
-/* ---- loops and branches, interpreted ------------------------------------------------------------------------ */
+/* ---- loops and branches, interpreted ---- */
 
-/* A number for each element of a weight or input: the same in both forms of a network, which name them alike. */
+/* A number for each element of a weight or input: the same in both forms of a network, which name
+ * them alike. */
 static void fill(interpreter *it, mpl_value v, const char *name, uint64_t skip)
 {
     uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
@@ -303,9 +314,11 @@ static void fill_all(interpreter *it, float weights)
     const mpl_graph *g = it->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && g->value_data[v] == NULL) {
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) &&
+            g->value_data[v] == NULL) {
             fill(it, v, g->value_name[v], 0);
-            for (uint64_t i = 0; g->value_role[v] == MPL_WEIGHT && i < g->value_bytes[v] / sizeof(float); i++)
+            for (uint64_t i = 0;
+                 g->value_role[v] == MPL_WEIGHT && i < g->value_bytes[v] / sizeof(float); i++)
                 ((float *)it->data[v])[i] *= weights;
         }
 }
@@ -346,7 +359,8 @@ static void assert_near(const char *what, const float *got, const float *want, u
 {
     for (uint32_t i = 0; i < n; i++)
         if (!(fabsf(got[i] - want[i]) <= 1e-5f))
-            fail_msg("%s: element %u is %g; %g is expected", what, i, (double)got[i], (double)want[i]);
+            fail_msg("%s: element %u is %g; %g is expected", what, i, (double)got[i],
+                     (double)want[i]);
 }
 
 /* Pairs of requests for networks that compute the same. */
@@ -356,7 +370,8 @@ static void test_same(void **state)
         const char *one, *other;
         uint32_t n; /* elements of the output */
     } same[] = {
-        {"lstm:form=while,steps=5,hidden=3,batch=2", "lstm:form=unroll,steps=5,hidden=3,batch=2", 6},
+        {"lstm:form=while,steps=5,hidden=3,batch=2", "lstm:form=unroll,steps=5,hidden=3,batch=2",
+         6},
         {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
         {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6},
     };
@@ -365,7 +380,8 @@ static void test_same(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        float *one = run(&ctx, same[i].one, NULL, NULL), *other = run(&ctx, same[i].other, set_steps, NULL);
+        float *one = run(&ctx, same[i].one, NULL, NULL),
+              *other = run(&ctx, same[i].other, set_steps, NULL);
 
         assert_near(same[i].one, one, other, same[i].n);
         assert_true(fabsf(one[0]) > 1e-3f);
@@ -431,7 +447,8 @@ static void set_first(interpreter *it)
     fill(it, v, "data", 0);
 }
 
-/* A value passes all taps before it is convolved again: as many convolutions as the rounds hold taps. */
+/* A value passes all taps before it is convolved again: as many convolutions as the rounds hold
+ * taps. */
 static void test_delay(void **state)
 {
     mpl_ctx ctx;
@@ -457,7 +474,8 @@ static void set_mean(interpreter *it, float mean)
 
     for (uint64_t i = 0; i < it->g->value_bytes[data] / sizeof(float); i++)
         ((float *)it->data[data])[i] = mean;
-    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add the number of their branch */
+    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add the number of their branch
+                                                       */
         const char *name = it->g->value_name[v];
         unsigned branch, conv;
         char kind;
@@ -503,7 +521,8 @@ static void clear_decoder(interpreter *it)
             memset(it->data[v], 0, it->g->value_bytes[v]);
 }
 
-/* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end are 0. */
+/* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end
+ * are 0. */
 static void test_seq2seq(void **state)
 {
     enum { MOST = 40, BATCH = 4 };
@@ -515,7 +534,8 @@ static void test_seq2seq(void **state)
     mpl_ctx_init(&ctx);
     free(run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5", clear_decoder, &rounds));
     assert_int_equal(rounds, 3 + 1);
-    words = (int64_t *)(void *)run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL, &rounds);
+    words = (int64_t *)(void *)run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL,
+                                   &rounds);
     assert_true(rounds > 3 + 1);
     for (int i = 0; i < BATCH; i++)
         for (int t = 1; t < MOST; t++)
@@ -592,7 +612,7 @@ static void test_out_of_memory(void **state)
     }
 }
 
-/* ---- the same networks as ONNX models ------------------------------------------------------------------ */
+/* ---- the same networks as ONNX models ---- */
 
 /* A constant Mul or Add behind a batch norm, which Caffe's models have and ours have not. */
 static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
@@ -604,8 +624,8 @@ static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
            (g->op_kind[g->value_op[x]] == MPL_OP_batch_norm || is_caffe_scale(g, g->value_op[x]));
 }
 
-/* Whether an attribute is the same, or is left out on one side and has the value that it then means on the
- * other. */
+/* Whether an attribute is the same, or is left out on one side and has the value that it then means
+ * on the other. */
 static bool same_attr(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, mpl_attr_key key,
                       int64_t otherwise)
 {
@@ -618,17 +638,19 @@ static bool same_attr(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y
     return same;
 }
 
-static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, const mpl_value *twin)
+static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y,
+                    const mpl_value *twin)
 {
     mpl_value out = a->op_out[a->op_out_begin[x]], out_twin = b->op_out[b->op_out_begin[y]];
     uint32_t n_in = a->op_in_begin[x + 1] - a->op_in_begin[x];
-    bool same = a->op_kind[x] == b->op_kind[y] && n_in == b->op_in_begin[y + 1] - b->op_in_begin[y] &&
-                a->value_type[out] == b->value_type[out_twin] &&
-                mpl_shape_equal(&a->value_shape[out], &b->value_shape[out_twin]) &&
-                same_attr(a, x, b, y, MPL_ATTR_kernel_shape, 1) &&
-                same_attr(a, x, b, y, MPL_ATTR_strides, 1) && same_attr(a, x, b, y, MPL_ATTR_pads, 0) &&
-                same_attr(a, x, b, y, MPL_ATTR_group, 1) && same_attr(a, x, b, y, MPL_ATTR_size, 0) &&
-                same_attr(a, x, b, y, MPL_ATTR_trans_b, 0);
+    bool same =
+        a->op_kind[x] == b->op_kind[y] && n_in == b->op_in_begin[y + 1] - b->op_in_begin[y] &&
+        a->value_type[out] == b->value_type[out_twin] &&
+        mpl_shape_equal(&a->value_shape[out], &b->value_shape[out_twin]) &&
+        same_attr(a, x, b, y, MPL_ATTR_kernel_shape, 1) &&
+        same_attr(a, x, b, y, MPL_ATTR_strides, 1) && same_attr(a, x, b, y, MPL_ATTR_pads, 0) &&
+        same_attr(a, x, b, y, MPL_ATTR_group, 1) && same_attr(a, x, b, y, MPL_ATTR_size, 0) &&
+        same_attr(a, x, b, y, MPL_ATTR_trans_b, 0);
 
     for (uint32_t i = 0; i < n_in && same; i++) {
         mpl_value in = a->op_in[a->op_in_begin[x] + i], in_twin = b->op_in[b->op_in_begin[y] + i];
@@ -641,7 +663,8 @@ static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, 
     return same;
 }
 
-/* Operation by operation in file order: kind, dims, windows, what is read. twin: of each value of the model. */
+/* Operation by operation in file order: kind, dims, windows, what is read. twin: of each value of
+ * the model. */
 static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *g)
 {
     mpl_value *twin = NULL;
@@ -651,7 +674,8 @@ static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *
     assert_int_equal(model->n_inputs, g->n_inputs);
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         twin[model->input[i]] = g->input[i];
-        assert_true(mpl_shape_equal(&model->value_shape[model->input[i]], &g->value_shape[g->input[i]]));
+        assert_true(
+            mpl_shape_equal(&model->value_shape[model->input[i]], &g->value_shape[g->input[i]]));
     }
     for (mpl_op x = 0; x < model->n_ops; x++) {
         mpl_value out = model->op_out[model->op_out_begin[x]];
@@ -694,7 +718,8 @@ static void test_models(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Xie et al. 2019, table 3, RandWire-WS, small regime: 5.6 (0.1) million parameters, 583 (6.2) million multiply-adds. */
+/* Xie et al. 2019, table 3, RandWire-WS, small regime: 5.6 (0.1) million parameters, 583 (6.2)
+ * million multiply-adds. */
 static void test_random_wiring(void **state)
 {
     mpl_ctx ctx;
@@ -717,7 +742,7 @@ static void test_random_wiring(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- regions of mask_rcnn ------------------------------------------------------------------------------------ */
+/* ---- regions of mask_rcnn ---- */
 
 /* Weights under which a deep network neither vanishes nor explodes. */
 static void fill_deep(interpreter *it)
@@ -728,13 +753,15 @@ static void fill_deep(interpreter *it)
         const mpl_shape *s = &g->value_shape[v];
         float *x = it->data[v], fan_in = 1, scale = 0.1f, shift = 0;
 
-        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) || g->value_data[v] != NULL)
+        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
+            g->value_data[v] != NULL)
             continue;
         for (uint32_t i = 1; i < s->rank; i++)
             fan_in *= (float)s->dim[i];
         if (g->value_role[v] == MPL_INPUT || s->rank > 1)
             scale = g->value_role[v] == MPL_INPUT ? 1 : sqrtf(6 / fan_in);
-        else if (strstr(g->value_name[v], ".var") != NULL || strstr(g->value_name[v], ".scale") != NULL)
+        else if (strstr(g->value_name[v], ".var") != NULL ||
+                 strstr(g->value_name[v], ".scale") != NULL)
             shift = 1;
         fill(it, v, g->value_name[v], 0);
         for (uint64_t i = 0; i < count(g, v); i++)
@@ -742,7 +769,8 @@ static void fill_deep(interpreter *it)
     }
 }
 
-static const float *data_of(const interpreter *it, const char *scope, const char *name, mpl_shape *shape)
+static const float *data_of(const interpreter *it, const char *scope, const char *name,
+                            mpl_shape *shape)
 {
     char text[100];
     mpl_value v;
@@ -761,7 +789,8 @@ static void assert_proposals(const interpreter *it, uint32_t n_rois)
 {
     static const char *const side[2][2] = {{"y.from", "y.to"}, {"x.from", "x.to"}};
     mpl_shape shape;
-    const float *score = data_of(it, "rpn", "scores", &shape), *shift = data_of(it, "rpn", "shifts", NULL);
+    const float *score = data_of(it, "rpn", "scores", &shape),
+                *shift = data_of(it, "rpn", "shifts", NULL);
     const float *anchor = data_of(it, "", "anchors", NULL);
     bool *taken = calloc((size_t)shape.dim[0], sizeof *taken);
 
@@ -797,7 +826,8 @@ static void assert_regions(const interpreter *it, const char *from, const char *
         int64_t r = i / (shape.dim[1] * bins * bins), c = i / (bins * bins) % shape.dim[1];
         double y1 = data_of(it, from, "y.from", NULL)[r], y2 = data_of(it, from, "y.to", NULL)[r];
         double x1 = data_of(it, from, "x.from", NULL)[r], x2 = data_of(it, from, "x.to", NULL)[r];
-        int level = (int)fmin(fmax(round(4 + log2(sqrt((y2 - y1) * (x2 - x1)) * image / 224)), 2), 5);
+        int level =
+            (int)fmin(fmax(round(4 + log2(sqrt((y2 - y1) * (x2 - x1)) * image / 224)), 2), 5);
         char scope[16];
         const float *map;
         double side, y, x, fy, fx, want = 0;
@@ -816,7 +846,8 @@ static void assert_regions(const interpreter *it, const char *from, const char *
                     map[(c * (int64_t)side + row) * (int64_t)side + column];
         }
         if (!(fabs(region[i] - want) <= 1e-3 * (1 + fabs(want))))
-            fail_msg("%s: element %" PRId64 " is %g; %g is expected", to, i, (double)region[i], want);
+            fail_msg("%s: element %" PRId64 " is %g; %g is expected", to, i, (double)region[i],
+                     want);
     }
 }
 

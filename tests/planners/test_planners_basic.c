@@ -1,7 +1,7 @@
-/* Every registered planner: exact peaks where they can be worked out by hand; on random problems valid,
- * never below bound or optimum, the same twice, without a leak, clean when any allocation fails. The
- * offset planners against the plainest placement in the same order, on problems small and long enough for
- * every way of knowing what is free. */
+/* Every registered planner: exact peaks where they can be worked out by hand; on random problems
+ * valid, never below bound or optimum, the same twice, without a leak, clean when any allocation
+ * fails. The offset planners against the plainest placement in the same order, on problems small
+ * and long enough for every way of knowing what is free. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
@@ -32,10 +32,12 @@ static const row rows[] = {
      16, 16, 16, 16, 16, 16, 16, 16},
     {"an output may overwrite its input", 2, {8, 8}, {0, 1}, {2, 2}, {{0, 1, 1}}, {0}, {0}, {0},
      16, 8, 8, 8, 8, 8, 8, 8},
-    {"a smaller output too, but MXNet wants equal sizes", 2, {8, 4}, {0, 1}, {2, 2}, {{0, 1, 1}}, {0},
+    {"a smaller output too, but MXNet wants equal sizes", 2, {8, 4}, {0, 1}, {2, 2}, {{0, 1, 1}},
+        {0},
      {0}, {0},
      12, 8, 8, 12, 8, 8, 8, 8},
-    {"in-place pairs chain", 3, {8, 8, 8}, {0, 1, 2}, {2, 3, 4}, {{0, 1, 1}, {1, 2, 2}}, {0}, {0}, {0},
+    {"in-place pairs chain", 3, {8, 8, 8}, {0, 1, 2}, {2, 3, 4}, {{0, 1, 1}, {1, 2, 2}}, {0}, {0},
+        {0},
      24, 8, 8, 8, 8, 8, 8, 8},
     {"only one of two outputs overwrites the input", 3, {8, 8, 8}, {0, 1, 1}, {2, 3, 3}, {{0, 1, 1},
      {0, 2, 1}}, {0}, {0}, {0},
@@ -48,20 +50,24 @@ static const row rows[] = {
      32, 32, 31, 31, 31, 31, 31, 31},
     {"and just does not", 2, {1, 32}, {0, 1}, {1, 2}, {{0}}, {0}, {0}, {0},
      33, 33, 32, 33, 32, 32, 32, 32},
-    {"two fit into the place of one, not into its block", 3, {8, 4, 4}, {0, 1, 1}, {1, 2, 2}, {{0}}, {0},
+    {"two fit into the place of one, not into its block", 3, {8, 4, 4}, {0, 1, 1}, {1, 2, 2}, {{0}},
+        {0},
      {0}, {0},
      16, 12, 12, 12, 8, 8, 8, 8},
-    {"the large one between two long small ones", 4, {4, 8, 4, 8}, {0, 0, 0, 2}, {4, 2, 4, 4}, {{0}}, {0},
+    {"the large one between two long small ones", 4, {4, 8, 4, 8}, {0, 0, 0, 2}, {4, 2, 4, 4},
+        {{0}}, {0},
      {0}, {0},
      24, 16, 16, 16, 16, 16, 16, 16},
     {"best fit keeps the large gap, first fit spends it", 6, {8, 1, 4, 1, 4, 8}, {0, 1, 2, 3, 5, 6},
      {5, 9, 5, 9, 9, 9},
      {{0}}, {0}, {0}, {0},
      26, 14, 14, 14, 14, 14, 14, 22},
-    {"alignment leaves a hole unless the large one is first", 2, {1, 8}, {0, 0}, {2, 2}, {{0}}, {1, 8},
+    {"alignment leaves a hole unless the large one is first", 2, {1, 8}, {0, 0}, {2, 2}, {{0}}, {1,
+        8},
      {0}, {0},
      16, 16, 16, 9, 9, 9, 9, 9},
-    {"a partner's place may be misaligned", 3, {12, 8, 8}, {0, 0, 1}, {2, 2, 2}, {{1, 2, 1}}, {1, 1, 8},
+    {"a partner's place may be misaligned", 3, {12, 8, 8}, {0, 0, 1}, {2, 2, 2}, {{1, 2, 1}}, {1, 1,
+        8},
      {0}, {0},
      32, 24, 24, 24, 32, 32, 32, 32},
     {"pools do not meet", 2, {8, 16}, {0, 0}, {2, 2}, {{0}}, {0}, {0, 1}, {0},
@@ -81,7 +87,8 @@ static mpl_problem *make_row(mpl_ctx *ctx, const row *r)
 
     assert_ok(ctx, mpl_problem_new(ctx, r->what, r->n, &p));
     assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_ok(ctx,
+              mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
     p->pool_name[1] = mpl_strdup(ctx, "other");
     p->pool_capacity[1] = MPL_NO_CAPACITY;
     p->n_pools = 2;
@@ -119,10 +126,14 @@ static void rows_have_exact_peaks(void **state)
         const struct {
             const char *planner;
             uint64_t peak;
-        } want[] = {
-            {"none", r->none},         {"pool", r->pool_peak},          {"owl", r->owl},
-            {"mxnet", r->mxnet},       {"greedy_size", r->greedy_size}, {"greedy_breadth", r->greedy_breadth},
-            {"best_fit", r->best_fit}, {"first_fit", r->first_fit}};
+        } want[] = {{"none", r->none},
+                    {"pool", r->pool_peak},
+                    {"owl", r->owl},
+                    {"mxnet", r->mxnet},
+                    {"greedy_size", r->greedy_size},
+                    {"greedy_breadth", r->greedy_breadth},
+                    {"best_fit", r->best_fit},
+                    {"first_fit", r->first_fit}};
         mpl_problem *p = make_row(&ctx, r);
 
         for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
@@ -147,7 +158,7 @@ static void rows_have_exact_peaks(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- every planner on random problems ------------------------------------------------------------------ */
+/* ---- every planner on random problems ---- */
 
 /* Whether a planner takes such a problem at all. */
 static bool takes(const mpl_planner *planner, const mpl_problem *p)
@@ -163,7 +174,8 @@ static void init_run(mpl_run *run, mpl_ctx *ctx)
     run->budget_ticks = 2000;
 }
 
-static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p, uint64_t least)
+static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p,
+                       uint64_t least)
 {
     mpl_plan *plan = NULL, *again = NULL;
     int64_t live = ctx->n_live;
@@ -181,8 +193,8 @@ static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_probl
     }
     assert_true(plan->peak_bytes >= plain_peak(p, plan));
     if (plan->peak_bytes < least)
-        fail_msg("%s: %" PRIu64 " bytes where %" PRIu64 " are needed", planner->name, plan->peak_bytes,
-                 least);
+        fail_msg("%s: %" PRIu64 " bytes where %" PRIu64 " are needed", planner->name,
+                 plan->peak_bytes, least);
     init_run(&run, ctx);
     assert_ok(ctx, mpl_planner_run(planner, &run, p, &again));
     assert_memory_equal(plan->offset, again->offset, p->n * sizeof *plan->offset);
@@ -209,7 +221,8 @@ static void plans_are_valid_and_repeatable(void **state)
     mpl_rng_init(&rng, 20);
     for (int i = 0; i < 400; i++) {
         unsigned kind = what[(size_t)i % (sizeof what / sizeof *what)];
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
         uint64_t least = 0;
 
         if (p->before == NULL)
@@ -285,7 +298,8 @@ static const uint64_t *sorted_by_rank; /* [n] */
 
 static int by_size(mpl_buffer a, mpl_buffer b)
 {
-    uint32_t life_a = sorted->death[a] - sorted->birth[a], life_b = sorted->death[b] - sorted->birth[b];
+    uint32_t life_a = sorted->death[a] - sorted->birth[a],
+             life_b = sorted->death[b] - sorted->birth[b];
 
     if (sorted->bytes[a] != sorted->bytes[b])
         return sorted->bytes[a] > sorted->bytes[b] ? -1 : 1;
@@ -317,8 +331,8 @@ static int compare_birth(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Takes the steps from the broadest down, and gives each buffer the number of the first step that holds
- * it. */
+/* Takes the steps from the broadest down, and gives each buffer the number of the first step that
+ * holds it. */
 static uint64_t *rank_by_breadth(const mpl_problem *p)
 {
     uint64_t *rank = calloc(p->n + 1, sizeof *rank), *live = calloc(p->n_steps + 1, sizeof *live);
@@ -374,8 +388,10 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
         assert_ok(ctx, mpl_planner_run(mpl_planner_find(kinds[i].name), &run, p, &plan));
         for (uint32_t k = 0; k < p->n; k++)
             if (plan->offset[order[k]] != want->offset[order[k]])
-                fail_msg("%s of %u: buffer %u, placed as number %u, lies at %" PRIu64 ", not at %" PRIu64,
-                         kinds[i].name, p->n, order[k], k, plan->offset[order[k]], want->offset[order[k]]);
+                fail_msg("%s of %u: buffer %u, placed as number %u, lies at %" PRIu64
+                         ", not at %" PRIu64,
+                         kinds[i].name, p->n, order[k], k, plan->offset[order[k]],
+                         want->offset[order[k]]);
         mpl_plan_free(ctx, plan);
         mpl_plan_free(ctx, want);
     }
@@ -403,8 +419,9 @@ static void small_problems_are_placed_plainly(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 22);
     for (int i = 0; i < 600; i++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
-                                        (unsigned)i % 8 & (RANDOM_ALIGNED | RANDOM_POOLS | RANDOM_PAIRS));
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
+                           (unsigned)i % 8 & (RANDOM_ALIGNED | RANDOM_POOLS | RANDOM_PAIRS));
 
         if (i % 3 == 0)
             fix_some(&ctx, p, &rng);
@@ -465,8 +482,9 @@ static void partial_orders_are_placed_plainly(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     for (int i = 0; i < 200; i++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
-                                        RANDOM_PARALLEL | (i % 2 == 0 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0));
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
+                           RANDOM_PARALLEL | (i % 2 == 0 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0));
         uint64_t n_before[16] = {0};
         mpl_buffer order[16];
         mpl_plan *plan = NULL, *want = NULL;
@@ -484,8 +502,8 @@ static void partial_orders_are_placed_plainly(void **state)
             assert_ok(&ctx, mpl_plan_new(&ctx, p, &want));
             oracle_place(p, order, best != 0, want);
             mpl_run_init(&run, &ctx);
-            assert_ok(&ctx,
-                      mpl_planner_run(mpl_planner_find(best ? "best_fit" : "first_fit"), &run, p, &plan));
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(best ? "best_fit" : "first_fit"), &run,
+                                            p, &plan));
             assert_memory_equal(plan->offset, want->offset, p->n * sizeof *plan->offset);
             mpl_plan_free(&ctx, plan);
             mpl_plan_free(&ctx, want);
@@ -555,7 +573,8 @@ static void limits_are_statuses(void **state)
     init_run(&run, &ctx);
     assert_ok(&ctx, mpl_problem_synthetic(&ctx, 20, 5, 1, &p));
     p->pool_capacity[0] = 64;
-    assert_status(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan), MPL_ELIMIT);
+    assert_status(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan),
+                  MPL_ELIMIT);
     p->pool_capacity[0] = MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < p->n; b++)
         p->bytes[b] = INT64_MAX / 4; /* five at a time pass 2^63 */

@@ -1,6 +1,7 @@
-/* The exact planner against the plainest search there is, on thousands of small problems, above all those whose optimum
- * lies above the bound; known optima of hard lists; claims, budgets, determinism, memory that runs out. With a number as its
- * argument, so many problems against that search, and nothing else (make exact-oracle). */
+/* The exact planner against the plainest search there is, on thousands of small problems, above all
+ * those whose optimum lies above the bound; known optima of hard lists; claims, budgets,
+ * determinism, memory that runs out. With a number as its argument, so many problems against that
+ * search, and nothing else (make exact-oracle). */
 #include <stdatomic.h>
 
 #include "graphs/io/lists/lists.h"
@@ -12,7 +13,8 @@
 #include "planners/exact/exact_priv.h"
 #include "planners/planner.h"
 
-static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uint64_t seed, mpl_run *run)
+static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uint64_t seed,
+                         mpl_run *run)
 {
     mpl_plan *plan = NULL;
 
@@ -25,7 +27,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uin
 
 enum { SMALL_TICKS = 2000000 }; /* more than any search about 8 buffers takes */
 
-/* ---- the search alone, in all its variants ------------------------------------------------------------------- */
+/* ---- the search alone, in all its variants ---- */
 
 /* No two may share memory, all end below cap. */
 static void assert_packed(const small *p, const mpl_exact_state *x, uint32_t cap)
@@ -48,14 +50,14 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
     static const mpl_len slacks[] = {-1, 2, 1000};
     mpl_exact_item item[MOST];
     uint32_t rank[MOST];
-    mpl_exact_memo memo = {
-        .ctx = ctx}; /* of both directions and both caps: a failure is known by its room, too */
+    mpl_exact_memo memo = {.ctx = ctx}; /* of both directions and both caps: a failure is known by
+                                           its room, too */
 
     alarm(120); /* for loops that count no ticks */
     for (uint32_t i = 0; i < p->n; i++) {
         rank[i] = (i * 5 + 3) % p->n;
-        item[i] =
-            (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false, 0};
+        item[i] = (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i],
+                                   0,           p->size[i],  false,      0};
     }
     for (int mirrored = 0; mirrored < 2; mirrored++) {
         mpl_exact_case *c = NULL;
@@ -77,8 +79,8 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
                     x->filter_slack = slacks[k];
                     q.tiles = (pick + k) % 2 == 0;
                     mpl_exact_state_reset(x);
-                    q.tick_limit =
-                        x->ticks + SMALL_TICKS; /* what has lost its way stops, which is no verdict */
+                    q.tick_limit = x->ticks + SMALL_TICKS; /* what has lost its way stops, which is
+                                                              no verdict */
                     verdict = mpl_exact_search_run(&q);
                     assert_int_equal(verdict, cap < optimum ? MPL_EXACT_FAILED : MPL_EXACT_FOUND);
                     if (verdict == MPL_EXACT_FOUND)
@@ -103,12 +105,13 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
 
     for (uint32_t i = 0; i < p->n; i++) {
         rank[i] = (i * 5 + 3) % p->n;
-        item[i] =
-            (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false, 0};
+        item[i] = (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i],
+                                   0,           p->size[i],  false,      0};
     }
     for (uint32_t cap = optimum - 1; cap <= optimum; cap++)
         for (uint32_t k = 0; k < 8; k++) {
-            mpl_exact_beam o = {.width = 256, .probes = 8 * (k & 1), .weighted = (k & 2) != 0, .rank = ranks};
+            mpl_exact_beam o = {
+                .width = 256, .probes = 8 * (k & 1), .weighted = (k & 2) != 0, .rank = ranks};
             mpl_exact_beam_result r = {.est = est};
             mpl_exact_state x = {.est = est};
             mpl_exact_case *c = NULL;
@@ -134,13 +137,15 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
         }
 }
 
-/* ---- the planner against brute force ----------------------------------------------------------------------------- */
+/* ---- the planner against brute force ---- */
 
-static uint32_t n_oracle; /* problems to compare, a third of them above the bound; 0: the few of every day */
+static uint32_t n_oracle; /* problems to compare, a third of them above the bound; 0: the few of
+                             every day */
 
 static struct {
     uint32_t problems, above; /* compared; with an optimum above the load */
-    uint32_t proofs, cliques; /* certificates that the checker accepted: refutations and witnesses */
+    uint32_t proofs, cliques; /* certificates that the checker accepted: refutations and witnesses
+                               */
     small last;               /* compared */
 } tally;
 
@@ -180,13 +185,15 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
     tally.above += optimum > load(from);
     tally.problems++;
     if (n_oracle > 0 && tally.problems % 5000 == 0) {
-        print_message("%u of %u problems, %u above the bound\n", tally.problems, n_oracle, tally.above);
+        print_message("%u of %u problems, %u above the bound\n", tally.problems, n_oracle,
+                      tally.above);
         fflush(stdout);
     }
 }
 
-/* The same with every step filled up to the load. One unit above it each section may waste one unit, and what is said of floors
- * that must be filled has to allow it. n == 0: that takes too many buffers. */
+/* The same with every step filled up to the load. One unit above it each section may waste one
+ * unit, and what is said of floors that must be filled has to allow it. n == 0: that takes too many
+ * buffers. */
 static small filled(const small *from)
 {
     small p = *from;
@@ -203,14 +210,16 @@ static small filled(const small *from)
         if (gap > 0 && t > 0 && gap == before) {
             p.death[p.n - 1]++;
         } else if (gap > 0) {
-            p.birth[p.n] = t, p.death[p.n] = t + 1, p.size[p.n] = gap, p.align[p.n] = 1, p.fixed[p.n] = -1;
+            p.birth[p.n] = t, p.death[p.n] = t + 1, p.size[p.n] = gap, p.align[p.n] = 1,
+            p.fixed[p.n] = -1;
             p.n = p.n + 1 < MOST ? p.n + 1 : 0;
         }
     }
     return p;
 }
 
-/* A false refutation and a wrong placement both show here: optima above the bound need real proofs. */
+/* A false refutation and a wrong placement both show here: optima above the bound need real
+ * proofs. */
 static void optima_above_the_bound(void **state)
 {
     enum { PARENTS = 1000, FEW = 1000 };
@@ -247,7 +256,8 @@ static void optima_above_the_bound(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Some buffers lie where a plan has them, or one step of alignment off. False: nothing could be fixed. */
+/* Some buffers lie where a plan has them, or one step of alignment off. False: nothing could be
+ * fixed. */
 static bool fix_some(mpl_rng *rng, small *p)
 {
     bool any = false;
@@ -290,7 +300,7 @@ static void random_problems(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- lists --------------------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 static const struct {
     const char *path;
@@ -379,7 +389,8 @@ static void cut_rectangles(void **state)
         assert_ok(&ctx, mpl_source_open(&ctx, rows[i].source, &options, &source));
         assert_int_equal(source.problem->n, rows[i].n);
         for (mpl_buffer b = 0; b < rows[i].n; b++)
-            area += source.problem->bytes[b] * (source.problem->death[b] - source.problem->birth[b]);
+            area +=
+                source.problem->bytes[b] * (source.problem->death[b] - source.problem->birth[b]);
         assert_int_equal(area, UINT64_C(1048576) * source.problem->n_steps);
         plan = planned(&ctx, source.problem, UINT64_MAX, 1, &run);
         assert_int_equal(plan->peak_bytes, 1048576);
@@ -387,12 +398,14 @@ static void cut_rectangles(void **state)
         mpl_source_fini(&ctx, &source);
     }
     assert_int_equal(mpl_source_open(&ctx, "guillotine:n=0", &options, &source), MPL_EINPUT);
-    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=5,seed=1x", &options, &source), MPL_EINPUT);
+    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=5,seed=1x", &options, &source),
+                     MPL_EINPUT);
     assert_int_equal(mpl_source_open(&ctx, "guillotine:", &options, &source), MPL_EINPUT);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Whatever is cut, few ticks are enough to put it together again: what a wrong guess spoils is repaired. */
+/* Whatever is cut, few ticks are enough to put it together again: what a wrong guess spoils is
+ * repaired. */
 static void cut_rectangles_are_quick(void **state)
 {
     mpl_read_options options = {0};
@@ -505,7 +518,8 @@ static void note_bound(uint32_t index)
         ;
 }
 
-/* Runs beside each other, beams of many states, probes: the same plan and the same work on any number of threads. */
+/* Runs beside each other, beams of many states, probes: the same plan and the same work on any
+ * number of threads. */
 static void threads_change_nothing(void **state)
 {
     static const struct {
@@ -554,7 +568,8 @@ static void threads_change_nothing(void **state)
     }
 }
 
-/* Lifetimes in more sections than a search can hold: placements and their repair alone, within the budget. */
+/* Lifetimes in more sections than a search can hold: placements and their repair alone, within the
+ * budget. */
 static void too_many_to_search(void **state)
 {
     enum { MANY = 9000, TICKS = 60000000 };
@@ -588,9 +603,10 @@ static void too_many_to_search(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- claims and budgets -------------------------------------------------------------------------------------- */
+/* ---- claims and budgets ---- */
 
-/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal, never infeasible. */
+/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
+ * never infeasible. */
 static void budgets_prove_nothing(void **state)
 {
     small hard = roots[1];
@@ -638,7 +654,8 @@ static void pools_are_apart(void **state)
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_problem_new(&ctx, "pools", 4, &p));
     assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_ok(&ctx,
+              mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
     p->pool_name[1] = mpl_strdup(&ctx, "other");
     p->n_pools = 2;
     p->n_steps = 2;
@@ -711,12 +728,13 @@ static int compare_with_brute_force(void)
     const small *p = &tally.last;
 
     for (uint32_t i = 0; failed != 0 && i < p->n; i++)
-        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i, p->birth[i],
-                      p->death[i], p->size[i], p->align[i], p->fixed[i]);
-    print_message("exact = brute force on %u of %u problems, %u above the bound; certificates accepted: %u "
-                  "refutations, %u cliques; %s\n",
-                  tally.problems, n_oracle, tally.above, tally.proofs, tally.cliques,
-                  failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
+        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i,
+                      p->birth[i], p->death[i], p->size[i], p->align[i], p->fixed[i]);
+    print_message(
+        "exact = brute force on %u of %u problems, %u above the bound; certificates accepted: %u "
+        "refutations, %u cliques; %s\n",
+        tally.problems, n_oracle, tally.above, tally.proofs, tally.cliques,
+        failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
     return failed != 0;
 }
 

@@ -1,5 +1,5 @@
-/* Families: buffers at decided distances, each there for its own time. Problems, bounds, all planners against brute force,
- * the verifier, files. */
+/* Families: buffers at decided distances, each there for its own time. Problems, bounds, all
+ * planners against brute force, the verifier, files. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_families.h"
@@ -16,8 +16,8 @@ enum { ROUNDS = 300, MOST_BUFFERS = 8 };
 
 /* The height of pool 0's lowest plan: every place of every family is tried. */
 
-static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first, uint64_t height,
-                             uint64_t best)
+static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first,
+                             uint64_t height, uint64_t best)
 {
     while (first < p->n && (p->inside[first] != first || p->pool[first] != 0))
         first++;
@@ -62,7 +62,8 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
     return plainly_planned(ctx, planner, p, 20000000);
 }
 
-/* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is none. */
+/* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is
+ * none. */
 static void plan_all(void **state)
 {
     static const unsigned kinds[] = {0,
@@ -99,7 +100,8 @@ static void plan_all(void **state)
                 continue;
             if (plan->peak_bytes < least || plan->bound_bytes > least ||
                 (plan->claim == MPL_OPTIMAL && plan->peak_bytes > least))
-                fail_msg("round %u: %s plans %" PRIu64 ", bound %" PRIu64 ", %s; the optimum is %" PRIu64,
+                fail_msg("round %u: %s plans %" PRIu64 ", bound %" PRIu64
+                         ", %s; the optimum is %" PRIu64,
                          round, planner->name, plan->peak_bytes, plan->bound_bytes,
                          mpl_claim_name(plan->claim), least);
             if (strcmp(planner->name, "exact") == 0)
@@ -117,18 +119,20 @@ static void plan_all(void **state)
         mpl_problem_free(&ctx, hull);
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
-                  "local_search\n",
-                  n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
+    print_message(
+        "%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
+        "local_search\n",
+        n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
     assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The complete search alone: from a plan that shares nothing, and from none at all within a capacity. */
+/* The complete search alone: from a plan that shares nothing, and from none at all within a
+ * capacity. */
 static void search_from_afar(void **state)
 {
-    static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_PARALLEL | RANDOM_PAIRS,
-                                     RANDOM_GAPS};
+    static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS,
+                                     RANDOM_PARALLEL | RANDOM_PAIRS, RANDOM_GAPS};
     mpl_ctx ctx;
     mpl_rng rng;
 
@@ -141,14 +145,17 @@ static void search_from_afar(void **state)
         uint64_t least = optimum(&ctx, p);
 
         for (int way = 0; way < 3; way++) {
-            mpl_exact_effort effort = {.tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX, .n_threads = 1};
-            uint64_t height = plan->peak_bytes, bound = 0, most = MPL_NO_CAPACITY, offset[MOST_BUFFERS];
+            mpl_exact_effort effort = {
+                .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX, .n_threads = 1};
+            uint64_t height = plan->peak_bytes, bound = 0, most = MPL_NO_CAPACITY,
+                     offset[MOST_BUFFERS];
             uint64_t top = 0;
 
             memcpy(offset, plan->offset, p->n * sizeof *offset);
             if (way > 0)
                 most = least - (way == 2);
-            assert_ok(&ctx, mpl_exact_families(&ctx, p, 0, 0, most, &effort, offset, &height, &bound));
+            assert_ok(&ctx,
+                      mpl_exact_families(&ctx, p, 0, 0, most, &effort, offset, &height, &bound));
             for (mpl_buffer b = 0; b < p->n; b++)
                 top = mpl_max_u64(top, p->pool[b] == 0 ? offset[b] + p->bytes[b] : 0);
             assert_int_equal(top, height);
@@ -162,7 +169,8 @@ static void search_from_afar(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem says it. */
+/* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem
+ * says it. */
 static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint64_t at, uint32_t c)
 {
     const mpl_problem *p = q->p;
@@ -195,7 +203,8 @@ static bool plainly_on_partner(const mpl_packing *q, uint32_t a, uint32_t c, int
     return false;
 }
 
-/* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and count once where they do. */
+/* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and
+ * count once where they do. */
 static mpl_status compare_walls(mpl_packing *q)
 {
     mpl_ctx *ctx = q->run->ctx;
@@ -227,7 +236,8 @@ static mpl_status compare_walls(mpl_packing *q)
             memset(in_way, 0, sizeof in_way);
             for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++) {
                 bool open = mpl_packing_shares(q, a, i, at);
-                bool covers = mpl_packing_low(q, a, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i);
+                bool covers =
+                    mpl_packing_low(q, a, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i);
 
                 assert_true(covers || !open);
                 in_way[q->rival[i]] += covers && !open;
@@ -265,7 +275,8 @@ static void walls_say_what_conflicts(void **state)
         run.seed = round + 1;
         run.watch = &(mpl_watch){.arg = &n_shared};
         assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX, compare_walls, plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX,
+                                        compare_walls, plan));
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }
@@ -273,7 +284,7 @@ static void walls_say_what_conflicts(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- by hand ------------------------------------------------------------------------------------------------------- */
+/* ---- by hand ---- */
 
 typedef struct made {
     mpl_buffer inside;
@@ -352,7 +363,8 @@ static void parts_let_others_in(void **state)
         assert_ok(&ctx, mpl_problem_hull(&ctx, p, &hull, into));
         plan = run_planner(&ctx, mpl_planner_find("exact"), p);
         if (plan->peak_bytes != cases[i].parts || plan->claim != MPL_OPTIMAL)
-            fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, cases[i].what, plan->peak_bytes, cases[i].parts);
+            fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, cases[i].what, plan->peak_bytes,
+                     cases[i].parts);
         mpl_plan_free(&ctx, plan);
         plan = NULL;
         {
@@ -379,7 +391,9 @@ static void refuse_wrong(void **state)
         const char *message;
     } wrongs[] = {
         {"a chain", {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {1, 0, 4, 2, 6}}, "not the lowest"},
-        {"the lowest somewhere", {{0, 4, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, "not the lowest"},
+        {"the lowest somewhere",
+         {{0, 4, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}},
+         "not the lowest"},
         {"nobody's", {{0, 0, 4, 0, 2}, {7, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, "not the lowest"},
         {"overlap", {{0, 0, 4, 0, 2}, {0, 3, 4, 0, 6}, {2, 0, 4, 2, 6}}, "of one family overlap"},
         {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"},
@@ -425,7 +439,8 @@ static void refuse_wrong(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A capacity between the two heights: met by parts, unknown to who sees wholes; below both: refuted by the complete ones. */
+/* A capacity between the two heights: met by parts, unknown to who sees wholes; below both: refuted
+ * by the complete ones. */
 static void capacities(void **state)
 {
     static const made two[] = {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}};
@@ -453,7 +468,7 @@ static void capacities(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- files, folding, memory ------------------------------------------------------------------------------------------ */
+/* ---- files, folding, memory ---- */
 
 static void written_and_read(void **state)
 {
@@ -514,7 +529,8 @@ static void lists_have_wholes(void **state)
 
 static void survive_lost_memory(void **state)
 {
-    static const char *const names[] = {"exact", "ilp", "greedy_size", "owl", "beam", "portfolio", "none"};
+    static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
+                                        "beam",  "portfolio", "none"};
     mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p;

@@ -1,4 +1,5 @@
-/* Lifetimes with gaps: conflicts, bounds, changes of a problem and all planners against the plainest recount, step by step. */
+/* Lifetimes with gaps: conflicts, bounds, changes of a problem and all planners against the
+ * plainest recount, step by step. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -13,7 +14,8 @@ static uint64_t in_slots(const mpl_problem *p, mpl_buffer b, uint64_t grain)
     return (p->bytes[b] + grain - 1) / grain * grain;
 }
 
-/* What the buffers that are needed at `step` take, an output and the input below it counted once, as the contract says. */
+/* What the buffers that are needed at `step` take, an output and the input below it counted once,
+ * as the contract says. */
 static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 {
     uint64_t grain = UINT64_MAX, sum = 0, rest = 0;
@@ -29,7 +31,8 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
     return sum - rest;
 }
 
-/* Conflicts, peak and witness of problems without pairs (how much those save is test_graphs_problem's matter). */
+/* Conflicts, peak and witness of problems without pairs (how much those save is
+ * test_graphs_problem's matter). */
 static void count_steps(void **state)
 {
     mpl_ctx ctx;
@@ -47,7 +50,8 @@ static void count_steps(void **state)
 
         for (mpl_buffer a = 0; a < p->n; a++)
             for (mpl_buffer b = 0; b < p->n; b++) {
-                bool want = a != b && p->pool[a] == p->pool[b] && plain_meeting(p, a, b) < p->n_steps;
+                bool want =
+                    a != b && p->pool[a] == p->pool[b] && plain_meeting(p, a, b) < p->n_steps;
 
                 assert_int_equal(mpl_conflict(p, a, b), want);
                 n_apart += p->birth[a] < p->death[b] && p->birth[b] < p->death[a] && !want;
@@ -106,7 +110,8 @@ static mpl_problem *two_with_gaps(mpl_ctx *ctx, const struct wrong *w)
     return p;
 }
 
-/* Also: each set of gaps has a hash of its own, and no gaps have that of a problem that knows of none. */
+/* Also: each set of gaps has a hash of its own, and no gaps have that of a problem that knows of
+ * none. */
 static void refuse_wrong(void **state)
 {
     uint64_t hash[sizeof wrongs / sizeof *wrongs];
@@ -130,7 +135,8 @@ static void refuse_wrong(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Pairs as a double loop finds them: what must stay the same when time runs backwards or rows are shuffled. */
+/* Pairs as a double loop finds them: what must stay the same when time runs backwards or rows are
+ * shuffled. */
 static uint32_t n_conflicts(const mpl_problem *p)
 {
     uint32_t n = 0;
@@ -203,11 +209,12 @@ static void fold_gaps(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- planners ---------------------------------------------------------------------------------------------------- */
+/* ---- planners ---- */
 
-/* The height of the lowest plan: some order of "next buffer at its lowest free offset" reaches it. No pairs, one pool. */
-static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed, uint64_t height,
-                             uint64_t best)
+/* The height of the lowest plan: some order of "next buffer at its lowest free offset" reaches it.
+ * No pairs, one pool. */
+static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed,
+                             uint64_t height, uint64_t best)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint64_t at = 0, top;
@@ -215,8 +222,8 @@ static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t pl
         if (placed >> b & 1)
             continue;
         for (mpl_buffer a = 0; a < p->n; a++)
-            if ((placed >> a & 1) && plain_meeting(p, a, b) < p->n_steps && offset[a] < at + p->bytes[b] &&
-                at < offset[a] + p->bytes[a]) {
+            if ((placed >> a & 1) && plain_meeting(p, a, b) < p->n_steps &&
+                offset[a] < at + p->bytes[b] && at < offset[a] + p->bytes[a]) {
                 at = (offset[a] + p->bytes[a] + p->align[b] - 1) / p->align[b] * p->align[b];
                 a = MPL_NONE;
             }
@@ -281,14 +288,15 @@ static void plan_all(void **state)
         }
         mpl_problem_free(&ctx, p);
     }
-    print_message(
-        "gaps lower the optimum of %u problems in %d; %u optima are above the bound, and refuted below\n",
-        n_gained, ROUNDS / 4, n_refuted);
+    print_message("gaps lower the optimum of %u problems in %d; %u optima are above the bound, and "
+                  "refuted below\n",
+                  n_gained, ROUNDS / 4, n_refuted);
     assert_true(n_gained > 10 && n_refuted > 10);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Larger ones with pairs and pools: each planner's plan is verified, and is the same on a second run. */
+/* Larger ones with pairs and pools: each planner's plan is verified, and is the same on a second
+ * run. */
 static void plan_pairs(void **state)
 {
     mpl_ctx ctx;
@@ -316,7 +324,8 @@ static void plan_pairs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A capacity that only a plan with the gaps meets is no proof of anything for who cannot see them. */
+/* A capacity that only a plan with the gaps meets is no proof of anything for who cannot see
+ * them. */
 static void keep_quiet(void **state)
 {
     const struct wrong gap = {"", 1, {3, 0}, {5, 0}, true};
@@ -334,7 +343,8 @@ static void keep_quiet(void **state)
         p->pool_capacity[0] = 8;
         mpl_run_init(&run, &ctx);
         if (planner->plan != NULL)
-            assert_status(&ctx, mpl_planner_run(planner, &run, p, &plan), i == 0 ? MPL_OK : MPL_ELIMIT);
+            assert_status(&ctx, mpl_planner_run(planner, &run, p, &plan),
+                          i == 0 ? MPL_OK : MPL_ELIMIT);
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }

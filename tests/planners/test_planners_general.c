@@ -1,5 +1,6 @@
-/* The exact planner where a partial order decides, and where there are in-place pairs: against a brute force that shares
- * nothing with it, on thousands of small problems, above all those whose optimum lies above the bound. */
+/* The exact planner where a partial order decides, and where there are in-place pairs: against a
+ * brute force that shares nothing with it, on thousands of small problems, above all those whose
+ * optimum lies above the bound. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_general.h"
@@ -9,7 +10,7 @@
 #include "planners/exact/exact_general.h"
 #include "planners/planner.h"
 
-/* ---- comparing ------------------------------------------------------------------------------------------------- */
+/* ---- comparing ---- */
 
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks)
 {
@@ -31,7 +32,8 @@ static void assert_certified(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan,
     assert_int_equal(proved.bound, bound);
 }
 
-/* The optimum is claimed, found and certified; it fits, one byte less is refuted; a small budget proves nothing false. */
+/* The optimum is claimed, found and certified; it fits, one byte less is refuted; a small budget
+ * proves nothing false. */
 static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
     mpl_problem *p = problem_of(ctx, from);
@@ -94,9 +96,10 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
     mpl_problem_free(ctx, p);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
-/* A false refutation and a wrong placement both show here: optima above the bound need real proofs. */
+/* A false refutation and a wrong placement both show here: optima above the bound need real
+ * proofs. */
 static void optima_above_the_bound(void **state)
 {
     enum { MANY = 1200 };
@@ -115,7 +118,8 @@ static void optima_above_the_bound(void **state)
         assert_true(round < 1000 * MANY);
         for (uint32_t k = round < 2 ? 0 : 1 + below(&rng, 3); k > 0; k--)
             p = mutated(&rng, &p);
-        if (brute_fits(&p, clique(&p)) || (n_kept > 20 && 3 * n_general < n_kept && is_interval_order(&p)))
+        if (brute_fits(&p, clique(&p)) ||
+            (n_kept > 20 && 3 * n_general < n_kept && is_interval_order(&p)))
             continue;
         kept[n_kept++] = p;
         n_general += !is_interval_order(&p);
@@ -187,8 +191,8 @@ static void pairs(void **state)
         n++;
         assert_planner(&ctx, &p, optimum);
     }
-    print_message("%u problems with pairs: %u optima above the bound, %u below those without\n", n, n_above,
-                  n_gain);
+    print_message("%u problems with pairs: %u optima above the bound, %u below those without\n", n,
+                  n_above, n_gain);
     assert_true(n > 1000 && n_gain > 300);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -230,7 +234,8 @@ static void memory_runs_out(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Training graphs: what cliques, orders and nodes cost is counted, and the orders of the arena are tried. */
+/* Training graphs: what cliques, orders and nodes cost is counted, and the orders of the arena are
+ * tried. */
 static void training_keeps_the_budget(void **state)
 {
     static const struct {
@@ -268,8 +273,9 @@ static void training_keeps_the_budget(void **state)
         run.budget_ticks = budget;
         assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[i % 2]), &run, p, &plan));
         if (run.ticks > budget + budget / 10 || (rows[i / 2].optimal && plan->claim != MPL_OPTIMAL))
-            fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64, rows[i / 2].graph,
-                     names[i % 2], run.ticks, plan->peak_bytes, plan->bound_bytes);
+            fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64,
+                     rows[i / 2].graph, names[i % 2], run.ticks, plan->peak_bytes,
+                     plan->bound_bytes);
         mpl_plan_free(&ctx, plan);
         mpl_value_map_free(&ctx, map);
         mpl_problem_free(&ctx, p);

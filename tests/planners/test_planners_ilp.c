@@ -1,6 +1,7 @@
-/* The integer program against brute force and the exact search, above all where the optimum lies above the bound and needs
- * a proof; what ends a search, GLPK's memory, the file. With two numbers as its arguments, so many problems and so many
- * refutations against the exact search, and nothing else (make ilp-oracle). */
+/* The integer program against brute force and the exact search, above all where the optimum lies
+ * above the bound and needs a proof; what ends a search, GLPK's memory, the file. With two numbers
+ * as its arguments, so many problems and so many refutations against the exact search, and nothing
+ * else (make ilp-oracle). */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
@@ -17,7 +18,8 @@ enum { MOST = 20, KEPT = 200 };
 enum { ALIGNED = 1, FIXED = 2, PAIRS = 4, PARALLEL = 8 };
 
 static bool long_form;                        /* tells how far it is */
-static uint32_t n_equal = 30, n_refuted = 40; /* comparisons with exact: of optima, of refutations */
+static uint32_t n_equal = 30, n_refuted = 40; /* comparisons with exact: of optima, of refutations
+                                               */
 
 /* What a problem is made from; easily changed a little. */
 typedef struct shape {
@@ -78,8 +80,9 @@ static void mutate(shape *p, mpl_rng *rng, unsigned what, uint32_t n_max)
         p->fixed[b] = -1;
         break;
     case 7:
-        p->fixed[b] =
-            what & FIXED && random_below(rng, 2) == 0 ? (int32_t)(p->align[b] * random_below(rng, 8)) : -1;
+        p->fixed[b] = what & FIXED && random_below(rng, 2) == 0
+                          ? (int32_t)(p->align[b] * random_below(rng, 8))
+                          : -1;
         break;
     default:
         if (p->n < n_max)
@@ -134,7 +137,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const shape *from, unsigned what)
     return p;
 }
 
-/* ---- brute force: buffers in the order of their offsets ---------------------------------------------------------- */
+/* ---- brute force: buffers in the order of their offsets ---- */
 
 typedef struct brute {
     const mpl_problem *p;
@@ -145,7 +148,8 @@ typedef struct brute {
 
 static bool descend(brute *f, uint32_t n_placed, uint64_t last, mpl_buffer last_id);
 
-static bool put_at(brute *f, mpl_buffer x, uint64_t at, uint32_t n_placed, uint64_t last, mpl_buffer last_id)
+static bool put_at(brute *f, mpl_buffer x, uint64_t at, uint32_t n_placed, uint64_t last,
+                   mpl_buffer last_id)
 {
     bool fits;
 
@@ -166,8 +170,10 @@ static uint64_t aligned(uint64_t at, uint64_t align)
     return (at + align - 1) / align * align;
 }
 
-/* In a packing pushed down each buffer, or some member of a chain of pairs at one offset, rests on something. */
-static bool put_somewhere(brute *f, mpl_buffer x, uint32_t n_placed, uint64_t last, mpl_buffer last_id)
+/* In a packing pushed down each buffer, or some member of a chain of pairs at one offset, rests on
+ * something. */
+static bool put_somewhere(brute *f, mpl_buffer x, uint32_t n_placed, uint64_t last,
+                          mpl_buffer last_id)
 {
     const mpl_problem *p = f->p;
     uint64_t lowest = 0;
@@ -190,7 +196,8 @@ static bool load_fits(const brute *f)
 {
     const mpl_problem *p = f->p;
 
-    for (mpl_buffer i = 0; p->before == NULL && p->n_in_place == 0 && p->fixed == NULL && i < p->n; i++) {
+    for (mpl_buffer i = 0; p->before == NULL && p->n_in_place == 0 && p->fixed == NULL && i < p->n;
+         i++) {
         uint64_t top = 0, rest = 0;
 
         for (mpl_buffer j = 0; j < p->n; j++)
@@ -219,7 +226,8 @@ static bool descend(brute *f, uint32_t n_placed, uint64_t last, mpl_buffer last_
     return false;
 }
 
-/* The least height; 0: there is no plan, or it takes too long. *bound: what the problem itself proves. */
+/* The least height; 0: there is no plan, or it takes too long. *bound: what the problem itself
+ * proves. */
 static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bound)
 {
     brute f = {.p = p};
@@ -236,7 +244,7 @@ static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bound)
     return best;
 }
 
-/* ---- comparisons ------------------------------------------------------------------------------------------------- */
+/* ---- comparisons ---- */
 
 static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
                           const char *value, uint64_t ticks, mpl_plan **plan)
@@ -279,8 +287,8 @@ static mpl_claim claimed(mpl_ctx *ctx, const mpl_problem *p, uint64_t *peak)
     return claim;
 }
 
-/* What GLPK proves until it is stopped is what no plan is below: its bound is a double, and may be rounded up only to the next
- * height that there is. */
+/* What GLPK proves until it is stopped is what no plan is below: its bound is a double, and may be
+ * rounded up only to the next height that there is. */
 static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
 {
     static const char *const key[] = {"nodes", "start"}, *const nodes[] = {"1", "2", "5"};
@@ -318,7 +326,8 @@ static void expect_optimum(mpl_ctx *ctx, mpl_problem *p, uint64_t best)
 }
 
 /* Mutants of what was kept, or of a root. */
-static shape next_shape(mpl_rng *rng, const shape *kept, uint32_t n_kept, unsigned what, uint32_t n_max)
+static shape next_shape(mpl_rng *rng, const shape *kept, uint32_t n_kept, unsigned what,
+                        uint32_t n_max)
 {
     shape p = n_kept > 0 && random_below(rng, 4) > 0 ? kept[random_below(rng, n_kept)]
                                                      : roots[random_below(rng, 2)];
@@ -342,7 +351,8 @@ static const struct {
     {"parallel, pairs, aligned", PARALLEL | PAIRS | ALIGNED, 8, 40, 20},
 };
 
-/* A false refutation, a row that cuts an optimum off, a place that overlaps: each shows as another height. */
+/* A false refutation, a row that cuts an optimum off, a place that overlaps: each shows as another
+ * height. */
 static void is_brute_force(void **state)
 {
     mpl_ctx ctx;
@@ -371,12 +381,13 @@ static void is_brute_force(void **state)
             }
             mpl_problem_free(&ctx, p);
         }
-        print_message("%s: %u above the bound, %u not, of %u\n", kinds[k].name, above, below, tried);
+        print_message("%s: %u above the bound, %u not, of %u\n", kinds[k].name, above, below,
+                      tried);
     }
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- against the exact search ----------------------------------------------------------------------------------- */
+/* ---- against the exact search ---- */
 
 enum { EXACT_TICKS = 20000000, ILP_TICKS = 20000000 }; /* of one question: about half a second */
 
@@ -437,8 +448,8 @@ static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
     return best;
 }
 
-/* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must agree on each. One that
- * either does not finish is no agreement, and another takes its place. */
+/* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must
+ * agree on each. One that either does not finish is no agreement, and another takes its place. */
 static void agrees_with_exact(void **state)
 {
     static shape kept[KEPT];
@@ -462,7 +473,8 @@ static void agrees_with_exact(void **state)
         assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
         best = exact_optimum(&ctx, p);
         tally.exact_unfinished += best == 0;
-        if (best > 0 && (best > bound || 3 * tally.above >= tally.total)) { /* the others are many */
+        /* the others are many */
+        if (best > 0 && (best > bound || 3 * tally.above >= tally.total)) {
             if (!confirms(&ctx, p, best, tally.total % 4 == 0)) {
                 tally.unfinished++;
             } else {
@@ -474,8 +486,9 @@ static void agrees_with_exact(void **state)
         }
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u problems, %u above the bound; %u more were not finished by ilp, %u by exact\n",
-                  tally.total, tally.above, tally.unfinished, tally.exact_unfinished);
+    print_message(
+        "%u problems, %u above the bound; %u more were not finished by ilp, %u by exact\n",
+        tally.total, tally.above, tally.unfinished, tally.exact_unfinished);
     assert_true(3 * tally.above + 3 > tally.total && 3 * tally.unfinished <= tally.total);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -524,7 +537,9 @@ static void refutations_are_confirmed(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 13);
     for (uint32_t tried = 0; tally.refuted < n_refuted; tried++) {
-        unsigned what = tally.refuted % 4 == 0 ? ALIGNED : tally.refuted % 4 == 1 ? FIXED | ALIGNED : 0;
+        unsigned what = tally.refuted % 4 == 0   ? ALIGNED
+                        : tally.refuted % 4 == 1 ? FIXED | ALIGNED
+                                                 : 0;
         shape from = next_shape(&rng, kept, n_kept, what, 16);
         mpl_problem *p = problem_of(&ctx, &from, what);
         mpl_plan *plan;
@@ -553,15 +568,16 @@ static void refutations_are_confirmed(void **state)
         }
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u refutations confirmed, %u not finished\n", tally.refuted, tally.refuted_unfinished);
+    print_message("%u refutations confirmed, %u not finished\n", tally.refuted,
+                  tally.refuted_unfinished);
     assert_true(10 * tally.refuted_unfinished <= tally.refuted);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- limits, claims, memory, the file ------------------------------------------------------------------------------- */
+/* ---- limits, claims, memory, the file ---- */
 
-/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal, never infeasible. Each is the
- * same on a second run. */
+/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
+ * never infeasible. Each is the same on a second run. */
 static void budgets_prove_nothing(void **state)
 {
     mpl_ctx ctx;
@@ -609,7 +625,8 @@ static void pools_are_apart(void **state)
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_problem_new(&ctx, "pools", 4, &p));
     assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_ok(&ctx,
+              mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
     p->pool_name[1] = mpl_strdup(&ctx, "other");
     p->n_pools = 2;
     p->n_steps = 2;
@@ -651,8 +668,11 @@ static void glpk_may_run_out_of_memory(void **state)
     mpl_lp *lp;
     mpl_lp_answer answer;
     double *x = calloc(20000, sizeof *x);
-    mpl_lp_limits limits = {
-        .max_nodes = 10, .max_pivots = 1000000, .max_mib = 1, .deadline_ns = INT64_MAX, .enough = -1};
+    mpl_lp_limits limits = {.max_nodes = 10,
+                            .max_pivots = 1000000,
+                            .max_mib = 1,
+                            .deadline_ns = INT64_MAX,
+                            .enough = -1};
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -762,7 +782,8 @@ static void a_network_is_solved(void **state)
     assert_ok(&ctx, mpl_source_open(&ctx, "densenet121", &read, &source));
     assert_ok(&ctx, mpl_new(&ctx, order, source.graph->n_ops));
     assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
-    for (int i = 0; i < 2; i++) { /* families are not taken apart: cold, they are too large for a program */
+    for (int i = 0; i < 2; i++) { /* families are not taken apart: cold, they are too large for a
+                                     program */
         options.concat = i == 0 ? MPL_CONCAT_AUTO : MPL_CONCAT_COPY;
         assert_ok(&ctx, mpl_problem_from_graph(&ctx, source.graph, order, &options, &p, &map));
         assert_int_equal(solved(&ctx, "ilp", p, "start", starts[i]), 7225344);
@@ -788,13 +809,14 @@ static int compare_with_exact(char **argv)
     n_refuted = argv[2] != NULL ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
     failed = cmocka_run_group_tests_name("ilp against exact", tests, NULL, NULL);
     for (uint32_t i = 0; failed != 0 && i < p->n; i++)
-        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i, p->birth[i],
-                      p->death[i], p->bytes[i], p->align[i], p->fixed[i]);
-    print_message(
-        "exact = ilp on %u of %u problems, %u above the bound (%u more not finished by ilp, %u by exact); "
-        "%u of %u refutations confirmed (%u more not finished); %s\n",
-        tally.total, n_equal, tally.above, tally.unfinished, tally.exact_unfinished, tally.refuted, n_refuted,
-        tally.refuted_unfinished, failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
+        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i,
+                      p->birth[i], p->death[i], p->bytes[i], p->align[i], p->fixed[i]);
+    print_message("exact = ilp on %u of %u problems, %u above the bound (%u more not finished by "
+                  "ilp, %u by exact); "
+                  "%u of %u refutations confirmed (%u more not finished); %s\n",
+                  tally.total, n_equal, tally.above, tally.unfinished, tally.exact_unfinished,
+                  tally.refuted, n_refuted, tally.refuted_unfinished,
+                  failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
     return failed != 0;
 }
 

@@ -1,4 +1,5 @@
-/* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong with files. */
+/* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong
+ * with files. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
@@ -27,8 +28,8 @@ static int end(void **state)
 
 /* ---- right files ---- */
 
-/* Values worked out by hand: peak is the furthest end; live the most bytes alive at once, pairs taken, and all but the last of a
- * stack rounded up to its alignment. */
+/* Values worked out by hand: peak is the furthest end; live the most bytes alive at once, pairs
+ * taken, and all but the last of a stack rounded up to its alignment. */
 static const struct {
     const char *file, *format;
     bool beside; /* with tensors.csv */
@@ -47,8 +48,8 @@ static const struct {
     {"small.offline.json", "offline", true, 3, 4, 0, 0, 0, 160, 160, "2", 1, 1, 3, 96},
     {"small.offline.bin", "offline", true, 3, 4, 0, 0, 0, 160, 160, "3", 2, 2, 4, 0},
     {"small.offline.txt", "offline", true, 3, 4, 0, 0, 0, 160, 160, "0", 0, 0, 2, 0},
-    {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4396, "0x100600 of event 5", 3, 6, 10,
-     1536},
+    {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4396, "0x100600 of event 5",
+     3, 6, 10, 1536},
 };
 enum { N_GOOD = sizeof good / sizeof *good };
 
@@ -150,7 +151,8 @@ static const struct {
     {"small.xla.txt", "(size=128", "(size=x", MPL_EINPUT, ":10", "size"},
     {"small.xla.txt", "<3 add @0>", "<3add@0>", MPL_EINPUT, ":10", "value"},
     {"small.xla.txt", "temp:", "temp", MPL_EINPUT, ":8", "cut"},
-    {"small.xla.txt", "preallocated-temp", "thread-local", MPL_EINPUT, "preallocated-temp", "nothing"},
+    {"small.xla.txt", "preallocated-temp", "thread-local", MPL_EINPUT, "preallocated-temp",
+     "nothing"},
     {"small.xla.txt", "BufferLiveRange", "Nothing", MPL_EINPUT, "-live-range.txt", ""},
     {"small.xla.txt", "exp{}:5-6", "exp{}:5-9223372036854775808", MPL_EINPUT, ":32", "live range"},
 
@@ -176,30 +178,33 @@ static const struct {
     {"small.offline.txt", "4, 0, -1, 96, 0", "3, 0, -1, 96", MPL_EINPUT, "buffer 3", "beyond"},
     {"small.offline.txt", "1, 0, 4, 0, -1, 96, 0", "1 0", MPL_EINPUT, "begin with", ""},
 
-    {"small.pytorch.json", "\"addr\": 1049600", "\"addr\": 1049500", MPL_EINVALID, "event 1", "event 2"},
+    {"small.pytorch.json", "\"addr\": 1049600", "\"addr\": 1049500", MPL_EINVALID, "event 1",
+     "event 2"},
     {"small.pytorch.json", "\"addr\": 1050112", "\"addr\": 9050112", MPL_EINPUT, "no segment", ""},
     {"small.pytorch.json", "\"action\": \"alloc\"", "\"\\\n\"", MPL_EINPUT, "no JSON", ""},
     {"small.pytorch.json", "free_completed", "nothing", MPL_EINPUT, "event 7", "event 1 "},
     {"small.pytorch.json", "\"action\": \"alloc\", \"addr\": 1050112",
      "\"action\": \"free_completed\", \"addr\": 1049600", MPL_EINPUT, "0x100400", "free before"},
-    {"small.pytorch.json", "\"requested_size\": 300", "\"requested_size\": 513", MPL_EINPUT, "segment 0",
-     "asked"},
+    {"small.pytorch.json", "\"requested_size\": 300", "\"requested_size\": 513", MPL_EINPUT,
+     "segment 0", "asked"},
     {"small.pytorch.json", "active_pending_free", "inactive", MPL_OK, "", ""},
-    {"small.pytorch.json", "\"size\": 512, \"state\": \"inactive\"", "\"size\": 512", MPL_EINPUT, "segment 0",
-     "state"},
+    {"small.pytorch.json", "\"size\": 512, \"state\": \"inactive\"", "\"size\": 512", MPL_EINPUT,
+     "segment 0", "state"},
     {"small.pytorch.json", "\"addr\": 1049600", "\"addr\": -1", MPL_EINPUT, "event 2", "addr"},
-    {"small.pytorch.json", "\"size\": 1024, \"time_us\": 2", "\"size\": 1.5", MPL_EINPUT, "event 1", "size"},
-    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 9223372036854775807", MPL_EINPUT, "2^63",
-     ""},
-    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 99999999999999999999", MPL_EINPUT, "JSON",
-     ""},
-    {"small.pytorch.json", "\"size\": 2048, \"stream\"", "\"size\": 9048, \"stream\"", MPL_EINPUT, "event 0",
-     "reserved"},
-    {"small.pytorch.json", "\"action\": \"alloc\"", "\"act\": \"alloc\"", MPL_EINPUT, "event 1", "action"},
-    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": [], \"x\": [[", MPL_EINPUT, "history",
-     ""},
-    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": 3, \"x\": [[", MPL_EINPUT, "lists",
-     ""},
+    {"small.pytorch.json", "\"size\": 1024, \"time_us\": 2", "\"size\": 1.5", MPL_EINPUT, "event 1",
+     "size"},
+    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 9223372036854775807",
+     MPL_EINPUT, "2^63", ""},
+    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 99999999999999999999",
+     MPL_EINPUT, "JSON", ""},
+    {"small.pytorch.json", "\"size\": 2048, \"stream\"", "\"size\": 9048, \"stream\"", MPL_EINPUT,
+     "event 0", "reserved"},
+    {"small.pytorch.json", "\"action\": \"alloc\"", "\"act\": \"alloc\"", MPL_EINPUT, "event 1",
+     "action"},
+    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": [], \"x\": [[", MPL_EINPUT,
+     "history", ""},
+    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": 3, \"x\": [[", MPL_EINPUT,
+     "lists", ""},
 };
 
 static char *load(mpl_ctx *ctx, const char *file, size_t *size)
@@ -242,9 +247,10 @@ static void changes_are_seen(void **state)
             check_message(&ctx, changed[i].to);
         if (st == MPL_OK)
             st = mpl_verify(&ctx, got.problem != NULL ? got.problem : beside, got.plan);
-        if (st != changed[i].status || (st != MPL_OK && (strchr(ctx.message, '\n') != NULL ||
-                                                         strstr(ctx.message, changed[i].says) == NULL ||
-                                                         strstr(ctx.message, changed[i].says_too) == NULL)))
+        if (st != changed[i].status ||
+            (st != MPL_OK &&
+             (strchr(ctx.message, '\n') != NULL || strstr(ctx.message, changed[i].says) == NULL ||
+              strstr(ctx.message, changed[i].says_too) == NULL)))
             fail_msg("%s with '%s': %s: %s", changed[i].file, changed[i].to, mpl_status_name(st),
                      ctx.message);
         free(now);
@@ -255,7 +261,8 @@ static void changes_are_seen(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Every file cut at every byte: bad input in one line, or a smaller plan where the format has no end. */
+/* Every file cut at every byte: bad input in one line, or a smaller plan where the format has no
+ * end. */
 static void cut_files(void **state)
 {
     mpl_ctx ctx;
@@ -313,13 +320,15 @@ static void xla_in_two_files(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Segments that are given back raise what was reserved before, those that are taken lower it; and addresses are no arena. */
+/* Segments that are given back raise what was reserved before, those that are taken lower it; and
+ * addresses are no arena. */
 static void segments_come_and_go(void **state)
 {
     static const struct {
         const char *requested; /* what the event that asks for a free becomes, of the same length */
         uint64_t arena;
-    } table[] = {{"\"free_requested\"", 4096 + 2048 + 2048}, {"\"segment_alloc\" ", 4096 + 2048 + 1024}};
+    } table[] = {{"\"free_requested\"", 4096 + 2048 + 2048},
+                 {"\"segment_alloc\" ", 4096 + 2048 + 1024}};
 
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -365,8 +374,9 @@ static void nothing_that_is_a_plan(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_import got = {0};
 
-        assert_status(&ctx, mpl_plan_import(&ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
-                      MPL_EINPUT);
+        assert_status(
+            &ctx, mpl_plan_import(&ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
+            MPL_EINPUT);
         check_message(&ctx, table[i].text);
         if (strstr(ctx.message, table[i].says) == NULL)
             fail_msg("'%s': does not say '%s': %s", table[i].text, table[i].says, ctx.message);

@@ -1,4 +1,5 @@
-/* Order and placement together: the least arena over every order of small graphs, each placed by the exact planner. */
+/* Order and placement together: the least arena over every order of small graphs, each placed by
+ * the exact planner. */
 #include "tests/support/all_orders.h"
 #include "tests/support/random_training.h"
 
@@ -7,7 +8,8 @@
 
 extern const mpl_planner mpl_planner_exact;
 
-static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o)
+static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                       const mpl_problem_options *o)
 {
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
@@ -40,8 +42,8 @@ static void judge(all_orders *all)
 }
 
 /* joint against all orders of g; false: there are more orders than that. */
-static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, uint64_t most,
-                        uint64_t *apart, uint64_t *listed)
+static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
+                        uint64_t most, uint64_t *apart, uint64_t *listed)
 {
     leasts least = {UINT64_MAX, UINT64_MAX};
     all_orders all = {.ctx = ctx, .g = g, .o = o, .each = judge, .arg = &least, .most = most};
@@ -72,7 +74,8 @@ static void least_arena_of_all(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+        mpl_graph *g =
+            random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
@@ -86,7 +89,8 @@ static void least_arena_of_all(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Graphs that update weights: small ones against all orders, and what trains small networks, which is proved. */
+/* Graphs that update weights: small ones against all orders, and what trains small networks, which
+ * is proved. */
 static void training_graphs(void **state)
 {
     static const char *const zoo[] = {
@@ -109,8 +113,8 @@ static void training_graphs(void **state)
         n += check_joint(&ctx, g, &o, 400, &apart, &listed);
         mpl_graph_free(&ctx, g);
     }
-    print_message("%" PRIu64 " graphs with updates: %" PRIu64 " need more than the least peak, %" PRIu64
-                  " took all orders\n",
+    print_message("%" PRIu64 " graphs with updates: %" PRIu64
+                  " need more than the least peak, %" PRIu64 " took all orders\n",
                   n, apart, listed);
     assert_true(n > 150);
     for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
@@ -134,9 +138,10 @@ static void training_graphs(void **state)
 
 enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
 
-/* Pairs of buffers that are alive at once and may not overlap, as a bit set: buffers have the same ids in every order. */
-static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o,
-                         uint64_t *set)
+/* Pairs of buffers that are alive at once and may not overlap, as a bit set: buffers have the same
+ * ids in every order. */
+static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                         const mpl_problem_options *o, uint64_t *set)
 {
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
@@ -187,14 +192,16 @@ static void is_listed(all_orders *all)
 
 static void listed_orders_suffice(void **state)
 {
-    uint64_t n_listed = 0, there_are = 0, (*listed)[PAIR_WORDS] = calloc(MOST_ORDERS, sizeof *listed);
+    uint64_t n_listed = 0, there_are = 0,
+             (*listed)[PAIR_WORDS] = calloc(MOST_ORDERS, sizeof *listed);
     mpl_ctx ctx;
 
     (void)state;
     assert_non_null(listed);
     mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 600; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+        mpl_graph *g =
+            random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
         listing those = {.set = listed};
         all_orders all = {.ctx = &ctx, .g = g, .o = &o, .each = is_listed, .arg = &those};
@@ -209,8 +216,8 @@ static void listed_orders_suffice(void **state)
             order[op] = op;
         assert_ok(&ctx, mpl_order_list_new(&ctx, g, &o, order, &list));
         while (found) {
-            assert_ok(&ctx,
-                      mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order, &found, &ended));
+            assert_ok(&ctx, mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order,
+                                                &found, &ended));
             assert_true(n < MOST_ORDERS);
             if (found)
                 conflicts_of(&ctx, g, order, &o, listed[n++]);
@@ -229,7 +236,8 @@ static void listed_orders_suffice(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a size is born, or -i - 1: the i-th one dies. */
+/* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a
+ * size is born, or -i - 1: the i-th one dies. */
 static const int above_the_peak[] = {4, 3, -1, 3, 2, -2, 1, 1, -3, -6, 4, -5, -4, 4, -7, -8};
 
 enum { N_EVENTS = sizeof above_the_peak / sizeof *above_the_peak, UNIT = 256 };
@@ -245,13 +253,14 @@ static mpl_value product(mpl_ctx *ctx, mpl_graph *g, uint32_t event, mpl_value a
     snprintf(name[0], sizeof name[0], "w%u", count);
     snprintf(name[1], sizeof name[1], "event%u.%u", event, count++);
     assert_ok(ctx, mpl_graph_add_value(ctx, g, name[0], MPL_WEIGHT, MPL_TYPE_f32, &shape, &in[1]));
-    assert_ok(ctx,
-              mpl_graph_add_op(ctx, g, plus == MPL_NONE ? MPL_OP_matmul : MPL_OP_gemm, name[1],
-                               plus == MPL_NONE ? 2 : 3, in, 0, NULL, 1, (const char *[]){name[1]}, &out));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, plus == MPL_NONE ? MPL_OP_matmul : MPL_OP_gemm, name[1],
+                                    plus == MPL_NONE ? 2 : 3, in, 0, NULL, 1,
+                                    (const char *[]){name[1]}, &out));
     return out;
 }
 
-/* A token of no bytes goes from event to event, so that there is but one order; a gemm reads what dies, and the token. */
+/* A token of no bytes goes from event to event, so that there is but one order; a gemm reads what
+ * dies, and the token. */
 static mpl_graph *graph_of_events(mpl_ctx *ctx)
 {
     mpl_shape nothing = {2, {1, 0}};

@@ -1,5 +1,6 @@
-/* Loops planned without a copy: the figures of the NNC allocator as it was run, reached or beaten, and the
- * least that each program can do with. What drawn programs need, to the byte: storage that is lost, or shared by luck, shows. */
+/* Loops planned without a copy: the figures of the NNC allocator as it was run, reached or beaten,
+ * and the least that each program can do with. What drawn programs need, to the byte: storage that
+ * is lost, or shared by luck, shows. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_control.h"
@@ -8,7 +9,8 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
-/* Units of the program's own size: what production needs, what is least: every value that is alive at once in some round. */
+/* Units of the program's own size: what production needs, what is least: every value that is alive
+ * at once in some round. */
 static const struct {
     const char *file;
     uint64_t unit; /* [byte] */
@@ -68,8 +70,8 @@ static uint64_t planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner)
 static bool copies_carried(const mpl_graph *g, const mpl_places *places)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = 1; g->op_kind[op] == MPL_OP_while && i <= mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-             i++)
+        for (uint32_t i = 1;
+             g->op_kind[op] == MPL_OP_while && i <= mpl_attr_int(g, op, MPL_ATTR_carried, 0); i++)
             if (places->result_copied[g->block_result_begin[g->op_body[g->op_body_begin[op]]] + i])
                 return true;
     return false;
@@ -86,8 +88,9 @@ static void test_goldens(void **state)
         uint64_t bound, nnc = planned(&ctx, l.p, "nnc_2019"), exact = planned(&ctx, l.p, "exact");
 
         assert_ok(&ctx, mpl_lower_bound(&ctx, l.p, 0, &bound, NULL));
-        if (nnc > goldens[i].production * goldens[i].unit || exact != goldens[i].least * goldens[i].unit ||
-            bound != exact || copies_carried(l.g, l.map->places))
+        if (nnc > goldens[i].production * goldens[i].unit ||
+            exact != goldens[i].least * goldens[i].unit || bound != exact ||
+            copies_carried(l.g, l.map->places))
             fail_msg("%s: nnc_2019 %" PRIu64 ", exact %" PRIu64 ", bound %" PRIu64 " bytes%s",
                      goldens[i].file, nnc, exact, bound,
                      copies_carried(l.g, l.map->places) ? "; carried values are copied" : "");
@@ -96,7 +99,8 @@ static void test_goldens(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The arena does not grow with the number of rounds, and copying every carried value never needs less. */
+/* The arena does not grow with the number of rounds, and copying every carried value never needs
+ * less. */
 static void test_copying_needs_no_less(void **state)
 {
     mpl_ctx ctx;
@@ -113,11 +117,15 @@ static void test_copying_needs_no_less(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- drawn programs ---------------------------------------------------------------------------------------------- */
+/* ---- drawn programs ---- */
 
-enum { DRAWN = 700, LARGE = 10 }; /* the last ones are large: more than 64 operations outside of loops */
+enum {
+    DRAWN = 700,
+    LARGE = 10
+}; /* the last ones are large: more than 64 operations outside of loops */
 
-/* Of all drawn programs: buffers and their bytes, how many two of them stand at once, in-place pairs, bytes that are copied, places. */
+/* Of all drawn programs: buffers and their bytes, how many two of them stand at once, in-place
+ * pairs, bytes that are copied, places. */
 typedef struct need {
     uint64_t n_buffers, bytes, n_meet, n_pairs, copied_bytes, n_places;
 } need;
@@ -143,7 +151,8 @@ static void add_need(mpl_ctx *ctx, const loaded *l, need *sum)
 
 static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
 {
-    /* of some thousands, one in which it matters what of the whole graph may still be read beside a loop */
+    /* of some thousands, one in which it matters what of the whole graph may still be read beside a
+     * loop */
     static const uint64_t rare[] = {102331};
     need sum = {0};
 
@@ -154,7 +163,8 @@ static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
         options.align = seed % 5 == 0 ? 4 : 64;
         options.pin_inputs = options.pin_outputs = options.pin_weights = seed % 3 != 0;
         assert_ok(ctx, mpl_new(ctx, l.order, l.g->n_ops));
-        assert_ok(ctx, mpl_order_of(ctx, l.g, mpl_order_find(seed % 2 == 0 || k >= DRAWN ? "given" : "dfs"),
+        assert_ok(ctx, mpl_order_of(ctx, l.g,
+                                    mpl_order_find(seed % 2 == 0 || k >= DRAWN ? "given" : "dfs"),
                                     l.order));
         if (k >= DRAWN)
             assert_ok(ctx, mpl_order_shuffle(ctx, l.g, seed, l.order));
@@ -165,8 +175,9 @@ static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
     return sum;
 }
 
-/* The figures are those of the storage that `make control-oracle` found right, and the least so far. Fewer bytes or meetings: a gain
- * to write down here, once that has been run again; more: a loss. */
+/* The figures are those of the storage that `make control-oracle` found right, and the least so
+ * far. Fewer bytes or meetings: a gain to write down here, once that has been run again; more: a
+ * loss. */
 static void test_drawn_programs_need_no_more(void **state)
 {
     static const struct {
@@ -201,10 +212,10 @@ static void test_drawn_programs_need_no_more(void **state)
         options.loop_copy = rows[k].copy;
         got = drawn_need(&ctx, options);
         if (memcmp(&got, &rows[k].need, sizeof got) != 0)
-            print_error("%s: {%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                        "}\n",
-                        rows[k].what, got.n_buffers, got.bytes, got.n_meet, got.n_pairs, got.copied_bytes,
-                        got.n_places),
+            print_error("%s: {%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+                        ", %" PRIu64 "}\n",
+                        rows[k].what, got.n_buffers, got.bytes, got.n_meet, got.n_pairs,
+                        got.copied_bytes, got.n_places),
                 lost = true;
     }
     assert_false(lost);

@@ -1,4 +1,5 @@
-/* NNC: production's recorded problems and plans, its ratios on lists, invariants on random problems. */
+/* NNC: production's recorded problems and plans, its ratios on lists, invariants on random
+ * problems. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -82,7 +83,8 @@ static void production_is_reproduced(void **state)
         assert_true(plan->peak_bytes / 1048576.0 > records[i].production_mib - 0.005 &&
                     plan->peak_bytes / 1048576.0 < records[i].production_mib + 0.005);
         mine = planned(&ctx, "nnc_2019", p, NULL);
-        assert_true(mine * 1000 >= plan->peak_bytes * 999 && mine * 1000 <= plan->peak_bytes * 1001);
+        assert_true(mine * 1000 >= plan->peak_bytes * 999 &&
+                    mine * 1000 <= plan->peak_bytes * 1001);
         assert_int_equal(planned(&ctx, "nnc_arena", p, NULL), bound);
         assert_true(planned(&ctx, "nnc_2018", p, NULL) >= bound);
         mpl_plan_free(&ctx, plan);
@@ -92,7 +94,8 @@ static void production_is_reproduced(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Production's plan with any one tensor moved by one alignment step onto one that it interferes with. */
+/* Production's plan with any one tensor moved by one alignment step onto one that it interferes
+ * with. */
 static void moved_tensors_are_refused(void **state)
 {
     mpl_ctx ctx;
@@ -114,8 +117,9 @@ static void moved_tensors_are_refused(void **state)
             mpl_buffer b = 0;
 
             plan->offset[a] += 64;
-            while (b < p->n && !(mpl_conflict(p, a, b) && plan->offset[a] < plan->offset[b] + p->bytes[b] &&
-                                 plan->offset[b] < plan->offset[a] + p->bytes[a]))
+            while (b < p->n &&
+                   !(mpl_conflict(p, a, b) && plan->offset[a] < plan->offset[b] + p->bytes[b] &&
+                     plan->offset[b] < plan->offset[a] + p->bytes[a]))
                 b++;
             if (b < p->n) { /* it came to lie on an interfering one */
                 assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
@@ -138,7 +142,8 @@ static const struct {
     const char *name;
     double ratio;
 } lists[] = {
-    {"A", 1.27}, {"C", 1.40}, {"D", 1.30}, {"E", 1.45}, {"G", 1.47}, {"I", 1.67}, {"J", 1.24}, {"K", 1.44},
+    {"A", 1.27}, {"C", 1.40}, {"D", 1.30}, {"E", 1.45},
+    {"G", 1.47}, {"I", 1.67}, {"J", 1.24}, {"K", 1.44},
 };
 
 static void lists_are_near_production(void **state)

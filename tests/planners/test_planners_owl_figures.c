@@ -1,13 +1,14 @@
-/* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all outputs, planned bytes,
- * blocks. */
+/* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all
+ * outputs, planned bytes, blocks. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"
 #include "planners/planner.h"
 
-/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes are those
- * of Owl's code; what the paper's text says (always in place) takes more: rule=paper, within these bytes. */
+/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes
+ * are those of Owl's code; what the paper's text says (always in place) takes more: rule=paper,
+ * within these bytes. */
 static const struct {
     const char *spec;
     uint32_t n_ops, n_blocks; /* n_ops: with fma */
@@ -48,9 +49,10 @@ static void assert_sums(const mpl_graph *g, size_t i)
     assert_float_equal(sum - joined, figures[i].sum_with_fma, 0.05);
 }
 
-/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's output,
- * which is pinned: a block that nothing else uses. */
-static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule, uint32_t *n_blocks)
+/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's
+ * output, which is pinned: a block that nothing else uses. */
+static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule,
+                              uint32_t *n_blocks)
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
@@ -94,8 +96,8 @@ static void test_figures(void **state)
 
         assert_ok(&ctx, mpl_zoo_build(&ctx, figures[i].spec, &g));
         assert_sums(g, i);
-        assert_float_equal((double)planned_bytes(&ctx, g, "code", &n_blocks) * 1e-6, figures[i].planned,
-                           0.005);
+        assert_float_equal((double)planned_bytes(&ctx, g, "code", &n_blocks) * 1e-6,
+                           figures[i].planned, 0.005);
         assert_int_equal(n_blocks, figures[i].n_blocks);
         assert_int_equal(planned_bytes(&ctx, g, "paper", &n_blocks), figures[i].paper_bytes);
         mpl_graph_free(&ctx, g);

@@ -1,4 +1,5 @@
-/* The writer of refutations: names of failed states against a plain list of them, and every kind of record as text. */
+/* The writer of refutations: names of failed states against a plain list of them, and every kind of
+ * record as text. */
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
@@ -12,7 +13,8 @@ static uint64_t name_of(uint32_t k)
     return k % 3 == 0 ? (uint64_t)k << 40 | 7 : (uint64_t)k * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Each state is found where it was last written, none before that, and none that the text no longer holds. */
+/* Each state is found where it was last written, none before that, and none that the text no longer
+ * holds. */
 static void names_are_found(void **state)
 {
     static size_t place[NAMES];
@@ -40,7 +42,8 @@ static void names_are_found(void **state)
         }
         for (uint32_t k = 0; k < NAMES; k++)
             assert_int_equal(mpl_proof_known(&proof, name_of(k)), place[k]);
-        proof.record[place[7]].kind = 'z', proof.record[place[8]].c ^= 1; /* another text stands there now */
+        /* another text stands there now */
+        proof.record[place[7]].kind = 'z', proof.record[place[8]].c ^= 1;
         proof.n = NAMES;
         for (uint32_t k = 0; k < NAMES; k++)
             assert_int_equal(mpl_proof_known(&proof, name_of(k)),
@@ -62,11 +65,13 @@ static void names_are_found(void **state)
 static void records_are_written(void **state)
 {
     static const mpl_proof_record records[] = {
-        {'c', false, 5, 0, 0}, {'c', false, 6, 0, 0}, {'c', false, 7, 2, 0},  {'k', false, 0, 0, 1},
-        {'c', false, 8, 4, 0}, {'k', false, 0, 0, 2}, {'c', false, 9, 6, 0},  {'b', false, 0, 3, 0},
-        {'p', false, 5, 0, 0}, {'x', false, 8, 4, 0}, {'n', false, 0, 0, 0},  {'r', false, 6, 6, 77},
-        {'s', false, 1, 2, 0}, {'z', false, 3, 0, 0}, {'k', false, 0, 0, 3},  {'m', false, 14, 0, 0},
-        {'m', false, 5, 0, 0}, {'d', false, 4, 0, 0}, {'o', false, 10, 0, 0}, {'u', false, 4294967294, 0, 0},
+        {'c', false, 5, 0, 0},  {'c', false, 6, 0, 0},          {'c', false, 7, 2, 0},
+        {'k', false, 0, 0, 1},  {'c', false, 8, 4, 0},          {'k', false, 0, 0, 2},
+        {'c', false, 9, 6, 0},  {'b', false, 0, 3, 0},          {'p', false, 5, 0, 0},
+        {'x', false, 8, 4, 0},  {'n', false, 0, 0, 0},          {'r', false, 6, 6, 77},
+        {'s', false, 1, 2, 0},  {'z', false, 3, 0, 0},          {'k', false, 0, 0, 3},
+        {'m', false, 14, 0, 0}, {'m', false, 5, 0, 0},          {'d', false, 4, 0, 0},
+        {'o', false, 10, 0, 0}, {'u', false, 4294967294, 0, 0},
     };
     mpl_ctx ctx;
     mpl_proof proof = {.ctx = &ctx};
@@ -84,8 +89,8 @@ static void records_are_written(void **state)
         assert_true(k < 100 && (st == MPL_OK) == (text != NULL));
     }
     assert_ok(&ctx, st);
-    assert_string_equal(text,
-                        "c5,0 c6,0 c8,1 k c9,2 b0,3 p5 x8,1 n r6,2,77 s1,2 z3 k m1 m0 d4 o10 u4294967294");
+    assert_string_equal(
+        text, "c5,0 c6,0 c8,1 k c9,2 b0,3 p5 x8,1 n r6,2,77 s1,2 z3 k m1 m0 d4 o10 u4294967294");
     mpl_free(&ctx, text);
     mpl_proof_fini(&proof);
     assert_int_equal(ctx.n_live, 0);

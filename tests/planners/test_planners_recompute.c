@@ -1,5 +1,6 @@
-/* The programs of recomputation against all runs by stages of small graphs; rounding against the integer program. Catches: a budget
- * that is not kept, repeats that are not needed, a bound above what there is, work miscounted. */
+/* The programs of recomputation against all runs by stages of small graphs; rounding against the
+ * integer program. Catches: a budget that is not kept, repeats that are not needed, a bound above
+ * what there is, work miscounted. */
 #include "tests/support/random_training.h"
 
 #include "graphs/orders/work.h"
@@ -13,7 +14,8 @@ typedef struct listed { /* every choice of earlier operations in every stage */
     uint64_t peak[MOST_RUNS], work[MOST_RUNS];
 } listed;
 
-static void list_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, listed *l)
+static void list_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                     listed *l)
 {
     uint32_t bits = g->n_ops * (g->n_ops - 1) / 2;
 
@@ -48,8 +50,8 @@ static uint64_t least_work(const listed *l, uint64_t budget)
 static uint32_t n_tight; /* bounds that tell the whole */
 static uint32_t n_freer; /* less work where more is allowed */
 
-static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, const listed *l,
-                        uint64_t budget, uint64_t seed)
+static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                        const listed *l, uint64_t budget, uint64_t seed)
 {
     uint64_t want = least_work(l, budget), bound;
     bool has_bound, fits;
@@ -62,9 +64,10 @@ static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     n_tight += has_bound && want > 0 && (fits ? bound == want : want == UINT64_MAX);
 }
 
-/* The integer program and the pebble game by the program's rule find the same; with more freedom no more. */
-static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, uint64_t budget,
-                        uint64_t want, uint64_t before)
+/* The integer program and the pebble game by the program's rule find the same; with more freedom no
+ * more. */
+static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                        uint64_t budget, uint64_t want, uint64_t before)
 {
     uint64_t last = UINT64_MAX;
 
@@ -75,12 +78,13 @@ static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
         uint32_t n;
         mpl_op *run = NULL;
 
-        assert_ok(
-            ctx, k == 0
-                     ? mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget, &n, &run, &found)
-                     : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget, &n, &run, &found));
+        assert_ok(ctx, k == 0 ? mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget,
+                                                    &n, &run, &found)
+                              : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget,
+                                                   &n, &run, &found));
         assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &peak, &facts));
-        assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget && facts.extra_work <= last);
+        assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget &&
+                    facts.extra_work <= last);
         if (k < 2)
             assert_int_equal(facts.extra_work, want);
         n_freer += k > 1 && facts.extra_work < last;
@@ -119,7 +123,8 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     mpl_graph_free(ctx, made);
 }
 
-/* Two operations, one behind the other, whose result is read last, behind something wide: both run again, or nothing does. */
+/* Two operations, one behind the other, whose result is read last, behind something wide: both run
+ * again, or nothing does. */
 static mpl_graph *detour(mpl_ctx *ctx)
 {
     const mpl_shape shape = {1, {64}};
@@ -130,12 +135,14 @@ static mpl_graph *detour(mpl_ctx *ctx)
     assert_ok(ctx, mpl_graph_new(ctx, "detour", &g));
     assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &x));
     assert_ok(ctx, mpl_graph_add_value(ctx, g, "y", MPL_INPUT, MPL_TYPE_f32, &shape, &y));
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "a", 1, &x, 0, NULL, 1, (const char *[]){"a"}, &a));
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_tanh, "b", 1, &a, 0, NULL, 1, (const char *[]){"b"}, &b));
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, "w", 4, (mpl_value[]){y, y, y, y}, 1, &axis, 1,
-                                    (const char *[]){"w"}, &w));
-    assert_ok(ctx,
-              mpl_graph_add_op(ctx, g, MPL_OP_reduce_sum, "s", 1, &w, 0, NULL, 1, (const char *[]){"s"}, &s));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "a", 1, &x, 0, NULL, 1,
+                                    (const char *[]){"a"}, &a));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_tanh, "b", 1, &a, 0, NULL, 1,
+                                    (const char *[]){"b"}, &b));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, "w", 4, (mpl_value[]){y, y, y, y}, 1,
+                                    &axis, 1, (const char *[]){"w"}, &w));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_reduce_sum, "s", 1, &w, 0, NULL, 1,
+                                    (const char *[]){"s"}, &s));
     assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, "e", 2, (mpl_value[]){b, s}, 0, NULL, 1,
                                     (const char *[]){"e"}, &e));
     assert_ok(ctx, mpl_graph_add_output(ctx, g, e));
@@ -153,7 +160,8 @@ static void programs_find_the_least_work(void **state)
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
     }
-    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place */
+    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place
+                                                    */
         mpl_problem_options options = mpl_problem_options_default();
         mpl_ctx ctx;
         mpl_graph *g;
@@ -165,13 +173,14 @@ static void programs_find_the_least_work(void **state)
         options.concat = MPL_CONCAT_COPY;
         options.align = 4; /* no rests of slots */
         g = seed == 0 ? detour(&ctx) : random_graph(&ctx, seed > 60 ? seed - 60 : seed, 5, 3);
-        for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program counts */
+        for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program
+                                                    counts */
             plain = plain && g->op_kind[op] != MPL_OP_dropout;
         if (plain) {
             list_all(&ctx, g, &options, &l);
             before = l.peak[0];
-            for (uint32_t i = 0; i < l.n;
-                 i++) /* each peak that there is below the first, and one byte less */
+            for (uint32_t i = 0; i < l.n; i++) /* each peak that there is below the first, and one
+                                                  byte less */
                 if (l.peak[i] < before) {
                     before = l.peak[i];
                     check_budget(&ctx, g, &options, &l, before, seed);
@@ -187,7 +196,8 @@ static void programs_find_the_least_work(void **state)
     assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
 }
 
-/* Small training graphs, updates among them: the program against the game, and both against each other's bounds. */
+/* Small training graphs, updates among them: the program against the game, and both against each
+ * other's bounds. */
 static void training_graphs_agree(void **state)
 {
     uint32_t n_checked = 0, n_refused = 0;
@@ -228,9 +238,10 @@ static void training_graphs_agree(void **state)
             }
             n_checked += st[0] == MPL_OK;
             n_refused += st[0] == MPL_EINVALID;
-            if (st[0] != st[1] || (st[0] == MPL_OK && found[0].facts.extra_work != found[1].facts.extra_work))
-                fail_msg("seed %" PRIu64 " at %u0 %%: the program does %" PRIu64 " (%s), the game %" PRIu64
-                         " (%s)",
+            if (st[0] != st[1] ||
+                (st[0] == MPL_OK && found[0].facts.extra_work != found[1].facts.extra_work))
+                fail_msg("seed %" PRIu64 " at %u0 %%: the program does %" PRIu64
+                         " (%s), the game %" PRIu64 " (%s)",
                          seed, part, found[0].facts.extra_work, mpl_status_name(st[0]),
                          found[1].facts.extra_work, mpl_status_name(st[1]));
             for (int k = 2; k < 4; k++) {
@@ -246,8 +257,9 @@ static void training_graphs_agree(void **state)
     assert_true(n_checked >= 10 && n_refused >= 10);
 }
 
-/* A vertex is a sum of five operands, of its predecessors or of the input, read more than once where there are fewer: of all the same
- * work, result over any operand. Only vertices without successors are read by nobody, as the game has it. */
+/* A vertex is a sum of five operands, of its predecessors or of the input, read more than once
+ * where there are fewer: of all the same work, result over any operand. Only vertices without
+ * successors are read by nobody, as the game has it. */
 static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
 {
     const mpl_shape shape = {1, {16}};
@@ -267,17 +279,18 @@ static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
         for (uint32_t i = n; i < 5 && n > 0; i++)
             in[i] = in[0];
         snprintf(name, sizeof name, "v%u", v);
-        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, 5, in, 0, NULL, 1, (const char *[]){name},
-                                        &value[v]));
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, 5, in, 0, NULL, 1,
+                                        (const char *[]){name}, &value[v]));
     }
-    assert_ok(ctx,
-              mpl_graph_add_op(ctx, g, MPL_OP_relu, "y", 1, &input, 0, NULL, 1, (const char *[]){"y"}, &out));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "y", 1, &input, 0, NULL, 1,
+                                    (const char *[]){"y"}, &out));
     assert_ok(ctx, mpl_graph_add_output(ctx, g, out));
     assert_ok(ctx, mpl_graph_finish(ctx, g));
     return g;
 }
 
-/* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real graphs, what the game says. */
+/* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real
+ * graphs, what the game says. */
 static void games_are_real(void **state)
 {
     static const mpl_dag example = {6, {0, 1, 2, 2, 12, 18}};
@@ -304,12 +317,15 @@ static void games_are_real(void **state)
                     mpl_recompute_found found = {0};
                     mpl_graph *made = NULL;
 
-                    assert_ok(&ctx,
-                              mpl_recompute(&ctx, mpl_recompute_find("pebble"), g, &options,
-                                            i == 0 ? MPL_LEAST_PEAK : point[i].space * unit, &made, &found));
-                    if (found.peak_bytes > point[i].space * unit || made->n_ops != point[i].time + 1)
-                        fail_msg("%u vertices: %" PRIu64 " bytes and %u runs, where %u pebbles need %u",
-                                 dag.n, found.peak_bytes, made->n_ops - 1, point[i].space, point[i].time);
+                    assert_ok(&ctx, mpl_recompute(&ctx, mpl_recompute_find("pebble"), g, &options,
+                                                  i == 0 ? MPL_LEAST_PEAK : point[i].space * unit,
+                                                  &made, &found));
+                    if (found.peak_bytes > point[i].space * unit ||
+                        made->n_ops != point[i].time + 1)
+                        fail_msg("%u vertices: %" PRIu64
+                                 " bytes and %u runs, where %u pebbles need %u",
+                                 dag.n, found.peak_bytes, made->n_ops - 1, point[i].space,
+                                 point[i].time);
                     assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
                     mpl_graph_free(&ctx, made);
                 }
@@ -321,7 +337,8 @@ static void games_are_real(void **state)
     assert_true(n_points >= 60);
 }
 
-/* Networks: rounding never does more than segments, and never less than its bound, which tells of segments, too. */
+/* Networks: rounding never does more than segments, and never less than its bound, which tells of
+ * segments, too. */
 static void rounding_is_the_better(void **state)
 {
     static const char *const spec[] = {
@@ -352,8 +369,8 @@ static void rounding_is_the_better(void **state)
             budget = before / 10 * part;
             for (int m = 0; m < 2; m++) {
                 made = NULL;
-                st[m] = mpl_recompute(&ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g, &options,
-                                      budget, &made, &found[m]);
+                st[m] = mpl_recompute(&ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g,
+                                      &options, budget, &made, &found[m]);
                 mpl_graph_free(&ctx, made);
                 assert_true(st[m] == MPL_OK || st[m] == MPL_ELIMIT || st[m] == MPL_EINVALID);
                 if (st[m] == MPL_OK)
@@ -376,7 +393,8 @@ static void rounding_is_the_better(void **state)
     assert_true(n_better >= 3 && n_bounds >= 8);
 }
 
-/* Chains: rounding and segments are no better than the program, and its bound no higher than what they find. */
+/* Chains: rounding and segments are no better than the program, and its bound no higher than what
+ * they find. */
 static void methods_agree(void **state)
 {
     static const double part[] = {0.95, 0.8, 0.6};
@@ -392,16 +410,18 @@ static void methods_agree(void **state)
 
         mpl_ctx_init(&ctx);
         assert_ok(&ctx,
-                  mpl_zoo_build(&ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train", &g));
+                  mpl_zoo_build(
+                      &ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train", &g));
         assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
         budget = (uint64_t)((double)before * part[i]);
         for (int m = 0; m < 3; m++) {
             made = NULL;
-            st[m] =
-                mpl_recompute(&ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]),
-                              g, &options, budget, &made, &found[m]);
+            st[m] = mpl_recompute(
+                &ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]), g,
+                &options, budget, &made, &found[m]);
             if (st[m] == MPL_OK && found[m].peak_bytes > budget)
-                fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes, budget);
+                fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes,
+                         budget);
             mpl_graph_free(&ctx, made);
         }
         if (st[0] == MPL_OK) {
@@ -411,8 +431,8 @@ static void methods_agree(void **state)
             uint32_t n;
             mpl_op *run = NULL;
 
-            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round, budget, &n, &run,
-                                                &program));
+            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round, budget, &n,
+                                                &run, &program));
             assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
             assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
@@ -431,8 +451,8 @@ static void methods_agree(void **state)
     }
 }
 
-/* What may be asked for: the game within a budget and for the least peak, methods, the bound, the program (which budget asks where the
- * game ends early). */
+/* What may be asked for: the game within a budget and for the least peak, methods, the bound, the
+ * program (which budget asks where the game ends early). */
 typedef enum what { GAME, LEAST, PEBBLE, BUDGET, ROUND, BOUND, EXACT, N_WHATS } what;
 
 /* The work that it says; the answer itself is freed. */
@@ -448,24 +468,25 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
     mpl_status st;
 
     if (w == GAME || w == LEAST)
-        st = mpl_recompute_game(ctx, g, &options, MPL_GAME_FREE, w == LEAST ? MPL_LEAST_PEAK : budget, &n,
-                                &run, &found);
+        st = mpl_recompute_game(ctx, g, &options, MPL_GAME_FREE,
+                                w == LEAST ? MPL_LEAST_PEAK : budget, &n, &run, &found);
     else if (w == BOUND)
         st = mpl_recompute_bound(ctx, g, &options, budget, &has_bound, work, &fits);
     else if (w == EXACT || w == ROUND)
-        st = w == EXACT ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n, &run, &found)
+        st = w == EXACT ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n,
+                                              &run, &found)
                         : mpl_recompute_round(ctx, g, &options, budget, &n, &run, &found);
     else
-        st = mpl_recompute(ctx, mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), g, &options, budget,
-                           &made, &found);
+        st = mpl_recompute(ctx, mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), g, &options,
+                           budget, &made, &found);
     *work = w == BOUND ? *work : made != NULL ? found.facts.extra_work : n;
     mpl_free(ctx, run);
     mpl_graph_free(ctx, made);
     return st;
 }
 
-/* The k-th allocation fails, the first 200 and a hundred k spread over the rest: nothing stays behind, and what is asked for next is
- * answered as ever. */
+/* The k-th allocation fails, the first 200 and a hundred k spread over the rest: nothing stays
+ * behind, and what is asked for next is answered as ever. */
 static void memory_may_run_out(void **state)
 {
     static const char *const names[] = {"game",  "least peak", "pebble", "budget",
@@ -485,7 +506,8 @@ static void memory_may_run_out(void **state)
         }
         mpl_ctx_init(&ctx);
         assert_ok(&ctx,
-                  mpl_zoo_build(&ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train", &g));
+                  mpl_zoo_build(
+                      &ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train", &g));
         assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
         live = ctx.n_live;
         asked = -ctx.n_allocs;
@@ -498,7 +520,8 @@ static void memory_may_run_out(void **state)
             st = ask(&ctx, w, g, before, &work);
             ctx.fail_after = -1;
             if (ctx.n_live != live || st != MPL_EMEM)
-                fail_msg("%s, allocation %" PRId64 " of %" PRId64 " fails: '%s', %" PRId64 " not freed",
+                fail_msg("%s, allocation %" PRId64 " of %" PRId64 " fails: '%s', %" PRId64
+                         " not freed",
                          names[w], k, asked, mpl_status_name(st), ctx.n_live - live);
         }
         assert_ok(&ctx, ask(&ctx, w, g, before, &work));

@@ -1,5 +1,6 @@
-/* The searching planners on small random problems, on other projects' lists and on the zoo: valid, never above where they start,
- * within their budgets, the same twice, never worse for more ticks; and memory that runs out. */
+/* The searching planners on small random problems, on other projects' lists and on the zoo: valid,
+ * never above where they start, within their budgets, the same twice, never worse for more ticks;
+ * and memory that runs out. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -28,8 +29,8 @@ static const char *const lists[] = {
     "idealloc/G_1.csv",         "idealloc/somas_resnet50.csv", "idealloc/S_1.csv",
 };
 
-static const char *const nets[] = {"mlp", "lstm:layers=1,steps=4,hidden=32,batch=2", "resnet18:image=64",
-                                   "densenet121:image=64", "inception_v3"};
+static const char *const nets[] = {"mlp", "lstm:layers=1,steps=4,hidden=32,batch=2",
+                                   "resnet18:image=64", "densenet121:image=64", "inception_v3"};
 
 static bool takes(const char *name, const mpl_problem *p)
 {
@@ -37,8 +38,8 @@ static bool takes(const char *name, const mpl_problem *p)
 }
 
 /* A verified plan within a budget. */
-static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks, uint64_t seed,
-                         uint64_t *used)
+static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks,
+                         uint64_t seed, uint64_t *used)
 {
     mpl_plan *plan = NULL;
     mpl_run run;
@@ -53,7 +54,8 @@ static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, u
     return plan;
 }
 
-static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks, uint64_t *used)
+static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks,
+                        uint64_t *used)
 {
     mpl_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
     uint64_t peak = plan->peak_bytes;
@@ -62,7 +64,8 @@ static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, ui
     return peak;
 }
 
-/* What holds of every problem. A step is one placement of all, or a look at all rivals of a buffer and theirs. */
+/* What holds of every problem. A step is one placement of all, or a look at all rivals of a buffer
+ * and theirs. */
 static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
 {
     static const uint64_t budgets[] = {1000, 100000, 2000000};
@@ -72,7 +75,8 @@ static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
     for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++)
         for (mpl_buffer b = 0; b < a; b++)
             pairs += mpl_conflict(p, a, b);
-    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++) { /* the first time that lists are sorted */
+    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++) { /* the first time that lists are sorted
+                                                             */
         uint64_t degree = 0;
 
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -88,13 +92,15 @@ static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
             uint64_t used, peak = peak_by(ctx, p, searches[i], budgets[k], &used);
 
             if (peak > last)
-                fail_msg("%s: %s needs %" PRIu64 " bytes after %" PRIu64 " ticks, %" PRIu64 " before", what,
-                         searches[i], peak, budgets[k], last);
+                fail_msg("%s: %s needs %" PRIu64 " bytes after %" PRIu64 " ticks, %" PRIu64
+                         " before",
+                         what, searches[i], peak, budgets[k], last);
             uint64_t level = strcmp(searches[i], "beam") == 0 ? BEAM_LEVEL * pairs : 0;
 
             if (p->n <= 2000 &&
                 used > budgets[k] + 4 * step + 1000 * (uint64_t)p->n + 20 * pairs + climb + level)
-                fail_msg("%s: %s used %" PRIu64 " ticks of %" PRIu64, what, searches[i], used, budgets[k]);
+                fail_msg("%s: %s used %" PRIu64 " ticks of %" PRIu64, what, searches[i], used,
+                         budgets[k]);
             last = peak;
         }
     }
@@ -153,8 +159,10 @@ static void nets_are_searched_under_both_safeties(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The least height of any order of "next buffer at its lowest free place": for up to 6 buffers, an optimum without pairs. */
-static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed, uint64_t height)
+/* The least height of any order of "next buffer at its lowest free place": for up to 6 buffers, an
+ * optimum without pairs. */
+static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed,
+                             uint64_t height)
 {
     uint64_t least = UINT64_MAX;
 
@@ -172,8 +180,9 @@ static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t pl
                 a = MPL_NONE; /* from the start again */
             }
         offset[b] = at;
-        below = least_height(p, offset, placed | 1u << b,
-                             p->pool[b] != 0 || height > at + p->bytes[b] ? height : at + p->bytes[b]);
+        below =
+            least_height(p, offset, placed | 1u << b,
+                         p->pool[b] != 0 || height > at + p->bytes[b] ? height : at + p->bytes[b]);
         least = below < least ? below : least;
     }
     return least;
@@ -199,8 +208,8 @@ static void small_problems_are_solved(void **state)
                 continue;
             peak = peak_by(&ctx, p, searches[i], 100000, NULL);
             if (i > 0 && strcmp(searches[i], "beam") != 0 && peak > least)
-                fail_msg("round %u: %s needs %" PRIu64 " bytes, %" PRIu64 " are enough", round, searches[i],
-                         peak, least);
+                fail_msg("round %u: %s needs %" PRIu64 " bytes, %" PRIu64 " are enough", round,
+                         searches[i], peak, least);
             if ((what & RANDOM_PAIRS) == 0)
                 assert_true(peak >= least);
         }
@@ -219,7 +228,8 @@ static void fixed_places_and_capacities_are_kept(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 60; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
         mpl_plan *plain = plain_plan(&ctx, p);
         uint64_t best;
 
@@ -256,7 +266,8 @@ static void capacities_decide(void **state)
         mpl_run_init(&run, &ctx);
         run.budget_ticks = 1000000;
         if (i < N_SEARCHES - 1) {
-            assert_status(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan), MPL_ELIMIT);
+            assert_status(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan),
+                          MPL_ELIMIT);
             continue;
         }
         assert_ok(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan));
@@ -324,7 +335,8 @@ static void local_search_beats_hill_climb(void **state)
 
 static uint32_t n_compared; /* by compare_placements */
 
-/* As a search: a random order, placed as a search does and as the quick planners do. Twice, the second time from the middle. */
+/* As a search: a random order, placed as a search does and as the quick planners do. Twice, the
+ * second time from the middle. */
 static mpl_status compare_placements(mpl_packing *q)
 {
     mpl_ctx *ctx = q->run->ctx;
@@ -386,8 +398,8 @@ static void placements_are_the_lowest(void **state)
         mpl_run_init(&run, &ctx);
         run.seed = round;
         assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx,
-                  mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000, compare_placements, plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
+                                        compare_placements, plan));
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }
@@ -406,8 +418,10 @@ static void plans_to_begin_from_are_kept(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 17);
     for (uint32_t round = 0; round < 64; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *start = plan_by(&ctx, p, "local_search", 2000000, 1, NULL), *poor = plain_plan(&ctx, p);
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_plan *start = plan_by(&ctx, p, "local_search", 2000000, 1, NULL),
+                 *poor = plain_plan(&ctx, p);
 
         assert_ok(&ctx, mpl_verify(&ctx, p, poor));
         for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
@@ -485,7 +499,8 @@ static void portfolios_have_members(void **state)
         run.n_params = 1;
         run.param_key = &key;
         run.param_value = &members[i].members;
-        assert_status(&ctx, mpl_planner_run(mpl_planner_find("portfolio"), &run, p, &plan), members[i].st);
+        assert_status(&ctx, mpl_planner_run(mpl_planner_find("portfolio"), &run, p, &plan),
+                      members[i].st);
         if (members[i].like != NULL)
             assert_int_equal(plan->peak_bytes, peak_by(&ctx, p, members[i].like, 8000000, NULL));
         mpl_plan_free(&ctx, plan);
@@ -494,8 +509,8 @@ static void portfolios_have_members(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Fault: a search that ends before its budget does. What is not proved optimal has cost the whole of it, and more of it is no
- * worse. */
+/* Fault: a search that ends before its budget does. What is not proved optimal has cost the whole
+ * of it, and more of it is no worse. */
 static void budgets_are_used(void **state)
 {
     static const char *const use[] = {"portfolio", "exact"};
@@ -520,8 +535,8 @@ static void budgets_are_used(void **state)
                 run.budget_ticks = ticks;
                 assert_ok(&ctx, mpl_planner_run(mpl_planner_find(use[i]), &run, p, &plan));
                 if (plan->claim != MPL_OPTIMAL && run.ticks < ticks)
-                    fail_msg("%s, problem %u: %" PRIu64 " of %" PRIu64 " ticks", use[i], round, run.ticks,
-                             ticks);
+                    fail_msg("%s, problem %u: %" PRIu64 " of %" PRIu64 " ticks", use[i], round,
+                             run.ticks, ticks);
                 assert_true(plan->peak_bytes <= last);
                 last = plan->peak_bytes;
                 n_open += plan->claim != MPL_OPTIMAL;
@@ -567,7 +582,8 @@ static void zoo_is_planned_at_its_bound(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Lists that were cut from a full rectangle, or whose least height others have proved: what a few ticks come to. */
+/* Lists that were cut from a full rectangle, or whose least height others have proved: what a few
+ * ticks come to. */
 static const struct {
     const char *list;
     uint64_t ticks, most;
@@ -595,7 +611,8 @@ static void planted_lists_are_solved(void **state)
             assert_ok(&ctx, mpl_source_open(&ctx, text, &(mpl_read_options){0}, &source));
             peak = peak_by(&ctx, source.problem, "portfolio", 8 * planted[i].ticks, NULL);
             if (peak > planted[i].most)
-                fail_msg("%s: %" PRIu64 " bytes, %" PRIu64 " are enough", text, peak, planted[i].most);
+                fail_msg("%s: %" PRIu64 " bytes, %" PRIu64 " are enough", text, peak,
+                         planted[i].most);
             mpl_source_fini(&ctx, &source);
         }
     assert_int_equal(ctx.n_live, 0);

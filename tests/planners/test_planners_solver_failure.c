@@ -1,5 +1,5 @@
-/* test_planners_solver_failure.c -- GLPK ends in an error of its own: this file stands between memplan and GLPK's branch and bound, and
- * lets as many calls fail as a test likes. */
+/* test_planners_solver_failure.c -- GLPK ends in an error of its own: this file stands between
+ * memplan and GLPK's branch and bound, and lets as many calls fail as a test likes. */
 #include "tests/support/random_problem.h"
 
 #include <dlfcn.h>
@@ -54,7 +54,8 @@ static void drawn(mpl_ctx *ctx, mpl_rng *rng, mpl_problem **p)
     }
 }
 
-/* Fault: "wrong input" where a solver fails; a claim that a failure proves; a retry that loses what the first call would find. */
+/* Fault: "wrong input" where a solver fails; a claim that a failure proves; a retry that loses what
+ * the first call would find. */
 static void the_start_stands(void **state)
 {
     uint32_t n_gave_up = 0, n_feasible = 0, n_again = 0;
@@ -84,7 +85,8 @@ static void the_start_stands(void **state)
             mpl_plan_free(&ctx, plan);
         }
         plan = plan_failing(&ctx, p, UINT32_MAX, &run);
-        assert_true(plan->peak_bytes >= whole->peak_bytes && plan->bound_bytes <= whole->peak_bytes);
+        assert_true(plan->peak_bytes >= whole->peak_bytes &&
+                    plan->bound_bytes <= whole->peak_bytes);
         assert_true(plan->claim == MPL_OPTIMAL || plan->claim == MPL_FEASIBLE);
         assert_int_equal(run.solver_gave_up, n_calls > 0);
         n_gave_up += run.solver_gave_up;
@@ -94,8 +96,8 @@ static void the_start_stands(void **state)
         mpl_problem_free(&ctx, p);
     }
     assert_int_equal(ctx.n_live, 0);
-    print_message("GLPK gave up in %u of 400, %u of them not proved; %u calls again\n", n_gave_up, n_feasible,
-                  n_again);
+    print_message("GLPK gave up in %u of 400, %u of them not proved; %u calls again\n", n_gave_up,
+                  n_feasible, n_again);
     assert_true(n_gave_up >= 10 && n_feasible >= 5 && n_again >= 10);
 }
 

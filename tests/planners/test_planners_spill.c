@@ -1,6 +1,7 @@
-/* The planner that spreads pool 0 over memories: on small problems the cost of brute force over all assignments, each memory decided
- * by the plainest search or by the exact planner; wrong plans refused; longer lists within bound and capacity; files;
- * repeatable, and clean when any allocation fails. */
+/* The planner that spreads pool 0 over memories: on small problems the cost of brute force over all
+ * assignments, each memory decided by the plainest search or by the exact planner; wrong plans
+ * refused; longer lists within bound and capacity; files; repeatable, and clean when any allocation
+ * fails. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
@@ -33,8 +34,8 @@ static void set_text(memories *m)
     }
 }
 
-static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, uint64_t seed, uint64_t ticks,
-                        mpl_plan **plan)
+static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, uint64_t seed,
+                        uint64_t ticks, mpl_plan **plan)
 {
     const char *const keys[] = {"capacities", "cost"}, *const values[] = {m->capacities, m->cost};
     mpl_run run;
@@ -49,9 +50,10 @@ static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, u
     return mpl_planner_run(mpl_planner_find("spill"), &run, p, plan);
 }
 
-/* ---- brute force ----------------------------------------------------------------------------------------- */
+/* ---- brute force ---- */
 
-/* Whether the buffers of `set` fit into `capacity`: serial without pairs by the plainest search, else by the exact planner. */
+/* Whether the buffers of `set` fit into `capacity`: serial without pairs by the plainest search,
+ * else by the exact planner. */
 static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t capacity)
 {
     mpl_problem *q = NULL;
@@ -80,7 +82,8 @@ static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t 
     assert_ok(ctx, mpl_new(ctx, q->in_place_out, p->n_in_place));
     assert_ok(ctx, mpl_new(ctx, q->in_place_step, p->n_in_place));
     for (uint32_t i = 0; i < n; i++)
-        q->bytes[i] = s.size[i], q->align[i] = s.align[i], q->birth[i] = s.birth[i], q->death[i] = s.death[i];
+        q->bytes[i] = s.size[i], q->align[i] = s.align[i], q->birth[i] = s.birth[i],
+        q->death[i] = s.death[i];
     for (uint32_t i = 0; i < p->n_in_place; i++)
         if ((set >> p->in_place_in[i] & 1) && (set >> p->in_place_out[i] & 1)) {
             q->in_place_in[n_pairs] = new_id[p->in_place_in[i]];
@@ -153,11 +156,16 @@ static memories random_memories(mpl_rng *rng, const mpl_problem *p)
 
 static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
 {
-    static const unsigned what[] = {
-        0, 0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_PARALLEL, RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED};
+    static const unsigned what[] = {0,
+                                    0,
+                                    RANDOM_ALIGNED,
+                                    RANDOM_PAIRS,
+                                    RANDOM_PARALLEL,
+                                    RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED};
     mpl_problem *p;
 
-    if (i % 8 >= 6) { /* those in which the bytes alive at once would fit, and a packing does not exist */
+    if (i % 8 >= 6) { /* those in which the bytes alive at once would fit, and a packing does not
+                         exist */
         small s = roots[i % 2];
 
         for (uint32_t k = below(rng, 5); k > 0 || s.n > 7; k -= k > 0)
@@ -195,8 +203,8 @@ static void costs_are_those_of_brute_force(void **state)
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
         } else {
             if (plan->claim != MPL_OPTIMAL || plan->spread.cost != want)
-                fail_msg("problem %u, %s, %s: %s, cost %" PRIu64 ", not %" PRIu64, i, m.capacities, m.cost,
-                         mpl_claim_name(plan->claim), plan->spread.cost, want);
+                fail_msg("problem %u, %s, %s: %s, cost %" PRIu64 ", not %" PRIu64, i, m.capacities,
+                         m.cost, mpl_claim_name(plan->claim), plan->spread.cost, want);
             assert_true(plan->spread.cost_bound == want);
         }
         n_infeasible += want == UINT64_MAX;
@@ -259,11 +267,12 @@ static void refusals_hold_within_their_room(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- what the verifier refuses ----------------------------------------------------------------------------- */
+/* ---- what the verifier refuses ---- */
 
 static void wrong_plans_are_refused(void **state)
 {
-    /* three buffers of 8, 8 and 4 bytes, all alive; memory 0: 12 bytes at 1, memory 1: 8 bytes at 3 */
+    /* three buffers of 8, 8 and 4 bytes, all alive; memory 0: 12 bytes at 1, memory 1: 8 bytes at
+     * 3 */
     static const struct {
         const char *why; /* NULL: the plan is right */
         uint64_t offset[3];
@@ -321,7 +330,8 @@ static void wrong_plans_are_refused(void **state)
         if (rows[i].why != NULL && strstr(ctx.message, rows[i].why) == NULL)
             fail_msg("row %zu: '%s' has no '%s'", i, ctx.message, rows[i].why);
         if (rows[i].why == NULL)
-            assert_true(plan->spread.bytes[0] == 12 && plan->spread.bytes[1] == 8 && plan->peak_bytes == 20);
+            assert_true(plan->spread.bytes[0] == 12 && plan->spread.bytes[1] == 8 &&
+                        plan->peak_bytes == 20);
         mpl_plan_free(&ctx, plan);
     }
     mpl_problem_free(&ctx, p);
@@ -358,7 +368,8 @@ static void wrong_memories_are_refused(void **state)
 
         snprintf(m.capacities, sizeof m.capacities, "%s", rows[i].capacities);
         snprintf(m.cost, sizeof m.cost, "%s", rows[i].cost);
-        assert_status(&ctx, spill(&ctx, p, &m, 1, 100000, &plan), rows[i].why != NULL ? MPL_EINPUT : MPL_OK);
+        assert_status(&ctx, spill(&ctx, p, &m, 1, 100000, &plan),
+                      rows[i].why != NULL ? MPL_EINPUT : MPL_OK);
         if (rows[i].why != NULL && strstr(ctx.message, rows[i].why) == NULL)
             fail_msg("row %zu: '%s' has no '%s'", i, ctx.message, rows[i].why);
         if (rows[i].why == NULL)
@@ -371,7 +382,7 @@ static void wrong_memories_are_refused(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- longer lists ---------------------------------------------------------------------------------------- */
+/* ---- longer lists ---- */
 
 /* What the cost is by a sum of its own; the fields that the planner has to fill. */
 static void check_plan(const mpl_problem *p, const mpl_plan *plan, const memories *m)
@@ -500,9 +511,10 @@ static void pools_and_limits(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 8);
     for (uint32_t i = 0; i < 200; i++) { /* other pools stay as they are */
-        mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + below(&rng, 12), RANDOM_POOLS | RANDOM_PAIRS | RANDOM_ALIGNED);
-        memories open = {.n = 2, .capacity = {1 + below(&rng, 30), MPL_NO_CAPACITY}, .price = {0, 1}};
+        mpl_problem *p = random_problem(&ctx, &rng, 1 + below(&rng, 12),
+                                        RANDOM_POOLS | RANDOM_PAIRS | RANDOM_ALIGNED);
+        memories open = {
+            .n = 2, .capacity = {1 + below(&rng, 30), MPL_NO_CAPACITY}, .price = {0, 1}};
         mpl_plan *plan = NULL;
 
         set_text(&open);
@@ -519,10 +531,11 @@ static void pools_and_limits(void **state)
         }
         mpl_problem_free(&ctx, p);
     }
-    for (int above = 0; above < 2;
-         above++) { /* one memory: the bytes alive at once fit, and only a search knows more */
+    for (int above = 0; above < 2; above++) { /* one memory: the bytes alive at once fit, and only a
+                                                 search knows more */
         mpl_problem *p = problem_of(&ctx, &roots[0]);
-        memories one = {.n = 1, .capacity = {brute_optimum(&roots[0]) - 1 + (uint32_t)above}, .price = {3}};
+        memories one = {
+            .n = 1, .capacity = {brute_optimum(&roots[0]) - 1 + (uint32_t)above}, .price = {3}};
         mpl_plan *plan = NULL;
 
         set_text(&one);
@@ -549,7 +562,8 @@ static void every_allocation_may_fail(void **state)
                                 : random_problem(&ctx, &rng, 9,
                                                  (i > 1 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0) |
                                                      (i > 2 ? RANDOM_PARALLEL : 0) | RANDOM_POOLS);
-        memories m = {.n = 3, .capacity = {i == 0 ? 9 : 20, 12, MPL_NO_CAPACITY}, .price = {0, 1, 3}};
+        memories m = {
+            .n = 3, .capacity = {i == 0 ? 9 : 20, 12, MPL_NO_CAPACITY}, .price = {0, 1, 3}};
         mpl_status st = MPL_EMEM;
         int64_t live = ctx.n_live;
 

@@ -1,5 +1,6 @@
-/* Whether operations that may run at the same time keep apart, with random places: the verifier's word is that of all that each may touch,
- * two by two (random_places.h). MPL_JUDGED=N: that many sets of places. */
+/* Whether operations that may run at the same time keep apart, with random places: the verifier's
+ * word is that of all that each may touch, two by two (random_places.h). MPL_JUDGED=N: that many
+ * sets of places. */
 #include "tests/support/random_places.h"
 
 enum { MOST_TOUCHES = 4096, N_OFFSETS = 8 };
@@ -188,14 +189,15 @@ static bool all_apart(const touches *t)
     for (uint32_t i = 0; i < t->n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (t->unit[i] != t->unit[k] && (t->writes[i] || t->writes[k]) &&
-                !t->before[t->unit[i] * n + t->unit[k]] && !t->before[t->unit[k] * n + t->unit[i]] &&
-                t->at[i].arena == t->at[k].arena && t->at[i].begin < t->at[k].end &&
-                t->at[k].begin < t->at[i].end)
+                !t->before[t->unit[i] * n + t->unit[k]] &&
+                !t->before[t->unit[k] * n + t->unit[i]] && t->at[i].arena == t->at[k].arena &&
+                t->at[i].begin < t->at[k].end && t->at[k].begin < t->at[i].end)
                 return false;
     return true;
 }
 
-/* One set of places, of which some two touch each other, then others; how many of them keep all apart. */
+/* One set of places, of which some two touch each other, then others; how many of them keep all
+ * apart. */
 static uint32_t judge_offsets(made *d, touches *t)
 {
     uint32_t n_apart = 0;

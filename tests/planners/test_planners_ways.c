@@ -1,7 +1,8 @@
-/* test_planners_ways.c -- which way each operation is computed, against every choice there is on small graphs.
+/* test_planners_ways.c -- which way each operation is computed, against every choice there is on
+ * small graphs.
  *
- * Catches: a limit that is not kept, a limit refused that a choice keeps, a choice that costs more than it must, a step up
- * that was left, curves that rise. */
+ * Catches: a limit that is not kept, a limit refused that a choice keeps, a choice that costs more
+ * than it must, a step up that was left, curves that rise. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_graph.h"
 
@@ -35,8 +36,9 @@ static mpl_ways *random_ways(mpl_ctx *ctx, uint32_t n_ops, mpl_rng *rng)
         for (uint32_t i = 0; i < n; i++) {
             w->bytes[at + i] = bytes;
             w->cost[at + i] = cost;
-            bytes =
-                i + 2 == n && mpl_rng_below(rng, 2) ? 0 : 64 * mpl_rng_below(rng, bytes / 64 + (bytes == 0));
+            bytes = i + 2 == n && mpl_rng_below(rng, 2)
+                        ? 0
+                        : 64 * mpl_rng_below(rng, bytes / 64 + (bytes == 0));
             bytes = bytes < 64 * (n - i - 2) && i + 2 < n ? 64 * (n - i - 2) : bytes;
             cost += 1 + mpl_rng_below(rng, 20);
         }
@@ -58,10 +60,12 @@ static void make(instance *x, uint64_t seed)
     x->g = random_graph(&x->ctx, seed, 2 + (uint32_t)(seed % (MOST_OPS - 1)), 3);
     for (mpl_op op = 0; op < x->g->n_ops; op++)
         x->order[op] = op;
-    x->options.align = 4; /* every size is whole slots: the bound has no rests, which hang on ties */
+    x->options.align = 4; /* every size is whole slots: the bound has no rests, which hang on ties
+                           */
     x->options.parallel = seed % 2 == 1;
     x->ways = random_ways(&x->ctx, x->g->n_ops, &rng);
-    x->task = (mpl_ways_task){.g = x->g, .order = x->order, .options = &x->options, .ways = x->ways};
+    x->task =
+        (mpl_ways_task){.g = x->g, .order = x->order, .options = &x->options, .ways = x->ways};
 }
 
 static void unmake(instance *x)
@@ -186,8 +190,8 @@ static void check_curve(instance *x, const choice *all, uint32_t n)
     assert_int_equal(point[0].n_slower, 0);
     assert_int_equal(point[n_points - 1].bound_bytes, least);
     for (uint32_t i = 0; i < n_points; i++) {
-        assert_true(i == 0 ||
-                    (point[i].bound_bytes < point[i - 1].bound_bytes && point[i].cost > point[i - 1].cost));
+        assert_true(i == 0 || (point[i].bound_bytes < point[i - 1].bound_bytes &&
+                               point[i].cost > point[i - 1].cost));
         if (!x->options.parallel)
             assert_int_equal(point[i].cost, least_cost(all, n, point[i].bound_bytes));
     }

@@ -1,5 +1,6 @@
-/* Where random places may be, whether two are the same, and what is a slice or a row of what, at random points of a run: the verifier's
- * word is that of all ways that control may have taken (random_places.h). MPL_JUDGED=N: that many sets of places. */
+/* Where random places may be, whether two are the same, and what is a slice or a row of what, at
+ * random points of a run: the verifier's word is that of all ways that control may have taken
+ * (random_places.h). MPL_JUDGED=N: that many sets of places. */
 #include "tests/support/random_places.h"
 
 /* Without its first slices. */
@@ -17,8 +18,8 @@ static bool one_place(const found *a, const found *b)
     if (a->n_slices != b->n_slices || (a->n_slices > 0 && a->offset != b->offset))
         return false;
     for (uint32_t k = 0; k < a->n_slices; k++)
-        if (a->block[k] != b->block[k] || a->bytes[k] != b->bytes[k] || a->round[k] != b->round[k] ||
-            a->reversed[k] != b->reversed[k])
+        if (a->block[k] != b->block[k] || a->bytes[k] != b->bytes[k] ||
+            a->round[k] != b->round[k] || a->reversed[k] != b->reversed[k])
             return false;
     return a->arena == b->arena && a->begin + a->offset == b->begin + b->offset;
 }
@@ -40,9 +41,10 @@ static bool always_same(const made *d, mpl_where a, uint32_t n_slices, mpl_where
     return same;
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------------------- */
+/* ---- places ---- */
 
-/* A point of a run: in some loops, each in a block of the one before it; behind one of the others, or a case, at times. */
+/* A point of a run: in some loops, each in a block of the one before it; behind one of the others,
+ * or a case, at times. */
 static void draw_point(made *d)
 {
     const mpl_graph *g = d->g;
@@ -71,7 +73,8 @@ static mpl_where draw_where(made *d)
     w.offset = chance(d, 4) ? 8 * below(d, 3) : 0;
     for (uint32_t b = 1; b < d->g->n_blocks && w.n_rounds < 4; b++)
         if (d->g->op_kind[d->g->block_owner[b]] == MPL_OP_while && chance(d, 6))
-            assert_ok(d->ctx, mpl_where_in_round(&d->m, &w, b, below(d, mpl_flow_classes(&d->m, b))));
+            assert_ok(d->ctx,
+                      mpl_where_in_round(&d->m, &w, b, below(d, mpl_flow_classes(&d->m, b))));
     return w;
 }
 
@@ -98,8 +101,8 @@ static void check_spots(made *d, mpl_where w)
 static bool is_at_hand(const made *d, const found *f, uint32_t k, uint32_t block, uint64_t bytes,
                        bool reversed)
 {
-    return k < f->n_slices && f->block[k] == block && f->bytes[k] == bytes && f->reversed[k] == reversed &&
-           f->round[k] == d->m.round[block];
+    return k < f->n_slices && f->block[k] == block && f->bytes[k] == bytes &&
+           f->reversed[k] == reversed && f->round[k] == d->m.round[block];
 }
 
 /* Slices as they are, or as they are not; of what they are slices of, or of anything. */
@@ -153,8 +156,9 @@ static void check_rows(made *d, uint32_t *n_rows)
         assert_true(row.block == got.block && row.result == got.result && row.bytes == got.bytes &&
                     row.reversed == got.reversed);
     if (rows && p->kind == MPL_PLACE_SLICE) {
-        p->of =
-            chance(d, 8) || mpl_while_most_rounds(d->g, d->g->block_owner[row.block]) < 0 ? p->of : row.block;
+        p->of = chance(d, 8) || mpl_while_most_rounds(d->g, d->g->block_owner[row.block]) < 0
+                    ? p->of
+                    : row.block;
         p->bytes = chance(d, 8) ? p->bytes : row.bytes;
         p->reversed = chance(d, 8) ? p->reversed : row.reversed;
         d->places.value_place[v] = chance(d, 8) ? MPL_NONE : d->item[p->begin];
@@ -162,8 +166,9 @@ static void check_rows(made *d, uint32_t *n_rows)
     }
     f = find_place(d, w);
     for (uint32_t k = 0; rows && d->m.round[row.block] != MPL_NONE && k < f.n_slices; k++)
-        want = want || (bytes <= row.bytes && is_at_hand(d, &f, k, row.block, row.bytes, row.reversed) &&
-                        always_same(d, w, k + 1, mpl_flow_where(&d->m, v)));
+        want = want ||
+               (bytes <= row.bytes && is_at_hand(d, &f, k, row.block, row.bytes, row.reversed) &&
+                always_same(d, w, k + 1, mpl_flow_where(&d->m, v)));
     assert_ok(d->ctx, mpl_where_is_row(&d->m, w, bytes, v, &is));
     assert_int_equal(is, want);
     *n_rows += is;
@@ -193,7 +198,8 @@ static void check_places(made *d, uint32_t *n_same)
     check_spots(d, a);
     assert_ok(d->ctx, mpl_where_same(&d->m, a, b, &same));
     assert_int_equal(same, always_same(d, a, 0, b));
-    assert_int_equal(mpl_where_depends(&d->m, a, op), a.kind == MPL_WHERE_PLACE && reaches(d, a.id, op));
+    assert_int_equal(mpl_where_depends(&d->m, a, op),
+                     a.kind == MPL_WHERE_PLACE && reaches(d, a.id, op));
     *n_same += same;
 }
 
@@ -252,7 +258,8 @@ static void places_of_points(void **state)
         }
         unmake_places(&d);
     }
-    print_message("%u pairs of places: %u the same, %u a slice, %u a row\n", n, n_same, n_slices, n_rows);
+    print_message("%u pairs of places: %u the same, %u a slice, %u a row\n", n, n_same, n_slices,
+                  n_rows);
     assert_true(n_same > n / 32 && n_slices > n / 64 && n_rows > n / 256);
     assert_int_equal(ctx.n_live, 0);
 }

@@ -1,4 +1,5 @@
-/* bad.c -- a planner that goes wrong in the way that its parameter `do` names; `do=well` is an honest one. */
+/* bad.c -- a planner that goes wrong in the way that its parameter `do` names; `do=well` is an
+ * honest one. */
 #define _POSIX_C_SOURCE 200809L
 #include <memplan/plugin.h>
 
@@ -103,7 +104,8 @@ static int answer(const char *what, const memplan_problem *p, memplan_result *re
     return MEMPLAN_DONE;
 }
 
-static int plan(const memplan_problem *problem, const memplan_request *request, memplan_result *result)
+static int plan(const memplan_problem *problem, const memplan_request *request,
+                memplan_result *result)
 {
     if (request->n_params != 1 || strcmp(request->key[0], "do") != 0) {
         snprintf(result->message, result->message_size, "it takes do=WHAT");

@@ -1,5 +1,6 @@
-/* Where an executor puts things, and from when to when, from inside: each buffer's block against the problem that liveness made of the
- * same graph, memory of its own where nothing is planned, arenas of pools and memories, what is told of operations. */
+/* Where an executor puts things, and from when to when, from inside: each buffer's block against
+ * the problem that liveness made of the same graph, memory of its own where nothing is planned,
+ * arenas of pools and memories, what is told of operations. */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_graph.h"
@@ -31,7 +32,8 @@ static void bind_graph(bound *b, mpl_graph *g)
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, g, mpl_order_find("given"), b->order));
 }
 
-static void bind_plan(bound *b, mpl_problem_options options, const char *planner, const char *capacities)
+static void bind_plan(bound *b, mpl_problem_options options, const char *planner,
+                      const char *capacities)
 {
     const char *key = "capacities";
     mpl_run run;
@@ -46,8 +48,8 @@ static void bind_plan(bound *b, mpl_problem_options options, const char *planner
 
 static void bind_exec(bound *b, mpl_exec_options options)
 {
-    assert_ok(&b->ctx, mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
-                                    &options, &b->exec));
+    assert_ok(&b->ctx, mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map,
+                                    b->plan, &options, &b->exec));
 }
 
 static void unbind(bound *b)
@@ -63,7 +65,8 @@ static void unbind(bound *b)
     assert_int_equal(b->ctx.n_live, 0);
 }
 
-/* Whether what comes from outside lies in the buffer: it is put there when it is first read, though it has its place from the start. */
+/* Whether what comes from outside lies in the buffer: it is put there when it is first read, though
+ * it has its place from the start. */
 static bool holds_given(const bound *b, mpl_buffer buffer)
 {
     for (mpl_value v = 0; v < b->g->n_values; v++)
@@ -72,7 +75,8 @@ static bool holds_given(const bound *b, mpl_buffer buffer)
     return false;
 }
 
-/* A buffer is touched first when it is born, and last before it dies; what comes from outside, as long as it is read. */
+/* A buffer is touched first when it is born, and last before it dies; what comes from outside, as
+ * long as it is read. */
 static void check_blocks(const bound *b, const char *what)
 {
     for (mpl_buffer i = 0; i < b->p->n; i++) {
@@ -83,8 +87,8 @@ static void check_blocks(const bound *b, const char *what)
         if (holds_given(b, i))
             same = block->birth >= birth && block->death <= death;
         if (!same || block->offset != b->plan->offset[i] || block->bytes != b->p->bytes[i])
-            fail_msg("%s: buffer %u lives in [%u, %u), its block in [%u, %u)", what, i, birth, death,
-                     block->birth, block->death);
+            fail_msg("%s: buffer %u lives in [%u, %u), its block in [%u, %u)", what, i, birth,
+                     death, block->birth, block->death);
     }
     for (uint32_t k = 0; k < b->p->n_in_place; k++) { /* whose place it takes */
         mpl_buffer in = b->p->in_place_in[k], out = b->p->in_place_out[k];
@@ -115,7 +119,8 @@ static void blocks_live_as_planned(void **state)
     }
 }
 
-/* First and last step at which an operation has v to do with; of an input, which is there all the time, and an output, which stays. */
+/* First and last step at which an operation has v to do with; of an input, which is there all the
+ * time, and an output, which stays. */
 static void plain_life(const bound *b, mpl_value v, uint32_t *birth, uint32_t *death)
 {
     const mpl_graph *g = b->g;
@@ -137,7 +142,8 @@ static void plain_life(const bound *b, mpl_value v, uint32_t *birth, uint32_t *d
             *birth = *birth == MPL_NONE ? 0 : *birth, *death = g->n_ops;
 }
 
-/* A run's time is part of what the clock shows, checks or none; ports behind the last are no ports. */
+/* A run's time is part of what the clock shows, checks or none; ports behind the last are no
+ * ports. */
 static void check_run(bound *b)
 {
     float data[128] = {0};
@@ -152,7 +158,8 @@ static void check_run(bound *b)
     assert_status(&b->ctx, mpl_exec_output(b->exec, b->g->n_outputs, data), MPL_EINPUT);
 }
 
-/* No plan: all have memory of their own, end to end but for alignment, and live as they are used. */
+/* No plan: all have memory of their own, end to end but for alignment, and live as they are
+ * used. */
 static void nothing_is_shared_without_a_plan(void **state)
 {
     (void)state;
@@ -171,9 +178,10 @@ static void nothing_is_shared_without_a_plan(void **state)
             assert_true(slab < b.exec->n_slabs && b.exec->value_offset[v] >= end[slab] &&
                         b.exec->value_offset[v] - end[slab] < b.backend->align);
             end[slab] = b.exec->value_offset[v] + b.g->value_bytes[v];
-            assert_true(slab == (weight                                ? b.exec->n_pools + MPL_SLAB_WEIGHTS
-                                 : b.g->value_role[v] == MPL_TEMPORARY ? 0
-                                                                       : b.exec->n_pools + MPL_SLAB_PINNED));
+            assert_true(slab == (weight ? b.exec->n_pools + MPL_SLAB_WEIGHTS
+                                 : b.g->value_role[v] == MPL_TEMPORARY
+                                     ? 0
+                                     : b.exec->n_pools + MPL_SLAB_PINNED));
             weights += weight ? b.g->value_bytes[v] : 0;
             pinned += !weight && slab > 0 ? b.g->value_bytes[v] : 0;
             assert_true((id == MPL_NONE) == weight);
@@ -182,8 +190,8 @@ static void nothing_is_shared_without_a_plan(void **state)
             plain_life(&b, v, &birth, &death);
             if (b.exec->block[id].value != v || b.exec->block[id].bytes != b.g->value_bytes[v] ||
                 b.exec->block[id].birth != birth || b.exec->block[id].death != death)
-                fail_msg("seed %" PRIu64 ": value %u lives in [%u, %u), its block in [%u, %u)", seed, v,
-                         birth, death, b.exec->block[id].birth, b.exec->block[id].death);
+                fail_msg("seed %" PRIu64 ": value %u lives in [%u, %u), its block in [%u, %u)",
+                         seed, v, birth, death, b.exec->block[id].birth, b.exec->block[id].death);
         }
         for (uint32_t k = 0; k < b.exec->n_slabs; k++)
             assert_int_equal(b.exec->slab[k].bytes, end[k]);
@@ -195,8 +203,8 @@ static void nothing_is_shared_without_a_plan(void **state)
     }
 }
 
-/* The same with loops and branches: beside the values there is room for what each loop carries, and no two blocks overlap. Control flow
- * itself needs no workspace. */
+/* The same with loops and branches: beside the values there is room for what each loop carries, and
+ * no two blocks overlap. Control flow itself needs no workspace. */
 static void loops_have_room_for_what_they_carry(void **state)
 {
     uint32_t n_loops = 0;
@@ -229,8 +237,9 @@ static void loops_have_room_for_what_they_carry(void **state)
             spot = &b.exec->control->staging[body];
             for (uint32_t i = 1; i < b.g->block_n_params[body]; i++)
                 bytes += b.g->value_bytes[b.g->block_param[b.g->block_param_begin[body] + i]];
-            assert_true(spot->block < b.exec->n_blocks && block[spot->block].op == op && spot->slab == 0 &&
-                        block[spot->block].bytes == bytes && block[spot->block].offset == spot->offset);
+            assert_true(spot->block < b.exec->n_blocks && block[spot->block].op == op &&
+                        spot->slab == 0 && block[spot->block].bytes == bytes &&
+                        block[spot->block].offset == spot->offset);
             n_loops++;
         }
         for (uint32_t i = 0; i < b.exec->n_blocks; i++)

@@ -1,7 +1,7 @@
 /* test_runtime_caching.c -- the model of a caching allocator, and the requests that it is fed.
  *
- * Catches: wrong rounding, pools, segments; a fit that is not the best; rests cut off or kept wrongly; neighbours that
- * are not joined; a peak that misses a step; requests out of order. */
+ * Catches: wrong rounding, pools, segments; a fit that is not the best; rests cut off or kept
+ * wrongly; neighbours that are not joined; a peak that misses a step; requests out of order. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -40,8 +40,28 @@ static const row rows[] = {
      2,
      0,
      MPL_OK},
-    {"a large rest of 1 MiB stays", {{1, 9 M}, {2, 10 M}}, 2, 100 M, 19 M, 20 M, 20 M, 1, 1, 0, MPL_OK},
-    {"10 MiB stands alone, in units of 2 MiB", {{1, 11 M}}, 1, 100 M, 11 M, 12 M, 12 M, 1, 0, 0, MPL_OK},
+    {"a large rest of 1 MiB stays",
+     {{1, 9 M}, {2, 10 M}},
+     2,
+     100 M,
+     19 M,
+     20 M,
+     20 M,
+     1,
+     1,
+     0,
+     MPL_OK},
+    {"10 MiB stands alone, in units of 2 MiB",
+     {{1, 11 M}},
+     1,
+     100 M,
+     11 M,
+     12 M,
+     12 M,
+     1,
+     0,
+     0,
+     MPL_OK},
     {"a freed segment serves again",
      {{1, 30 M}, {1, 0}, {2, 29 M}},
      3,
@@ -75,7 +95,17 @@ static const row rows[] = {
      0,
      1,
      MPL_OK},
-    {"what is in use it cannot give back", {{1, 30 M}, {2, 40 M}}, 2, 60 M, 0, 0, 0, 0, 0, 0, MPL_ELIMIT},
+    {"what is in use it cannot give back",
+     {{1, 30 M}, {2, 40 M}},
+     2,
+     60 M,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     MPL_ELIMIT},
     {"the best fit, not the first",
      {{1, 16 M}, {2, 12 M}, {1, 0}, {2, 0}, {3, 12 M}, {4, 16 M}},
      6,
@@ -154,8 +184,8 @@ static void the_model_follows_its_rules(void **state)
         }
         assert_status(&ctx, mpl_caching_play(&ctx, request, r->n, r->capacity, &f), r->st);
         if (f.requested_bytes != r->requested || f.allocated_bytes != r->allocated ||
-            f.reserved_bytes != r->reserved || f.n_segments != r->n_segments || f.n_splits != r->n_splits ||
-            f.n_flushes != r->n_flushes)
+            f.reserved_bytes != r->reserved || f.n_segments != r->n_segments ||
+            f.n_splits != r->n_splits || f.n_flushes != r->n_flushes)
             fail_msg("%s: requested %" PRIu64 ", allocated %" PRIu64 ", reserved %" PRIu64
                      ", %u segments, %u splits, "
                      "%u flushes",
@@ -210,7 +240,8 @@ static void requests_follow_lifetimes(void **state)
             peak = mpl_max_u64(peak, live);
         }
         assert_int_equal(f.requested_bytes, peak);
-        assert_true(f.requested_bytes <= f.allocated_bytes && f.allocated_bytes <= f.reserved_bytes);
+        assert_true(f.requested_bytes <= f.allocated_bytes &&
+                    f.allocated_bytes <= f.reserved_bytes);
         mpl_free(&ctx, request);
         mpl_problem_free(&ctx, p);
         mpl_value_map_free(&ctx, map);

@@ -1,5 +1,6 @@
-/* test_runtime_chain.c -- chains of the backend `cpu`: each step against libm in double, every width of vectors against the others, and
- * whole chains, over boxes that lie in every way, against the plain loops, bit for bit, on one to four threads. */
+/* test_runtime_chain.c -- chains of the backend `cpu`: each step against libm in double, every
+ * width of vectors against the others, and whole chains, over boxes that lie in every way, against
+ * the plain loops, bit for bit, on one to four threads. */
 #include "tests/support/test.h"
 
 #include "graphs/graph.h"
@@ -9,7 +10,7 @@
 
 #include <math.h>
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static double sigmoid(double x)
 {
@@ -48,12 +49,24 @@ typedef struct function {
 } function;
 
 static const function functions[] = {
-    {MPL_OP_relu, relu, 0, 0},   {MPL_OP_sigmoid, sigmoid, 3, 0},   {MPL_OP_tanh, tanh, 3, 0},
-    {MPL_OP_exp, exp, 2, 0},     {MPL_OP_log, log, 1, 0},           {MPL_OP_sqrt, sqrt, 0, 0},
-    {MPL_OP_neg, neg, 0, 0},     {MPL_OP_abs, fabs, 0, 0},          {MPL_OP_reciprocal, reciprocal, 0, 0},
-    {MPL_OP_floor, floor, 0, 0}, {MPL_OP_ceil, ceil, 0, 0},         {MPL_OP_round, rint, 0, 0},
-    {MPL_OP_sign, sign, 0, 0},   {MPL_OP_erf, erf, 2, 0},           {MPL_OP_sin, sin, 2, 1e-10},
-    {MPL_OP_cos, cos, 2, 1e-10}, {MPL_OP_softplus, softplus, 3, 0}, {MPL_OP_softsign, softsign, 2, 0},
+    {MPL_OP_relu, relu, 0, 0},
+    {MPL_OP_sigmoid, sigmoid, 3, 0},
+    {MPL_OP_tanh, tanh, 3, 0},
+    {MPL_OP_exp, exp, 2, 0},
+    {MPL_OP_log, log, 1, 0},
+    {MPL_OP_sqrt, sqrt, 0, 0},
+    {MPL_OP_neg, neg, 0, 0},
+    {MPL_OP_abs, fabs, 0, 0},
+    {MPL_OP_reciprocal, reciprocal, 0, 0},
+    {MPL_OP_floor, floor, 0, 0},
+    {MPL_OP_ceil, ceil, 0, 0},
+    {MPL_OP_round, rint, 0, 0},
+    {MPL_OP_sign, sign, 0, 0},
+    {MPL_OP_erf, erf, 2, 0},
+    {MPL_OP_sin, sin, 2, 1e-10},
+    {MPL_OP_cos, cos, 2, 1e-10},
+    {MPL_OP_softplus, softplus, 3, 0},
+    {MPL_OP_softsign, softsign, 2, 0},
 };
 
 /* Every 4099th float of either sign, and numbers that are special. */
@@ -71,7 +84,8 @@ static void draw(float *x)
     memcpy(x, special, sizeof special);
 }
 
-/* In units of the last place of `want` as a float; what is not normal counts in units of the least normal float's. */
+/* In units of the last place of `want` as a float; what is not normal counts in units of the least
+ * normal float's. */
 static double off(float got, double want)
 {
     float rounded = (float)want;
@@ -106,11 +120,12 @@ static void steps_are_near_what_they_compute(void **state)
             double units = off(y[k], f->exact(x[k]));
 
             if (units > f->units && !(fabs(y[k] - f->exact(x[k])) < f->near) && bad++ < 20)
-                print_error("%s(%.9g) = %.9g, exactly %.17g\n", mpl_op_table[f->kind].name, (double)x[k],
-                            (double)y[k], f->exact(x[k]));
+                print_error("%s(%.9g) = %.9g, exactly %.17g\n", mpl_op_table[f->kind].name,
+                            (double)x[k], (double)y[k], f->exact(x[k]));
             worst = units > worst && !(fabs(y[k] - f->exact(x[k])) < f->near) ? units : worst;
         }
-        print_message("%-10s within %.2f units of the last place\n", mpl_op_table[f->kind].name, worst);
+        print_message("%-10s within %.2f units of the last place\n", mpl_op_table[f->kind].name,
+                      worst);
     }
     assert_int_equal(bad, 0);
     free(x);
@@ -119,7 +134,8 @@ static void steps_are_near_what_they_compute(void **state)
 
 static void widths_agree(void **state)
 {
-    float *x = malloc(2 * N_FLOATS * sizeof *x), *z = x + N_FLOATS - 77; /* pairs of very different size */
+    /* pairs of very different size */
+    float *x = malloc(2 * N_FLOATS * sizeof *x), *z = x + N_FLOATS - 77;
     float *y = malloc(N_FLOATS * sizeof *y), *want = malloc(N_FLOATS * sizeof *want);
 
     (void)state;
@@ -140,31 +156,40 @@ static void widths_agree(void **state)
             }
             for (int k = 0; k < N_FLOATS; k++)
                 if (memcmp(&y[k], &want[k], sizeof *y) != 0 && !(isnan(y[k]) && isnan(want[k])))
-                    fail_msg("%s(%.9g, %.9g): %.9g as %s, %.9g as %s", mpl_op_table[kind].name, (double)x[k],
-                             (double)z[k], (double)y[k], mpl_chain_how[w], (double)want[k], mpl_chain_how[0]);
+                    fail_msg("%s(%.9g, %.9g): %.9g as %s, %.9g as %s", mpl_op_table[kind].name,
+                             (double)x[k], (double)z[k], (double)y[k], mpl_chain_how[w],
+                             (double)want[k], mpl_chain_how[0]);
         }
     free(x);
     free(y);
     free(want);
 }
 
-/* ---- chains ------------------------------------------------------------------------------------------------------- */
+/* ---- chains ---- */
 
-/* Graphs of one operation behind their inputs, of exact arithmetic; `base` is made by an operation so that it may be overwritten. */
+/* Graphs of one operation behind their inputs, of exact arithmetic; `base` is made by an operation
+ * so that it may be overwritten. */
 static const char *const chains[] = {
-    "input a f32 [70000]\ny = fused(_, a) dims=[70000] loads=[1,0,1,1,0,1] expr=\"0,1,mul,neg\" : f32 "
+    "input a f32 [70000]\ny = fused(_, a) dims=[70000] loads=[1,0,1,1,0,1] expr=\"0,1,mul,neg\" : "
+    "f32 "
     "[70000]\n",
-    "input a f32 [300,301]\ny = access(a) dims=[299,300] strides=[301,1] offset=302 : f32 [299,300]\n",
-    "input a f32 [300,301]\ny = access(a) dims=[301,300] strides=[1,301] offset=0 : f32 [301,300]\n",
-    "input a i32 [300,301]\ny = access(a) dims=[100,3,150] strides=[903,-1,2] offset=2 : i32 [100,3,150]\n",
+    "input a f32 [300,301]\ny = access(a) dims=[299,300] strides=[301,1] offset=302 : f32 "
+    "[299,300]\n",
+    "input a f32 [300,301]\ny = access(a) dims=[301,300] strides=[1,301] offset=0 : f32 "
+    "[301,300]\n",
+    "input a i32 [300,301]\ny = access(a) dims=[100,3,150] strides=[903,-1,2] offset=2 : i32 "
+    "[100,3,150]\n",
     "input a f32 [85,2704]\ninput b f32 [2704]\ny = fused(_, a, b) dims=[2704,80] "
     "loads=[1,13520,1,2704,2,0,1,0] expr=\"0,1,add\" : f32 [2704,80]\n",
-    "input a f32 [9000,4]\ninput b f32 [9000,2]\ny = fused(a, b) dims=[9000,2] loads=[0,2,4,1,1,1,2,-1] "
+    "input a f32 [9000,4]\ninput b f32 [9000,2]\ny = fused(a, b) dims=[9000,2] "
+    "loads=[0,2,4,1,1,1,2,-1] "
     "expr=\"0,1,sub\" strides=[4,1] offset=2 : f32 [9000,4]\n",
-    "input a f32 [9000,4]\ny = fused(a) dims=[9000] loads=[0,0,4,0,3,4] expr=\"0,1,max\" strides=[4] "
+    "input a f32 [9000,4]\ny = fused(a) dims=[9000] loads=[0,0,4,0,3,4] expr=\"0,1,max\" "
+    "strides=[4] "
     "offset=0 "
     ": f32 [9000,4]\n",
-    "input a f32 [7,900,4]\ninput s f32 []\ninput t f32 [7,1,1]\ny = fused(_, s, t, a) dims=[7,900,4] "
+    "input a f32 [7,900,4]\ninput s f32 []\ninput t f32 [7,1,1]\ny = fused(_, s, t, a) "
+    "dims=[7,900,4] "
     "loads=[1,0,0,0,0,2,0,1,0,0,3,0,3600,4,1] expr=\"2,0,mul,1,add,0,div,abs\" : f32 [7,900,4]\n",
     "input a f32 [512,512]\ninput b f32 [510,510]\ny = assign(a, b) dims=[510,510] strides=[512,1] "
     "offset=513 : f32 [512,512]\n",
@@ -174,14 +199,16 @@ static const char *const chains[] = {
     "loads=[1,515,514,1,1,1,514,1,1,1029,514,1,1,514,514,1,1,516,514,1] "
     "expr=\"1,2,add,3,4,add,add,0,sub\" : f32 [512,512]\n",
     "input a f32 [40,1,333]\ninput b f32 [33,1]\ny = sub(a, b) : f32 [40,33,333]\n",
-    "input a f32 [3,5,7,11,13]\ny = access(a) dims=[13,7,5,11,3] strides=[1,143,1001,13,5005] offset=0 : f32 "
+    "input a f32 [3,5,7,11,13]\ny = access(a) dims=[13,7,5,11,3] strides=[1,143,1001,13,5005] "
+    "offset=0 : f32 "
     "[13,7,5,11,3]\n",
     "input a f32 [5]\ny = fused(_, a) dims=[0,3] loads=[1,0,0,1] expr=\"0\" : f32 [0,3]\n",
     "input a f32 []\ny = floor(a) : f32 []\n",
 };
 
 /* The bytes of y; threads 0: by the plain loops. */
-static char *run_chain(mpl_ctx *ctx, const mpl_graph *g, char **in, char *const *keep, uint32_t threads)
+static char *run_chain(mpl_ctx *ctx, const mpl_graph *g, char **in, char *const *keep,
+                       uint32_t threads)
 {
     const mpl_backend *cpu = mpl_backend_find("cpu");
     mpl_op op = 0;

@@ -1,5 +1,5 @@
-/* Operands of concats inside their results, pieces inside what they are pieces of: the same outputs as with nothing shared,
- * fewer bytes moved, and no more memory than copying needs. */
+/* Operands of concats inside their results, pieces inside what they are pieces of: the same outputs
+ * as with nothing shared, fewer bytes moved, and no more memory than copying needs. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -43,26 +43,29 @@ static mpl_graph *random_rows(mpl_ctx *ctx, uint64_t seed)
             const int64_t cut = 16 * (1 + (int64_t)mpl_rng_below(&rng, (uint64_t)width / 16 - 1));
             const int64_t sizes[] = {cut, width - cut};
 
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_split, name[0], 1, &v[a], 2,
-                                            (mpl_attr[]){MPL_INT(axis, 1), MPL_INTS(split, 2, sizes)}, 2, out,
-                                            &v[n]));
+            assert_ok(ctx,
+                      mpl_graph_add_op(ctx, g, MPL_OP_split, name[0], 1, &v[a], 2,
+                                       (mpl_attr[]){MPL_INT(axis, 1), MPL_INTS(split, 2, sizes)}, 2,
+                                       out, &v[n]));
             n += 2;
         } else if (what == 3) {
-            const int64_t from = 8 * (int64_t)mpl_rng_below(&rng, (uint64_t)width / 8 - 1), to = from + 16;
+            const int64_t from = 8 * (int64_t)mpl_rng_below(&rng, (uint64_t)width / 8 - 1),
+                          to = from + 16;
             const int64_t one = 1;
 
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_slice, name[0], 1, &v[a], 3,
-                                            (mpl_attr[]){MPL_INTS(starts, 1, &from), MPL_INTS(ends, 1, &to),
-                                                         MPL_INTS(axes, 1, &one)},
-                                            1, out, &v[n]));
+            assert_ok(
+                ctx, mpl_graph_add_op(ctx, g, MPL_OP_slice, name[0], 1, &v[a], 3,
+                                      (mpl_attr[]){MPL_INTS(starts, 1, &from),
+                                                   MPL_INTS(ends, 1, &to), MPL_INTS(axes, 1, &one)},
+                                      1, out, &v[n]));
             n++;
         } else if (what == 4 && width == g->value_shape[v[b]].dim[1]) {
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, name[0], 2, (mpl_value[]){v[a], v[b]}, 0,
-                                            NULL, 1, out, &v[n]));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, name[0], 2,
+                                            (mpl_value[]){v[a], v[b]}, 0, NULL, 1, out, &v[n]));
             n++;
         } else {
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, what % 2 == 0 ? MPL_OP_tanh : MPL_OP_softplus, name[0], 1,
-                                            &v[a], 0, NULL, 1, out, &v[n]));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, what % 2 == 0 ? MPL_OP_tanh : MPL_OP_softplus,
+                                            name[0], 1, &v[a], 0, NULL, 1, out, &v[n]));
             n++;
         }
     }
@@ -73,8 +76,8 @@ static mpl_graph *random_rows(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
-/* Values of [n, c, h] floats, small and odd: made element by element, put together along any axis, taken apart; concats of concats
- * along other axes, operands seen through other dims. */
+/* Values of [n, c, h] floats, small and odd: made element by element, put together along any axis,
+ * taken apart; concats of concats along other axes, operands seen through other dims. */
 static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
 {
     mpl_graph *g = NULL;
@@ -99,21 +102,23 @@ static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
         for (uint32_t d = 0; d < 3; d++)
             same += d == axis || s->dim[d] == t->dim[d];
         if (what < 4 && same == 3 && g->value_bytes[v[a]] + g->value_bytes[v[b]] <= 1024)
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, (mpl_value[]){v[a], v[b]}, 1,
-                                            (mpl_attr[]){MPL_INT(axis, (int64_t)axis - 3 * (seed % 2 == 0))},
-                                            1, out, &v[n++]));
+            assert_ok(ctx, mpl_graph_add_op(
+                               ctx, g, MPL_OP_concat, name, 2, (mpl_value[]){v[a], v[b]}, 1,
+                               (mpl_attr[]){MPL_INT(axis, (int64_t)axis - 3 * (seed % 2 == 0))}, 1,
+                               out, &v[n++]));
         else if (what == 4 && mpl_shape_equal(s, t))
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, name, 2, (mpl_value[]){v[a], v[b]}, 0, NULL,
-                                            1, out, &v[n++]));
-        else if (what == 5 && seed % 4 == 0)
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &v[a], 1,
-                                            (mpl_attr[]){MPL_INTS(shape, 3, turned)}, 1, out, &v[n++]));
-        else if (what == 6)
-            assert_ok(ctx,
-                      mpl_graph_add_op(ctx, g, MPL_OP_identity, name, 1, &v[a], 0, NULL, 1, out, &v[n++]));
-        else
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, what % 2 == 0 ? MPL_OP_tanh : MPL_OP_relu, name, 1, &v[a],
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, name, 2, (mpl_value[]){v[a], v[b]},
                                             0, NULL, 1, out, &v[n++]));
+        else if (what == 5 && seed % 4 == 0)
+            assert_ok(ctx,
+                      mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &v[a], 1,
+                                       (mpl_attr[]){MPL_INTS(shape, 3, turned)}, 1, out, &v[n++]));
+        else if (what == 6)
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_identity, name, 1, &v[a], 0, NULL, 1,
+                                            out, &v[n++]));
+        else
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, what % 2 == 0 ? MPL_OP_tanh : MPL_OP_relu, name,
+                                            1, &v[a], 0, NULL, 1, out, &v[n++]));
     }
     assert_ok(ctx, mpl_graph_add_output(ctx, g, v[n - 1]));
     if (seed % 3 == 0 && n > 4)
@@ -122,8 +127,8 @@ static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
-/* Copies of operands that lie strided: within their memory, and apart where they may be there at once. How many pairs of such of
- * two operations there were. */
+/* Copies of operands that lie strided: within their memory, and apart where they may be there at
+ * once. How many pairs of such of two operations there were. */
 static uint32_t check_rooms(const mpl_exec *exec)
 {
     uint32_t n_met = 0;
@@ -151,8 +156,8 @@ typedef struct result {
     uint32_t n_rooms; /* pairs of copies for two operations that may run at once */
 } result;
 
-static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const mpl_planner *planner,
-                     const mpl_problem_options *options, bool checked)
+static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
+                     const mpl_planner *planner, const mpl_problem_options *options, bool checked)
 {
     result r = {.hash = MPL_HASH_SEED};
     mpl_exec_options how = {.checked = checked, .weight_seed = 5};
@@ -249,7 +254,8 @@ static void shared_operands_keep_the_outputs(void **state)
             o.parallel = parallel;
             by[concat] = run(&ctx, g, planner, &o, seed % 2 == 0 && !parallel);
             if (by[concat].hash != alone.hash)
-                fail_msg("seed %" PRIu64 ", concat %d, %s: outputs differ", seed, concat, planner->name);
+                fail_msg("seed %" PRIu64 ", concat %d, %s: outputs differ", seed, concat,
+                         planner->name);
         }
         assert_true(parallel || (by[MPL_CONCAT_AUTO].bound <= by[MPL_CONCAT_COPY].bound &&
                                  by[MPL_CONCAT_AUTO].bound <= by[MPL_CONCAT_SHARE].bound));
@@ -260,16 +266,18 @@ static void shared_operands_keep_the_outputs(void **state)
         n_lower += by[MPL_CONCAT_AUTO].bound < by[MPL_CONCAT_COPY].bound;
         mpl_graph_free(&ctx, g);
     }
-    print_message("fewer bytes are copied in %u, less memory is needed in %u of %u graphs that copy\n",
-                  n_saved, n_lower, n_copied);
+    print_message(
+        "fewer bytes are copied in %u, less memory is needed in %u of %u graphs that copy\n",
+        n_saved, n_lower, n_copied);
     assert_true(n_saved > 100 && n_copied > n_saved && n_lower > 30);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- operands that are boxes ---------------------------------------------------------------------------------------- */
+/* ---- operands that are boxes ---- */
 
-/* Concats along any axis, on `ref`, which copies what lies strided, and on `cpu`, which takes it as it lies: the outputs of that
- * backend with nothing shared, bit for bit, and no more memory than with copies. */
+/* Concats along any axis, on `ref`, which copies what lies strided, and on `cpu`, which takes it as
+ * it lies: the outputs of that backend with nothing shared, bit for bit, and no more memory than
+ * with copies. */
 static void boxes_keep_the_outputs(void **state)
 {
     static const char *const backends[] = {"ref", "cpu"};
@@ -302,8 +310,8 @@ static void boxes_keep_the_outputs(void **state)
             o.parallel = parallel;
             by[concat] = run_on(&ctx, backend, g, planner, &o, seed % 3 != 0 && !parallel);
             if (by[concat].hash != alone.hash)
-                fail_msg("seed %" PRIu64 ", concat %d, %s on %s: outputs differ", seed, concat, planner->name,
-                         backend->name);
+                fail_msg("seed %" PRIu64 ", concat %d, %s on %s: outputs differ", seed, concat,
+                         planner->name, backend->name);
             n_rooms += by[concat].n_rooms;
             assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
             assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
@@ -322,16 +330,17 @@ static void boxes_keep_the_outputs(void **state)
         n_runs++;
         mpl_graph_free(&ctx, g);
     }
-    print_message("%u of %u runs have boxes; on cpu %u copy less than with copies\n", n_boxes, n_runs,
-                  n_saved);
+    print_message("%u of %u runs have boxes; on cpu %u copy less than with copies\n", n_boxes,
+                  n_runs, n_saved);
     assert_true(n_boxes > n_runs / 3);
     assert_true(n_rooms > 50);
     assert_true(mpl_backend_absent(mpl_backend_find("cpu")) != NULL || n_saved > 50);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What storage that is cut, or is not, comes to: buffers, their bytes, bytes times steps, pairs. The runs above show it right; to the byte
- * it is what it was. Fewer: a gain to write down here; more: a loss. */
+/* What storage that is cut, or is not, comes to: buffers, their bytes, bytes times steps, pairs.
+ * The runs above show it right; to the byte it is what it was. Fewer: a gain to write down here;
+ * more: a loss. */
 static void drawn_storage_needs_no_more(void **state)
 {
     static const uint64_t want[2][MPL_CONCAT_COPY + 1][4] = {
@@ -371,15 +380,16 @@ static void drawn_storage_needs_no_more(void **state)
                 mpl_graph_free(&ctx, g);
             }
             if (memcmp(got, want[boxes][concat], sizeof got) != 0)
-                print_error("{%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "}\n", got[0], got[1], got[2],
-                            got[3]),
+                print_error("{%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "}\n", got[0],
+                            got[1], got[2], got[3]),
                     lost = true;
         }
     assert_false(lost);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Images whose channels are put together, in both layouts: the kernels for pixels that lie apart, or images, copy nothing. */
+/* Images whose channels are put together, in both layouts: the kernels for pixels that lie apart,
+ * or images, copy nothing. */
 static void images_need_no_copies(void **state)
 {
     static const char *const networks[] = {"densenet121:image=32,batch=2", "inception_v3:image=75",
@@ -419,8 +429,8 @@ static void images_need_no_copies(void **state)
             mpl_run_init(&call, &ctx);
             assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 2}, &dev));
             assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
-            assert_ok(&ctx, mpl_exec_new(&ctx, cpu, dev, g, order, shared ? p : NULL, shared ? map : NULL,
-                                         shared ? plan : NULL, &how, &exec));
+            assert_ok(&ctx, mpl_exec_new(&ctx, cpu, dev, g, order, shared ? p : NULL,
+                                         shared ? map : NULL, shared ? plan : NULL, &how, &exec));
             assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 3, data));
             assert_ok(&ctx, mpl_exec_set_input(exec, 0, data));
             assert_ok(&ctx, mpl_exec_run(exec, NULL));
@@ -435,7 +445,8 @@ static void images_need_no_copies(void **state)
         }
         if (hash[0] != hash[1] || copied != 0)
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
-                     i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ", copied);
+                     i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ",
+                     copied);
         mpl_free(&ctx, order);
         mpl_value_map_free(&ctx, map);
         mpl_problem_free(&ctx, p);
@@ -444,29 +455,34 @@ static void images_need_no_copies(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What lies how, and what a plain backend copies of it: each strided operand once for whoever makes or reads it. Floats: 64 bytes are
- * 16 of them. */
+/* What lies how, and what a plain backend copies of it: each strided operand once for whoever makes
+ * or reads it. Floats: 64 bytes are 16 of them. */
 static const struct {
     const char *what, *text;
     uint64_t copied; /* on ref, all concats sharing that can [byte] */
     uint32_t n_pairs;
 } layouts[] = {
     {"an operand seen through other dims, of a concat that lies in a box",
-     "graph g\ninput x f32 [2,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = relu(s)\n"
+     "graph g\ninput x f32 [2,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
+     "relu(s)\n"
      "r = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nc = tanh(x)\no = concat(i, c) axis=1\n"
      "y = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
      128 + 128 + 128, 2},
     {"the same, a concat further in",
-     "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = relu(s)\n"
-     "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) axis=0\n"
+     "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
+     "relu(s)\n"
+     "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) "
+     "axis=0\n"
      "c = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
      128 + 128 + 192, 2},
     {"a run that begins between two multiples of the alignment",
-     "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = softplus(c)\noutput "
+     "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+     "softplus(c)\noutput "
      "y\n",
      20, 1},
     {"an operand that lies apart is read last: nothing is written over it",
-     "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = reduce_sum(c) "
+     "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = "
+     "reduce_sum(c) "
      "axes=[1] "
      "keepdims=1\n"
      "t = add(a, s)\ny = softplus(t)\noutput y\n",
@@ -478,7 +494,8 @@ static const struct {
 };
 
 /* Parts begin where buffers may, and are together what holds them, no more. */
-static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p, uint32_t align)
+static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
+                        uint32_t align)
 {
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         assert_int_equal(p->inside_at[b] % align, 0);
@@ -522,9 +539,9 @@ static void layouts_are_as_said(void **state)
         shared = run_on(&ctx, backend, g, mpl_planner_find("greedy_size"), &o, true);
         if (alone.hash != shared.hash || (i % 2 == 0 && shared.copied != layouts[i / 2].copied) ||
             p->n_in_place != layouts[i / 2].n_pairs)
-            fail_msg("%s, on %s: outputs %s, %" PRIu64 " bytes copied, %u pairs", layouts[i / 2].what,
-                     backends[i % 2], alone.hash == shared.hash ? "equal" : "differ", shared.copied,
-                     p->n_in_place);
+            fail_msg("%s, on %s: outputs %s, %" PRIu64 " bytes copied, %u pairs",
+                     layouts[i / 2].what, backends[i % 2],
+                     alone.hash == shared.hash ? "equal" : "differ", shared.copied, p->n_in_place);
         mpl_value_map_free(&ctx, map);
         mpl_problem_free(&ctx, p);
         mpl_graph_free(&ctx, g);
@@ -532,7 +549,8 @@ static void layouts_are_as_said(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* One buffer at the offset of another, whose last reader makes it: what the graph must refuse, for where their values lie. */
+/* One buffer at the offset of another, whose last reader makes it: what the graph must refuse, for
+ * where their values lie. */
 static const struct {
     const char *what, *text, *in, *out;
 } refused[] = {
@@ -541,7 +559,8 @@ static const struct {
      "s = reduce_sum(c) axes=[1] keepdims=1\nt = add(a, s)\ny = softplus(t)\noutput y\n",
      "c", "t"},
     {"the operand that is made lies apart",
-     "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb = relu(a)\n"
+     "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb = "
+     "relu(a)\n"
      "c = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
      "x", "c"},
     {"the piece that is read begins elsewhere",
@@ -569,7 +588,8 @@ static void values_apart_are_not_overwritten(void **state)
         o.concat = MPL_CONCAT_SHARE;
         o.parallel = true;
         o.pin_inputs = false;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "refused", refused[i].text, strlen(refused[i].text), &g));
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "refused", refused[i].text,
+                                             strlen(refused[i].text), &g));
         assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
         assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
         mpl_run_init(&call, &ctx);
@@ -619,7 +639,8 @@ static void wrong_places_are_refused(void **state)
 
         o.concat = MPL_CONCAT_SHARE;
         o.in_place = false;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "wrong", text[fault % 2], strlen(text[fault % 2]), &g));
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "wrong", text[fault % 2],
+                                             strlen(text[fault % 2]), &g));
         assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
         assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
         mpl_run_init(&call, &ctx);
@@ -648,18 +669,20 @@ static void wrong_places_are_refused(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- parts that come and go ------------------------------------------------------------------------------------------ */
+/* ---- parts that come and go ---- */
 
 static const struct {
     const char *what, *text;
     uint64_t parts, whole; /* least bytes, without in-place pairs */
 } texts[] = {
     {"a piece that nobody needs any more makes room",
-     "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = softplus(p)\n"
+     "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = "
+     "softplus(p)\n"
      "t = softplus(r)\nu = add(t, q)\noutput u\n",
      384, 512},
     {"where the last operand will be there is room until then",
-     "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\nz = softplus(v)\n"
+     "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\nz = "
+     "softplus(v)\n"
      "c = concat(y, z) axis=1\nu = softplus(c)\noutput u\n",
      384, 512},
     {"what lies behind a slice ends at once",
@@ -682,14 +705,16 @@ static void parts_make_room(void **state)
 
         o.in_place = false;
         o.concat = MPL_CONCAT_SHARE;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "parts", texts[i].text, strlen(texts[i].text), &g));
+        assert_ok(&ctx,
+                  mpl_text_read_memory(&ctx, "parts", texts[i].text, strlen(texts[i].text), &g));
         alone = run(&ctx, g, NULL, NULL, false);
         exact = run(&ctx, g, mpl_planner_find("exact"), &o, true);
         greedy = run(&ctx, g, mpl_planner_find("greedy_size"), &o, true);
         pool = run(&ctx, g, mpl_planner_find("mxnet"), &o, true);
         if (exact.planned != texts[i].parts || greedy.planned != texts[i].parts ||
             pool.planned < texts[i].whole || exact.bound != texts[i].parts)
-            fail_msg("%s: exact %" PRIu64 ", greedy_size %" PRIu64 ", bound %" PRIu64 ", mxnet %" PRIu64,
+            fail_msg("%s: exact %" PRIu64 ", greedy_size %" PRIu64 ", bound %" PRIu64
+                     ", mxnet %" PRIu64,
                      texts[i].what, exact.planned, greedy.planned, exact.bound, pool.planned);
         assert_int_equal(exact.hash, alone.hash);
         assert_int_equal(greedy.hash, alone.hash);
@@ -700,9 +725,11 @@ static void parts_make_room(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* One run under --checked of a plan for a problem that may be wrong: how it ends, and whether the outputs are `hash`. */
-static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
-                              const mpl_value_map *map, const mpl_plan *plan, uint64_t hash, bool *equal)
+/* One run under --checked of a plan for a problem that may be wrong: how it ends, and whether the
+ * outputs are `hash`. */
+static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                              const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
+                              uint64_t hash, bool *equal)
 {
     const mpl_backend *backend = mpl_backend_find("ref");
     mpl_exec_options how = {.checked = true, .weight_seed = 5};
@@ -728,7 +755,8 @@ static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
     return st;
 }
 
-/* A part that is said to end a step too early: where its bytes are then given to others, the run says so. */
+/* A part that is said to end a step too early: where its bytes are then given to others, the run
+ * says so. */
 static void short_lives_are_caught(void **state)
 {
     mpl_problem_options o = mpl_problem_options_default();
@@ -770,12 +798,13 @@ static void short_lives_are_caught(void **state)
         mpl_problem_free(&ctx, p);
         mpl_graph_free(&ctx, g);
     }
-    print_message("%u of %u lives that are too short let others in, which is seen\n", n_caught, n_tried);
+    print_message("%u of %u lives that are too short let others in, which is seen\n", n_caught,
+                  n_tried);
     assert_true(n_caught > 50);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- which share ----------------------------------------------------------------------------------------------------- */
+/* ---- which share ---- */
 
 /* The least bytes of one choice: by `exact`, which tests of its own hold to brute force. */
 static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
@@ -800,9 +829,11 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     return bytes;
 }
 
-/* Every set of the concats that can share, planned: the best by bytes, then by bytes that need no copy, then the lowest set. */
+/* Every set of the concats that can share, planned: the best by bytes, then by bytes that need no
+ * copy, then the lowest set. */
 static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                            const mpl_problem_options *o, const mpl_op *op, uint32_t n, uint64_t *bytes)
+                            const mpl_problem_options *o, const mpl_op *op, uint32_t n,
+                            uint64_t *bytes)
 {
     uint32_t best = 0;
     uint64_t least = UINT64_MAX, most = 0;
@@ -827,7 +858,8 @@ static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *orde
     return best;
 }
 
-/* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it is not always. */
+/* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it
+ * is not always. */
 static void choices_are_the_best(void **state)
 {
     uint32_t n_graphs = 0, n_choices = 0, n_other = 0, n_lower = 0, n_undecided = 0;
@@ -859,8 +891,8 @@ static void choices_are_the_best(void **state)
             best = best_of_all(&ctx, g, order, &o, concats->op, concats->n, &least);
             for (uint32_t i = 0; i < concats->n; i++)
                 if (shared[concats->op[i]] != (best >> i & 1))
-                    fail_msg("seed %" PRIu64 ": concat %u shares: %u; the best choice is %x of %u", seed, i,
-                             shared[concats->op[i]], best, concats->n);
+                    fail_msg("seed %" PRIu64 ": concat %u shares: %u; the best choice is %x of %u",
+                             seed, i, shared[concats->op[i]], best, concats->n);
             n_graphs++;
             n_choices += concats->n_choices;
             n_other += other;
@@ -869,16 +901,16 @@ static void choices_are_the_best(void **state)
         mpl_concats_free(&ctx, concats);
         mpl_graph_free(&ctx, g);
     }
-    print_message(
-        "%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in %u; %u are left to "
-        "bounds\n",
-        n_graphs, n_choices, n_other, n_lower, n_undecided);
+    print_message("%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in "
+                  "%u; %u are left to "
+                  "bounds\n",
+                  n_graphs, n_choices, n_other, n_lower, n_undecided);
     assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* More concats than choices can be tried of: in each an operand waits beside something wide, where the whole result would be more. So
- * none shares. */
+/* More concats than choices can be tried of: in each an operand waits beside something wide, where
+ * the whole result would be more. So none shares. */
 static void many_are_given_up(void **state)
 {
     enum { N = 14 };
@@ -898,12 +930,13 @@ static void many_are_given_up(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (int k = 0; k < N; k++)
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      "a%d = tanh(x)\nm%d = concat(x, x, x, x, x, x) axis=1\ns%d = reduce_sum(m%d) axes=[1] "
-                      "keepdims=1\n"
-                      "b%d = add(a%d, s%d)\nc%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) "
-                      "axes=[1]\noutput y%d\n",
-                      k, k, k, k, k, k, k, k, k, k, k, k, k);
+        n += snprintf(
+            text + n, sizeof text - (size_t)n,
+            "a%d = tanh(x)\nm%d = concat(x, x, x, x, x, x) axis=1\ns%d = reduce_sum(m%d) axes=[1] "
+            "keepdims=1\n"
+            "b%d = add(a%d, s%d)\nc%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) "
+            "axes=[1]\noutput y%d\n",
+            k, k, k, k, k, k, k, k, k, k, k, k, k);
     assert_ok(&ctx, mpl_text_read_memory(&ctx, "many", text, (size_t)n, &g));
     assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
     assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
@@ -944,8 +977,9 @@ static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_bu
     return true;
 }
 
-/* Nothing shared, but one family (or buffer) moved onto another: what the relation between parts refuses is what the graph does; but
- * at one offset, in place, the graph may allow more than is offered. */
+/* Nothing shared, but one family (or buffer) moved onto another: what the relation between parts
+ * refuses is what the graph does; but at one offset, in place, the graph may allow more than is
+ * offered. */
 static void relations_of_parts_are_the_graphs(void **state)
 {
     uint32_t n_families = 0, n_refused = 0, n_allowed = 0, n_pairs = 0;
@@ -965,7 +999,8 @@ static void relations_of_parts_are_the_graphs(void **state)
 
         o.parallel = true;
         o.concat = MPL_CONCAT_SHARE;
-        o.align = 4; /* all bytes are multiples of 32: what is moved by 4 lies in no place of another */
+        o.align = 4; /* all bytes are multiples of 32: what is moved by 4 lies in no place of
+                        another */
         assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
         assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
         mpl_run_init(&call, &ctx);
@@ -984,9 +1019,10 @@ static void relations_of_parts_are_the_graphs(void **state)
                 by_relation = mpl_verify(&ctx, p, plan);
                 by_graph = mpl_verify_graph(&ctx, g, map, p, plan);
                 if (by_relation != by_graph && (by_graph != MPL_OK || i % 2 == 1))
-                    fail_msg(
-                        "seed %" PRIu64 ": buffer %u onto %u: the graph says '%s', the relation '%s': %s",
-                        seed, x, c, mpl_status_name(by_graph), mpl_status_name(by_relation), ctx.message);
+                    fail_msg("seed %" PRIu64
+                             ": buffer %u onto %u: the graph says '%s', the relation '%s': %s",
+                             seed, x, c, mpl_status_name(by_graph), mpl_status_name(by_relation),
+                             ctx.message);
                 n_refused += by_graph != MPL_OK;
                 n_allowed += by_relation == MPL_OK;
                 memcpy(plan->offset, home, p->n * sizeof *home);
@@ -998,13 +1034,14 @@ static void relations_of_parts_are_the_graphs(void **state)
         mpl_problem_free(&ctx, p);
         mpl_graph_free(&ctx, g);
     }
-    print_message("%u parts in families; %u moves refused, %u allowed; %u pairs of parts\n", n_families,
-                  n_refused, n_allowed, n_pairs);
+    print_message("%u parts in families; %u moves refused, %u allowed; %u pairs of parts\n",
+                  n_families, n_refused, n_allowed, n_pairs);
     assert_true(n_families > 250 && n_refused > 10000 && n_allowed > 500 && n_pairs > 20);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* What orders that are searched for count is what planners are given, part by part; and no order has less than what is proved. */
+/* What orders that are searched for count is what planners are given, part by part; and no order
+ * has less than what is proved. */
 static void orders_count_parts(void **state)
 {
     uint32_t n_families = 0, n_proved = 0;
@@ -1045,10 +1082,11 @@ static void orders_count_parts(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- the zoo ----------------------------------------------------------------------------------------------------------- */
+/* ---- the zoo ---- */
 
 /* Bytes that concats copy, and the bound, of a zoo network. */
-static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *copied, uint64_t *bound)
+static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *copied,
+                 uint64_t *bound)
 {
     mpl_problem_options o = mpl_problem_options_default();
     mpl_graph *g = NULL;
@@ -1072,10 +1110,12 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
     mpl_graph_free(ctx, g);
 }
 
-/* Where concats are what a network is made of, hardly one needs to copy, and the peak stays that of copying. */
+/* Where concats are what a network is made of, hardly one needs to copy, and the peak stays that of
+ * copying. */
 static void zoo_copies_little(void **state)
 {
-    static const char *const names[] = {"densenet121", "densenet201", "inception_v3", "inception_v4"};
+    static const char *const names[] = {"densenet121", "densenet201", "inception_v3",
+                                        "inception_v4"};
     mpl_ctx ctx;
 
     (void)state;
@@ -1086,11 +1126,13 @@ static void zoo_copies_little(void **state)
         for (int c = MPL_CONCAT_AUTO; c <= MPL_CONCAT_COPY; c++)
             look(&ctx, names[i], (mpl_concat)c, &copied[c], &bound[c]);
         if (bound[MPL_CONCAT_AUTO] > bound[MPL_CONCAT_COPY] || copied[MPL_CONCAT_SHARE] != 0 ||
-            bound[MPL_CONCAT_SHARE] > bound[MPL_CONCAT_COPY] || /* operands are there part by part */
+            bound[MPL_CONCAT_SHARE] > bound[MPL_CONCAT_COPY] || /* operands are there part by part
+                                                                 */
             copied[MPL_CONCAT_AUTO] * 100 > copied[MPL_CONCAT_COPY] * 15)
-            fail_msg("%s: auto copies %" PRIu64 " of %" PRIu64 " bytes, bound %" PRIu64 " of %" PRIu64,
-                     names[i], copied[MPL_CONCAT_AUTO], copied[MPL_CONCAT_COPY], bound[MPL_CONCAT_AUTO],
-                     bound[MPL_CONCAT_COPY]);
+            fail_msg("%s: auto copies %" PRIu64 " of %" PRIu64 " bytes, bound %" PRIu64
+                     " of %" PRIu64,
+                     names[i], copied[MPL_CONCAT_AUTO], copied[MPL_CONCAT_COPY],
+                     bound[MPL_CONCAT_AUTO], bound[MPL_CONCAT_COPY]);
     }
     assert_int_equal(ctx.n_live, 0);
 }

@@ -1,5 +1,6 @@
-/* ONNX's own node tests (libonnx-testdata): each model is read, executed on every backend that opens, and compared with the
- * outputs that ONNX expects. Catches: operators read or computed wrongly; refusals without a reason. */
+/* ONNX's own node tests (libonnx-testdata): each model is read, executed on every backend that
+ * opens, and compared with the outputs that ONNX expects. Catches: operators read or computed
+ * wrongly; refusals without a reason. */
 #include "tests/support/folder.h"
 
 #include "graphs/source.h"
@@ -16,7 +17,7 @@
 
 static char report_path[512]; /* the table as a file, beside the test program */
 
-/* ---- which operators a model holds, by a walk over the bytes of its message ---------------------------------- */
+/* ---- which operators a model holds, by a walk over the bytes of its message ---- */
 
 typedef struct span {
     const uint8_t *at, *end;
@@ -118,7 +119,8 @@ static void print_operators(void)
     for (unsigned i = 0; i < n_operators; i++) {
         const tally *t = &operators[i];
 
-        print_message("%-28s %4u models %4u passed %4u refused\n", t->name, t->models, t->passed, t->refused);
+        print_message("%-28s %4u models %4u passed %4u refused\n", t->name, t->models, t->passed,
+                      t->refused);
         if (f != NULL)
             fprintf(f, "%s\t%u\t%u\t%u\n", t->name, t->models, t->passed, t->refused);
     }
@@ -126,11 +128,12 @@ static void print_operators(void)
         fclose(f);
 }
 
-/* ---- comparison -------------------------------------------------------------------------------------------- */
+/* ---- comparison ---- */
 
 static double half(uint16_t bits, int mantissa, int bias)
 {
-    int exponent = bits >> mantissa & ((1 << (15 - mantissa)) - 1), top = (1 << (15 - mantissa)) - 1;
+    int exponent = bits >> mantissa & ((1 << (15 - mantissa)) - 1),
+        top = (1 << (15 - mantissa)) - 1;
     double fraction = (double)(bits & ((1 << mantissa) - 1)) / (double)(1 << mantissa), x;
 
     if (exponent == top)
@@ -162,9 +165,11 @@ static double element(const mpl_tensor *t, uint64_t i)
     }
 }
 
-/* Whole numbers and bool are equal, floats within `relative` or 1e-5 absolute, f16 within 1e-3; bf16 within one unit of its
- * last place, as ONNX's files were made by cutting, and casts round to the nearest. */
-static bool is_close(const mpl_tensor *got, const mpl_tensor *want, double relative, char *why, size_t n_why)
+/* Whole numbers and bool are equal, floats within `relative` or 1e-5 absolute, f16 within 1e-3;
+ * bf16 within one unit of its last place, as ONNX's files were made by cutting, and casts round to
+ * the nearest. */
+static bool is_close(const mpl_tensor *got, const mpl_tensor *want, double relative, char *why,
+                     size_t n_why)
 {
     uint64_t count = 0;
     char text[2][200];
@@ -182,7 +187,8 @@ static bool is_close(const mpl_tensor *got, const mpl_tensor *want, double relat
         double a = element(got, i), b = element(want, i);
         bool whole = got->type > MPL_TYPE_bf16;
 
-        if (a == b || (isnan(a) && isnan(b)) || (!whole && fabs(a - b) <= 1e-5 + relative * fabs(b)))
+        if (a == b || (isnan(a) && isnan(b)) ||
+            (!whole && fabs(a - b) <= 1e-5 + relative * fabs(b)))
             continue;
         snprintf(why, n_why, "element %" PRIu64 " is %.9g; %.9g is expected", i, a, b);
         return false;
@@ -190,7 +196,7 @@ static bool is_close(const mpl_tensor *got, const mpl_tensor *want, double relat
     return true;
 }
 
-/* ---- one model --------------------------------------------------------------------------------------------- */
+/* ---- one model ---- */
 
 typedef struct files {
     uint32_t n;
@@ -199,8 +205,8 @@ typedef struct files {
     double relative; /* tolerance */
 } files;
 
-/* ONNX's files keep a bfloat16 as the uint16 of the same bits (data_type, field 2, is 4 for 16): reads it as what the
- * model says it is. */
+/* ONNX's files keep a bfloat16 as the uint16 of the same bits (data_type, field 2, is 4 for 16):
+ * reads it as what the model says it is. */
 static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *out)
 {
     uint8_t data[4096];
@@ -226,7 +232,8 @@ static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *o
     return st;
 }
 
-/* What can be read of PREFIX_0.pb, PREFIX_1.pb, ..; sequences and types that memplan has not are left out. */
+/* What can be read of PREFIX_0.pb, PREFIX_1.pb, ..; sequences and types that memplan has not are
+ * left out. */
 static void read_files(mpl_ctx *ctx, const char *model_folder, const char *prefix, files *out)
 {
     char path[1024];
@@ -249,7 +256,8 @@ static void free_files(mpl_ctx *ctx, files *f)
         mpl_free(ctx, f->tensor[i].data);
 }
 
-/* CastLike's second input lends its type alone; its files hold one element, whatever its model says. */
+/* CastLike's second input lends its type alone; its files hold one element, whatever its model
+ * says. */
 static bool is_read(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
@@ -289,14 +297,16 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
     snprintf(why, n_why, "it has %u outputs; %u are expected", g->n_outputs, want->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
-    if (good && (mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &options, &exec) != MPL_OK ||
-                 set_inputs(exec, g, in) != MPL_OK || mpl_exec_run(exec, NULL) != MPL_OK)) {
+    if (good &&
+        (mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &options, &exec) != MPL_OK ||
+         set_inputs(exec, g, in) != MPL_OK || mpl_exec_run(exec, NULL) != MPL_OK)) {
         snprintf(why, n_why, "%s", ctx->message);
         good = false;
     }
     for (uint32_t i = 0; i < g->n_outputs && good; i++) {
         mpl_value v = g->output[i];
-        mpl_tensor got = {(mpl_type)g->value_type[v], g->value_shape[v], calloc(1, g->value_bytes[v] + 1)};
+        mpl_tensor got = {(mpl_type)g->value_type[v], g->value_shape[v],
+                          calloc(1, g->value_bytes[v] + 1)};
 
         good = mpl_exec_output(exec, i, got.data) == MPL_OK &&
                is_close(&got, &want->tensor[i], want->relative, why, n_why);
@@ -307,7 +317,7 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
     return good;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 typedef struct result {
     unsigned passed, wrong, refused, unexplained;
@@ -328,9 +338,11 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
     snprintf(path, sizeof path, "%s/model.onnx", model_folder);
     read_files(ctx, model_folder, "input", &in);
     read_files(ctx, model_folder, "output", &want);
-    /* The window functions are written out with pi = 3.1415: only ONNX's own tolerance lets them pass. */
+    /* The window functions are written out with pi = 3.1415: only ONNX's own tolerance lets them
+     * pass. */
     want.relative = strstr(name, "window") != NULL ? 1e-3 : 1e-4;
-    options = (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};
+    options =
+        (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};
     st = mpl_onnx_read(ctx, path, &options, &g);
     if (st == MPL_OK) {
         good = run(ctx, backend, dev, g, &in, &want, g->n_blocks == 1, why, sizeof why);
@@ -342,15 +354,18 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
         if (!good && !lacks)
             print_message("wrong: %s on %s: %s\n", name, backend->name, why);
     } else {
-        /* A reason names node, operator and opset; but that the opset itself is one, or an output's type. */
-        bool explained = st == MPL_EINPUT && strstr(ctx->message, path) == ctx->message &&
-                         strchr(ctx->message, '\n') == NULL &&
-                         (strstr(ctx->message, "opset") != NULL || strstr(ctx->message, "has type") != NULL);
+        /* A reason names node, operator and opset; but that the opset itself is one, or an output's
+         * type. */
+        bool explained =
+            st == MPL_EINPUT && strstr(ctx->message, path) == ctx->message &&
+            strchr(ctx->message, '\n') == NULL &&
+            (strstr(ctx->message, "opset") != NULL || strstr(ctx->message, "has type") != NULL);
 
         r->refused++;
         r->unexplained += !explained;
         print_message("%s: %s: %s\n", explained ? "refused" : "UNEXPLAINED", name,
-                      ctx->message + (strlen(ctx->message) > strlen(path) + 2 ? strlen(path) + 2 : 0));
+                      ctx->message +
+                          (strlen(ctx->message) > strlen(path) + 2 ? strlen(path) + 2 : 0));
     }
     if (strcmp(backend->name, "ref") == 0)
         count_model(path, model, good);
@@ -384,8 +399,9 @@ static void run_all(const mpl_backend *backend)
     }
     free(entry);
     backend->close(dev);
-    print_message("%s: %u passed, %u wrong, %u refused, %u of them without a reason; %u without code here\n",
-                  backend_name, r.passed, r.wrong, r.refused, r.unexplained, r.lacking);
+    print_message(
+        "%s: %u passed, %u wrong, %u refused, %u of them without a reason; %u without code here\n",
+        backend_name, r.passed, r.wrong, r.refused, r.unexplained, r.lacking);
     if (strcmp(backend_name, "ref") == 0)
         print_operators();
     assert_int_equal(r.wrong, 0);
@@ -423,9 +439,10 @@ static void onnx_node_tests_on_fake_cuda(void **state)
     assert_int_equal(fake.n_live, 0);
 }
 
-/* ---- onnx-light: real networks, input arange(n) / n ----------------------------------------------------------- */
+/* ---- onnx-light: real networks, input arange(n) / n ---- */
 
-static const char *const light[] = {"bvlc_alexnet", "vgg19", "inception_v1", "resnet50", "densenet121"};
+static const char *const light[] = {"bvlc_alexnet", "vgg19", "inception_v1", "resnet50",
+                                    "densenet121"};
 
 static void run_light(const char *backend_name)
 {
@@ -454,7 +471,8 @@ static void run_light(const char *backend_name)
                                     mpl_alloc(&ctx, g->value_bytes[g->input[0]], 1)};
         for (uint64_t j = 0, n = g->value_bytes[g->input[0]] / 4; j < n; j++)
             ((float *)in.tensor[0].data)[j] = (float)j / (float)n;
-        good = run(&ctx, backend, dev, g, &in, &want, false, why, sizeof why); /* checks take minutes here */
+        /* checks take minutes here */
+        good = run(&ctx, backend, dev, g, &in, &want, false, why, sizeof why);
         print_message("%s on %s: %.1f s%s%s\n", light[i], backend_name,
                       (double)(mpl_clock_ns() - start) * 1e-9, good ? "" : ": ", good ? "" : why);
         mpl_graph_free(&ctx, g);

@@ -1,8 +1,9 @@
 /* test_runtime_control.c -- loops and branches as they run.
  *
- * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case` and `exit_unless`. Catches: a
- * round too many or too few, values carried one after the other instead of at once, slices and rows at the wrong place, rows
- * of rounds that never came, branches and bypasses taken wrongly, state left from the run before, copies not counted. */
+ * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case`
+ * and `exit_unless`. Catches: a round too many or too few, values carried one after the other
+ * instead of at once, slices and rows at the wrong place, rows of rounds that never came, branches
+ * and bypasses taken wrongly, state left from the run before, copies not counted. */
 #include "graphs/orders/order.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
@@ -22,7 +23,7 @@ typedef struct program {
     bool may_copy; /* a loop carries its round, or what another left: plans may copy that */
 } program;
 
-/* ---- programs ---------------------------------------------------------------------------------------------- */
+/* ---- programs ---- */
 
 static uint64_t expect_count(const double *in, double *out)
 {
@@ -193,9 +194,11 @@ static const program programs[] = {
      expect_count,
      false},
     {"doubling until a test",
-     "graph doubling\ninput x f32 []\ninput n f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "graph doubling\ninput x f32 []\ninput n f32 []\nweight one f32 [] = data 1\nweight most f32 "
+     "[] = data "
      "100\n"
-     "weight two f32 [] = data 2\nblock b\nparam r i64 []\nparam p f32 []\nparam c f32 []\nparam unread f32 "
+     "weight two f32 [] = data 2\nblock b\nparam r i64 []\nparam p f32 []\nparam c f32 []\nparam "
+     "unread f32 "
      "[]\n"
      "ok = less(p, most)\nexit_unless(ok)\nq = mul(p, two)\nd = add(c, one)\nyield _, q, d, q\n"
      "y, count, _ = while b(_, _, x, n, x) carried=3 : _, _, _\noutput y\noutput count\n",
@@ -205,7 +208,8 @@ static const program programs[] = {
      false},
     {"a late test drops the row",
      "graph late\ninput x f32 []\nweight one f32 [] = data 1\nweight ten f32 [] = data 10\n"
-     "weight most f32 [] = data 4\nblock b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\nrow = mul(q, "
+     "weight most f32 [] = data 4\nblock b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\nrow = "
+     "mul(q, "
      "ten)\n"
      "ok = less(q, most)\nexit_unless(ok)\nyield _, q, row, p\n"
      "y, rows, back = while b(_, _, x) carried=1 trips=6 scan_reverse=[0,1] : _, _, _\n"
@@ -216,7 +220,8 @@ static const program programs[] = {
      false},
     {"shift register of four taps",
      "graph shift\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\n"
-     "block body\nparam r i64 []\nparam t0 f32 []\nparam t1 f32 []\nparam t2 f32 []\nparam t3 f32 []\n"
+     "block body\nparam r i64 []\nparam t0 f32 []\nparam t1 f32 []\nparam t2 f32 []\nparam t3 f32 "
+     "[]\n"
      "u = sub(t0, t1)\nv = add(u, t2)\nw = add(v, t3)\nz = add(w, t3)\nyield _, t1, t2, t3, z\n"
      "w0, w1, w2, w3 = while body(n, _, a, b, c, d) carried=4 : _, _, _, _\n"
      "output w0\noutput w1\noutput w2\noutput w3\n",
@@ -225,14 +230,20 @@ static const program programs[] = {
      expect_shift,
      false},
     {"carried values change places",
-     "graph swap\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\ninput e "
+     "graph swap\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 "
+     "[]\ninput e "
      "f32 []\n"
-     "block body\nparam r i64 []\nparam p f32 []\nparam q f32 []\nparam s f32 []\nparam t f32 []\nparam u "
+     "block body\nparam r i64 []\nparam p f32 []\nparam q f32 []\nparam s f32 []\nparam t f32 "
+     "[]\nparam u "
      "f32 []\n"
      "yield _, q, p, t, u, s\n"
      "v0, v1, v2, v3, v4 = while body(n, _, a, b, c, d, e) carried=5 : _, _, _, _, _\n"
      "output v0\noutput v1\noutput v2\noutput v3\noutput v4\n",
-     {{0, 1, 2, 3, 4, 5}, {1, 1, 2, 3, 4, 5}, {2, 1, 2, 3, 4, 5}, {4, 1, 2, 3, 4, 5}, {6, 1, 2, 3, 4, 5}},
+     {{0, 1, 2, 3, 4, 5},
+      {1, 1, 2, 3, 4, 5},
+      {2, 1, 2, 3, 4, 5},
+      {4, 1, 2, 3, 4, 5},
+      {6, 1, 2, 3, 4, 5}},
      5,
      expect_swap,
      false},
@@ -242,7 +253,8 @@ static const program programs[] = {
      "over = greater(sum, most)\nok = not(over)\nexit_unless(ok)\n"
      "s = reduce_sum(x) keepdims=0\nnext = add(sum, s)\nxy = mul(x, y)\n"
      "yield _, next, next, xy\n"
-     "total, rows, back = while body(_, _, zero, xs, xs) carried=1 scan_reverse=[0,1,0,1] : _, _, _\n"
+     "total, rows, back = while body(_, _, zero, xs, xs) carried=1 scan_reverse=[0,1,0,1] : _, _, "
+     "_\n"
      "output total\noutput rows\noutput back\n",
      {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 0, 0, 1, 1}},
      2,
@@ -250,9 +262,11 @@ static const program programs[] = {
      false},
     {"nested loops, the inner one captures",
      "graph nested\ninput n i64 []\ninput x f32 []\nweight less_one i64 [] = data -1\n"
-     "block outer\nparam r i64 []\nparam p f32 []\nrf = cast(r) to=\"f32\"\nback = mul(r, less_one)\n"
+     "block outer\nparam r i64 []\nparam p f32 []\nrf = cast(r) to=\"f32\"\nback = mul(r, "
+     "less_one)\n"
      "m = add(n, back)\n"
-     "block inner\nparam i i64 []\nparam q f32 []\nfi = cast(i) to=\"f32\"\npi = mul(p, fi)\nqp = add(q, "
+     "block inner\nparam i i64 []\nparam q f32 []\nfi = cast(i) to=\"f32\"\npi = mul(p, fi)\nqp = "
+     "add(q, "
      "pi)\n"
      "q2 = add(qp, rf)\nyield _, q2\n"
      "y = while inner(m, _, p) carried=1\nyield _, y, p\n"
@@ -262,15 +276,19 @@ static const program programs[] = {
      expect_nested,
      true},
     {"case: branches, a bypass, empty ones",
-     "graph cases\ninput which i32 []\ninput x f32 []\ninput y f32 []\nweight seven f32 [] = data 7\n"
-     "block sum\ns = add(x, y)\nyield s, x\nblock pick\nm = neg(x)\nyield y, m\nblock other\nyield seven, x\n"
-     "p, q = case sum, pick, other(which, x, y) : _, _\nr = add(p, q)\noutput p\noutput q\noutput r\n",
+     "graph cases\ninput which i32 []\ninput x f32 []\ninput y f32 []\nweight seven f32 [] = data "
+     "7\n"
+     "block sum\ns = add(x, y)\nyield s, x\nblock pick\nm = neg(x)\nyield y, m\nblock other\nyield "
+     "seven, x\n"
+     "p, q = case sum, pick, other(which, x, y) : _, _\nr = add(p, q)\noutput p\noutput q\noutput "
+     "r\n",
      {{0, 3, 4}, {1, 3, 4}, {2, 3, 4}, {-1, 3, 4}, {-5, 8, 9}, {0, 1, 1}},
      6,
      expect_case,
      false},
     {"case by a bool",
-     "graph truth\ninput which bool []\ninput x f32 []\ninput unread f32 []\nweight one f32 [] = data 1\n"
+     "graph truth\ninput which bool []\ninput x f32 []\ninput unread f32 []\nweight one f32 [] = "
+     "data 1\n"
      "block no\na = add(x, one)\nyield a\nblock yes\nb = add(x, x)\nyield b\n"
      "p = case no, yes(which)\noutput p\noutput unread\n",
      {{0, 3, 8}, {1, 3, 9}},
@@ -278,7 +296,8 @@ static const program programs[] = {
      expect_bool_case,
      false},
     {"a loop in a case in a loop",
-     "graph mixture\ninput n i64 []\ninput x f32 []\nweight one f32 [] = data 1\nweight three i64 [] = data "
+     "graph mixture\ninput n i64 []\ninput x f32 []\nweight one f32 [] = data 1\nweight three i64 "
+     "[] = data "
      "3\n"
      "weight two f32 [] = data 2\n"
      "block outer\nparam r i64 []\nparam p f32 []\nrem = mod(r, three)\n"
@@ -293,18 +312,21 @@ static const program programs[] = {
      expect_mixture,
      true},
     {"the round, constants and inputs are carried",
-     "graph numbers\ninput n i64 []\ninput m i64 []\nweight five i64 [] = data 5\nweight forty i64 [] = data "
+     "graph numbers\ninput n i64 []\ninput m i64 []\nweight five i64 [] = data 5\nweight forty i64 "
+     "[] = data "
      "40\n"
      "block b\nparam r i64 []\nparam p i64 []\nparam q i64 []\nparam s i64 []\nparam old i64 []\n"
      "yield _, r, five, m, p, r\n"
-     "a, c, d, e, rows = while b(n, _, forty, forty, forty, forty) carried=4 trips=4 : _, _, _, _, _\n"
+     "a, c, d, e, rows = while b(n, _, forty, forty, forty, forty) carried=4 trips=4 : _, _, _, _, "
+     "_\n"
      "output a\noutput c\noutput d\noutput e\noutput rows\n",
      {{0, 3}, {1, 3}, {2, 4}, {4, 9}},
      4,
      expect_numbers,
      true},
     {"go, from outside and from within",
-     "graph going\ninput go bool []\ninput x f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "graph going\ninput go bool []\ninput x f32 []\nweight one f32 [] = data 1\nweight most f32 "
+     "[] = data "
      "3\n"
      "block b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\non = less(q, most)\nyield on, q\n"
      "y = while b(_, go, x) carried=1\noutput y\n",
@@ -313,10 +335,12 @@ static const program programs[] = {
      expect_go,
      false},
     {"values without bytes",
-     "graph empty\ninput x f32 []\ninput none f32 [0]\nblock b\nparam r i64 []\nparam p f32 [0]\nparam q f32 "
+     "graph empty\ninput x f32 []\ninput none f32 [0]\nblock b\nparam r i64 []\nparam p f32 "
+     "[0]\nparam q f32 "
      "[]\n"
      "e = exp(p)\nyield _, e, q, e\n"
-     "y, z, rows = while b(_, _, none, x) carried=2 trips=2 : _, _, _\noutput z\noutput rows\noutput y\n",
+     "y, z, rows = while b(_, _, none, x) carried=2 trips=2 : _, _, _\noutput z\noutput "
+     "rows\noutput y\n",
      {{4}},
      1,
      expect_empty,
@@ -331,7 +355,7 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const program *p)
     return g;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static void put_number(mpl_type type, void *data, uint64_t i, double x)
 {
@@ -369,7 +393,8 @@ static void set_inputs(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const d
 }
 
 /* The first number of the outputs that is not as computed, in words; NULL: all are. */
-static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const double *want)
+static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec,
+                                const double *want)
 {
     static char text[200];
     int64_t data[MOST];
@@ -382,8 +407,9 @@ static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec
         assert_ok(ctx, mpl_exec_output(exec, i, data));
         for (uint64_t k = 0; k < n; k++, want++)
             if (get_number((mpl_type)g->value_type[v], data, k) != *want)
-                return snprintf(text, sizeof text, "%s[%u] is %g, not %g", g->value_name[v], (unsigned)k,
-                                get_number((mpl_type)g->value_type[v], data, k), *want),
+                return snprintf(text, sizeof text, "%s[%u] is %g, not %g", g->value_name[v],
+                                (unsigned)k, get_number((mpl_type)g->value_type[v], data, k),
+                                *want),
                        text;
     }
     return NULL;
@@ -455,7 +481,7 @@ static void unshared_as_computed_by_hand(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- under plans ------------------------------------------------------------------------------------------- */
+/* ---- under plans ---- */
 
 /* Bits of `mask` switch options away from their defaults. */
 enum { NO_PAIRS = 1, NO_VIEWS = 2, PLAN_ALL = 4, COPY_CARRIED = 8, ALIGN_64 = 16, N_MASKS = 32 };
@@ -484,7 +510,8 @@ typedef struct session {
     mpl_value_map *map;
 } session;
 
-static void session_begin(mpl_ctx *ctx, const program *p, const char *order, uint32_t mask, session *s)
+static void session_begin(mpl_ctx *ctx, const program *p, const char *order, uint32_t mask,
+                          session *s)
 {
     mpl_problem_options o = options_of(mask);
 
@@ -510,7 +537,8 @@ static mpl_status bind(session *s, const mpl_plan *plan, bool checked, mpl_exec 
                         &(mpl_exec_options){.checked = checked}, exec);
 }
 
-/* All planners, with and without pairs, views, pinned values, pointers; checked where the plan is first fit. */
+/* All planners, with and without pairs, views, pinned values, pointers; checked where the plan is
+ * first fit. */
 static void planned_as_computed_by_hand(void **state)
 {
     static const char *const orders[] = {"given", "greedy"};
@@ -549,7 +577,7 @@ static void planned_as_computed_by_hand(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------ */
+/* ---- faults ---- */
 
 static mpl_plan *plan_apart(session *s)
 {
@@ -579,7 +607,8 @@ static bool is_caught(session *s, const mpl_plan *plan, bool checked)
 
         s->program->expect(s->program->run[r], want);
         set_inputs(s->ctx, s->g, exec, s->program->run[r]);
-        caught = mpl_exec_run(exec, NULL) != MPL_OK || other_output(s->ctx, s->g, exec, want) != NULL;
+        caught =
+            mpl_exec_run(exec, NULL) != MPL_OK || other_output(s->ctx, s->g, exec, want) != NULL;
     }
     mpl_exec_free(s->ctx, exec);
     return caught;
@@ -609,8 +638,8 @@ static void overlaps_are_caught(void **state)
                 plan->offset[a] = plan->offset[b];
                 caught = is_caught(&s, plan, true);
                 if (!caught)
-                    print_message("not caught: %s: %s on %s\n", programs[i].name, s.p->buffer_name[a],
-                                  s.p->buffer_name[b]);
+                    print_message("not caught: %s: %s on %s\n", programs[i].name,
+                                  s.p->buffer_name[a], s.p->buffer_name[b]);
                 n++, n_caught += caught;
                 plan->offset[a] = offset;
             }
@@ -638,12 +667,14 @@ enum {
     N_FAULTS
 };
 
-/* Applies fault `kind` at place, operand or result `at`; false: there is no such thing to get wrong. */
+/* Applies fault `kind` at place, operand or result `at`; false: there is no such thing to get
+ * wrong. */
 static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
 {
     mpl_places *places = map->places;
     mpl_place *p = at < places->n ? &places->place[at] : NULL;
-    bool cycle = p != NULL && p->kind == MPL_PLACE_CYCLE, slice = p != NULL && p->kind == MPL_PLACE_SLICE;
+    bool cycle = p != NULL && p->kind == MPL_PLACE_CYCLE,
+         slice = p != NULL && p->kind == MPL_PLACE_SLICE;
     uint32_t swap;
 
     switch (kind) {
@@ -659,7 +690,8 @@ static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
         places->item[p->begin + 1] = swap;
         return true;
     case LAST_ITEM_AGAIN:
-        if (!cycle || p->n < 2 || places->item[p->begin + p->n - 1] == places->item[p->begin + p->n - 2])
+        if (!cycle || p->n < 2 ||
+            places->item[p->begin + p->n - 1] == places->item[p->begin + p->n - 2])
             return false;
         places->item[p->begin + p->n - 1] = places->item[p->begin + p->n - 2];
         return true;
@@ -670,10 +702,12 @@ static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
     case SLICES_REVERSED:
         return slice && (p->reversed = !p->reversed, true);
     case NOT_COPIED_IN:
-        return at < g->op_in_begin[g->n_ops] && places->in_copied[at] && (places->in_copied[at] = 0, true);
+        return at < g->op_in_begin[g->n_ops] && places->in_copied[at] &&
+               (places->in_copied[at] = 0, true);
     case NOT_COPIED_OUT:
         for (uint32_t b = 1; b < g->n_blocks; b++)
-            if (at >= g->block_result_begin[b] && at < g->block_result_begin[b] + g->block_n_results[b])
+            if (at >= g->block_result_begin[b] &&
+                at < g->block_result_begin[b] + g->block_n_results[b])
                 return places->result_copied[at] && (places->result_copied[at] = 0, true);
         return false;
     default:
@@ -708,15 +742,15 @@ static void wrong_places_are_caught(void **state)
                     mpl_plan_free(&ctx, plan);
                     session_end(&s);
                 }
-    for (int kind = 0; kind < N_FAULTS;
-         kind++) { /* a cycle that no run goes round, a branch that none takes */
+    for (int kind = 0; kind < N_FAULTS; kind++) { /* a cycle that no run goes round, a branch that
+                                                     none takes */
         print_message("fault %d: %u of %u caught\n", kind, n_caught[kind], n[kind]);
         assert_true(n[kind] > 0 && n_caught[kind] * 10 >= n[kind] * 8);
     }
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------- */
+/* ---- failures ---- */
 
 static const program *program_of(const char *name)
 {
@@ -727,7 +761,8 @@ static const program *program_of(const char *name)
     return NULL;
 }
 
-/* A branch that there is not, and none where there is no bypass: the line names the operation; the next run is as ever. */
+/* A branch that there is not, and none where there is no bypass: the line names the operation; the
+ * next run is as ever. */
 static void wrong_branches_are_named(void **state)
 {
     static const struct {
@@ -735,7 +770,9 @@ static void wrong_branches_are_named(void **state)
         double in[3];
         const char *says;
     } rows[] = {
-        {"case: branches, a bypass, empty ones", {3, 1, 1}, "'p' (case) is to take branch 3; it has 3"},
+        {"case: branches, a bypass, empty ones",
+         {3, 1, 1},
+         "'p' (case) is to take branch 3; it has 3"},
         {"case by a bool", {-1, 1, 0}, NULL},
         {"case without a bypass", {-1, 1, 0}, "'p' (case) is to take no branch (-1)"},
         {"case without a bypass", {2, 1, 0}, "'p' (case) is to take branch 2; it has 1"},
@@ -844,7 +881,7 @@ static void wild_writes_are_caught(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- at the same time -------------------------------------------------------------------------------------- */
+/* ---- at the same time ---- */
 
 static uint64_t expect_two_loops(const double *in, double *out)
 {
@@ -856,23 +893,25 @@ static uint64_t expect_two_loops(const double *in, double *out)
     return 0;
 }
 
-/* Two loops that capture what one operation made: each is one operation to those who share out the work. */
+/* Two loops that capture what one operation made: each is one operation to those who share out the
+ * work. */
 static void loops_run_at_the_same_time(void **state)
 {
-    static const program two = {"two loops",
-                                "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\nweight w f32 "
-                                "[160,160] = splat 0\n"
-                                "ww = matmul(w, w)\nzero = reduce_sum(ww) keepdims=0\nminus = neg(x)\na = "
-                                "add(minus, zero)\n" /* slow */
-                                "block f\nparam r i64 []\nparam p f32 []\np2 = mul(p, a)\nyield _, p2\nu = "
-                                "while f(n, _, x) carried=1\n"
-                                "block h\nparam s i64 []\nparam q f32 []\nq2 = add(q, a)\nyield _, q2\nv = "
-                                "while h(n, _, y) carried=1\n"
-                                "d = sub(u, v)\noutput d\n",
-                                {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}},
-                                3,
-                                expect_two_loops,
-                                false};
+    static const program two = {
+        "two loops",
+        "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\nweight w f32 "
+        "[160,160] = splat 0\n"
+        "ww = matmul(w, w)\nzero = reduce_sum(ww) keepdims=0\nminus = neg(x)\na = "
+        "add(minus, zero)\n" /* slow */
+        "block f\nparam r i64 []\nparam p f32 []\np2 = mul(p, a)\nyield _, p2\nu = "
+        "while f(n, _, x) carried=1\n"
+        "block h\nparam s i64 []\nparam q f32 []\nq2 = add(q, a)\nyield _, q2\nv = "
+        "while h(n, _, y) carried=1\n"
+        "d = sub(u, v)\noutput d\n",
+        {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}},
+        3,
+        expect_two_loops,
+        false};
     mpl_ctx ctx;
     session s;
     mpl_plan *plan;
@@ -914,10 +953,14 @@ static void loops_run_at_the_same_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unshared_as_computed_by_hand), cmocka_unit_test(planned_as_computed_by_hand),
-        cmocka_unit_test(overlaps_are_caught),          cmocka_unit_test(wrong_places_are_caught),
-        cmocka_unit_test(wrong_branches_are_named),     cmocka_unit_test(failing_allocations_leave_nothing),
-        cmocka_unit_test(loops_run_at_the_same_time),   cmocka_unit_test(wild_writes_are_caught),
+        cmocka_unit_test(unshared_as_computed_by_hand),
+        cmocka_unit_test(planned_as_computed_by_hand),
+        cmocka_unit_test(overlaps_are_caught),
+        cmocka_unit_test(wrong_places_are_caught),
+        cmocka_unit_test(wrong_branches_are_named),
+        cmocka_unit_test(failing_allocations_leave_nothing),
+        cmocka_unit_test(loops_run_at_the_same_time),
+        cmocka_unit_test(wild_writes_are_caught),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
-/* test_runtime_cuda_fake.c -- the cuda backend on a fake device: arenas, streams, events, CUDA graphs, accounting, errors.
+/* test_runtime_cuda_fake.c -- the cuda backend on a fake device: arenas, streams, events, CUDA
+ * graphs, accounting, errors.
  *
- * Catches: an edge of the graph that neither a stream nor an event keeps (a race, even where the outputs came out right),
- * outputs that depend on the plan, memory taken while running or not given back, touches outside of what was allocated,
- * failures of any call that leak, hang or pass as success. */
+ * Catches: an edge of the graph that neither a stream nor an event keeps (a race, even where the
+ * outputs came out right), outputs that depend on the plan, memory taken while running or not given
+ * back, touches outside of what was allocated, failures of any call that leak, hang or pass as
+ * success. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -56,7 +58,8 @@ static mpl_status make(bench *b, const how *h)
     uint64_t *workspace = NULL;
     mpl_run run;
 
-    MPL_TRY(b->backend->open(&b->ctx, &(mpl_device_options){.n_threads = 4, .params = h->params}, &b->dev));
+    MPL_TRY(b->backend->open(&b->ctx, &(mpl_device_options){.n_threads = 4, .params = h->params},
+                             &b->dev));
     MPL_TRY(mpl_new(&b->ctx, b->order, b->g->n_ops));
     MPL_TRY(mpl_new(&b->ctx, workspace, b->g->n_ops));
     MPL_TRY(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
@@ -133,7 +136,7 @@ static void *unshared(bench *b)
     return out;
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 #define SMALL_LSTM      "lstm:layers=2,steps=3,hidden=8,batch=2"
 #define SMALL_DENSE     "densenet121:image=32"
@@ -162,8 +165,8 @@ static void check_facts(bench *b, const how *h)
     mpl_device_facts device;
 
     assert_ok(&b->ctx, mpl_exec_facts_get(b->exec, &facts));
-    assert_true(facts.device_asked >=
-                facts.arena_bytes + facts.workspace_bytes + facts.weight_bytes + facts.pinned_bytes);
+    assert_true(facts.device_asked >= facts.arena_bytes + facts.workspace_bytes +
+                                          facts.weight_bytes + facts.pinned_bytes);
     b->backend->facts(b->dev, &device);
     assert_int_equal(facts.arena_bytes, b->plan->pool_bytes[0]);
     assert_int_equal(device.n_while_running, 0);
@@ -171,7 +174,8 @@ static void check_facts(bench *b, const how *h)
         assert_int_equal(facts.measured_bytes, facts.arena_bytes);
         assert_int_equal(device.used_before, device.used_after);
         assert_true(device.used_after >= facts.arena_bytes + facts.weight_bytes);
-        assert_true(h->params == NULL || strstr(h->params, "graph=on") == NULL || fake.n_graph_launches > 0);
+        assert_true(h->params == NULL || strstr(h->params, "graph=on") == NULL ||
+                    fake.n_graph_launches > 0);
     }
     if (h->library && b->p->n_pools > 1)
         assert_true(facts.workspace_bytes >= 1000);
@@ -196,7 +200,8 @@ static void shared_equals_unshared(void **state)
             assert_true(ns >= 0);
             got = output_of(&b, b.exec);
             if (memcmp(got, want, b.g->value_bytes[b.g->output[0]]) != 0)
-                fail_msg("row %zu, %s: outputs differ from those of the unshared run", i, runs[i].graph);
+                fail_msg("row %zu, %s: outputs differ from those of the unshared run", i,
+                         runs[i].graph);
             mpl_free(&b.ctx, got);
         }
         if (fake.n_races > 0)
@@ -234,7 +239,8 @@ static void any_order_any_streams(void **state)
     end(&b);
 }
 
-/* Two outputs that nothing brings together: each ends on a stream of its own, and both are there when the run is over. */
+/* Two outputs that nothing brings together: each ends on a stream of its own, and both are there
+ * when the run is over. */
 static void every_stream_ends_with_the_run(void **state)
 {
     static const char *const params[] = {NULL, "graph=on"};
@@ -249,11 +255,11 @@ static void every_stream_ends_with_the_run(void **state)
         mpl_ctx_init(&b.ctx);
         fake_reset();
         assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
-        assert_ok(&b.ctx,
-                  mpl_graph_add_value(&b.ctx, b.g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){1, {4}}, &in));
+        assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "x", MPL_INPUT, MPL_TYPE_f32,
+                                              &(mpl_shape){1, {4}}, &in));
         for (int k = 0; k < 2; k++) {
-            assert_ok(&b.ctx, mpl_graph_add_op(&b.ctx, b.g, k == 0 ? MPL_OP_neg : MPL_OP_abs, names[k], 1,
-                                               &in, 0, NULL, 1, &names[k], &out[k]));
+            assert_ok(&b.ctx, mpl_graph_add_op(&b.ctx, b.g, k == 0 ? MPL_OP_neg : MPL_OP_abs,
+                                               names[k], 1, &in, 0, NULL, 1, &names[k], &out[k]));
             assert_ok(&b.ctx, mpl_graph_add_output(&b.ctx, b.g, out[k]));
         }
         assert_ok(&b.ctx, mpl_graph_finish(&b.ctx, b.g));
@@ -289,12 +295,13 @@ static void missing_waits_are_races(void **state)
     end(&b);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------- */
+/* ---- failures ---- */
 
 static const how small = {"mnist_conv", false, true, false, true, "graph=on"};
 static const how small_streams = {SMALL_LSTM, true, false, false, true, NULL};
 
-/* Every allocation in turn; every one must be said to be out of memory, with nothing left behind. */
+/* Every allocation in turn; every one must be said to be out of memory, with nothing left
+ * behind. */
 static void out_of_memory_at_every_allocation(void **state)
 {
     mpl_status st = MPL_EMEM;
@@ -366,7 +373,8 @@ static void device_lost_at_many_calls(void **state)
             lost = fake.n_calls > k;
             if (st != MPL_OK)
                 assert_non_null(strstr(b.ctx.message, "device lost"));
-            else if (lost && b.exec != NULL) /* only where the call asked how much memory there is */
+            else if (lost && b.exec != NULL) /* only where the call asked how much memory there is
+                                              */
                 assert_true(k < fake.n_calls);
             end(&b);
         }
@@ -417,7 +425,7 @@ static void checks_see_every_stray_write(void **state)
     }
 }
 
-/* ---- parameters, refusals ----------------------------------------------------------------------------------------- */
+/* ---- parameters, refusals ---- */
 
 static void parameters_are_checked(void **state)
 {
@@ -489,11 +497,12 @@ static void a_wild_index_is_refused(void **state)
     mpl_ctx_init(&b.ctx);
     fake_reset();
     assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
+    assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "data", MPL_INPUT, MPL_TYPE_f32,
+                                          &(mpl_shape){1, {3}}, &v[0]));
+    assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "index", MPL_INPUT, MPL_TYPE_i64,
+                                          &(mpl_shape){1, {3}}, &v[1]));
     assert_ok(&b.ctx,
-              mpl_graph_add_value(&b.ctx, b.g, "data", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){1, {3}}, &v[0]));
-    assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "index", MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {3}},
-                                          &v[1]));
-    assert_ok(&b.ctx, mpl_graph_add_op(&b.ctx, b.g, MPL_OP_gather, "pick", 2, v, 0, NULL, 1, &name, &out));
+              mpl_graph_add_op(&b.ctx, b.g, MPL_OP_gather, "pick", 2, v, 0, NULL, 1, &name, &out));
     assert_ok(&b.ctx, mpl_graph_add_output(&b.ctx, b.g, out));
     assert_ok(&b.ctx, mpl_graph_finish(&b.ctx, b.g));
     assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){0}, &b.dev));
@@ -510,13 +519,14 @@ static void a_wild_index_is_refused(void **state)
     end(&b);
 }
 
-/* ---- replay ---------------------------------------------------------------------------------------------------- */
+/* ---- replay ---- */
 
 static void requests_are_played(void **state)
 {
     static const mpl_request good[] = {{0, 100, false}, {2, 50, false}, {0, 100, true},
                                        {1, 70, false},  {1, 70, true},  {2, 50, true}};
-    static const mpl_request twice[] = {{0, 100, false}, {0, 100, false}}, unasked[] = {{3, 1, true}};
+    static const mpl_request twice[] = {{0, 100, false}, {0, 100, false}},
+                             unasked[] = {{3, 1, true}};
     mpl_device *dev = NULL;
     mpl_replay_facts f = {0};
     mpl_ctx ctx;
@@ -541,9 +551,10 @@ static void requests_are_played(void **state)
     }
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
-/* Operations are letters, each with the earlier ones it reads; capitals are views that run nothing. */
+/* Operations are letters, each with the earlier ones it reads; capitals are views that run
+ * nothing. */
 static const struct {
     const char *name, *ops;
     uint32_t most, n_streams, n_waits;
@@ -564,7 +575,8 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const char *text, uint8_t *skipped)
     mpl_value made[128], x;
 
     assert_ok(ctx, mpl_graph_new(ctx, "g", &g));
-    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){1, {4}}, &x));
+    assert_ok(ctx,
+              mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){1, {4}}, &x));
     for (uint32_t op = 0; *text != '\0'; op++) {
         mpl_value in[8] = {x};
         uint32_t n = 0;
@@ -575,8 +587,8 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const char *text, uint8_t *skipped)
             in[n++] = made[(int)*text];
         text += *text == ' ';
         skipped[op] = name[0] < 'a';
-        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, n > 0 ? n : 1, in, 0, NULL, 1, names,
-                                        &made[(int)name[0]]));
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, n > 0 ? n : 1, in, 0, NULL, 1,
+                                        names, &made[(int)name[0]]));
     }
     assert_ok(ctx, mpl_graph_add_output(ctx, g, g->op_out[g->n_ops - 1]));
     assert_ok(ctx, mpl_graph_finish(ctx, g));
@@ -609,14 +621,16 @@ static void check_covered(const mpl_graph *g, const mpl_op *order, const uint8_t
 
             if (from == MPL_NONE)
                 continue;
-            if (skipped[op] || skipped[from]) /* a view: what it reads is what its readers must be behind */
+            if (skipped[op] || skipped[from]) /* a view: what it reads is what its readers must be
+                                                 behind */
                 for (uint32_t k = 0; k < g->n_ops && skipped[op]; k++)
                     reach[i][k] |= k == step_of[from] || reach[step_of[from]][k];
             if (!skipped[op] && !skipped[from] && !reach[i][step_of[from]])
                 fail_msg("'%s' may begin before '%s' has ended", g->op_name[op], g->op_name[from]);
             for (uint32_t k = 0; k < i && !skipped[op] && skipped[from]; k++)
                 if (reach[step_of[from]][k] && !skipped[order[k]] && !reach[i][k])
-                    fail_msg("'%s' may begin before '%s' has ended", g->op_name[op], g->op_name[order[k]]);
+                    fail_msg("'%s' may begin before '%s' has ended", g->op_name[op],
+                             g->op_name[order[k]]);
         }
     }
 }
@@ -638,7 +652,8 @@ static void streams_keep_every_edge(void **state)
         assert_ok(&ctx, mpl_cuda_streams_new(&ctx, g, order, skipped, shapes[i].most, &s));
         check_covered(g, order, skipped, s);
         if (s->n_streams != shapes[i].n_streams || s->wait_begin[g->n_ops] != shapes[i].n_waits)
-            fail_msg("%s: %u streams, %u waits", shapes[i].name, s->n_streams, s->wait_begin[g->n_ops]);
+            fail_msg("%s: %u streams, %u waits", shapes[i].name, s->n_streams,
+                     s->wait_begin[g->n_ops]);
         mpl_cuda_streams_free(&ctx, s);
         mpl_graph_free(&ctx, g);
     }
@@ -677,7 +692,8 @@ static void streams_keep_every_edge_of_random_graphs(void **state)
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
         assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_cuda_streams_new(&ctx, g, order, skipped, 1 + (uint32_t)(seed >> 40) % 6, &s));
+        assert_ok(&ctx, mpl_cuda_streams_new(&ctx, g, order, skipped,
+                                             1 + (uint32_t)(seed >> 40) % 6, &s));
         check_covered(g, order, skipped, s);
         mpl_cuda_streams_free(&ctx, s);
         mpl_graph_free(&ctx, g);

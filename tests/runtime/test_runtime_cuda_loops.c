@@ -1,7 +1,9 @@
-/* test_runtime_cuda_loops.c -- loops and branches on the fake device, call by call and with rounds that are replayed.
+/* test_runtime_cuda_loops.c -- loops and branches on the fake device, call by call and with rounds
+ * that are replayed.
  *
- * Catches: rounds replayed with another round's operands, values bound too early, work without an order behind what it reads, hosts
- * that wait in each round, memory of graphs that is not given back. */
+ * Catches: rounds replayed with another round's operands, values bound too early, work without an
+ * order behind what it reads, hosts that wait in each round, memory of graphs that is not given
+ * back. */
 #include "tests/support/random_control.h"
 
 #include "graphs/problem/problem.h"
@@ -34,7 +36,8 @@ static mpl_status make(bench *b, const char *params, bool parallel, bool checked
 
     options.align = backend->align;
     options.parallel = parallel;
-    MPL_TRY(backend->open(&b->ctx, &(mpl_device_options){.n_threads = 3, .params = params}, &b->dev));
+    MPL_TRY(
+        backend->open(&b->ctx, &(mpl_device_options){.n_threads = 3, .params = params}, &b->dev));
     MPL_TRY(mpl_new(&b->ctx, b->order, b->g->n_ops));
     MPL_TRY(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
     MPL_TRY(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
@@ -59,7 +62,7 @@ static void unmake(bench *b)
     assert_int_equal(fake.n_live, 0);
 }
 
-/* ---- random graphs ------------------------------------------------------------------------------------------ */
+/* ---- random graphs ---- */
 
 static mpl_status run_all(bench *b, size_t row, uint64_t seed)
 {
@@ -109,7 +112,8 @@ static void equal_to_the_interpreter(void **state)
                 {"graph=on", true, false},
                 {"graph=both", false, false},
                 {"graph=on", false, true}};
-    uint64_t n = getenv("CONTROL_ORACLE") != NULL ? strtoull(getenv("CONTROL_ORACLE"), NULL, 10) : 150;
+    uint64_t n =
+        getenv("CONTROL_ORACLE") != NULL ? strtoull(getenv("CONTROL_ORACLE"), NULL, 10) : 150;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -129,8 +133,8 @@ static void equal_to_the_interpreter(void **state)
             else if (st != MPL_OK || (st = run_all(&b, i, seed)) != MPL_OK)
                 fail_msg("row %zu, seed %" PRIu64 ": %s", i, seed, b.ctx.message);
             if (fake.n_races + fake.n_wild + fake.n_misused > 0)
-                fail_msg("row %zu, seed %" PRIu64 ": %s, %" PRIu64 " wild, %" PRIu64 " misused", i, seed,
-                         fake.race, fake.n_wild, fake.n_misused);
+                fail_msg("row %zu, seed %" PRIu64 ": %s, %" PRIu64 " wild, %" PRIu64 " misused", i,
+                         seed, fake.race, fake.n_wild, fake.n_misused);
             n_replayed += fake.n_graph_launches > 0;
             unmake(&b);
         }
@@ -139,7 +143,7 @@ static void equal_to_the_interpreter(void **state)
     }
 }
 
-/* ---- the zoo's loops ---------------------------------------------------------------------------------------- */
+/* ---- the zoo's loops ---- */
 
 /* A graph of the zoo, or "counting:N": x + 0 + .. + N - 1, which reads the number of its round. */
 static mpl_graph *graph_named(mpl_ctx *ctx, const char *name)
@@ -173,7 +177,8 @@ static void set_inputs(bench *b, uint64_t seed)
 }
 
 /* All outputs of N_RUNS runs, of other inputs each, one behind the other. */
-static char *outputs_of(const char *graph, const char *params, uint64_t *bytes, uint64_t *n_launches)
+static char *outputs_of(const char *graph, const char *params, uint64_t *bytes,
+                        uint64_t *n_launches)
 {
     bench b = {0};
     char *out, *at;
@@ -225,7 +230,7 @@ static void replays_equal_calls(void **state)
     }
 }
 
-/* ---- rounds that cost the host nothing ---------------------------------------------------------------------- */
+/* ---- rounds that cost the host nothing ---- */
 
 typedef struct cost {
     uint64_t waits, runs, launches;
@@ -245,7 +250,8 @@ static cost second_run(const char *graph, const char *params)
     assert_ok(&b.ctx, mpl_exec_run(b.exec, NULL));
     c = (cost){fake.n_host_waits, fake.n_runs, fake.n_graph_launches};
     assert_ok(&b.ctx, mpl_exec_run(b.exec, NULL));
-    c = (cost){fake.n_host_waits - c.waits, fake.n_runs - c.runs, fake.n_graph_launches - c.launches};
+    c = (cost){fake.n_host_waits - c.waits, fake.n_runs - c.runs,
+               fake.n_graph_launches - c.launches};
     assert_int_equal(fake.n_races + fake.n_wild + fake.n_misused, 0);
     unmake(&b);
     return c;
@@ -259,7 +265,8 @@ static void rounds_cost_no_round_trip(void **state)
     } rows[] = {
         {"pingpong:image=8,channels=2,rounds=5", "pingpong:image=8,channels=2,rounds=23", 23, 23},
         {"counting:3", "counting:12", 24, 12},
-        {"delay:image=8,channels=2,taps=4,rounds=7", "delay:image=8,channels=2,taps=4,rounds=31", 31, 31}};
+        {"delay:image=8,channels=2,taps=4,rounds=7", "delay:image=8,channels=2,taps=4,rounds=31",
+         31, 31}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -275,7 +282,7 @@ static void rounds_cost_no_round_trip(void **state)
     }
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------ */
+/* ---- failures ---- */
 
 static void failures_leave_nothing(void **state)
 {

@@ -1,7 +1,9 @@
-/* test_runtime_edges.c -- graphs of values that are inputs, weights and outputs at once, have no bytes, or are read by nobody: planned
- * by every planner under all options, verified, and executed; their outputs are those of the run that shares nothing, and of a direct
- * interpreter. Catches false alarms as well as false equals: contents that never arrive, checks that look at what is not there.
- * EDGES_ORACLE=N: that many graphs, each under every combination of options (make edges-oracle), from seed EDGES_SEED on. */
+/* test_runtime_edges.c -- graphs of values that are inputs, weights and outputs at once, have no
+ * bytes, or are read by nobody: planned by every planner under all options, verified, and executed;
+ * their outputs are those of the run that shares nothing, and of a direct interpreter. Catches
+ * false alarms as well as false equals: contents that never arrive, checks that look at what is not
+ * there. EDGES_ORACLE=N: that many graphs, each under every combination of options (make
+ * edges-oracle), from seed EDGES_SEED on. */
 #include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/device/cuda_fake.h"
@@ -48,10 +50,11 @@ typedef struct bench {
 
 static void fail_with(bench *b, const char *who, const char *what)
 {
-    fail_msg("seed %" PRIu64
-             ", %s, pin %u, safety %u, concat %u, loop %u, views %u, checked %u, backend %u: %s: %s",
-             b->seed, who, b->c.pin, b->c.safety, b->c.concat, b->c.loop, b->c.views, b->c.checked,
-             b->c.backend, what, b->ctx.message);
+    fail_msg(
+        "seed %" PRIu64
+        ", %s, pin %u, safety %u, concat %u, loop %u, views %u, checked %u, backend %u: %s: %s",
+        b->seed, who, b->c.pin, b->c.safety, b->c.concat, b->c.loop, b->c.views, b->c.checked,
+        b->c.backend, what, b->ctx.message);
 }
 
 /* ---- what the graph computes ---- */
@@ -136,8 +139,8 @@ static void run_malloced(bench *b, mpl_exec *exec, const char *who)
     mpl_malloced_free(&b->ctx, m);
 }
 
-/* Runs twice, so that what one leaves behind meets the other; under parallel in another order and by several workers, too. plan NULL:
- * nothing shared. */
+/* Runs twice, so that what one leaves behind meets the other; under parallel in another order and
+ * by several workers, too. plan NULL: nothing shared. */
 static void run_plan(bench *b, const mpl_plan *plan, const char *who)
 {
     mpl_exec_options options = {.checked = b->c.checked != 0, .weight_seed = b->seed};
@@ -202,7 +205,8 @@ static void graph_open(bench *b, uint64_t seed)
     b->g = random_edges(&b->ctx, seed);
     assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
     assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    assert_ok(&b->ctx,
+              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
     make_inputs(b);
     find_wanted(b);
 }
@@ -241,7 +245,8 @@ static void run_combination(bench *b, uint32_t i)
     mpl_problem_free(&b->ctx, b->p);
 }
 
-/* In the short form a graph meets one combination, and all of them come round; in the long one each graph meets each. */
+/* In the short form a graph meets one combination, and all of them come round; in the long one each
+ * graph meets each. */
 static void every_planner(void **state)
 {
     bench *b = *state;
@@ -255,7 +260,8 @@ static void every_planner(void **state)
             run_combination(b, (uint32_t)((seed + i) % N_COMBINATIONS));
         graph_close(b);
     }
-    print_message("%" PRIu64 " graphs, %" PRIu64 " plans, %" PRIu64 " runs\n", n, b->n_plans, b->n_runs);
+    print_message("%" PRIu64 " graphs, %" PRIu64 " plans, %" PRIu64 " runs\n", n, b->n_plans,
+                  b->n_runs);
 }
 
 static int open_devices(void **state)
@@ -268,7 +274,8 @@ static int open_devices(void **state)
     b.backend[1] = mpl_backend_find("cpu");
     b.backend[2] = fake_backend();
     for (int i = 0; i < N_BACKENDS; i++)
-        assert_ok(&b.ctx, b.backend[i]->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev[i]));
+        assert_ok(&b.ctx,
+                  b.backend[i]->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev[i]));
     *state = &b;
     return 0;
 }

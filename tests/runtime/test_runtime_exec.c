@@ -1,8 +1,8 @@
 /* test_runtime_exec.c -- running a graph inside a plan's arenas.
  *
- * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong plans
- * and wild kernels that --checked must name, pages touched beyond the plan, memory taken while running,
- * leaks. */
+ * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong
+ * plans and wild kernels that --checked must name, pages touched beyond the plan, memory taken
+ * while running, leaks. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* ---- counting what the heap hands out ------------------------------------------------------------------ */
+/* ---- counting what the heap hands out ---- */
 
 static bool counting;
 static size_t n_taken, largest_taken;
@@ -63,7 +63,7 @@ int posix_memalign(void **p, size_t align, size_t n)
 }
 #endif
 
-/* ---- graphs -------------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
 static mpl_value op1(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_op_kind kind, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
@@ -74,12 +74,12 @@ static mpl_value op1(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_op_kind k
     return out;
 }
 
-#define OP1(name, kind, ...)                                                                                 \
-    op1(ctx, g, name, MPL_OP_##kind, sizeof((mpl_value[]){__VA_ARGS__}) / sizeof(mpl_value),                 \
+#define OP1(name, kind, ...)                                                                       \
+    op1(ctx, g, name, MPL_OP_##kind, sizeof((mpl_value[]){__VA_ARGS__}) / sizeof(mpl_value),       \
         (mpl_value[]){__VA_ARGS__}, n_attr, attr)
 
-static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t rank, int64_t a, int64_t b,
-                        int64_t c)
+static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t rank, int64_t a,
+                        int64_t b, int64_t c)
 {
     mpl_value v;
 
@@ -88,9 +88,9 @@ static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t r
     return v;
 }
 
-/* A little of everything: branches, a residual sum, views of inner values, concat, split, dead values, an
- * integer branch; its outputs are a value, a view of an inner value, a view of an input and an inner value
- * that others read. */
+/* A little of everything: branches, a residual sum, views of inner values, concat, split, dead
+ * values, an integer branch; its outputs are a value, a view of an inner value, a view of an input
+ * and an inner value that others read. */
 static mpl_graph *small_graph(mpl_ctx *ctx)
 {
     mpl_graph *g;
@@ -104,13 +104,14 @@ static mpl_graph *small_graph(mpl_ctx *ctx)
     static const char *const names[] = {"half0", "half1"};
 
     assert_ok(ctx, mpl_graph_new(ctx, "small", &g));
-    assert_ok(ctx,
-              mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){4, {1, 4, 12, 12}}, &x));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32,
+                                       &(mpl_shape){4, {1, 4, 12, 12}}, &x));
     n_attr = 1, attr = pads;
     y = OP1("conv0", conv, x, weight(ctx, g, "w0", 4, 8, 4, 3), weight(ctx, g, "b0", 1, 8, 0, 0));
     n_attr = 0;
-    y = OP1("norm0", batch_norm, y, weight(ctx, g, "scale", 1, 8, 0, 0), weight(ctx, g, "shift", 1, 8, 0, 0),
-            weight(ctx, g, "mean", 1, 8, 0, 0), weight(ctx, g, "var", 1, 8, 0, 0));
+    y = OP1("norm0", batch_norm, y, weight(ctx, g, "scale", 1, 8, 0, 0),
+            weight(ctx, g, "shift", 1, 8, 0, 0), weight(ctx, g, "mean", 1, 8, 0, 0),
+            weight(ctx, g, "var", 1, 8, 0, 0));
     y = OP1("relu0", relu, y);
     n_attr = 1, attr = pads;
     left = OP1("conv1", conv, y, weight(ctx, g, "w1", 4, 8, 8, 3));
@@ -122,13 +123,15 @@ static mpl_graph *small_graph(mpl_ctx *ctx)
     z = OP1("square", mul, y, y);
     n_attr = 1, attr = axis;
     z = OP1("both", concat, z, right, y);
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_split, "halves", 1, &z, 1, axis, 2, names, parts));
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, MPL_OP_split, "halves", 1, &z, 1, axis, 2, names, parts));
     n_attr = 2, attr = pool;
     y = OP1("pool", max_pool, parts[1]);
     n_attr = 0;
     y = OP1("flat", flatten, y);
     OP1("again", identity, x);
-    z = OP1("logits", gemm, y, weight(ctx, g, "w2", 2, 12 * 36, 10, 0), weight(ctx, g, "b2", 1, 10, 0, 0));
+    z = OP1("logits", gemm, y, weight(ctx, g, "w2", 2, 12 * 36, 10, 0),
+            weight(ctx, g, "b2", 1, 10, 0, 0));
     z = OP1("scaled", softmax, z);
     OP1("twice", add, z, z);
     static const char *const outputs[] = {"twice", "flat", "again", "half0"};
@@ -148,7 +151,7 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const char *name)
     return g;
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------- */
+/* ---- plans ---- */
 
 static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
@@ -159,9 +162,10 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether b may lie at `at` beside what is placed; *next: the least offset above `at` worth trying. */
-static bool fits(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b, uint64_t at,
-                 uint64_t *next)
+/* Whether b may lie at `at` beside what is placed; *next: the least offset above `at` worth
+ * trying. */
+static bool fits(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b,
+                 uint64_t at, uint64_t *next)
 {
     *next = at;
     for (mpl_buffer a = 0; a < p->n; a++) {
@@ -190,8 +194,8 @@ static bool all_fit(const mpl_problem *p, const mpl_plan *plan, const uint8_t *p
     return least == at;
 }
 
-/* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the other. The
- * plainest loops. */
+/* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the
+ * other. The plainest loops. */
 enum { BY_BIRTH, BY_SIZE, APART, N_WAYS };
 
 static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
@@ -207,8 +211,8 @@ static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t k = b;
 
-        for (; k > 0 &&
-               (way == BY_SIZE ? p->bytes[order[k - 1]] < p->bytes[b] : p->birth[order[k - 1]] > p->birth[b]);
+        for (; k > 0 && (way == BY_SIZE ? p->bytes[order[k - 1]] < p->bytes[b]
+                                        : p->birth[order[k - 1]] > p->birth[b]);
              k--)
             order[k] = order[k - 1];
         order[k] = b;
@@ -236,7 +240,7 @@ static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
     return plan;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 typedef struct bound { /* a graph on a device, planned or not */
     mpl_ctx *ctx;
@@ -250,8 +254,8 @@ typedef struct bound { /* a graph on a device, planned or not */
     mpl_exec *exec;
 } bound;
 
-static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *order,
-                        bound *b)
+static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
+                        const char *order, bound *b)
 {
     *b = (bound){.ctx = ctx, .backend = backend, .g = g};
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &b->dev));
@@ -276,8 +280,8 @@ static void bind_exec(bound *b, bool checked)
 {
     mpl_exec_options options = {.checked = checked, .weight_seed = 5};
 
-    assert_ok(b->ctx, mpl_exec_new(b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
-                                   &options, &b->exec));
+    assert_ok(b->ctx, mpl_exec_new(b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map,
+                                   b->plan, &options, &b->exec));
     for (uint32_t i = 0; i < b->g->n_inputs; i++) {
         void *data = mpl_alloc(b->ctx, b->g->value_bytes[b->g->input[i]], 1);
 
@@ -332,7 +336,7 @@ static char *unshared_outputs(mpl_ctx *ctx, const mpl_backend *backend, const mp
     return all;
 }
 
-/* ---- shared equals unshared ---------------------------------------------------------------------------- */
+/* ---- shared equals unshared ---- */
 
 static const char *const graphs[] = {"small",
                                      "mlp",
@@ -344,8 +348,8 @@ static const char *const graphs[] = {"small",
                                      "mobilenet_v2:image=32"};
 
 /* Large graphs are planned in one way only: by size and checked, or by birth and not. */
-static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *want,
-                         bool checked)
+static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
+                         const char *want, bool checked)
 {
     bool large = g->n_ops > 40;
 
@@ -363,9 +367,9 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
                 assert_ok(ctx, mpl_exec_run(b.exec, NULL));
                 got = outputs_of(&b);
                 if (memcmp(got, want, output_bytes(g)) != 0)
-                    fail_msg(
-                        "%s on %s, order %s, way %d, run %d: outputs differ from those of the unshared run",
-                        g->name, backend->name, mpl_orders[o]->name, way, repeat);
+                    fail_msg("%s on %s, order %s, way %d, run %d: outputs differ from those of the "
+                             "unshared run",
+                             g->name, backend->name, mpl_orders[o]->name, way, repeat);
                 mpl_free(ctx, got);
             }
             unbind(&b);
@@ -437,7 +441,7 @@ static void options_do_not_change_outputs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- --checked ----------------------------------------------------------------------------------------- */
+/* ---- --checked ---- */
 
 static mpl_buffer buffer_of(const bound *b, const char *value)
 {
@@ -456,7 +460,8 @@ static const struct {
     {"both", "half1", 0},  {"relu0", "sigmoid2", 64},
 };
 
-/* A backend of which one operation does nothing: what it should have written is poison all the same. */
+/* A backend of which one operation does nothing: what it should have written is poison all the
+ * same. */
 static const char *lazy_op;
 
 static mpl_status lazy_run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
@@ -476,12 +481,14 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
     bind_device(ctx, backend, g, "given", &b);
     bind_plan(&b, o, true, APART);
     victim = buffer_of(&b, overlaps[i].victim);
-    b.plan->offset[buffer_of(&b, overlaps[i].intruder)] = b.plan->offset[victim] + overlaps[i].shift;
+    b.plan->offset[buffer_of(&b, overlaps[i].intruder)] =
+        b.plan->offset[victim] + overlaps[i].shift;
     bind_exec(&b, true);
     assert_status(ctx, mpl_exec_run(b.exec, NULL), MPL_EINVALID);
     if (strstr(ctx->message, overlaps[i].victim) == NULL ||
         strstr(ctx->message, overlaps[i].intruder) == NULL)
-        fail_msg("'%s' does not name '%s' and '%s'", ctx->message, overlaps[i].victim, overlaps[i].intruder);
+        fail_msg("'%s' does not name '%s' and '%s'", ctx->message, overlaps[i].victim,
+                 overlaps[i].intruder);
     unbind(&b);
 }
 
@@ -544,8 +551,9 @@ static const struct order_case {
     const char *refused; /* what the message says of it; NULL: nothing */
 } order_cases[] = {
 #define FLAT "graph t\ninput x f32 [8]\na = relu(x)\nb = tanh(x)\nc = add(a, b)\noutput c\n"
-#define LOOP                                                                                                 \
-    "graph t\ninput x f32 [8]\nblock body\nparam i i64 []\nparam p f32 [8]\na = relu(p)\nb = tanh(p)\n"      \
+#define LOOP                                                                                       \
+    "graph t\ninput x f32 [8]\nblock body\nparam i i64 []\nparam p f32 [8]\na = relu(p)\nb = "     \
+    "tanh(p)\n"                                                                                    \
     "c = add(a, b)\nyield _, c\ny = while body(_, _, x) carried=1 trips=2\noutput y\n"
     {FLAT, false, {0, 1, 2}, NULL},
     {FLAT, false, {1, 0, 2}, "it was planned for step"},
@@ -559,7 +567,8 @@ static const struct order_case {
     {LOOP, true, {1, 0, 2, 3}, "stands elsewhere in its block"},
 };
 
-/* Catches: a plan run in another order than it was made for, which overwrites what is still read. */
+/* Catches: a plan run in another order than it was made for, which overwrites what is still
+ * read. */
 static void orders_are_compared_with_the_plan(void **state)
 {
     (void)state;
@@ -589,8 +598,9 @@ static void orders_are_compared_with_the_plan(void **state)
     }
 }
 
-/* A backend of which one operation also changes one byte where it must not: `shift` from the first byte of
- * a value that it or an earlier one reads or writes, or from the first byte of the value pool's arena. */
+/* A backend of which one operation also changes one byte where it must not: `shift` from the first
+ * byte of a value that it or an earlier one reads or writes, or from the first byte of the value
+ * pool's arena. */
 static struct {
     const char *op;
     mpl_value value; /* MPL_NONE: the arena */
@@ -621,8 +631,8 @@ static mpl_status wild_arena_new(mpl_device *dev, uint64_t bytes, void **base)
 {
     mpl_status st = mpl_backend_find("ref")->arena_new(dev, bytes, base);
 
-    if (wild.base ==
-        NULL) /* the first is the value pool's; a page of guard stands before what values may use */
+    if (wild.base == NULL) /* the first is the value pool's; a page of guard stands before what
+                              values may use */
         wild.base = (char *)*base + 4096;
     return st;
 }
@@ -673,7 +683,7 @@ static void wild_kernels_are_caught(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -692,7 +702,8 @@ static void only_planned_pages_become_resident(void **state)
     mpl_ctx_init(&ctx);
     g = graph_of(&ctx, "resnet18:image=64");
     for (int way = 0; way < N_WAYS; way++) {
-        const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* pages that no buffer covers stay untouched */
+        const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* pages that no buffer covers stay
+                                                                untouched */
         bound b;
 
         bind_device(&ctx, mpl_backend_find("cpu"), g, "given", &b);
@@ -710,7 +721,8 @@ static void only_planned_pages_become_resident(void **state)
                     facts.measured_bytes + hole <= whole_pages(facts.arena_bytes));
         if (hole == 0) /* plans without holes of a page: all of it is used */
             assert_true(facts.measured_bytes + 4096 >= facts.arena_bytes);
-        assert_true(facts.workspace_bytes > 0 && facts.weight_bytes > 40e6 && facts.pinned_bytes > 0);
+        assert_true(facts.workspace_bytes > 0 && facts.weight_bytes > 40e6 &&
+                    facts.pinned_bytes > 0);
         unbind(&b);
     }
     mpl_graph_free(&ctx, g);
@@ -746,8 +758,8 @@ static void copies_are_counted(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the time of a
- * call. */
+/* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the
+ * time of a call. */
 static void nothing_is_allocated_while_running(void **state)
 {
     mpl_ctx ctx;
@@ -831,13 +843,15 @@ static void failing_allocations_leave_nothing(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------- */
+/* ---- weights ---- */
 
-/* Random weights keep the activations of deep networks finite and alive; other seeds give other outputs. */
+/* Random weights keep the activations of deep networks finite and alive; other seeds give other
+ * outputs. */
 static void random_weights_are_sane(void **state)
 {
-    static const char *const deep[] = {"resnet152:image=32", "densenet121:image=32", "vgg16:image=32",
-                                       "inception_v3:image=75", "mobilenet_v2:image=32"};
+    static const char *const deep[] = {"resnet152:image=32", "densenet121:image=32",
+                                       "vgg16:image=32", "inception_v3:image=75",
+                                       "mobilenet_v2:image=32"};
     mpl_ctx ctx;
 
     (void)state;
@@ -870,8 +884,10 @@ static void inputs_are_ramps_or_random(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_graph_new(&ctx, "inputs", &g));
-    assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){2, {2, 3}}, &v));
-    assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {4}}, &v));
+    assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "x", MPL_INPUT, MPL_TYPE_f32,
+                                        &(mpl_shape){2, {2, 3}}, &v));
+    assert_ok(&ctx,
+              mpl_graph_add_value(&ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {4}}, &v));
     assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 0, a));
     for (int i = 0; i < 6; i++)
         assert_true(a[i] == (float)(i / 6.0));
@@ -888,7 +904,7 @@ static void inputs_are_ramps_or_random(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
+/* ---- the machine ---- */
 
 static void pages_become_resident_when_touched(void **state)
 {

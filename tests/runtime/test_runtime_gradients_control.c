@@ -1,6 +1,7 @@
-/* Gradients through loops and branches: against central differences of the loss, in f64 by the reference backend with nothing shared;
- * against the unrolled network; and in plans of every planner. Catches a round, branch, capture or carried value whose part of a
- * gradient is left out, counted twice, or of another round. */
+/* Gradients through loops and branches: against central differences of the loss, in f64 by the
+ * reference backend with nothing shared; against the unrolled network; and in plans of every
+ * planner. Catches a round, branch, capture or carried value whose part of a gradient is left out,
+ * counted twice, or of another round. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -19,118 +20,153 @@ static const struct {
     int64_t number; /* that inputs of type i64 have */
 } graphs[] = {
     {"carried, captured",
-     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 [2,3]\n"
-     "  p = matmul(h, w)\n  q = tanh(p)\nyield _, q\ny = while b(_, _, x) carried=1 trips=3\noutput y\n",
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
+     "[2,3]\n"
+     "  p = matmul(h, w)\n  q = tanh(p)\nyield _, q\ny = while b(_, _, x) carried=1 "
+     "trips=3\noutput y\n",
      0},
     {"initial value trained, added to what was",
-     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock b\n  param r i64 []\n  param "
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock b\n  param r i64 "
+     "[]\n  param "
      "h f32 [2,3]\n"
      "  p = matmul(h, w)\n  q = sigmoid(p)\n  s = add(q, h)\n  t = mul(s, x)\nyield _, t\n"
      "y = while b(_, _, i) carried=1 trips=3\nz = add(y, i)\noutput z\n",
      0},
     {"slices of a trained value, rows",
-     "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 [2,3]\n  "
+     "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
+     "[2,3]\n  "
      "param s f32 [2,3]\n"
      "  p = matmul(h, w)\n  q = add(p, s)\n  t = sigmoid(q)\nyield _, t, q\nweight i f32 [2,3]\n"
-     "y, rows = while b(_, _, i, x) carried=1\nu = reduce_sum(rows) axes=[0] keepdims=0\nz = mul(y, "
+     "y, rows = while b(_, _, i, x) carried=1\nu = reduce_sum(rows) axes=[0] keepdims=0\nz = "
+     "mul(y, "
      "u)\noutput z\n",
      0},
     {"the same the other way round",
-     "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 [2,3]\n  "
+     "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
+     "[2,3]\n  "
      "param s f32 [2,3]\n"
-     "  p = matmul(h, w)\n  q = add(p, s)\n  t = sigmoid(q)\nyield _, t, q\nweight i f32 [2,3]\nweight k f32 "
+     "  p = matmul(h, w)\n  q = add(p, s)\n  t = sigmoid(q)\nyield _, t, q\nweight i f32 "
+     "[2,3]\nweight k f32 "
      "[4,2,3]\n"
-     "y, rows = while b(_, _, i, x) carried=1 scan_reverse=[1,1]\nm = mul(rows, k)\nu = reduce_sum(m) "
+     "y, rows = while b(_, _, i, x) carried=1 scan_reverse=[1,1]\nm = mul(rows, k)\nu = "
+     "reduce_sum(m) "
      "axes=[0] keepdims=0\n"
      "z = mul(y, u)\noutput z\n",
      0},
     {"as many rounds as an input says",
-     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight k f32 [5,2,3]\nblock b\n  param "
+     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight k f32 [5,2,3]\nblock "
+     "b\n  param "
      "r i64 []\n"
      "  param h f32 [2,3]\n  p = matmul(h, w)\n  q = tanh(p)\nyield _, q, p\n"
-     "y, rows = while b(n, _, x) carried=1 trips=5\nm = mul(rows, k)\nu = reduce_sum(m) axes=[0] keepdims=0\n"
+     "y, rows = while b(n, _, x) carried=1 trips=5\nm = mul(rows, k)\nu = reduce_sum(m) axes=[0] "
+     "keepdims=0\n"
      "z = add(y, u)\noutput z\n",
      3},
     {"no round",
-     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock b\n  param r "
+     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock "
+     "b\n  param r "
      "i64 []\n"
      "  param h f32 [2,3]\n  p = matmul(h, w)\nyield _, p\n"
      "y = while b(n, _, i) carried=1 trips=5\nv = mul(y, x)\nz = matmul(v, w)\noutput z\n",
      0},
     {"an exit test, rows backwards, the round's number",
-     "graph g\ninput x f32 [2,3]\ninput s f32 [6,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  "
+     "graph g\ninput x f32 [2,3]\ninput s f32 [6,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 "
+     "[]\n  "
      "param h f32 [2,3]\n"
-     "  param a f32 [2,3]\n  weight most i64 [] = splat 4\n  go = less(r, most)\n  exit_unless(go)\n  f = "
+     "  param a f32 [2,3]\n  weight most i64 [] = splat 4\n  go = less(r, most)\n  "
+     "exit_unless(go)\n  f = "
      "cast(r) to=f32\n"
      "  p = matmul(h, w)\n  q = add(p, a)\n  t = tanh(q)\n  v = mul(t, f)\nyield _, t, v\n"
-     "y, rows = while b(_, _, x, s) carried=1 scan_reverse=[1,1]\nu = reduce_sum(rows) axes=[0] keepdims=0\n"
+     "y, rows = while b(_, _, x, s) carried=1 scan_reverse=[1,1]\nu = reduce_sum(rows) axes=[0] "
+     "keepdims=0\n"
      "z = add(y, u)\noutput z\n",
      0},
     {"values that rotate, shift and stay",
-     "graph g\nweight a f32 [2,3]\nweight c f32 [2,3]\nweight e f32 [2,3]\nweight w f32 [3,3]\nblock b\n  "
+     "graph g\nweight a f32 [2,3]\nweight c f32 [2,3]\nweight e f32 [2,3]\nweight w f32 "
+     "[3,3]\nblock b\n  "
      "param r i64 []\n"
-     "  param x0 f32 [2,3]\n  param x1 f32 [2,3]\n  param x2 f32 [2,3]\n  param x3 f32 [2,3]\n  p = "
+     "  param x0 f32 [2,3]\n  param x1 f32 [2,3]\n  param x2 f32 [2,3]\n  param x3 f32 [2,3]\n  p "
+     "= "
      "matmul(x2, w)\n  q = sigmoid(p)\n"
      "  t = mul(q, x3)\nyield _, x1, x0, t, x2\n"
-     "y0, y1, y2, y3 = while b(_, _, a, c, e, a) carried=4 trips=4\nu = mul(y0, y2)\nz = add(u, y3)\noutput "
+     "y0, y1, y2, y3 = while b(_, _, a, c, e, a) carried=4 trips=4\nu = mul(y0, y2)\nz = add(u, "
+     "y3)\noutput "
      "z\n",
      0},
     {"a loop in a loop",
-     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nblock b\n  param r i64 []\n  param "
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nblock b\n  param r i64 "
+     "[]\n  param "
      "h f32 [2,3]\n"
-     "  p = matmul(h, v)\n  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = matmul(i, w)\n    s "
+     "  p = matmul(h, v)\n  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = matmul(i, "
+     "w)\n    s "
      "= add(q, p)\n"
-     "    t = tanh(s)\n  yield _, t\n  y = while c(_, _, p) carried=1 trips=2\n  o = add(y, h)\nyield _, o\n"
+     "    t = tanh(s)\n  yield _, t\n  y = while c(_, _, p) carried=1 trips=2\n  o = add(y, "
+     "h)\nyield _, o\n"
      "z = while b(_, _, x) carried=1 trips=3\noutput z\n",
      0},
     {"an inner loop of as many rounds as the outer one has had",
-     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 [2,3]\n"
-     "  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = matmul(i, w)\n    t = tanh(q)\n  yield "
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
+     "[2,3]\n"
+     "  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = matmul(i, w)\n    t = "
+     "tanh(q)\n  yield "
      "_, t\n"
-     "  y = while c(r, _, h) carried=1 trips=4\nyield _, y\nz = while b(_, _, x) carried=1 trips=3\noutput "
+     "  y = while c(r, _, h) carried=1 trips=4\nyield _, y\nz = while b(_, _, x) carried=1 "
+     "trips=3\noutput "
      "z\n",
      0},
     {"a branch in a loop",
-     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nweight o f32 [2,3]\nblock b\n  "
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nweight o f32 "
+     "[2,3]\nblock b\n  "
      "param r i64 []\n"
-     "  param h f32 [2,3]\n  weight two i64 [] = splat 3\n  m = mod(r, two)\n  weight one i64 [] = splat 1\n "
+     "  param h f32 [2,3]\n  weight two i64 [] = splat 3\n  m = mod(r, two)\n  weight one i64 [] = "
+     "splat 1\n "
      " i = sub(m, one)\n"
-     "  block c\n    p = matmul(h, w)\n    q = tanh(p)\n  yield q\n  block d\n    s = matmul(h, v)\n    t = "
+     "  block c\n    p = matmul(h, w)\n    q = tanh(p)\n  yield q\n  block d\n    s = matmul(h, "
+     "v)\n    t = "
      "mul(s, o)\n  yield t\n"
      "  y = case c, d(i, h)\nyield _, y\nz = while b(_, _, x) carried=1 trips=5\noutput z\n",
      0},
     {"a loop in a branch, a value handed on as it is",
-     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock a\n  block "
+     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock "
+     "a\n  block "
      "b\n    param r i64 []\n"
-     "    param h f32 [2,3]\n    p = matmul(h, w)\n    q = tanh(p)\n  yield _, q\n  y = while b(_, _, v) "
+     "    param h f32 [2,3]\n    p = matmul(h, w)\n    q = tanh(p)\n  yield _, q\n  y = while b(_, "
+     "_, v) "
      "carried=1 trips=2\nyield y, v\n"
      "block e\n  f = mul(v, x)\nyield f, x\no, m = case a, e(n)\nz = add(o, m)\noutput z\n",
      0},
     {"the other branch",
-     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock a\n  k = "
+     "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock "
+     "a\n  k = "
      "matmul(v, w)\nyield k, v\n"
-     "block e\n  f = mul(v, x)\n  h = matmul(f, w)\nyield f, h\no, m = case a, e(n)\nz = mul(o, m)\noutput "
+     "block e\n  f = mul(v, x)\n  h = matmul(f, w)\nyield f, h\no, m = case a, e(n)\nz = mul(o, "
+     "m)\noutput "
      "z\n",
      1},
     {"pieces, in the loop and around it",
      "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight k f32 [4,3]\ns = slice(k) starts=[0] "
      "ends=[2]\nblock b\n"
-     "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  t = slice(k) starts=[1] ends=[3]\n  q = "
+     "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  t = slice(k) starts=[1] "
+     "ends=[3]\n  q = "
      "mul(p, t)\n"
-     "  m = tanh(q)\nyield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) starts=[2] ends=[4]\n"
+     "  m = tanh(q)\nyield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) starts=[2] "
+     "ends=[4]\n"
      "v = mul(y, s)\nz = add(v, u)\noutput z\n",
      0},
     {"batch norm in a loop, on the carried value and on slices",
      "graph g\nweight x f32 [3,4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
-     "weight mean f32 [2]\nweight var f32 [2]\nweight mean2 f32 [2]\nweight var2 f32 [2]\nweight i f32 "
+     "weight mean f32 [2]\nweight var f32 [2]\nweight mean2 f32 [2]\nweight var2 f32 [2]\nweight i "
+     "f32 "
      "[4,2]\nblock c\n"
      "  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n  p = matmul(h, w)\n"
-     "  n = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  m = batch_norm(s, scale, b, mean2, var2) "
+     "  n = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  m = batch_norm(s, scale, b, mean2, "
+     "var2) "
      "epsilon=0.1\n"
      "  q = add(n, m)\n  t = tanh(q)\nyield _, t\ny = while c(_, _, i, x) carried=1\noutput y\n",
      0},
     {"batch norm in a loop that ends early, and the same one behind it",
-     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 "
+     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight "
+     "b f32 "
      "[2]\n"
      "weight mean f32 [2]\nweight var f32 [2]\nblock c\n"
      "  param r i64 []\n  param h f32 [4,2]\n  p = matmul(h, w)\n"
@@ -139,20 +175,25 @@ static const struct {
      "y = batch_norm(u, scale, b, mean, var) epsilon=0.1\noutput y\n",
      3},
     {"batch norm in one branch, its input in the other",
-     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 "
+     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight "
+     "b f32 "
      "[2]\n"
      "weight mean f32 [2]\nweight var f32 [2]\np = matmul(x, w)\nblock a\n"
-     "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\nyield m\nblock e\n  t = tanh(p)\nyield t\n"
+     "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\nyield m\nblock e\n  t = tanh(p)\nyield "
+     "t\n"
      "z = case a, e(n)\ny = matmul(z, w)\noutput y\n",
      0},
     {"batch norm in a branch in a loop in a loop",
      "graph g\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
      "weight mean f32 [2]\nweight var f32 [2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n"
-     "  block d\n    param r2 i64 []\n    param h2 f32 [4,2]\n    p = matmul(h2, w)\n    weight one i64 [] = "
+     "  block d\n    param r2 i64 []\n    param h2 f32 [4,2]\n    p = matmul(h2, w)\n    weight "
+     "one i64 [] = "
      "splat 1\n"
-     "    k = sub(r2, one)\n    block a\n      m = batch_norm(p, scale, b, mean, var) epsilon=0.1\n      t = "
+     "    k = sub(r2, one)\n    block a\n      m = batch_norm(p, scale, b, mean, var) "
+     "epsilon=0.1\n      t = "
      "sigmoid(m)\n"
-     "    yield t\n    j = case a(k, p)\n  yield _, j\n  o = while d(_, _, h) carried=1 trips=2\nyield _, o\n"
+     "    yield t\n    j = case a(k, p)\n  yield _, j\n  o = while d(_, _, h) carried=1 "
+     "trips=2\nyield _, o\n"
      "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
      0},
     {"what is bypassed",
@@ -162,7 +203,7 @@ static const struct {
      -1},
 };
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 typedef struct bench {
     mpl_ctx ctx;
@@ -268,7 +309,7 @@ static double loss_of(bench *b, const mpl_graph *g, int64_t number)
     return loss;
 }
 
-/* ---- central differences ------------------------------------------------------------------------------------------ */
+/* ---- central differences ---- */
 
 /* Running statistics of batch norms, which no gradient goes to. */
 static bool is_running(const char *name)
@@ -285,20 +326,22 @@ static uint32_t n_running(const mpl_graph *g)
     return n;
 }
 
-/* The weights that are trained, in the order of the gradients: those of the old graph that are no constants. */
+/* The weights that are trained, in the order of the gradients: those of the old graph that are no
+ * constants. */
 static uint32_t trained(const mpl_graph *old, const mpl_graph *g, mpl_value *list)
 {
     uint32_t n = 0;
 
     for (mpl_value v = 0; v < old->n_values; v++)
-        if (old->value_role[v] == MPL_WEIGHT && old->value_data[v] == NULL && !is_running(old->value_name[v]))
+        if (old->value_role[v] == MPL_WEIGHT && old->value_data[v] == NULL &&
+            !is_running(old->value_name[v]))
             list[n++] = mpl_graph_find(g, old->value_name[v]);
     return n;
 }
 
 /* Gradients that g, which trains what was `old`, has behind its loss. */
-static void check_differences(bench *b, const char *name, const mpl_graph *old, mpl_graph *g, int64_t number,
-                              uint64_t most)
+static void check_differences(bench *b, const char *name, const mpl_graph *old, mpl_graph *g,
+                              int64_t number, uint64_t most)
 {
     const double h = 1e-5;
     mpl_value weight[64];
@@ -319,7 +362,8 @@ static void check_differences(bench *b, const char *name, const mpl_graph *old, 
             data[k] = was;
             want = (above - below) / (2 * h);
             if (fabs(gradient[k] - want) > 1e-7 + 1e-6 * fabs(want))
-                fail_msg("%s: element %" PRIu64 " of the gradient of '%s' is %.12g, by differences %.12g",
+                fail_msg("%s: element %" PRIu64
+                         " of the gradient of '%s' is %.12g, by differences %.12g",
                          name, k, g->value_name[weight[i]], gradient[k], want);
         }
         mpl_free(&b->ctx, gradient);
@@ -402,11 +446,12 @@ static void of_the_zoo(void **state)
     }
 }
 
-/* ---- running statistics ------------------------------------------------------------------------------------------- */
+/* ---- running statistics ---- */
 
-#define NORMS                                                                                                \
-    "graph g\ninput x f32 [3,4,2]\ninput n i64 []\nweight w f32 [2]\nweight scale f32 [2]\nweight b f32 "    \
-    "[2]\n"                                                                                                  \
+#define NORMS                                                                                      \
+    "graph g\ninput x f32 [3,4,2]\ninput n i64 []\nweight w f32 [2]\nweight scale f32 "            \
+    "[2]\nweight b f32 "                                                                           \
+    "[2]\n"                                                                                        \
     "weight mean f32 [2]\nweight var f32 [2]\nweight last i64 [] = splat 2\n"
 
 /* Batch norms of slices of x, and the slices in the order in which they ran; -1: no more. */
@@ -415,15 +460,17 @@ static const struct {
     int64_t number;
     int ran[8];
 } moving[] = {
-    {NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n"
-           "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
-           "y = while c(_, _, i, x) carried=1\noutput y\n",
+    {NORMS
+     "block c\n  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n"
+     "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
+     "y = while c(_, _, i, x) carried=1\noutput y\n",
      0,
      {0, 1, 2, -1}},
-    {NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  s = gather(x, r)\n"
-           "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
-           "z = while c(n, _, i) carried=1 trips=3\nu = gather(x, last)\n"
-           "v = batch_norm(u, scale, b, mean, var)\ny = add(z, v)\noutput y\n",
+    {NORMS
+     "block c\n  param r i64 []\n  param h f32 [4,2]\n  s = gather(x, r)\n"
+     "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
+     "z = while c(n, _, i) carried=1 trips=3\nu = gather(x, last)\n"
+     "v = batch_norm(u, scale, b, mean, var)\ny = add(z, v)\noutput y\n",
      2,
      {0, 1, 2, -1}},
     {NORMS "u = gather(x, last)\nm = batch_norm(u, scale, b, mean, var)\ns = gather(x, n)\n"
@@ -438,16 +485,18 @@ static const struct {
            "block d\n  s = mul(u, w)\nyield s\ny = case c, d(n)\noutput y\n",
      1,
      {-1}},
-    {NORMS "u = gather(x, last)\nz = mul(u, w)\nblock c\n  m = batch_norm(u, scale, b, mean, var)\nyield m\n"
+    {NORMS "u = gather(x, last)\nz = mul(u, w)\nblock c\n  m = batch_norm(u, scale, b, mean, "
+           "var)\nyield m\n"
            "y = case c(n, z)\noutput y\n",
      -1,
      {-1}},
-    {NORMS
-     "weight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n  block d\n    param k i64 []\n"
-     "    param e f32 [4,2]\n    s = gather(x, k)\n    m = batch_norm(s, scale, b, mean, var)\n    q = "
-     "add(e, m)\n"
-     "  yield _, q\n  o = while d(r, _, h) carried=1 trips=3\n  t = tanh(o)\nyield _, t\n"
-     "y = while c(_, _, i) carried=1 trips=3\noutput y\n",
+    {NORMS "weight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n  block d\n    "
+           "param k i64 []\n"
+           "    param e f32 [4,2]\n    s = gather(x, k)\n    m = batch_norm(s, scale, b, mean, "
+           "var)\n    q = "
+           "add(e, m)\n"
+           "  yield _, q\n  o = while d(r, _, h) carried=1 trips=3\n  t = tanh(o)\nyield _, t\n"
+           "y = while c(_, _, i) carried=1 trips=3\noutput y\n",
      0,
      {0, 0, 1, -1}},
 };
@@ -462,7 +511,8 @@ static void moments(const double *x, int slice, int c, double moment[2])
         moment[1] += pow(x[(slice * 4 + i) * 2 + c] - moment[0], 2) / 4;
 }
 
-/* Statistics move once for each batch norm that ran forward, in that order; those made again on the way back move nothing. */
+/* Statistics move once for each batch norm that ran forward, in that order; those made again on the
+ * way back move nothing. */
 static void statistics_move_in_turn(void **state)
 {
     bench *b = *state;
@@ -473,7 +523,8 @@ static void statistics_move_in_turn(void **state)
         uint64_t seed = 11, n;
         mpl_exec *exec;
 
-        assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g));
+        assert_ok(&b->ctx,
+                  mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g));
         fill_weights(&b->ctx, g);
         for (int k = 0; k < 24; k++) /* x is the first input, as set_inputs draws it */
             x[k] = draw(&seed);
@@ -501,13 +552,15 @@ static void statistics_move_in_turn(void **state)
     }
 }
 
-/* ---- loops and what they are unrolled ------------------------------------------------------------------------------- */
+/* ---- loops and what they are unrolled ---- */
 
 static void as_unrolled(void **state)
 {
     static const char *const pairs[][2] = {
-        {"lstm:form=while,layers=2,steps=5,hidden=4,batch=2", "lstm:layers=2,steps=5,hidden=4,batch=2"},
-        {"gru:form=while,layers=2,steps=5,hidden=4,batch=2", "gru:layers=2,steps=5,hidden=4,batch=2"},
+        {"lstm:form=while,layers=2,steps=5,hidden=4,batch=2",
+         "lstm:layers=2,steps=5,hidden=4,batch=2"},
+        {"gru:form=while,layers=2,steps=5,hidden=4,batch=2",
+         "gru:layers=2,steps=5,hidden=4,batch=2"},
     };
     bench *b = *state;
 
@@ -518,7 +571,8 @@ static void as_unrolled(void **state)
         for (int k = 0; k < 2; k++) {
             mpl_graph *old = zoo_double(b, pairs[i][k]);
 
-            assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g[k]));
+            assert_ok(&b->ctx,
+                      mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g[k]));
             fill_weights(&b->ctx, g[k]);
             exec[k] = run(b, g[k], 0);
             mpl_graph_free(&b->ctx, old);
@@ -526,13 +580,14 @@ static void as_unrolled(void **state)
         assert_int_equal(g[0]->n_outputs, g[1]->n_outputs);
         for (uint32_t o = 0; o < g[0]->n_outputs; o++) {
             uint64_t n[2];
-            double *out[2] = {output_of(b, exec[0], g[0], o, &n[0]), output_of(b, exec[1], g[1], o, &n[1])};
+            double *out[2] = {output_of(b, exec[0], g[0], o, &n[0]),
+                              output_of(b, exec[1], g[1], o, &n[1])};
 
             assert_int_equal(n[0], n[1]);
             for (uint64_t k = 0; k < n[0]; k++)
                 if (fabs(out[0][k] - out[1][k]) > 1e-12)
-                    fail_msg("%s: output %u differs from the unrolled one: %.17g, %.17g", pairs[i][0], o,
-                             out[0][k], out[1][k]);
+                    fail_msg("%s: output %u differs from the unrolled one: %.17g, %.17g",
+                             pairs[i][0], o, out[0][k], out[1][k]);
             mpl_free(&b->ctx, out[0]);
             mpl_free(&b->ctx, out[1]);
         }
@@ -543,20 +598,23 @@ static void as_unrolled(void **state)
     }
 }
 
-/* ---- refusals, memory --------------------------------------------------------------------------------------------- */
+/* ---- refusals, memory ---- */
 
 static void refused(void **state)
 {
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param "
+        {"graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nblock b\n  param r i64 "
+         "[]\n  param "
          "h f32 [2,3]\n"
          "  p = matmul(h, w)\nyield _, p\ny = while b(n, _, x) carried=1\noutput y\n",
          "give it trips=N"},
-        {"graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [4,2,3]\nblock b\n  param r i64 []\n  "
+        {"graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [4,2,3]\nblock b\n  param r i64 "
+         "[]\n  "
          "param h f32 [2,3]\n"
-         "  param s f32 [2,3]\n  p = mul(h, s)\nyield _, p\ny = while b(n, _, x, w) carried=1\noutput y\n",
+         "  param s f32 [2,3]\n  p = mul(h, s)\nyield _, p\ny = while b(n, _, x, w) "
+         "carried=1\noutput y\n",
          "may end early, and its scanned input 'w' is trained"},
     };
     bench *b = *state;
@@ -564,8 +622,10 @@ static void refused(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = NULL, *out = NULL;
 
-        assert_ok(&b->ctx, mpl_text_read_memory(&b->ctx, "test", rows[i].text, strlen(rows[i].text), &g));
-        assert_status(&b->ctx, mpl_autodiff(&b->ctx, g, &(mpl_autodiff_options){.chained = false}, &out),
+        assert_ok(&b->ctx,
+                  mpl_text_read_memory(&b->ctx, "test", rows[i].text, strlen(rows[i].text), &g));
+        assert_status(&b->ctx,
+                      mpl_autodiff(&b->ctx, g, &(mpl_autodiff_options){.chained = false}, &out),
                       MPL_EINPUT);
         if (strstr(b->ctx.message, rows[i].message) == NULL)
             fail_msg("%s", b->ctx.message);
@@ -594,10 +654,11 @@ static void lose_memory(void **state)
     }
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------------------- */
+/* ---- plans ---- */
 
 /* Outputs of a plan are those of a run that shares nothing, bit for bit. */
-static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool parallel, mpl_exec *apart)
+static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool parallel,
+                       mpl_exec *apart)
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
@@ -621,10 +682,12 @@ static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool p
         assert_ok(&b->ctx, st);
         if (mpl_verify_places(&b->ctx, g, map, p, plan) != MPL_OK)
             fail_msg("%s: %s", mpl_planners[i]->name, b->ctx.message);
-        assert_ok(&b->ctx, mpl_exec_new(&b->ctx, b->backend, b->dev, g, order, p, map, plan,
-                                        &(mpl_exec_options){.weight_seed = 1, .checked = !parallel}, &exec));
+        assert_ok(&b->ctx,
+                  mpl_exec_new(&b->ctx, b->backend, b->dev, g, order, p, map, plan,
+                               &(mpl_exec_options){.weight_seed = 1, .checked = !parallel}, &exec));
         set_inputs(b, exec, g, 0);
-        assert_ok(&b->ctx, parallel ? mpl_exec_run_concurrent(exec, 2, NULL) : mpl_exec_run(exec, NULL));
+        assert_ok(&b->ctx,
+                  parallel ? mpl_exec_run_concurrent(exec, 2, NULL) : mpl_exec_run(exec, NULL));
         for (uint32_t o = 0; o < g->n_outputs; o++) {
             uint64_t bytes = g->value_bytes[g->output[o]];
             char *got = mpl_alloc(&b->ctx, bytes + 1, 1), *want = mpl_alloc(&b->ctx, bytes + 1, 1);
@@ -652,7 +715,8 @@ static mpl_graph *trained_network(mpl_ctx *ctx, const char *text)
         return g;
     }
     assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &forward));
-    assert_ok(ctx, mpl_autodiff(ctx, forward, &(mpl_autodiff_options){.update = MPL_OPTIMISER_MOMENTUM}, &g));
+    assert_ok(ctx, mpl_autodiff(ctx, forward,
+                                &(mpl_autodiff_options){.update = MPL_OPTIMISER_MOMENTUM}, &g));
     mpl_graph_free(ctx, forward);
     return g;
 }
@@ -668,17 +732,21 @@ static void planned_on(void **state, const char *backend)
         "nested_loop:image=8,channels=4,mode=train,update=momentum",
         "piecewise:image=8,channels=4,mode=train,update=sgd",
         "seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=adam",
-        "graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 [4]\n"
-        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 [2,4,6,6]\n"
+        "graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b "
+        "f32 [4]\n"
+        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 "
+        "[2,4,6,6]\n"
         "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\n"
-        "  weight one i64 [] = splat 1\n  k = sub(r, one)\n  block a\n    e = conv(t, w) pads=[1,1,1,1]\n"
+        "  weight one i64 [] = splat 1\n  k = sub(r, one)\n  block a\n    e = conv(t, w) "
+        "pads=[1,1,1,1]\n"
         "    f = batch_norm(e, scale, b, mean, var)\n  yield f\n  j = case a(k, t)\nyield _, j\n"
         "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
     };
     bench b = *(bench *)*state;
 
     b.backend = mpl_backend_find(backend);
-    if (b.backend == NULL || b.backend->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev) != MPL_OK)
+    if (b.backend == NULL ||
+        b.backend->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev) != MPL_OK)
         skip_without(backend);
     for (size_t i = 0; i < sizeof trained_networks / sizeof *trained_networks; i++) {
         mpl_graph *g = NULL;

@@ -1,6 +1,7 @@
-/* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes, executed on `cpu` in a plan's arena, against
- * the plain graph on `ref` and on `cpu`. Catches operators that read a layout wrongly, reorders left out or too many, weights reordered
- * wrongly, and concats that share what does not follow one another. */
+/* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes,
+ * executed on `cpu` in a plan's arena, against the plain graph on `ref` and on `cpu`. Catches
+ * operators that read a layout wrongly, reorders left out or too many, weights reordered wrongly,
+ * and concats that share what does not follow one another. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -29,82 +30,107 @@ static const network networks[] = {
     {"shufflenet_v2:image=32", -1},      {"vgg16:image=32,classes=10", -1},
 };
 
-/* Each operator that keeps layouts, and what lies between and beside them; the number of reorders. */
+/* Each operator that keeps layouts, and what lies between and beside them; the number of
+ * reorders. */
 typedef struct text_case {
     const char *text;
     int reorders;
 } text_case;
 
 static const text_case texts[] = {
-    {"input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) pads=[1,1,1,1] "
+    {"input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) "
+     "pads=[1,1,1,1] "
      "strides=[2,1]\noutput y\n",
      2},
-    {"input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\noutput y\noutput "
+    {"input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\noutput "
+     "y\noutput "
      "c\n",
      3},
-    {"input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm = mul(c, s)\n"
+    {"input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm = "
+     "mul(c, s)\n"
      "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) kernel_shape=[2,3] "
-     "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) "
+     "kernel_shape=[2,3] "
+     "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny "
+     "= "
      "flatten(g)\n"
      "output y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat 2\nc = "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat "
+     "2\nc = "
      "conv(x, w)\n"
-     "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = "
+     "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) "
+     "perm=[0,2,3,1]\ny = "
      "relu(t)\n"
      "z = sum(d, c, n)\noutput y\noutput z\n",
      3},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = mul(c, "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = "
+     "mul(c, "
      "k)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = mul(c, "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = "
+     "mul(c, "
      "g)\noutput y\n",
      2},
     {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight t f32 [1,5,1,1]\n"
      "weight h f32 [] = splat 2\nc = conv(x, w)\na = mul(c, k)\nb = sub(a, t)\nd = div(b, h)\n"
-     "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput y\n",
+     "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput "
+     "y\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(q, "
+    {"input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+     "mul(q, "
      "c)\noutput y\n",
      3},
-    {"input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(t, "
+    {"input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+     "mul(t, "
      "c)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm = mul(c, k)\n"
+    {"input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm = "
+     "mul(c, k)\n"
      "y = sub(k, m)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = sub(g, "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = "
+     "sub(g, "
      "c)\noutput y\n",
      3},
-    {"input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(q, "
+    {"input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+     "mul(q, "
      "c)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = mul(c, "
+    {"input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = "
+     "mul(c, "
      "q)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
+    {"input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+     "add(c, "
      "r)\noutput y\n",
      2},
     {"input x f32 [2,3,9,8]\nweight r f32 [7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
      "r)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(c, "
+    {"input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+     "mul(c, "
      "q)\noutput y\n",
      2},
-    {"input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = mul(c, "
+    {"input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = "
+     "mul(c, "
      "q)\noutput y\n",
      2},
-    {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 [16,1,3,3]\n"
+    {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 "
+     "[16,1,3,3]\n"
      "a = conv_act(x, w, b) pads=[1,1,1,1] activation=relu\ns = conv_sum(a, x, w) pads=[1,1,1,1] "
      "activation=relu6\nt = conv_sum(s, a, d) group=16 pads=[1,1,1,1]\nu = conv_sum(x, t, w, b) "
      "pads=[1,1,1,1]\nv = conv_sum(u, u, w) pads=[1,1,1,1]\ny = sigmoid(v)\noutput y\n",
      2},
     /* filters that are no weights: given, computed, the image itself, and images elsewhere */
-    {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput z\n", 2},
-    {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, f, b) "
-     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] axes=[1]\ny = "
+    {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput "
+     "z\n",
+     2},
+    {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, "
+     "f, b) "
+     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] "
+     "axes=[1]\ny = "
      "conv(r, "
      "w)\noutput y\noutput f\n",
      -1},
@@ -112,9 +138,11 @@ static const text_case texts[] = {
      "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
      -1},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = splat 0.5\nc = "
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = "
+     "splat 0.5\nc = "
      "conv(x, w)\n"
-     "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = relu(q)\ny = "
+     "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = "
+     "relu(q)\ny = "
      "global_max_pool(r)\noutput y\n",
      -1},
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
@@ -129,7 +157,8 @@ static int count_reorders(const mpl_graph *g)
     return n;
 }
 
-/* All outputs, one after the other, of a run that is planned; checked ones have their arenas guarded. */
+/* All outputs, one after the other, of a run that is planned; checked ones have their arenas
+ * guarded. */
 static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked,
                           bool in_place, uint32_t *n_over)
 {
@@ -193,8 +222,8 @@ static void assert_near(const char *what, const mpl_graph *g, const void *got, c
     for (uint32_t i = 0; i < g->n_outputs; i++)
         for (uint64_t k = 0; k < g->value_bytes[g->output[i]] / sizeof *a; k++, a++, b++)
             if (!(fabs((double)*a - (double)*b) <= tolerance * fmax(1, fabs((double)*b))))
-                fail_msg("%s: element %" PRIu64 " of output %u is %.9g where %.9g was expected", what, k, i,
-                         (double)*a, (double)*b);
+                fail_msg("%s: element %" PRIu64 " of output %u is %.9g where %.9g was expected",
+                         what, k, i, (double)*a, (double)*b);
 }
 
 /* *g becomes its channels-last form; every edge has the layout that its reader takes. */
@@ -219,8 +248,8 @@ static void relay(mpl_ctx *ctx, const char *what, mpl_graph **g, int reorders)
 
 static void check_graph(mpl_ctx *ctx, const char *what, mpl_graph *g, int reorders, bool all)
 {
-    char *plain = execute(ctx, "cpu", g, false), *ref = all ? execute(ctx, "ref", g, false) : NULL, *last,
-         *same;
+    char *plain = execute(ctx, "cpu", g, false), *ref = all ? execute(ctx, "ref", g, false) : NULL,
+         *last, *same;
 
     relay(ctx, what, &g, reorders);
     last = execute(ctx, "cpu", g, all);
@@ -272,7 +301,12 @@ static void networks_agree(void **state)
 
 /* ---- random graphs ---- */
 
-enum { IMAGE, PIXEL, WIDE, N_FORMS }; /* [N,4,6,5]; what is repeated over it, [N,4,1,1]; [N,8,6,5] */
+enum {
+    IMAGE,
+    PIXEL,
+    WIDE,
+    N_FORMS
+}; /* [N,4,6,5]; what is repeated over it, [N,4,1,1]; [N,8,6,5] */
 
 typedef struct writer {
     mpl_rng rng;
@@ -293,7 +327,8 @@ static uint32_t pick(writer *w, uint32_t form) /* the latest ones more often */
     return w->made[form][n - 1 - below(w, last)];
 }
 
-/* A second operand: an image, a pixel, or a weight that is repeated in some way; mostly what can be done channels last. */
+/* A second operand: an image, a pixel, or a weight that is repeated in some way; mostly what can be
+ * done channels last. */
 static const char *operand(writer *w, char name[16])
 {
     static const char *const weight[] = {"number", "channels", "pixel",   "pixel",  "channels",
@@ -383,10 +418,12 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
     w->n = (size_t)snprintf(
         w->text, sizeof w->text,
-        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 f32 "
+        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 "
+        "f32 "
         "[4,8,1,1]\nweight offset "
         "f32 "
-        "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 [4,1,1]\nweight "
+        "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 "
+        "[4,1,1]\nweight "
         "pixel f32 [1,4,1,1]\nweight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 "
         "[4,6,1]\nweight "
         "whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\nweight twos f32 [4,1,1] = splat -2\n",
@@ -395,8 +432,8 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     line(w, IMAGE, "conv(v0, w1)");
     while (w->next < n_ops)
         random_op(w);
-    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "output v%u\noutput v%u\n", w->next - 1,
-                             1 + below(w, w->next - 2));
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "output v%u\noutput v%u\n",
+                             w->next - 1, 1 + below(w, w->next - 2));
     if (mpl_text_read_memory(ctx, "random", w->text, w->n, &g) != MPL_OK)
         fail_msg("%s: %s", ctx->message, w->text);
     return g;
@@ -430,13 +467,15 @@ static void random_graphs_agree(void **state)
     assert_true(fewer > n / 4);
 }
 
-/* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every backend, in either layout. */
+/* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every
+ * backend, in either layout. */
 static void sums_in_place_change_no_bit(void **state)
 {
     static const char text[] =
         "graph t\ninput x f32 [2,48,9,8]\nweight w f32 [48,48,3,3]\nweight k f32 [48,48,1,1]\n"
         "weight b f32 [48]\na = tanh(x)\ns = conv_sum(a, x, w, b) pads=[1,1,1,1] activation=relu\n"
-        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\ny = tanh(u)\n"
+        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\ny = "
+        "tanh(u)\n"
         "output y\n";
     static const char *const name[] = {"ref", "cpu"};
 
@@ -473,7 +512,8 @@ static mpl_status make_weight(void *arg, const mpl_graph *g, mpl_value v, void *
 /* Networks whose convolutions have taken in what followed them, against what they were on `ref`. */
 static void optimised_networks_agree(void **state)
 {
-    static const char *const name[] = {"resnet18:image=32,classes=10", "mobilenet_v2:image=32,classes=10",
+    static const char *const name[] = {"resnet18:image=32,classes=10",
+                                       "mobilenet_v2:image=32,classes=10",
                                        "squeezenet:image=64,classes=10"};
 
     (void)state;
@@ -514,7 +554,8 @@ static void repeated_operands_agree(void **state)
 {
     static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
                                        "2,3,1,1", "9,8", "3,9,1", "2,3,9,8"};
-    static const char *const form[] = {"add(r, k)", "mul(r, k)", "sub(r, k)", "div(r, k)", "max(r, k)"};
+    static const char *const form[] = {"add(r, k)", "mul(r, k)", "sub(r, k)", "div(r, k)",
+                                       "max(r, k)"};
     char text[400];
 
     (void)state;
@@ -526,7 +567,8 @@ static void repeated_operands_agree(void **state)
 
             mpl_ctx_init(&ctx);
             snprintf(text, sizeof text,
-                     "graph t\ninput x f32 [2,3,9,8]\nweight k f32 [%s]\nr = reorder(x) mode=channels_last\n"
+                     "graph t\ninput x f32 [2,3,9,8]\nweight k f32 [%s]\nr = reorder(x) "
+                     "mode=channels_last\n"
                      "a = %s\ny = reorder(a) mode=plain\noutput y\n",
                      dims[i], form[j]);
             assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
@@ -566,7 +608,8 @@ static void wrong_layouts_are_refused(void **state)
         snprintf(text, sizeof text, "graph t\ninput x f32 [2,3,9,8]\n%s", wrong[i]);
         assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
         assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-        assert_status(&ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL), i < 4 ? MPL_EINPUT : MPL_EUNAVAIL);
+        assert_status(&ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL),
+                      i < 4 ? MPL_EINPUT : MPL_EUNAVAIL);
         assert_non_null(strstr(ctx.message, i < 4 ? "layout" : "channels last"));
         cpu->close(dev);
         mpl_graph_free(&ctx, g);

@@ -1,5 +1,6 @@
-/* test_runtime_malloced.c -- a run with one malloc a buffer: the outputs of the planned one, out of other memory, all of which is given
- * back. Under MODE=asan a lifetime that is too short by a step is a use after free. */
+/* test_runtime_malloced.c -- a run with one malloc a buffer: the outputs of the planned one, out of
+ * other memory, all of which is given back. Under MODE=asan a lifetime that is too short by a step
+ * is a use after free. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -72,8 +73,8 @@ static void check(mpl_ctx *ctx, const char *what, mpl_exec *exec, uint64_t peak_
     }
     mpl_malloced_facts(m, &n_calls, &peak);
     if (n_calls == 0 || peak < peak_live)
-        fail_msg("%s: %u calls, %" PRIu64 " bytes at once; %" PRIu64 " are alive", what, n_calls, peak,
-                 peak_live);
+        fail_msg("%s: %u calls, %" PRIu64 " bytes at once; %" PRIu64 " are alive", what, n_calls,
+                 peak, peak_live);
     assert_ok(ctx, mpl_exec_run(exec, NULL)); /* its pointers are as they were */
     got = outputs_of(ctx, exec, &bytes);
     assert_memory_equal(got, want, bytes);
@@ -151,7 +152,8 @@ static void outputs_are_the_same(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Weights are reordered in the first run alone: later ones do not look at the plain ones, that are overwritten here. */
+/* Weights are reordered in the first run alone: later ones do not look at the plain ones, that are
+ * overwritten here. */
 static void weights_are_reordered_once(void **state)
 {
     static const struct {
@@ -192,7 +194,8 @@ static void weights_are_reordered_once(void **state)
             mpl_value w = source.graph->op_in_begin[op] + 1 < source.graph->op_in_begin[op + 1]
                               ? source.graph->op_in[source.graph->op_in_begin[op] + 1]
                               : MPL_NONE;
-            uint64_t own = exec->op_prepared[op] != NULL ? backend->packed_bytes(exec->op_prepared[op]) : 0;
+            uint64_t own =
+                exec->op_prepared[op] != NULL ? backend->packed_bytes(exec->op_prepared[op]) : 0;
 
             packed += own;
             if (own > 0)

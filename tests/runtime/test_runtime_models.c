@@ -1,10 +1,12 @@
-/* test_runtime_models.c -- five real networks (ONNX, weights all equal) end to end: read, planned by every
- * planner, executed, compared with the outputs that ONNX expects for the input arange(n)/n.
+/* test_runtime_models.c -- five real networks (ONNX, weights all equal) end to end: read, planned
+ * by every planner, executed, compared with the outputs that ONNX expects for the input
+ * arange(n)/n.
  *
- * Their outputs are constant and prove little, so each also runs with random weights, where the logits of
- * `cpu` are compared with those of `ref`: |a - b| <= 1e-4 of the largest |logit|.
+ * Their outputs are constant and prove little, so each also runs with random weights, where the
+ * logits of `cpu` are compared with those of `ref`: |a - b| <= 1e-4 of the largest |logit|.
  *
- * Catches: a network that is read, planned or executed wrongly though each operator alone is right. */
+ * Catches: a network that is read, planned or executed wrongly though each operator alone is
+ * right. */
 #include "tests/support/test.h"
 
 #include "graphs/source.h"
@@ -15,7 +17,8 @@
 
 #define LIGHT MPL_SHARED "/onnx-light/light_"
 
-static const char *const models[] = {"bvlc_alexnet", "inception_v1", "resnet50", "densenet121", "vgg19"};
+static const char *const models[] = {"bvlc_alexnet", "inception_v1", "resnet50", "densenet121",
+                                     "vgg19"};
 #define N_MODELS (sizeof models / sizeof *models)
 
 /* A graph on a device; plan NULL: nothing shared. */
@@ -78,8 +81,8 @@ static float *run(const session *s, const mpl_plan *plan, bool random, bool chec
 {
     mpl_exec_options options = {.random_weights = random, .weight_seed = 11, .checked = checked};
     bool shared = plan != NULL;
-    uint64_t n_cuts =
-        shared && plan->spread.n > 0 ? plan->spread.n - 1 : 0; /* each memory has its own pages */
+    /* each memory has its own pages */
+    uint64_t n_cuts = shared && plan->spread.n > 0 ? plan->spread.n - 1 : 0;
     mpl_exec *exec;
     mpl_exec_facts facts;
     char *all = mpl_alloc(s->ctx, output_bytes(s), 1), *at = all;
@@ -99,7 +102,8 @@ static float *run(const session *s, const mpl_plan *plan, bool random, bool chec
     if (shared) {
         assert_int_equal(facts.arena_bytes, plan->peak_bytes);
         if (!checked)
-            assert_true(facts.measured_bytes <= (facts.arena_bytes + 4095) / 4096 * 4096 + n_cuts * 4096);
+            assert_true(facts.measured_bytes <=
+                        (facts.arena_bytes + 4095) / 4096 * 4096 + n_cuts * 4096);
     }
     mpl_exec_free(s->ctx, exec);
     mpl_free(s->ctx, data);
@@ -119,8 +123,8 @@ static void compare_expected(const session *s, const char *model, const float *g
         float y = ((const float *)want.data)[i];
 
         if (!(fabsf(got[i] - y) <= 1e-5f + 1e-4f * fabsf(y)))
-            fail_msg("%s on %s: output %" PRIu64 " is %.9g; expected %.9g", model, s->backend->name, i,
-                     (double)got[i], (double)y);
+            fail_msg("%s on %s: output %" PRIu64 " is %.9g; expected %.9g", model, s->backend->name,
+                     i, (double)got[i], (double)y);
     }
     mpl_free(s->ctx, want.data);
 }
@@ -143,13 +147,14 @@ static void check_planner(session *s, const char *model, const mpl_planner *plan
         how.param_value = value;
     }
     st = planner->plan != NULL ? mpl_planner_run(planner, &how, s->p, &plan) : MPL_EUNAVAIL;
-    if (st == MPL_EUNAVAIL || st == MPL_ELIMIT) /* not for this kind of problem, or none found so soon */
+    if (st == MPL_EUNAVAIL || st == MPL_ELIMIT) /* not for this kind of problem, or none found so
+                                                   soon */
         return;
     assert_ok(s->ctx, st);
     got = run(s, plan, random, false);
     if (memcmp(got, want, output_bytes(s)) != 0)
-        fail_msg("%s on %s by %s: outputs differ from those of the unshared run", model, s->backend->name,
-                 planner->name);
+        fail_msg("%s on %s by %s: outputs differ from those of the unshared run", model,
+                 s->backend->name, planner->name);
     mpl_free(s->ctx, got);
     mpl_plan_free(s->ctx, plan);
 }

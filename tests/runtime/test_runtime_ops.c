@@ -1,11 +1,14 @@
-/* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`, within |a
- * - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of arguments) and
- * the largest |b|, but at least 1, for those that add many numbers up; and that oneDNN really computes
- * what it can. Our own device kernels take part on a fake device that runs them thread by thread (cuda_fake.h), and on
- * a real one where there is one; and once more with the code for cuDNN and cuBLAS before calls that act as documented (cudnn_host.h).
+/* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`,
+ * within |a
+ * - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of
+ *   arguments) and
+ * the largest |b|, but at least 1, for those that add many numbers up; and that oneDNN really
+ * computes what it can. Our own device kernels take part on a fake device that runs them thread by
+ * thread (cuda_fake.h), and on a real one where there is one; and once more with the code for cuDNN
+ * and cuBLAS before calls that act as documented (cudnn_host.h).
  *
- * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too coarse; a
- * silent fall back to loops. */
+ * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too
+ * coarse; a silent fall back to loops. */
 #include "tests/support/test.h"
 
 #include "harness/job/measure.h"
@@ -15,9 +18,9 @@
 
 #include <math.h>
 
-/* Operands are words "[TYPE:]DIMS[*SCALE][+]" (+: absolute values) or "=NUMBER" (a known f32 scalar); "-"
- * leaves one out. Attributes are words "KEY=VALUE". how: what its name on the cpu backend must begin with,
- * behind a "!" must not; NULL: anything. */
+/* Operands are words "[TYPE:]DIMS[*SCALE][+]" (+: absolute values) or "=NUMBER" (a known f32
+ * scalar); "-" leaves one out. Attributes are words "KEY=VALUE". how: what its name on the cpu
+ * backend must begin with, behind a "!" must not; NULL: anything. */
 typedef struct row {
     const char *op, *in, *attrs;
     uint32_t n_out;
@@ -182,9 +185,11 @@ static const row rows[] = {
     {"max_pool", "1,2,8,8", "kernel_shape=2,2 strides=2,2", 2, LOOPS},
     {"max_pool", "1,2,33", "kernel_shape=3", 1, NULL},
     {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 1, NULL},
-    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1", 1,
+     NULL},
     {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1", 1, NULL},
-    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1 count_include_pad=1", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1 count_include_pad=1", 1,
+     NULL},
     {"avg_pool", "1,2,9,9", "kernel_shape=5,5 strides=1,1 pads=2,1,0,2", 1, NULL},
     {"lp_pool", "1,2,9,9", "kernel_shape=2,2", 1, NULL},
     {"global_avg_pool", "2,16,7,7", "", 1, NULL},
@@ -266,7 +271,8 @@ static const row rows[] = {
     {"assign", "4,6 2,3", "dims=2,3 strides=12,-2 offset=5", 1, "chain"},
     {"assign", "u8:4,6 u8:1", "index=1:3,::2", 1, LOOPS},
     {"fused", "- 700,3 =2", "dims=700 loads=1,1,3,2,0,0 expr=0,sigmoid,1,mul", 1, "chain"},
-    {"fused", "4,6 3", "dims=3 loads=0,6,2,1,2,-1 expr=0,1,add,relu strides=2 offset=6", 1, "chain"},
+    {"fused", "4,6 3", "dims=3 loads=0,6,2,1,2,-1 expr=0,1,add,relu strides=2 offset=6", 1,
+     "chain"},
     {"relu_grad", "3,77 3,77*20", "", 1, NULL},
     {"sigmoid_grad", "3,77 3,77+", "", 1, NULL},
     {"tanh_grad", "3,77 3,77", "", 1, NULL},
@@ -296,10 +302,10 @@ static const row rows[] = {
     {"resize", "1,2,5,5", "mode=linear sizes=1,2,8,9", 1, NULL},
     /* other types, axes and attributes of what has a kernel of its own on a device */
     {"resize", "f16:1,1,4,5", "mode=cubic sizes=1,1,7,3", 1, LOOPS},
-    {"resize", "1,1,4,5", "mode=cubic sizes=1,1,9,9 exclude_outside=1 coordinate_mode=align_corners", 1,
-     LOOPS},
-    {"resize", "i32:3,4", "mode=nearest sizes=7 axes=1 nearest_mode=ceil coordinate_mode=asymmetric", 1,
-     LOOPS},
+    {"resize", "1,1,4,5",
+     "mode=cubic sizes=1,1,9,9 exclude_outside=1 coordinate_mode=align_corners", 1, LOOPS},
+    {"resize", "i32:3,4",
+     "mode=nearest sizes=7 axes=1 nearest_mode=ceil coordinate_mode=asymmetric", 1, LOOPS},
     {"resize", "4,5", "mode=linear scales=0.6,1.7 coordinate_mode=half_pixel_symmetric", 1, LOOPS},
     {"resize", "4,5", "mode=linear sizes=1,8 coordinate_mode=pytorch_half_pixel", 1, LOOPS},
     {"resize", "4,5", "mode=nearest sizes=3,8 coordinate_mode=tf_half_pixel_for_nn", 1, LOOPS},
@@ -324,17 +330,20 @@ static const row rows[] = {
     {"conv_transpose", "1,3,3,3 3,2,2,2 2", "strides=2,2 output_shape=7,8 pads=0,0,0,0", 1, LOOPS},
     {"lp_norm", "2,4,5", "p=1 axis=0", 1, NULL},
     {"lp_norm", "f16:40,3", "axis=0", 1, LOOPS},
-    {"fused", "f16:4,6 f16:3", "dims=3 loads=0,6,2,1,2,-1 expr=0,1,add,tanh,0,mul strides=2 offset=6", 1,
-     LOOPS},
+    {"fused", "f16:4,6 f16:3",
+     "dims=3 loads=0,6,2,1,2,-1 expr=0,1,add,tanh,0,mul strides=2 offset=6", 1, LOOPS},
     {"fused", "- f16:700 f16:700", "dims=700 loads=1,0,1,2,0,1 expr=0,1,add,0,mul", 1,
-     LOOPS}, /* rounded twice */
+     LOOPS}, /* rounded
+                twice
+              */
     {"fused", "f64:4,6", "dims=2,3 loads=0,1,6,2 expr=0,neg,exp strides=6,2 offset=0", 1, LOOPS},
     {"assign", "f16:4,6 f16:2,1", "dims=2,3 strides=12,-2 offset=5", 1, LOOPS},
     {"fma", "f16:3,7 f16:7 f16:3,1", "", 1, LOOPS},
     {"clip_grad", "f64:3,77 f64:3,77 - f64:1", "", 1, LOOPS},
     {"tanh_grad", "f16:3,77 f16:3,77", "", 1, LOOPS},
     {"conv_grad", "2,6,4,4 2,4,9,9 6,2,3,3", "strides=2,2 pads=1,0,0,1 group=2", 3, NULL},
-    {"conv_grad", "2,6,5,4 2,4,9,7 6,2,3,2", "strides=2,2 pads=1,1,1,1 group=2 dilations=1,2", 3, NULL},
+    {"conv_grad", "2,6,5,4 2,4,9,7 6,2,3,2", "strides=2,2 pads=1,1,1,1 group=2 dilations=1,2", 3,
+     NULL},
     {"conv_grad", "1,2,3,4,5 1,3,4,5,6 2,3,2,2,2", "", 3, NULL},
     {"conv_grad", "2,4,9 2,3,9 4,3,3", "pads=1,1", 2, NULL},
     {"conv_grad", "f64:1,2,3,3 f64:1,2,4,4 f64:2,2,2,2", "", 3, LOOPS},
@@ -346,7 +355,8 @@ static const row rows[] = {
      NULL}, /* all alike */
     {"max_pool_grad", "f16:1,2,8 f16:1,2,9", "kernel_shape=2", 1, LOOPS},
     {"max_pool_grad", "1,1,3,3,3 1,1,5,5,5", "kernel_shape=2,2,2 dilations=2,2,2", 1, NULL},
-    {"avg_pool_grad", "2,3,3,3", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 sizes=2,3,5,5", 1, NULL},
+    {"avg_pool_grad", "2,3,3,3", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 sizes=2,3,5,5", 1,
+     NULL},
     {"avg_pool_grad", "2,3,3,3",
      "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1 sizes=2,3,5,5", 1, NULL},
     {"avg_pool_grad", "2,3,3,3", "kernel_shape=3,3 strides=2,2 ceil_mode=1 sizes=2,3,6,6", 1, NULL},
@@ -359,10 +369,10 @@ static const row rows[] = {
     {"dropout_train", "f64:3,77 i64:1", "ratio=0.5 seed=9", 2, LOOPS},
     {"softmax_cross_entropy", "300,7*9 i64:300", "", 2, NULL},
     {"mean", "3,7 7 3,7 3,7 3,7 3,7 3,7 3,7 3,7 3,1 3,7 3,7 3,7", "", 1, NULL},
-    {"max", "i32:2,3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3", "", 1,
-     LOOPS},
-    {"sum", "f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9", "", 1,
-     LOOPS},
+    {"max", "i32:2,3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3",
+     "", 1, LOOPS},
+    {"sum", "f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9",
+     "", 1, LOOPS},
     {"sum", "4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4", "", 1, NULL},
     {"gemm", "5,6 6,7 1", "beta=0.5", 1, NULL},
     {"conv_act", "3,2,5,5 4,2,3,3 4", "activation=relu", 1, NULL},
@@ -370,7 +380,7 @@ static const row rows[] = {
     {"conv_transpose", "2,4,5 4,3,3 3", "strides=2", 1, NULL},
 };
 
-/* ---- building a row's graph ---------------------------------------------------------------------------- */
+/* ---- building a row's graph ---- */
 
 enum { MOST_OPERANDS = 24 };
 
@@ -394,7 +404,8 @@ static mpl_shape parse_dims(const char *text)
 static mpl_value add_operand(mpl_ctx *ctx, mpl_graph *g, uint32_t i, const char *word, operand *how)
 {
     mpl_type type = MPL_TYPE_f32;
-    const char *colon = strchr(word, ':'), *star = strchr(word, '*'), *dims = word + (word[0] == '=');
+    const char *colon = strchr(word, ':'), *star = strchr(word, '*'),
+               *dims = word + (word[0] == '=');
     char name[16];
     mpl_value v;
 
@@ -436,7 +447,8 @@ static void parse_attrs(const char *text, attrs *out)
 
     memset(out, 0, sizeof *out);
     snprintf(out->text, sizeof out->text, "%s", text);
-    for (char *word = strtok_r(out->text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+    for (char *word = strtok_r(out->text, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save)) {
         mpl_attr *a = &out->attr[out->n];
         char *value = strchr(word, '=');
 
@@ -459,8 +471,8 @@ static void parse_attrs(const char *text, attrs *out)
 }
 
 /* A graph with the row's operation of other operands; its outputs are out[4]. */
-static mpl_status add_row(mpl_ctx *ctx, mpl_graph *g, const row *r, const char *operands, operand *how,
-                          mpl_value *out)
+static mpl_status add_row(mpl_ctx *ctx, mpl_graph *g, const row *r, const char *operands,
+                          operand *how, mpl_value *out)
 {
     static const char *const names[] = {"out0", "out1", "out2", "out3", "out4"};
     mpl_op_kind kind;
@@ -471,8 +483,10 @@ static mpl_status add_row(mpl_ctx *ctx, mpl_graph *g, const row *r, const char *
 
     assert_true(mpl_op_find(r->op, &kind));
     snprintf(words, sizeof words, "%s", operands);
-    for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save), n_in++)
-        in[n_in] = strcmp(word, "-") == 0 ? MPL_NONE : add_operand(ctx, g, n_in, word, &how[g->n_inputs]);
+    for (char *word = strtok_r(words, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save), n_in++)
+        in[n_in] =
+            strcmp(word, "-") == 0 ? MPL_NONE : add_operand(ctx, g, n_in, word, &how[g->n_inputs]);
     parse_attrs(r->attrs, &a);
     return mpl_graph_add_op(ctx, g, kind, r->op, n_in, in, a.n, a.attr, r->n_out, names, out);
 }
@@ -490,7 +504,7 @@ static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
     return g;
 }
 
-/* ---- wrong types ---------------------------------------------------------------------------------------- */
+/* ---- wrong types ---- */
 
 /* Operators whose rows cannot be run alone: what they update must be a weight. */
 static const row updates[] = {
@@ -506,7 +520,8 @@ static const row updates[] = {
 /* What is only moved may be of any type. */
 static bool takes_any(const row *r, uint32_t input)
 {
-    static const char *const mover[] = {"gather", "gather_elements", "gather_nd", "reverse_sequence"};
+    static const char *const mover[] = {"gather", "gather_elements", "gather_nd",
+                                        "reverse_sequence"};
     bool any = input == 0 && strchr(r->in, ' ') == NULL;
 
     for (size_t i = 0; i < sizeof mover / sizeof *mover; i++)
@@ -514,7 +529,8 @@ static bool takes_any(const row *r, uint32_t input)
     return any || (input == 1 && strcmp(r->op, "one_hot") == 0);
 }
 
-/* The row's operands with input `wrong` of another type; false: there is no such input, or it has that type. */
+/* The row's operands with input `wrong` of another type; false: there is no such input, or it has
+ * that type. */
 static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *out, size_t size)
 {
     char words[128], *save = NULL;
@@ -523,13 +539,15 @@ static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *ou
 
     out[0] = '\0';
     snprintf(words, sizeof words, "%s", operands);
-    for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save), i++) {
+    for (char *word = strtok_r(words, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save), i++) {
         char *colon = strchr(word, ':'), *dims = colon != NULL ? colon + 1 : word, other[64];
 
         snprintf(other, sizeof other, "%s:%s", mpl_type_name(type), word[0] == '=' ? "" : dims);
         if (i == wrong && strcmp(word, "-") != 0) {
-            changed = colon == NULL ? type != MPL_TYPE_f32
-                                    : strncmp(other, word + (word[0] == '='), (size_t)(colon - word)) != 0;
+            changed = colon == NULL
+                          ? type != MPL_TYPE_f32
+                          : strncmp(other, word + (word[0] == '='), (size_t)(colon - word)) != 0;
             word = other;
         }
         snprintf(out + strlen(out), size - strlen(out), "%s%s", i > 0 ? " " : "", word);
@@ -537,7 +555,8 @@ static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *ou
     return changed;
 }
 
-/* Gives input `wrong` every other type; what is refused must name that input and that type. How many did not. */
+/* Gives input `wrong` every other type; what is refused must name that input and that type. How
+ * many did not. */
 static int check_wrong_input(const row *r, uint32_t wrong)
 {
     unsigned tried = 0, refused = 0;
@@ -586,9 +605,10 @@ static void wrong_types_name_their_input(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* ---- running it ---------------------------------------------------------------------------------------- */
+/* ---- running it ---- */
 
-/* What stands in the middle and at the end of each input, or of the first alone; 0: nothing special. */
+/* What stands in the middle and at the end of each input, or of the first alone; 0: nothing
+ * special. */
 static float special;
 static bool special_everywhere;
 
@@ -600,16 +620,19 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
 
         assert_non_null(data);
         assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
-        for (uint64_t k = 0; g->value_type[v] == MPL_TYPE_f32 && k < g->value_bytes[v] / sizeof *data; k++)
+        for (uint64_t k = 0;
+             g->value_type[v] == MPL_TYPE_f32 && k < g->value_bytes[v] / sizeof *data; k++)
             data[k] = (how[i].absolute ? fabsf(data[k]) : data[k]) * how[i].scale;
         if (special != 0 && g->value_type[v] == MPL_TYPE_f32 && (i == 0 || special_everywhere))
-            data[g->value_bytes[v] / sizeof *data / 2] = data[g->value_bytes[v] / sizeof *data - 1] = special;
+            data[g->value_bytes[v] / sizeof *data / 2] =
+                data[g->value_bytes[v] / sizeof *data - 1] = special;
         assert_ok(ctx, mpl_exec_set_input(exec, i, data));
         mpl_free(ctx, data);
     }
 }
 
-static unsigned n_refused; /* rows that a backend has no code for: only one that says so may refuse */
+static unsigned n_refused; /* rows that a backend has no code for: only one that says so may refuse
+                            */
 static unsigned n_by_kernels, n_by_library;
 
 enum { LEAST_BY_LIBRARY = 82 };
@@ -625,12 +648,14 @@ static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, c
     mpl_exec *exec;
     char *all, *at;
 
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
+    assert_ok(ctx, backend->open(
+                       ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
     mpl_status st = mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL,
                                  &(mpl_exec_options){.checked = true}, &exec);
     if (st == MPL_EUNAVAIL && backend->computes != NULL) {
         print_message("refused: %s: %s\n", backend->name, ctx->message);
-        n_refused += strcmp(backend->name, "cuda") != 0; /* the fake one is always there to be counted */
+        n_refused += strcmp(backend->name, "cuda") != 0; /* the fake one is always there to be
+                                                            counted */
         backend->close(dev);
         return NULL;
     }
@@ -661,9 +686,10 @@ static float largest(const float *x, uint64_t n)
     return m;
 }
 
-/* A real device has functions of <math.h> of its own: their last bits may differ, and so may what is rounded from them. */
-static bool near_on_device(const mpl_backend *backend, const mpl_graph *g, mpl_value v, const void *got,
-                           const void *want)
+/* A real device has functions of <math.h> of its own: their last bits may differ, and so may what
+ * is rounded from them. */
+static bool near_on_device(const mpl_backend *backend, const mpl_graph *g, mpl_value v,
+                           const void *got, const void *want)
 {
     mpl_type type = (mpl_type)g->value_type[v];
     double allowed = type == MPL_TYPE_f64 ? 1e-12 : type == MPL_TYPE_f16 ? 0x1p-10 : 0x1p-7;
@@ -679,24 +705,28 @@ static bool agrees(const row *r, const mpl_backend *backend, const char *how, co
         mpl_value v = g->output[i];
 
         if (g->value_type[v] != MPL_TYPE_f32) {
-            if (memcmp(got, want, g->value_bytes[v]) != 0 && !near_on_device(backend, g, v, got, want)) {
-                print_error("%s %s (%s) on %s (%s): output %u differs from ref\n", r->op, r->in, r->attrs,
-                            backend->name, how, i);
+            if (memcmp(got, want, g->value_bytes[v]) != 0 &&
+                !near_on_device(backend, g, v, got, want)) {
+                print_error("%s %s (%s) on %s (%s): output %u differs from ref\n", r->op, r->in,
+                            r->attrs, backend->name, how, i);
                 return false;
             }
         } else {
             uint64_t n = g->value_bytes[v] / sizeof(float);
             bool elementwise = (mpl_op_table[g->op_kind[0]].traits & MPL_ELEMENTWISE) != 0;
-            bool device =
-                strcmp(backend->name, "cuda") == 0; /* Winograd and Fourier transforms among its ways */
-            float near = elementwise ? 1e-6f : (device ? 1e-4f : 1e-6f) * largest((const float *)want, n);
+            bool device = strcmp(backend->name, "cuda") == 0; /* Winograd and Fourier transforms
+                                                                 among its ways */
+            float near =
+                elementwise ? 1e-6f : (device ? 1e-4f : 1e-6f) * largest((const float *)want, n);
 
             for (uint64_t k = 0; k < n; k++) {
                 float x = ((const float *)got)[k], y = ((const float *)want)[k];
 
-                if (!(fabsf(x - y) <= near + 1e-4f * fabsf(y)) && !(isnan(x) && isnan(y)) && x != y) {
-                    print_error("%s %s (%s) on %s (%s): element %" PRIu64 " is %.9g, ref has %.9g\n", r->op,
-                                r->in, r->attrs, backend->name, how, k, (double)x, (double)y);
+                if (!(fabsf(x - y) <= near + 1e-4f * fabsf(y)) && !(isnan(x) && isnan(y)) &&
+                    x != y) {
+                    print_error(
+                        "%s %s (%s) on %s (%s): element %" PRIu64 " is %.9g, ref has %.9g\n", r->op,
+                        r->in, r->attrs, backend->name, how, k, (double)x, (double)y);
                     return false;
                 }
             }
@@ -716,7 +746,8 @@ static bool is_named(const char *name, const char *how)
                          : strncmp(name, how, strlen(how)) == 0;
 }
 
-/* MEMPLAN_TEST_BACKEND: this one alone, and no fake; MEMPLAN_TEST_PART=I/N: every N-th row. For tools that take long. */
+/* MEMPLAN_TEST_BACKEND: this one alone, and no fake; MEMPLAN_TEST_PART=I/N: every N-th row. For
+ * tools that take long. */
 static const char *lone_backend(void)
 {
     return getenv("MEMPLAN_TEST_BACKEND");
@@ -756,10 +787,11 @@ static int check_row(mpl_ctx *ctx, const row *r)
         n_by_kernels += i == 0;
         bad += !agrees(r, backends[i], name, g, got, want);
         if (getenv("MEMPLAN_SHOW_HOW") != NULL)
-            print_message("%-20s %-32s %-40s %s: %s\n", r->op, r->in, r->attrs, backends[i]->name, name);
+            print_message("%-20s %-32s %-40s %s: %s\n", r->op, r->in, r->attrs, backends[i]->name,
+                          name);
         if (IS_X64 && strcmp(backends[i]->name, "cpu") == 0 && !is_named(name, r->how)) {
-            print_error("%s %s (%s) ran as '%s' on cpu; '%s' was expected\n", r->op, r->in, r->attrs, name,
-                        r->how);
+            print_error("%s %s (%s) ran as '%s' on cpu; '%s' was expected\n", r->op, r->in,
+                        r->attrs, name, r->how);
             bad++;
         }
         mpl_free(ctx, got);
@@ -780,7 +812,8 @@ static void every_operator_agrees_with_ref(void **state)
     fake_reset();
     for (uint32_t i = 0; mpl_backends[i] != NULL; i++)
         if (mpl_backend_absent(mpl_backends[i]) != NULL)
-            print_message("skip: %s: %s\n", mpl_backends[i]->name, mpl_backend_absent(mpl_backends[i]));
+            print_message("skip: %s: %s\n", mpl_backends[i]->name,
+                          mpl_backend_absent(mpl_backends[i]));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_op_kind kind;
 
@@ -790,7 +823,8 @@ static void every_operator_agrees_with_ref(void **state)
     }
     for (int i = 0; i < MPL_N_OPS; i++)
         if (!seen[i] && !(mpl_op_table[i].traits & (MPL_CONTROL | MPL_PROGRAM)) &&
-            mpl_n_updates((mpl_op_kind)i) == 0) /* those write over weights: test_runtime_training */
+            mpl_n_updates((mpl_op_kind)i) == 0) /* those write over weights: test_runtime_training
+                                                 */
             fail_msg("operator '%s' has no row in the table", mpl_op_table[i].name);
     assert_int_equal(bad, 0);
     print_message("the kernels of cuda take %u rows of %zu, and refuse %u\n", n_by_kernels,
@@ -809,7 +843,8 @@ static void every_operator_agrees_with_ref(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A NaN or an infinity comes out as ref has it; not where a pad meets one of a filter or a gradient: some multiply there, some do not.
+/* A NaN or an infinity comes out as ref has it; not where a pad meets one of a filter or a
+ * gradient: some multiply there, some do not.
  *
  * Catches: an activation, a maximum or a softmax that takes a NaN for a number. */
 static void specials_come_out_as_ref_has_them(void **state)
@@ -834,7 +869,8 @@ static void specials_come_out_as_ref_has_them(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Whatever room there is for workspaces: cuBLAS is never given less than it asks for, and products stay right. */
+/* Whatever room there is for workspaces: cuBLAS is never given less than it asks for, and products
+ * stay right. */
 static void little_workspace(void **state)
 {
     static const struct {
@@ -857,7 +893,8 @@ static void little_workspace(void **state)
             mpl_graph *g;
             uint64_t bytes;
 
-            if ((strcmp(rows[k].op, "gemm") != 0 && strcmp(rows[k].op, "matmul") != 0) || !host.built)
+            if ((strcmp(rows[k].op, "gemm") != 0 && strcmp(rows[k].op, "matmul") != 0) ||
+                !host.built)
                 continue;
             g = build(&ctx, &rows[k], scale);
             fake.cudnn = true;
@@ -896,7 +933,8 @@ static bool is_taken(mpl_ctx *ctx, size_t k)
     return taken;
 }
 
-/* The real library, where there is one, takes every descriptor that its stand-in takes, and a convolution leaves the dims of y. */
+/* The real library, where there is one, takes every descriptor that its stand-in takes, and a
+ * convolution leaves the dims of y. */
 static void descriptors_are_what_cudnn_takes(void **state)
 {
     mpl_ctx ctx;
@@ -927,8 +965,10 @@ static void descriptors_are_what_cudnn_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_types_name_their_input),      cmocka_unit_test(every_operator_agrees_with_ref),
-        cmocka_unit_test(specials_come_out_as_ref_has_them), cmocka_unit_test(little_workspace),
+        cmocka_unit_test(wrong_types_name_their_input),
+        cmocka_unit_test(every_operator_agrees_with_ref),
+        cmocka_unit_test(specials_come_out_as_ref_has_them),
+        cmocka_unit_test(little_workspace),
         cmocka_unit_test(descriptors_are_what_cudnn_takes),
     };
 

@@ -1,5 +1,6 @@
-/* Parallel safety in earnest: plans verified from the graph, then run in random topological orders and with independent
- * operations at the same time; outputs must equal, bit for bit, those of a run that shares nothing. */
+/* Parallel safety in earnest: plans verified from the graph, then run in random topological orders
+ * and with independent operations at the same time; outputs must equal, bit for bit, those of a run
+ * that shares nothing. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -23,7 +24,8 @@ static const struct {
     {"lstm:layers=2,steps=4,hidden=32,batch=2", MPL_CONCAT_AUTO, false},
 };
 
-static const char *const planners[] = {"greedy_size", "nnc_2018", "nnc_2019", "nnc_arena", "local_search"};
+static const char *const planners[] = {"greedy_size", "nnc_2018", "nnc_2019", "nnc_arena",
+                                       "local_search"};
 
 /* One graph on one backend, with what all plans share. */
 typedef struct bench {
@@ -172,7 +174,8 @@ static void serial_plans_are_refused(void **state)
     close_bench(&b);
 }
 
-/* Every plan with one buffer moved onto another: refused exactly where the relation of the problem says so. */
+/* Every plan with one buffer moved onto another: refused exactly where the relation of the problem
+ * says so. */
 static void both_verifiers_agree(void **state)
 {
     bench b;

@@ -1,6 +1,7 @@
-/* Random graphs of nested loops and branches: under every planner, verified, and executed; their outputs are those of a direct
- * interpreter that shares nothing and knows of no plan. Catches faults in storage, planners, verifiers and execution alike.
- * CONTROL_ORACLE=N: that many graphs (make control-oracle), from seed CONTROL_SEED on. */
+/* Random graphs of nested loops and branches: under every planner, verified, and executed; their
+ * outputs are those of a direct interpreter that shares nothing and knows of no plan. Catches
+ * faults in storage, planners, verifiers and execution alike. CONTROL_ORACLE=N: that many graphs
+ * (make control-oracle), from seed CONTROL_SEED on. */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 
@@ -53,7 +54,8 @@ static void bench_open(bench *b, uint64_t seed)
     b->g = random_control(&b->ctx, seed);
     assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
     assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    assert_ok(&b->ctx,
+              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     for (uint32_t r = 0; r < N_RUNS; r++) {
         for (uint32_t i = 0; i < b->g->n_inputs; i++) {
@@ -80,7 +82,8 @@ static void bench_close(bench *b)
     mpl_graph_free(&b->ctx, b->g);
 }
 
-/* Runs all inputs, by n_workers (0: one step after the other); whether all outputs are right. What is wrong stands in ctx.message. */
+/* Runs all inputs, by n_workers (0: one step after the other); whether all outputs are right. What
+ * is wrong stands in ctx.message. */
 static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
 {
     mpl_status st = MPL_OK;
@@ -89,7 +92,8 @@ static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
     for (uint32_t r = 0; st == MPL_OK && right && r < N_RUNS; r++) {
         for (uint32_t i = 0; i < b->g->n_inputs; i++)
             assert_ok(&b->ctx, mpl_exec_set_input(exec, i, b->input[r][i]));
-        st = n_workers > 0 ? mpl_exec_run_concurrent(exec, n_workers, NULL) : mpl_exec_run(exec, NULL);
+        st = n_workers > 0 ? mpl_exec_run_concurrent(exec, n_workers, NULL)
+                           : mpl_exec_run(exec, NULL);
         for (uint32_t i = 0; st == MPL_OK && right && i < b->g->n_outputs; i++) {
             uint64_t bytes = b->g->value_bytes[b->g->output[i]];
             char *got = mpl_alloc(&b->ctx, bytes + 1, 1);
@@ -109,9 +113,9 @@ static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
 static bool runs_right(bench *b, const mpl_plan *plan, bool checked)
 {
     mpl_exec *exec = NULL;
-    mpl_status st =
-        mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, plan != NULL ? b->p : NULL,
-                     plan != NULL ? b->map : NULL, plan, &(mpl_exec_options){.checked = checked}, &exec);
+    mpl_status st = mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order,
+                                 plan != NULL ? b->p : NULL, plan != NULL ? b->map : NULL, plan,
+                                 &(mpl_exec_options){.checked = checked}, &exec);
     bool right = st == MPL_OK && outputs_right(b, exec, 0);
 
     mpl_exec_free(&b->ctx, exec);
@@ -210,10 +214,10 @@ static const struct {
     {1218, "a value is held where another is needed"},
     {2342, "first values are copied onto what is needed if there is no round"},
     {2515, "--checked: a row made in place is also a row of a loop inside that nobody reads"},
-    {4836,
-     "no end: copies wait for a copy that waits itself, and the first that waits is staged over and over"},
-    {6180,
-     "one carried value begins where another's first value lies, which is overwritten before it is copied"},
+    {4836, "no end: copies wait for a copy that waits itself, and the first that waits is staged "
+           "over and over"},
+    {6180, "one carried value begins where another's first value lies, which is overwritten before "
+           "it is copied"},
     {8760, "one cell goes round with two carried values at once"},
     {16902, "a cell goes round that a carried value is copied to"},
 };
@@ -237,9 +241,17 @@ static void every_planner_in_parallel(void **state)
     every_planner_of(state, true);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------------- */
+/* ---- faults ---- */
 
-enum { CO_ALLOCATION, UNROLL_COUNT, FIRST_POINTER, BRANCH_SHARING, CAPTURE_LIFETIME, AT_ONCE, N_FAULTS };
+enum {
+    CO_ALLOCATION,
+    UNROLL_COUNT,
+    FIRST_POINTER,
+    BRANCH_SHARING,
+    CAPTURE_LIFETIME,
+    AT_ONCE,
+    N_FAULTS
+};
 
 static const char *const fault_names[] = {"co-allocation",  "unroll count",     "type II pointer",
                                           "branch sharing", "capture lifetime", "at the same time"};
@@ -258,8 +270,9 @@ static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
             mpl_buffer x = in != MPL_NONE ? b->map->value_buffer[in] : MPL_NONE;
             mpl_buffer y = out != MPL_NONE ? b->map->value_buffer[out] : MPL_NONE;
 
-            if (x != MPL_NONE && y != MPL_NONE && x != y && b->g->value_block[in] < b->g->op_block[op] &&
-                b->p->bytes[y] <= b->p->bytes[x] && mpl_rng_below(rng, ++n) == 0)
+            if (x != MPL_NONE && y != MPL_NONE && x != y &&
+                b->g->value_block[in] < b->g->op_block[op] && b->p->bytes[y] <= b->p->bytes[x] &&
+                mpl_rng_below(rng, ++n) == 0)
                 from = y, to = x;
         }
     if (from != MPL_NONE)
@@ -275,7 +288,8 @@ static bool overlap_any(bench *b, mpl_plan *plan, mpl_rng *rng)
 
     for (mpl_buffer x = 0; x < b->p->n; x++)
         for (mpl_buffer y = 0; y < b->p->n; y++)
-            if (mpl_conflict(b->p, x, y) && b->p->bytes[y] <= b->p->bytes[x] && mpl_rng_below(rng, ++n) == 0)
+            if (mpl_conflict(b->p, x, y) && b->p->bytes[y] <= b->p->bytes[x] &&
+                mpl_rng_below(rng, ++n) == 0)
                 from = y, to = x;
     if (from != MPL_NONE)
         plan->offset[from] = plan->offset[to];
@@ -299,7 +313,8 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
             flag = &places->in_copied[i];
     for (uint32_t block = 1; fault == CO_ALLOCATION && block < b->g->n_blocks; block++)
         for (uint32_t i = 0; i < b->g->block_n_results[block]; i++)
-            if (places->result_copied[b->g->block_result_begin[block] + i] && mpl_rng_below(rng, ++n) == 0)
+            if (places->result_copied[b->g->block_result_begin[block] + i] &&
+                mpl_rng_below(rng, ++n) == 0)
                 flag = &places->result_copied[b->g->block_result_begin[block] + i];
     for (uint32_t i = 0; fault != CO_ALLOCATION && i < places->n; i++) {
         mpl_place *p = &places->place[i];
@@ -325,8 +340,9 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
     return flag != NULL || found != NULL;
 }
 
-/* What the verifier lets pass must run right; and under --checked, which takes overlaps for in-place writes by the problem's pairs
- * alone, where the problem allows the offsets. Of each kind of fault it has to catch many. */
+/* What the verifier lets pass must run right; and under --checked, which takes overlaps for
+ * in-place writes by the problem's pairs alone, where the problem allows the offsets. Of each kind
+ * of fault it has to catch many. */
 static void catch_faults_of(void **state, bool parallel)
 {
     bench b = *(bench *)*state;
@@ -347,7 +363,8 @@ static void catch_faults_of(void **state, bool parallel)
                 if (mpl_verify_places(&b.ctx, b.g, b.map, b.p, plan) == MPL_EINVALID)
                     caught[fault]++;
                 else if ((!runs_right(&b, plan, false) || (parallel && !runs_anyhow(&b, plan)) ||
-                          (mpl_verify(&b.ctx, b.p, plan) == MPL_OK && !runs_right(&b, plan, true))) &&
+                          (mpl_verify(&b.ctx, b.p, plan) == MPL_OK &&
+                           !runs_right(&b, plan, true))) &&
                          missed++ == 0)
                     print_message("missed: %s, seed %" PRIu64 ": %s\n", fault_names[fault], seed,
                                   b.ctx.message);
@@ -356,7 +373,8 @@ static void catch_faults_of(void **state, bool parallel)
             bench_close(&b);
         }
     for (int fault = 0; fault < N_FAULTS; fault++) {
-        print_message("%s: %u of %u faults refused\n", fault_names[fault], caught[fault], planted[fault]);
+        print_message("%s: %u of %u faults refused\n", fault_names[fault], caught[fault],
+                      planted[fault]);
         assert_true(caught[fault] > 0);
     }
     assert_int_equal(missed, 0);

@@ -1,5 +1,6 @@
-/* Training graphs on every backend that computes them: planned equal to unshared bit for bit, cpu near ref, state that starts afresh
- * or is carried on. Catches: a weight updated too early or in the wrong place, a wrong primitive, state that leaks between runs. */
+/* Training graphs on every backend that computes them: planned equal to unshared bit for bit, cpu
+ * near ref, state that starts afresh or is carried on. Catches: a weight updated too early or in
+ * the wrong place, a wrong primitive, state that leaks between runs. */
 #include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"
@@ -29,9 +30,11 @@ static const setting settings[] = {
     {"offset2bbox:batch=2,boxes=30,mode=train,update=sgd", 1e-5},
     {"ssd_boxes:batch=2,boxes=30,classes=3,mode=train,update=adagrad", 1e-5},
     {"yolo_boxes:cells=4,classes=3,mode=train,update=sgd", 1e-5},
-    {"graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 [4]\n"
+    {"graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 "
+     "[4]\n"
      "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 [2,4,6,6]\n"
-     "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\nyield _, t\n"
+     "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = "
+     "relu(m)\nyield _, t\n"
      "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
      1e-4},
 };
@@ -46,7 +49,8 @@ static mpl_graph *build(mpl_ctx *ctx, const char *spec)
         return g;
     }
     assert_ok(ctx, mpl_text_read_memory(ctx, "test", spec, strlen(spec), &forward));
-    assert_ok(ctx, mpl_autodiff(ctx, forward, &(mpl_autodiff_options){.update = MPL_OPTIMISER_SGD}, &g));
+    assert_ok(ctx,
+              mpl_autodiff(ctx, forward, &(mpl_autodiff_options){.update = MPL_OPTIMISER_SGD}, &g));
     mpl_graph_free(ctx, forward);
     return g;
 }
@@ -69,8 +73,9 @@ static uint64_t outputs_bytes(const mpl_graph *g)
 static const char *device_params; /* of every device that is opened; NULL: none */
 
 /* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
-static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
-                       bool parallel, bool checked, bool iterate, uint32_t n, unsigned own_pools, bool pin)
+static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
+                       const char *planner, bool parallel, bool checked, bool iterate, uint32_t n,
+                       unsigned own_pools, bool pin)
 {
     mpl_device *dev = NULL;
     mpl_problem_options options = mpl_problem_options_default();
@@ -85,7 +90,8 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
+    assert_ok(ctx, backend->open(
+                       ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
     options.parallel = parallel;
     options.own_pools = own_pools;
     options.pin_weights = options.pin_outputs = pin;
@@ -96,7 +102,8 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
         assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
         if (parallel)
-            assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, map, p, plan));
+            assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, map, p,
+                                                                                    plan));
     }
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -122,8 +129,8 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
     return out;
 }
 
-static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
-                       bool parallel, bool checked, bool iterate, uint32_t n)
+static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
+                       const char *planner, bool parallel, bool checked, bool iterate, uint32_t n)
 {
     return run_pools(ctx, backend, g, planner, parallel, checked, iterate, n, 0, true);
 }
@@ -144,16 +151,19 @@ static void check_near(const setting *s, const mpl_graph *g, const char *name, c
             off = a == a && b == b ? fmax(off, fabs(a - b)) : INFINITY;
         }
         if (!(off <= s->tolerance * most))
-            fail_msg("%s: '%s' on %s is off by %g of %g", s->spec, g->value_name[v], name, off, most);
+            fail_msg("%s: '%s' on %s is off by %g of %g", s->spec, g->value_name[v], name, off,
+                     most);
         want += slot(g, i), got += slot(g, i);
     }
 }
 
-/* The backends that are compared with ref, number 0; cuda on a fake device, by our own kernels and by calls that act as cuDNN's. */
+/* The backends that are compared with ref, number 0; cuda on a fake device, by our own kernels and
+ * by calls that act as cuDNN's. */
 static const struct {
     const char *name;
     bool fake, cudnn;
-} others[] = {{"ref", false, false}, {"cpu", false, false}, {"cuda", true, false}, {"cuda", true, true}};
+} others[] = {
+    {"ref", false, false}, {"cpu", false, false}, {"cuda", true, false}, {"cuda", true, true}};
 enum { N_OTHERS = sizeof others / sizeof *others };
 
 /* NULL: not here. */
@@ -208,7 +218,8 @@ static void training_runs(void **state)
     assert_int_equal(fake.n_wild + fake.n_misused + fake.n_live + host.n_live, 0);
 }
 
-/* Several planners, several runs that carry weights on: the same weights to the last bit, and a loss that falls. */
+/* Several planners, several runs that carry weights on: the same weights to the last bit, and a
+ * loss that falls. */
 static void iterations_are_the_same_under_every_planner(void **state)
 {
     static const char *const planners[] = {NULL, "greedy_size", "owl", "nnc_2019", "best_fit"};
@@ -228,8 +239,8 @@ static void iterations_are_the_same_under_every_planner(void **state)
         first = run_graph(&ctx, backend, g, NULL, false, false, true, 1);
         last = run_graph(&ctx, backend, g, NULL, false, false, true, 8);
         if (!(*(float *)last < 0.8f * *(float *)first))
-            fail_msg("%s: the loss is %g at first, %g in the end", specs[k], (double)*(float *)first,
-                     (double)*(float *)last);
+            fail_msg("%s: the loss is %g at first, %g in the end", specs[k],
+                     (double)*(float *)first, (double)*(float *)last);
         for (size_t i = 1; i < sizeof planners / sizeof *planners; i++) {
             char *out = run_graph(&ctx, backend, g, planners[i], false, false, true, 8);
 
@@ -243,7 +254,8 @@ static void iterations_are_the_same_under_every_planner(void **state)
     }
 }
 
-/* Weights, gradients and state in pools of their own, or among the values: the same bits, carried on from run to run or not. */
+/* Weights, gradients and state in pools of their own, or among the values: the same bits, carried
+ * on from run to run or not. */
 static void pools_of_their_own(void **state)
 {
     static const char *const specs[] = {
@@ -267,8 +279,9 @@ static void pools_of_their_own(void **state)
 
             for (unsigned set = 0; set < 16; set++) { /* of pools, and whether the rest is pinned */
                 bool parallel = set % 3 == 1;
-                void *out = run_pools(&ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
-                                      set % 3 == 0, iterate, 3, set / 2 << MPL_PART_WEIGHT, set % 2);
+                void *out =
+                    run_pools(&ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
+                              set % 3 == 0, iterate, 3, set / 2 << MPL_PART_WEIGHT, set % 2);
 
                 assert_memory_equal(want, out, outputs_bytes(g));
                 free(out);
@@ -280,14 +293,16 @@ static void pools_of_their_own(void **state)
     }
 }
 
-/* A device runs once before it captures: weights and state begin where they would without that, and go on from there. */
+/* A device runs once before it captures: weights and state begin where they would without that, and
+ * go on from there. */
 static void captures_change_no_state(void **state)
 {
     static const char *const ways[] = {"graph=off", "graph=on", "graph=both"};
     static const char spec[] = "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam";
 
     (void)state;
-    for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is pinned */
+    for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is
+                                     pinned */
         bool pin = i % 2 == 1;
         uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
         char *out[3];

@@ -1,5 +1,6 @@
-/* test_runtime_views.c -- programs through tensor_ssa, planned, and executed in the plan's arenas: the outputs are, bit for bit, those
- * of an interpreter that writes in place. Catches operators that read what they overwrite, and copies that are not made.
+/* test_runtime_views.c -- programs through tensor_ssa, planned, and executed in the plan's arenas:
+ * the outputs are, bit for bit, those of an interpreter that writes in place. Catches operators
+ * that read what they overwrite, and copies that are not made.
  *
  *   test_runtime_views [PROGRAMS]      how many random programs (400) */
 #include "graphs/orders/order.h"
@@ -80,9 +81,10 @@ static void compare(bench *b, mpl_exec *exec, uint64_t seed, bool exact)
     }
 }
 
-/* Inputs are planned, too, half of the time: only then can what a program writes to overwrite them. */
-static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_backend *backend, mpl_device *dev,
-                    uint64_t copied[3])
+/* Inputs are planned, too, half of the time: only then can what a program writes to overwrite
+ * them. */
+static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_backend *backend,
+                    mpl_device *dev, uint64_t copied[3])
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_graph *g = NULL;
@@ -96,9 +98,8 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
 
     assert_ok(&b->ctx, mpl_tensor_ssa(&b->ctx, b->program, level, NULL, NULL, &g));
     options.pin_inputs = options.pin_outputs = seed % 2 == 0 || g->n_ops == 0;
-    options.align = backend->align > 64
-                        ? backend->align
-                        : 4u << seed % 3; /* a device's copies are as wide as that lets them */
+    /* a device's copies are as wide as that lets them */
+    options.align = backend->align > 64 ? backend->align : 4u << seed % 3;
     order = calloc(g->n_ops + 1, sizeof *order);
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, g, mpl_order_find("given"), order));
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, g, order, &options, &p, &map));
@@ -113,7 +114,8 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
         mpl_status st = mpl_exec_run(exec, NULL);
 
         if (st != MPL_OK)
-            fail_msg("program %" PRIu64 ", level %s: %s", seed, mpl_ssa_level_name[level], b->ctx.message);
+            fail_msg("program %" PRIu64 ", level %s: %s", seed, mpl_ssa_level_name[level],
+                     b->ctx.message);
         compare(b, exec, seed, strcmp(backend->name, "ref") == 0);
     }
     assert_ok(&b->ctx, mpl_exec_facts_get(exec, &facts));
@@ -163,7 +165,8 @@ static void programs_run_in_their_plans(void **state)
     print_message("%" PRIu64 " programs; bytes copied: %" PRIu64 " each time, %" PRIu64
                   " until a write, %" PRIu64 " by TensorSSA\n",
                   n_programs, copied[MPL_SSA_COPY], copied[MPL_SSA_VIEWS], copied[MPL_SSA_FULL]);
-    assert_true(copied[MPL_SSA_FULL] < copied[MPL_SSA_VIEWS] && copied[MPL_SSA_VIEWS] < copied[MPL_SSA_COPY]);
+    assert_true(copied[MPL_SSA_FULL] < copied[MPL_SSA_VIEWS] &&
+                copied[MPL_SSA_VIEWS] < copied[MPL_SSA_COPY]);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* test_runtime_work.c -- limits of work: of runs, to the last unit, and of what is computed while a graph is built. Catches: rounds or
- * branches that are not counted, or counted again in the run after; more memory taken before a refusal. */
+/* test_runtime_work.c -- limits of work: of runs, to the last unit, and of what is computed while a
+ * graph is built. Catches: rounds or branches that are not counted, or counted again in the run
+ * after; more memory taken before a refusal. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -12,20 +13,26 @@
 static const struct {
     const char *text;
     uint64_t rounds[3]; /* blocks begun for 0, 1, 2 */
-    uint64_t ops[3]; /* relus of 8 numbers that they run, 32 bytes read, written and made each, all in all */
+    uint64_t ops[3]; /* relus of 8 numbers that they run, 32 bytes read, written and made each, all
+                        in all */
 } limits[] = {
-    {"graph t\ninput n i64 []\ninput x f32 [8]\na = relu(x)\nb = relu(a)\noutput b\n", {0, 0, 0}, {2, 2, 2}},
-    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nq = relu(p)\n"
+    {"graph t\ninput n i64 []\ninput x f32 [8]\na = relu(x)\nb = relu(a)\noutput b\n",
+     {0, 0, 0},
+     {2, 2, 2}},
+    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nq = "
+     "relu(p)\n"
      "yield _, q\ny = while b(n, _, x) carried=1\noutput y\n",
      {0, 1, 2},
      {0, 1, 2}},
-    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nyield x\nblock c\nq = relu(x)\nr = relu(q)\nyield "
+    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nyield x\nblock c\nq = relu(x)\nr = "
+     "relu(q)\nyield "
      "r\n"
      "block d\ns = relu(x)\nyield s\ny = case b, c, d(n)\noutput y\n",
      {1, 1, 1},
      {0, 2, 1}},
     {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nblock c\n"
-     "param j i64 []\nparam q f32 [8]\nr = relu(q)\nyield _, r\ns = while c(n, _, p) carried=1\nyield _, s\n"
+     "param j i64 []\nparam q f32 [8]\nr = relu(q)\nyield _, r\ns = while c(n, _, p) "
+     "carried=1\nyield _, s\n"
      "y = while b(n, _, x) carried=1\noutput y\n",
      {0, 2, 6},
      {0, 1, 4}},
@@ -43,7 +50,8 @@ static uint64_t control_work(const mpl_graph *g, uint64_t outermost)
 }
 
 /* Twice, since what a run has spent must not count in the next. */
-static mpl_status run_within(mpl_ctx *ctx, const mpl_graph *g, mpl_device *dev, int64_t n, uint64_t limit)
+static mpl_status run_within(mpl_ctx *ctx, const mpl_graph *g, mpl_device *dev, int64_t n,
+                             uint64_t limit)
 {
     mpl_op order[8];
     float x[8] = {1, 2, 3};
@@ -74,8 +82,10 @@ static void runs_keep_to_the_unit(void **state)
             uint64_t work;
 
             mpl_ctx_init(&ctx);
-            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", limits[i].text, strlen(limits[i].text), &g));
-            assert_ok(&ctx, mpl_backend_find("ref")->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", limits[i].text,
+                                                 strlen(limits[i].text), &g));
+            assert_ok(&ctx, mpl_backend_find("ref")->open(
+                                &ctx, &(mpl_device_options){.n_threads = 1}, &dev));
             work = control_work(g, (uint64_t)n) + limits[i].rounds[n] * MPL_STEP_WORK +
                    limits[i].ops[n] * (3 * 32 + MPL_STEP_WORK);
             assert_status(&ctx, run_within(&ctx, g, dev, n, work), MPL_OK);
@@ -91,8 +101,9 @@ static void runs_keep_to_the_unit(void **state)
 /* A window that slides over much costs what it reads, not what it makes. */
 static void windows_count(void **state)
 {
-    static const char text[] = "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
-                               "b = relu(x)\noutput a\noutput b\n";
+    static const char text[] =
+        "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
+        "b = relu(x)\noutput a\noutput b\n";
     mpl_ctx ctx;
     mpl_graph *g;
 

@@ -29,7 +29,8 @@ static inline void visit_orders_from(all_orders *all, uint32_t n)
         bool ready = !all->done[op];
 
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            ready = ready && (g->value_op[g->op_in[i]] == MPL_NONE || all->done[g->value_op[g->op_in[i]]]);
+            ready = ready &&
+                    (g->value_op[g->op_in[i]] == MPL_NONE || all->done[g->value_op[g->op_in[i]]]);
         if (!ready)
             continue;
         all->done[op] = true;
@@ -51,10 +52,11 @@ static inline void keep_least_peak(all_orders *all)
 }
 
 /* The least peak of at most `most` orders (0: of all); *n of them came. */
-static inline uint64_t least_live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
-                                       uint64_t most, uint64_t *n)
+static inline uint64_t least_live_peak(mpl_ctx *ctx, const mpl_graph *g,
+                                       const mpl_problem_options *o, uint64_t most, uint64_t *n)
 {
-    all_orders all = {.ctx = ctx, .g = g, .o = o, .each = keep_least_peak, .most = most, .least = UINT64_MAX};
+    all_orders all = {
+        .ctx = ctx, .g = g, .o = o, .each = keep_least_peak, .most = most, .least = UINT64_MAX};
 
     visit_orders(&all);
     *n = all.n;

@@ -1,4 +1,5 @@
-/* folder.h -- a folder of the test's own, under TMPDIR or the system's folder for temporary files. */
+/* folder.h -- a folder of the test's own, under TMPDIR or the system's folder for temporary
+ * files. */
 #ifndef MPL_TEST_FOLDER_H
 #define MPL_TEST_FOLDER_H
 
@@ -13,7 +14,8 @@
 
 static char folder[300];
 
-/* Where a file or folder of the test may be made: PATH receives a template for mkstemp or mkdtemp. */
+/* Where a file or folder of the test may be made: PATH receives a template for mkstemp or
+ * mkdtemp. */
 static inline char *temporary(char *path, size_t size, const char *what)
 {
     snprintf(path, size, "%s/memplan-%s-XXXXXX", mpl_temporary_folder(), what);

@@ -1,5 +1,6 @@
-/* interpret.h -- runs a graph, blocks included, in the plainest way: every value has memory of its own, a round begins with
- * copies of what it is handed. Shares nothing with planners or the executor but what an operator computes. */
+/* interpret.h -- runs a graph, blocks included, in the plainest way: every value has memory of its
+ * own, a round begins with copies of what it is handed. Shares nothing with planners or the
+ * executor but what an operator computes. */
 #ifndef MPL_TEST_INTERPRET_H
 #define MPL_TEST_INTERPRET_H
 
@@ -52,8 +53,8 @@ static inline void interpret_copy(interpreter *it, mpl_value to, const void *fro
 }
 
 /* Which slice or row of `most` belongs to a round. */
-static inline uint64_t interpret_place(const interpreter *it, mpl_op op, uint32_t flag, int64_t round,
-                                       int64_t most)
+static inline uint64_t interpret_place(const interpreter *it, mpl_op op, uint32_t flag,
+                                       int64_t round, int64_t most)
 {
     uint32_t n;
     const int64_t *reverse = mpl_attr_ints(it->g, op, MPL_ATTR_scan_reverse, &n);
@@ -65,12 +66,14 @@ static inline mpl_status interpret_while(interpreter *it, mpl_op op)
 {
     const mpl_graph *g = it->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], b = g->op_body[g->op_body_begin[op]];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+             b = g->op_body[g->op_body_begin[op]];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     uint32_t n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0), n_scans = n_in - 2 - n;
     const mpl_value *param = g->block_param + g->block_param_begin[b];
     const mpl_value *result = g->block_result + g->block_result_begin[b];
-    int64_t most = mpl_while_most_rounds(g, op), trips = in[0] != MPL_NONE ? *(int64_t *)it->data[in[0]] : -1;
+    int64_t most = mpl_while_most_rounds(g, op),
+            trips = in[0] != MPL_NONE ? *(int64_t *)it->data[in[0]] : -1;
     bool go = interpret_true(it, in[1]), left = false;
     void **carried = calloc(n + 1, sizeof *carried);
     mpl_status st = MPL_OK;
@@ -84,14 +87,16 @@ static inline mpl_status interpret_while(interpreter *it, mpl_op op)
     for (uint32_t i = n; i < n_out; i++)
         if (out[i] != MPL_NONE)
             memset(it->data[out[i]], 0, g->value_bytes[out[i]]);
-    for (int64_t round = 0; go && (trips < 0 ? in[0] == MPL_NONE && most < 0 : round < trips); round++) {
+    for (int64_t round = 0; go && (trips < 0 ? in[0] == MPL_NONE && most < 0 : round < trips);
+         round++) {
         *(int64_t *)it->data[param[0]] = round;
         for (uint32_t i = 0; i < n; i++)
             interpret_copy(it, param[1 + i], carried[i]);
         for (uint32_t i = 0; i < n_scans; i++)
             interpret_copy(it, param[1 + n + i],
                            (char *)it->data[in[2 + n + i]] +
-                               interpret_place(it, op, i, round, most) * g->value_bytes[param[1 + n + i]]);
+                               interpret_place(it, op, i, round, most) *
+                                   g->value_bytes[param[1 + n + i]]);
         st = interpret_block(it, b, &left);
         it->rounds++;
         if (st != MPL_OK || left)
@@ -130,7 +135,8 @@ static inline mpl_status interpret_case(interpreter *it, mpl_op op)
     bool left = false;
     mpl_status st = MPL_OK;
 
-    if (index >= (int64_t)n_bodies || (index < 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == 1))
+    if (index >= (int64_t)n_bodies ||
+        (index < 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == 1))
         return mpl_fail(it->ctx, MPL_EINPUT, __FILE__, __LINE__, "branch %d", (int)index);
     if (index >= 0) {
         uint32_t b = g->op_body[g->op_body_begin[op] + index];
@@ -166,7 +172,8 @@ static inline mpl_status interpret_block(interpreter *it, uint32_t block, bool *
     return st;
 }
 
-/* Memory for all values, constants filled; weights without data and inputs are zero, for the caller to write. */
+/* Memory for all values, constants filled; weights without data and inputs are zero, for the caller
+ * to write. */
 static inline interpreter interpret_begin(mpl_ctx *ctx, const mpl_graph *g)
 {
     interpreter it = {ctx, g, calloc(g->n_values + 1, sizeof(void *)), 0};
@@ -176,7 +183,8 @@ static inline interpreter interpret_begin(mpl_ctx *ctx, const mpl_graph *g)
 
         it.data[v] = calloc(1, g->value_bytes[v] + 1);
         for (uint64_t i = 0; g->value_data[v] != NULL && i < g->value_bytes[v]; i += size)
-            memcpy((char *)it.data[v] + i, (char *)g->value_data[v] + (g->value_splat[v] ? 0 : i), size);
+            memcpy((char *)it.data[v] + i, (char *)g->value_data[v] + (g->value_splat[v] ? 0 : i),
+                   size);
     }
     return it;
 }

@@ -62,8 +62,8 @@ enum {
 };
 
 /* A TensorProto with raw data. */
-static inline message tensor(const char *name, int type, unsigned rank, const int64_t *dims, const void *data,
-                             size_t n)
+static inline message tensor(const char *name, int type, unsigned rank, const int64_t *dims,
+                             const void *data, size_t n)
 {
     message m = {.n = 0};
 

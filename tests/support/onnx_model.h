@@ -47,7 +47,8 @@ static inline void put_float(message *m, unsigned field, float f)
         put_byte(m, ((uint8_t *)&f)[i]);
 }
 
-/* An AttributeProto from "axis=1", "axes=[0,1]", "alpha=0.5f", "mode='edge'", "alphas=(0.5,1)" or "names={a,b}". */
+/* An AttributeProto from "axis=1", "axes=[0,1]", "alpha=0.5f", "mode='edge'", "alphas=(0.5,1)" or
+ * "names={a,b}". */
 static inline message attribute(const char *text)
 {
     message m = {.n = 0};
@@ -113,7 +114,8 @@ static inline message node(const char *name, const char *type, const char *in, c
 
 /* A node that owns graphs: names[n] of its attributes, and the graphs. */
 static inline message owner(const char *name, const char *type, const char *in, const char *out,
-                            const char *attrs, unsigned n, const char *const *names, const message *graphs)
+                            const char *attrs, unsigned n, const char *const *names,
+                            const message *graphs)
 {
     message m = node(name, type, in, out, attrs);
 
@@ -155,10 +157,10 @@ static inline void add(unsigned field, message part)
 #define ADD_INIT(...) add(5, tensor(__VA_ARGS__))
 #define ADD_IN(...)   add(11, value_info(__VA_ARGS__))
 #define ADD_OUT(name) add(12, value_info(name, FLOAT, NULL))
-#define DIMS(...)                                                                                            \
-    (sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                                      \
-    {                                                                                                        \
-        __VA_ARGS__                                                                                          \
+#define DIMS(...)                                                                                  \
+    (sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                            \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
 
 #endif

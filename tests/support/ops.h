@@ -13,12 +13,13 @@
 #define COUNT_OF(type, ...) (sizeof((type[]){__VA_ARGS__}) / sizeof(type))
 #define SCALAR              ((mpl_shape){.rank = 0})
 #define DIMS(...)           ((mpl_shape){COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
-#define LIST(key, ...)      MPL_INTS(key, COUNT_OF(int64_t, __VA_ARGS__), ((const int64_t[]){__VA_ARGS__}))
-#define NONE_OF(key)        MPL_INTS(key, 0, ((const int64_t[]){0}))
-#define VALUES(...)         ((const double[]){__VA_ARGS__})
+#define LIST(key, ...)                                                                             \
+    MPL_INTS(key, COUNT_OF(int64_t, __VA_ARGS__), ((const int64_t[]){__VA_ARGS__}))
+#define NONE_OF(key) MPL_INTS(key, 0, ((const int64_t[]){0}))
+#define VALUES(...)  ((const double[]){__VA_ARGS__})
 
-/* Elements as doubles, or as they are stored (raw); both NULL: 0, 1, 2, ..; present false: an optional input left
- * out. */
+/* Elements as doubles, or as they are stored (raw); both NULL: 0, 1, 2, ..; present false: an
+ * optional input left out. */
 typedef struct test_tensor {
     bool present;
     mpl_type type;
@@ -27,9 +28,9 @@ typedef struct test_tensor {
     const void *raw;
 } test_tensor;
 
-#define IN(name, dims, values)                                                                               \
-    {                                                                                                        \
-        true, MPL_TYPE_##name, dims, values, NULL                                                            \
+#define IN(name, dims, values)                                                                     \
+    {                                                                                              \
+        true, MPL_TYPE_##name, dims, values, NULL                                                  \
     }
 
 typedef struct test_op {
@@ -52,8 +53,9 @@ static inline void test_tensor_fill(mpl_tensor *t, const double *value)
 }
 
 /* Builds the operation; outputs hold 0xa5 until it runs. What the shape rule says is the status. */
-static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_in, const test_tensor *in,
-                                      uint32_t n_attr, const mpl_attr *attr, uint32_t n_out)
+static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_in,
+                                      const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
+                                      uint32_t n_out)
 {
     mpl_status st = MPL_OK;
     mpl_value v_in[TEST_MOST], v_out[TEST_MOST];
@@ -67,10 +69,11 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
     for (uint32_t i = 0; i < n_in; i++) {
         v_in[i] = MPL_NONE;
         if (in[i].present)
-            MPL_TRY(mpl_graph_add_value(&t->ctx, t->g, in_name[i], MPL_INPUT, in[i].type, &in[i].shape,
-                                        &v_in[i]));
+            MPL_TRY(mpl_graph_add_value(&t->ctx, t->g, in_name[i], MPL_INPUT, in[i].type,
+                                        &in[i].shape, &v_in[i]));
     }
-    MPL_TRY(mpl_graph_add_op(&t->ctx, t->g, kind, "op", n_in, v_in, n_attr, attr, n_out, out_name, v_out));
+    MPL_TRY(mpl_graph_add_op(&t->ctx, t->g, kind, "op", n_in, v_in, n_attr, attr, n_out, out_name,
+                             v_out));
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i].present) {
             t->in[i] = (mpl_tensor){in[i].type, in[i].shape, NULL};
@@ -81,7 +84,8 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
                 test_tensor_fill(&t->in[i], in[i].value);
         }
     for (uint32_t i = 0; i < n_out; i++) {
-        t->out[i] = (mpl_tensor){(mpl_type)t->g->value_type[v_out[i]], t->g->value_shape[v_out[i]], NULL};
+        t->out[i] =
+            (mpl_tensor){(mpl_type)t->g->value_type[v_out[i]], t->g->value_shape[v_out[i]], NULL};
         t->out[i].data = t->memory[TEST_MOST + i] = malloc(test_bytes(&t->out[i]));
         memset(t->out[i].data, 0xa5, test_bytes(&t->out[i]));
     }
@@ -96,8 +100,9 @@ static inline mpl_status test_op_run(test_op *t)
 
 /* Makes and runs; output 0 lies in the memory of input `place`, unless that is IN_NEW_MEMORY. */
 enum { IN_NEW_MEMORY = -1 };
-static inline mpl_status test_op_apply(test_op *t, mpl_op_kind kind, uint32_t n_in, const test_tensor *in,
-                                       uint32_t n_attr, const mpl_attr *attr, uint32_t n_out, int place)
+static inline mpl_status test_op_apply(test_op *t, mpl_op_kind kind, uint32_t n_in,
+                                       const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
+                                       uint32_t n_out, int place)
 {
     mpl_status st = MPL_OK;
 
@@ -122,15 +127,15 @@ static inline void test_op_free(test_op *t)
 
 /* Output i must have these dims and, to within `relative` of the larger of 1 and the value, these
  * elements. */
-static inline void test_expect(const char *name, const test_op *t, uint32_t i, const mpl_shape *shape,
-                               const double *value, double relative)
+static inline void test_expect(const char *name, const test_op *t, uint32_t i,
+                               const mpl_shape *shape, const double *value, double relative)
 {
     char want[200], got[200];
     mpl_tensor right = {t->out[i].type, *shape, NULL};
 
     if (!mpl_shape_equal(&t->out[i].shape, shape))
-        fail_msg("%s: output %u has dims %s, not %s", name, i, mpl_shape_text(&t->out[i].shape, got),
-                 mpl_shape_text(shape, want));
+        fail_msg("%s: output %u has dims %s, not %s", name, i,
+                 mpl_shape_text(&t->out[i].shape, got), mpl_shape_text(shape, want));
     right.data = malloc(test_bytes(&right));
     test_tensor_fill(&right, value);
     for (int64_t k = 0; k < mpl_count(shape); k++) {

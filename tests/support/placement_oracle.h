@@ -1,5 +1,5 @@
-/* placement_oracle.h -- placing buffers in a given order in the plainest way, and the best that any order
- * can reach. For tests of planners; shares nothing with them. */
+/* placement_oracle.h -- placing buffers in a given order in the plainest way, and the best that any
+ * order can reach. For tests of planners; shares nothing with them. */
 #ifndef MPL_PLACEMENT_ORACLE_H
 #define MPL_PLACEMENT_ORACLE_H
 
@@ -33,8 +33,8 @@ static inline bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 }
 
 /* Whether b could lie at `at` beside the placed ones: plain_conflict with none of them. */
-static inline bool plainly_fits(const mpl_problem *p, mpl_plan *plan, const bool *placed, mpl_buffer b,
-                                uint64_t at)
+static inline bool plainly_fits(const mpl_problem *p, mpl_plan *plan, const bool *placed,
+                                mpl_buffer b, uint64_t at)
 {
     plan->offset[b] = at;
     for (mpl_buffer c = 0; c < p->n; c++)
@@ -43,10 +43,10 @@ static inline bool plainly_fits(const mpl_problem *p, mpl_plan *plan, const bool
     return true;
 }
 
-/* Where b goes: in the lowest, or best fitting, gap among the placed ones that conflict with it, or on a
- * partner. */
-static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const bool *placed, mpl_buffer b,
-                                     bool best)
+/* Where b goes: in the lowest, or best fitting, gap among the placed ones that conflict with it, or
+ * on a partner. */
+static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const bool *placed,
+                                     mpl_buffer b, bool best)
 {
     placed_range *range = calloc(p->n + 1, sizeof *range);
     uint64_t at = 0, offset = UINT64_MAX, spare = UINT64_MAX, joined = UINT64_MAX;
@@ -70,10 +70,11 @@ static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const
     }
     free(range);
     for (mpl_buffer c = 0; c < p->n; c++) {
-        uint64_t differ = p->bytes[c] > p->bytes[b] ? p->bytes[c] - p->bytes[b] : p->bytes[b] - p->bytes[c];
+        uint64_t differ =
+            p->bytes[c] > p->bytes[b] ? p->bytes[c] - p->bytes[b] : p->bytes[b] - p->bytes[c];
 
-        if (placed[c] && is_pair(p, b, c) && plan->offset[c] % p->align[b] == 0 && plan->offset[c] < joined &&
-            (best ? differ <= spare : plan->offset[c] <= offset) &&
+        if (placed[c] && is_pair(p, b, c) && plan->offset[c] % p->align[b] == 0 &&
+            plan->offset[c] < joined && (best ? differ <= spare : plan->offset[c] <= offset) &&
             plainly_fits(p, plan, placed, b, plan->offset[c]))
             joined = plan->offset[c];
     }
@@ -81,7 +82,8 @@ static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const
 }
 
 /* All buffers in `order`, those with a fixed offset first. plan->offset receives the result. */
-static inline void oracle_place(const mpl_problem *p, const mpl_buffer *order, bool best, mpl_plan *plan)
+static inline void oracle_place(const mpl_problem *p, const mpl_buffer *order, bool best,
+                                mpl_plan *plan)
 {
     bool *placed = calloc(p->n + 1, sizeof *placed);
 
@@ -108,9 +110,9 @@ static inline uint64_t plain_peak(const mpl_problem *p, const mpl_plan *plan)
     return peak;
 }
 
-/* The least peak over all orders of "next buffer at its lowest free offset". Without pairs and fixed
- * offsets one of them is optimal: sort an optimal plan by offset and let each buffer in turn sink as far
- * as it can. */
+/* The least peak over all orders of "next buffer at its lowest free offset". Without pairs and
+ * fixed offsets one of them is optimal: sort an optimal plan by offset and let each buffer in turn
+ * sink as far as it can. */
 static inline void try_orders(const mpl_problem *p, mpl_plan *plan, bool *placed, uint32_t n_placed,
                               uint64_t *least)
 {

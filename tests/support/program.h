@@ -1,7 +1,8 @@
 /* program.h -- runs a program as it stands, and draws programs from a seed.
  *
- * The interpreter keeps one buffer a root. What a value is a view of is a list of addresses, made by running the view's own
- * operator on the addresses of its input: strides are not used, so nothing is shared with graphs/ir/strided.c. */
+ * The interpreter keeps one buffer a root. What a value is a view of is a list of addresses, made
+ * by running the view's own operator on the addresses of its input: strides are not used, so
+ * nothing is shared with graphs/ir/strided.c. */
 #ifndef MPL_TEST_PROGRAM_H
 #define MPL_TEST_PROGRAM_H
 
@@ -75,10 +76,11 @@ static inline bool program_view(program_run *r, mpl_op op)
     const mpl_graph *g = r->g;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n;
-    mpl_value in = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
-    static const mpl_op_kind kinds[] = {MPL_OP_view,      MPL_OP_identity,  MPL_OP_reshape, MPL_OP_flatten,
-                                        MPL_OP_squeeze,   MPL_OP_unsqueeze, MPL_OP_slice,   MPL_OP_split,
-                                        MPL_OP_transpose, MPL_OP_expand};
+    mpl_value in =
+        g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+    static const mpl_op_kind kinds[] = {
+        MPL_OP_view,      MPL_OP_identity, MPL_OP_reshape, MPL_OP_flatten,   MPL_OP_squeeze,
+        MPL_OP_unsqueeze, MPL_OP_slice,    MPL_OP_split,   MPL_OP_transpose, MPL_OP_expand};
     const int64_t *dims = mpl_attr_ints(g, op, MPL_ATTR_dims, &n);
     bool is_view = false, affine = true;
 
@@ -131,21 +133,22 @@ static inline void program_op(program_run *r, mpl_op op)
     if (program_view(r, op))
         return;
     for (uint32_t i = 0; i < n_in; i++)
-        from[i] =
-            in[i] == MPL_NONE ? (mpl_tensor){.data = NULL} : program_tensor(r, in[i], program_read(r, in[i]));
+        from[i] = in[i] == MPL_NONE ? (mpl_tensor){.data = NULL}
+                                    : program_tensor(r, in[i], program_read(r, in[i]));
     for (uint32_t i = 0; i < n_out; i++) {
         program_own(r, out[i]);
         to[i] = program_tensor(r, out[i], r->memory[out[i]]);
     }
     if (writes)
         to[0] = program_tensor(r, in[0], program_read(r, in[0]));
-    assert_ok(r->ctx, mpl_eval(r->ctx, &(mpl_op_call){g, op, n_in, writes ? 1 : n_out, from, to, NULL}));
+    assert_ok(r->ctx,
+              mpl_eval(r->ctx, &(mpl_op_call){g, op, n_in, writes ? 1 : n_out, from, to, NULL}));
     if (writes) {
         size_t size = mpl_type_bytes(to[0].type);
 
         for (int64_t i = 0; i < program_count(r, in[0]); i++)
-            memcpy(r->memory[in[0]] + (size_t)r->addr[in[0]][i] * size, (char *)to[0].data + (size_t)i * size,
-                   size);
+            memcpy(r->memory[in[0]] + (size_t)r->addr[in[0]][i] * size,
+                   (char *)to[0].data + (size_t)i * size, size);
         free(to[0].data);
     }
     for (uint32_t i = 0; i < n_in; i++)
@@ -156,7 +159,8 @@ static inline void program_op(program_run *r, mpl_op op)
 static inline program_run program_begin(mpl_ctx *ctx, const mpl_graph *g)
 {
     program_run r = {ctx, g, calloc(g->n_values + 1, sizeof *r.memory),
-                     calloc(g->n_values + 1, sizeof *r.addr), calloc(g->n_values + 1, sizeof *r.owns)};
+                     calloc(g->n_values + 1, sizeof *r.addr),
+                     calloc(g->n_values + 1, sizeof *r.owns)};
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
@@ -182,7 +186,7 @@ static inline void program_end(program_run *r)
     free(r->owns);
 }
 
-/* ---- programs drawn from a seed ---------------------------------------------------------------------------------------- */
+/* ---- programs drawn from a seed ---- */
 
 static inline int64_t program_draw(mpl_rng *rng, int64_t n)
 {
@@ -220,7 +224,8 @@ static inline void program_index(mpl_rng *rng, const mpl_shape *in, char *text)
             text += sprintf(text, ":");
             break;
         case 3:
-            text += sprintf(text, "%d:%d:%d", (int)(a < b ? a : b), (int)(a < b ? b : a), (int)step);
+            text +=
+                sprintf(text, "%d:%d:%d", (int)(a < b ? a : b), (int)(a < b ? b : a), (int)step);
             break;
         case 4:
             text += sprintf(text, "::-%d", (int)step);
@@ -270,8 +275,8 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
             else if (f > left)
                 break;
         ints[rank++] = left;
-        mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &in, 1, (mpl_attr[]){MPL_INTS(shape, rank, ints)},
-                         1, names, out);
+        mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &in, 1,
+                         (mpl_attr[]){MPL_INTS(shape, rank, ints)}, 1, names, out);
         break;
     }
     case 2: /* expand */
@@ -282,31 +287,33 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
             mpl_graph_add_op(ctx, g, MPL_OP_expand, name, 1, &in, 1,
                              (mpl_attr[]){MPL_INTS(shape, shape.rank + 1, ints)}, 1, names, out);
         break;
-    case 3: /* strides of any kind; outside of the root they are refused at the end, so they are kept small */
+    case 3: /* strides of any kind; outside of the root they are refused at the end, so they are
+               kept small */
         if (g->value_op[in] == MPL_NONE && n > 2) {
             ints[0] = 1 + program_draw(rng, 3), ints[1] = 1 + program_draw(rng, 2);
             strides[0] = program_draw(rng, n / (2 * ints[0]) + 1),
             strides[1] = program_draw(rng, n / (2 * ints[1]) + 1);
-            mpl_graph_add_op(
-                ctx, g, MPL_OP_view, name, 1, &in, 3,
-                (mpl_attr[]){MPL_INTS(dims, 2, ints), MPL_INTS(strides, 2, strides), MPL_INT(offset, 0)}, 1,
-                names, out);
+            mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 3,
+                             (mpl_attr[]){MPL_INTS(dims, 2, ints), MPL_INTS(strides, 2, strides),
+                                          MPL_INT(offset, 0)},
+                             1, names, out);
         }
         break;
     case 4:
         if (shape.rank > 0 && shape.dim[0] > 1)
-            mpl_graph_add_op(ctx, g, MPL_OP_split, name, 1, &in, 1, (mpl_attr[]){MPL_INT(axis, 0)}, 2, names,
-                             out);
+            mpl_graph_add_op(ctx, g, MPL_OP_split, name, 1, &in, 1, (mpl_attr[]){MPL_INT(axis, 0)},
+                             2, names, out);
         break;
     default:
         program_index(rng, &shape, text);
-        mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 1, (mpl_attr[]){MPL_TEXT(index, text)}, 1, names,
-                         out);
+        mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 1, (mpl_attr[]){MPL_TEXT(index, text)},
+                         1, names, out);
     }
 }
 
 /* A value that can be broadcast to v: one that there is, else a scalar. */
-static inline mpl_value program_operand(mpl_rng *rng, const mpl_graph *g, mpl_value v, mpl_value scalar)
+static inline mpl_value program_operand(mpl_rng *rng, const mpl_graph *g, mpl_value v,
+                                        mpl_value scalar)
 {
     for (int i = 0; i < 6; i++) {
         mpl_value other = program_any(rng, g);
@@ -314,7 +321,8 @@ static inline mpl_value program_operand(mpl_rng *rng, const mpl_graph *g, mpl_va
         bool fits = from->rank <= to->rank;
 
         for (uint32_t k = 1; k <= from->rank && fits; k++)
-            fits = from->dim[from->rank - k] == 1 || from->dim[from->rank - k] == to->dim[to->rank - k];
+            fits = from->dim[from->rank - k] == 1 ||
+                   from->dim[from->rank - k] == to->dim[to->rank - k];
         if (fits)
             return other;
     }
@@ -340,13 +348,15 @@ static inline bool program_repeats(mpl_ctx *ctx, const mpl_graph *g, mpl_value v
     return twice;
 }
 
-/* A finished program of one type, with inputs of at most 4 dims, views of views, writes through them, computing between. */
+/* A finished program of one type, with inputs of at most 4 dims, views of views, writes through
+ * them, computing between. */
 static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
 {
     static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f32, MPL_TYPE_f32,
                                      MPL_TYPE_f16, MPL_TYPE_f64, MPL_TYPE_i32};
-    static const mpl_op_kind into[] = {MPL_OP_copy_into, MPL_OP_add_into, MPL_OP_sub_into,  MPL_OP_min_into,
-                                       MPL_OP_max_into,  MPL_OP_mul_into, MPL_OP_relu_into, MPL_OP_neg_into};
+    static const mpl_op_kind into[] = {MPL_OP_copy_into, MPL_OP_add_into, MPL_OP_sub_into,
+                                       MPL_OP_min_into,  MPL_OP_max_into, MPL_OP_mul_into,
+                                       MPL_OP_relu_into, MPL_OP_neg_into};
     static const mpl_op_kind plain[] = {MPL_OP_add, MPL_OP_sub, MPL_OP_max,
                                         MPL_OP_mul, MPL_OP_neg, MPL_OP_abs};
     mpl_graph *g = NULL;
@@ -370,7 +380,8 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
         snprintf(name, sizeof name, "in%d", i);
         assert_ok(ctx, mpl_graph_add_value(ctx, g, name, MPL_INPUT, type, &shape, &v));
     }
-    assert_ok(ctx, mpl_graph_add_const(ctx, g, "two", type, &(mpl_shape){.rank = 0}, &two, true, &scalar));
+    assert_ok(ctx, mpl_graph_add_const(ctx, g, "two", type, &(mpl_shape){.rank = 0}, &two, true,
+                                       &scalar));
     n_steps = 4 + (uint32_t)program_draw(&rng, 12);
     for (uint32_t i = 0; i < n_steps; i++) {
         int64_t what = program_draw(&rng, 10);
@@ -385,16 +396,16 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
             if (in[0] == scalar || program_repeats(ctx, g, in[0]))
                 continue;
             in[1] = program_operand(&rng, g, in[0], scalar);
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, "write", mpl_op_table[kind].max_in, in, 0, NULL, 0,
-                                            NULL, NULL));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, "write", mpl_op_table[kind].max_in, in, 0,
+                                            NULL, 0, NULL, NULL));
         } else {
             mpl_op_kind kind = plain[program_draw(&rng, 6)];
 
             in[0] = program_any(&rng, g);
             in[1] = program_operand(&rng, g, in[0], scalar);
-            assert_ok(ctx,
-                      mpl_graph_add_op(ctx, g, kind, name, kind == MPL_OP_neg || kind == MPL_OP_abs ? 1 : 2,
-                                       in, 0, NULL, 1, (const char *[]){name}, &v));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name,
+                                            kind == MPL_OP_neg || kind == MPL_OP_abs ? 1 : 2, in, 0,
+                                            NULL, 1, (const char *[]){name}, &v));
         }
     }
     for (int64_t i = 2 + program_draw(&rng, 3); i >= 0; i--)

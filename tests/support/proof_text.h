@@ -14,7 +14,8 @@ static inline uint32_t pick(mpl_rng *rng, uint32_t n)
     return (uint32_t)mpl_rng_below(rng, n);
 }
 
-/* How many changed certificates are tried: MPL_MUTANTS; make certify-mutations asks for a million. */
+/* How many changed certificates are tried: MPL_MUTANTS; make certify-mutations asks for a
+ * million. */
 static inline uint64_t n_mutants(void)
 {
     const char *asked = getenv("MPL_MUTANTS");
@@ -112,8 +113,8 @@ static inline void change_number(mpl_rng *rng, char *record)
         at = strrchr(at, ',') + 1;
     value = strtol(at, NULL, 10);
     value = pick(rng, 3) == 0 ? (long)pick(rng, 12) : value + 1 - 2 * (long)pick(rng, 2);
-    snprintf(changed, sizeof changed, "%.*s%ld%.8s", (int)(at - record), record, value < 0 ? 0 : value,
-             strpbrk(at, ",") != NULL ? strpbrk(at, ",") : "");
+    snprintf(changed, sizeof changed, "%.*s%ld%.8s", (int)(at - record), record,
+             value < 0 ? 0 : value, strpbrk(at, ",") != NULL ? strpbrk(at, ",") : "");
     memcpy(record, changed, sizeof changed);
 }
 

@@ -69,16 +69,17 @@ static mpl_value pick(maker *m, int kind)
     return found;
 }
 
-/* ---- plain operations --------------------------------------------------------------------------------------------- */
+/* ---- plain operations ---- */
 
-static mpl_value add_op(maker *m, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                        const mpl_attr *attr)
+static mpl_value add_op(maker *m, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_attr, const mpl_attr *attr)
 {
     mpl_value out;
     char name[16];
     const char *names[1] = {name_of(m, 'v', name)};
 
-    assert_ok(m->ctx, mpl_graph_add_op(m->ctx, m->g, kind, name, n_in, in, n_attr, attr, 1, names, &out));
+    assert_ok(m->ctx,
+              mpl_graph_add_op(m->ctx, m->g, kind, name, n_in, in, n_attr, attr, 1, names, &out));
     show(m, out);
     m->n_left -= m->n_left > 0;
     return out;
@@ -122,9 +123,11 @@ static mpl_value make_truth(maker *m)
 
 static void make_plain(maker *m)
 {
-    static const mpl_op_kind unary[] = {MPL_OP_neg,  MPL_OP_tanh,   MPL_OP_sin,     MPL_OP_cos,
-                                        MPL_OP_tanh, MPL_OP_cumsum, MPL_OP_softmax, MPL_OP_identity};
-    static const mpl_op_kind binary[] = {MPL_OP_add, MPL_OP_sub, MPL_OP_mul, MPL_OP_min, MPL_OP_max};
+    static const mpl_op_kind unary[] = {MPL_OP_neg,     MPL_OP_tanh,    MPL_OP_sin,
+                                        MPL_OP_cos,     MPL_OP_tanh,    MPL_OP_cumsum,
+                                        MPL_OP_softmax, MPL_OP_identity};
+    static const mpl_op_kind binary[] = {MPL_OP_add, MPL_OP_sub, MPL_OP_mul, MPL_OP_min,
+                                         MPL_OP_max};
     int kind = (int)below(m, 4);
     mpl_value a = pick(m, kind), b = pick(m, kind), out;
 
@@ -150,13 +153,14 @@ static void make_plain(maker *m)
         if (op == MPL_OP_cumsum)
             add_unary(m, MPL_OP_sin, out); /* sums do not grow */
     } else {
-        out = add_binary(m, binary[below(m, 5)], a, below(m, 6) == 0 ? add_weight(m, kind, 0.5) : b);
+        out =
+            add_binary(m, binary[below(m, 5)], a, below(m, 6) == 0 ? add_weight(m, kind, 0.5) : b);
         if (below(m, 2) == 0)
             add_unary(m, MPL_OP_sin, out);
     }
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static void make_block(maker *m, bool in_loop);
 
@@ -205,8 +209,8 @@ static void choose_inputs(maker *m, loop *l)
     l->in[1] = below(m, 5) == 0 ? make_truth(m) : MPL_NONE;
     for (uint32_t i = below(m, 5) + below(m, 3); i > 0 && l->n_carried < MOST_CARRIED; i--) {
         int kind = below(m, 10) == 0 ? NUMBER : (int)below(m, 4);
-        mpl_value init =
-            l->n_carried > 0 && below(m, 2) ? l->in[2 + below(m, l->n_carried)] : result_of(m, kind);
+        mpl_value init = l->n_carried > 0 && below(m, 2) ? l->in[2 + below(m, l->n_carried)]
+                                                         : result_of(m, kind);
 
         if (init == MPL_NONE)
             continue;
@@ -242,7 +246,8 @@ static void open_body(maker *m, loop *l)
     assert_ok(m->ctx, mpl_graph_open_block(m->ctx, m->g, name_of(m, 'b', name), &block));
     add_param(m, MPL_TYPE_i64, &m->kinds[NUMBER].shape, &l->param[0]);
     for (uint32_t i = 0; i < l->n_carried; i++)
-        add_param(m, m->kinds[l->carried[i]].type, &m->kinds[l->carried[i]].shape, &l->param[1 + i]);
+        add_param(m, m->kinds[l->carried[i]].type, &m->kinds[l->carried[i]].shape,
+                  &l->param[1 + i]);
     for (uint32_t i = 0; i < l->n_scans; i++) {
         mpl_shape row = m->g->value_shape[l->in[2 + l->n_carried + i]];
 
@@ -251,7 +256,8 @@ static void open_body(maker *m, loop *l)
     }
 }
 
-/* What a round hands on for carried value i: what was made last, more than one time in three; or another parameter. */
+/* What a round hands on for carried value i: what was made last, more than one time in three; or
+ * another parameter. */
 static mpl_value carry(maker *m, const loop *l, uint32_t i)
 {
     uint32_t how = below(m, 5), other = (i + 1) % l->n_carried;
@@ -348,9 +354,9 @@ static void make_case(maker *m)
     m->depth--;
     for (uint32_t i = 0; i < n_out; i++)
         names[i] = below(m, 10) == 0 ? NULL : name_of(m, 'o', text[i]);
-    assert_ok(m->ctx,
-              mpl_graph_add_control(m->ctx, m->g, MPL_OP_case, name_of(m, 'c', name), bypass ? 1 + n_out : 1,
-                                    in, 0, NULL, n_branches, body, n_out, names, out));
+    assert_ok(m->ctx, mpl_graph_add_control(m->ctx, m->g, MPL_OP_case, name_of(m, 'c', name),
+                                            bypass ? 1 + n_out : 1, in, 0, NULL, n_branches, body,
+                                            n_out, names, out));
     for (uint32_t i = 0; i < n_out; i++)
         if (out[i] != MPL_NONE)
             show(m, out[i]);
@@ -361,14 +367,14 @@ static void make_exit(maker *m)
     mpl_value in = make_truth(m);
     char name[16];
 
-    assert_ok(m->ctx, mpl_graph_add_op(m->ctx, m->g, MPL_OP_exit_unless, name_of(m, 'e', name), 1, &in, 0,
-                                       NULL, 0, NULL, NULL));
+    assert_ok(m->ctx, mpl_graph_add_op(m->ctx, m->g, MPL_OP_exit_unless, name_of(m, 'e', name), 1,
+                                       &in, 0, NULL, 0, NULL, NULL));
 }
 
 static void make_block(maker *m, bool in_loop)
 {
-    uint32_t outer =
-        m->n_left > 60 ? m->n_left / 3 : 6; /* a large graph is wide: of many outermost operations */
+    uint32_t outer = m->n_left > 60 ? m->n_left / 3 : 6; /* a large graph is wide: of many outermost
+                                                            operations */
 
     for (uint32_t n = m->depth == 0 ? outer : below(m, 5); n > 0 && m->n_left > 0; n--) {
         uint32_t how = below(m, 10);
@@ -384,18 +390,20 @@ static void make_block(maker *m, bool in_loop)
     }
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------------------------- */
+/* ---- the graph ---- */
 
 static void add_input(maker *m, mpl_type type, mpl_shape shape)
 {
     mpl_value v;
     char name[16];
 
-    assert_ok(m->ctx, mpl_graph_add_value(m->ctx, m->g, name_of(m, 'x', name), MPL_INPUT, type, &shape, &v));
+    assert_ok(m->ctx, mpl_graph_add_value(m->ctx, m->g, name_of(m, 'x', name), MPL_INPUT, type,
+                                          &shape, &v));
     show(m, v);
 }
 
-static mpl_graph *make_graph(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops, const value_kind *kinds)
+static mpl_graph *make_graph(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops,
+                             const value_kind *kinds)
 {
     maker m = {.ctx = ctx, .n_left = most_ops, .kinds = kinds};
 
@@ -456,7 +464,7 @@ void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *d
         *(uint8_t *)data = (uint8_t)mpl_rng_below(&rng, 2);
 }
 
-/* ---- what it computes --------------------------------------------------------------------------------------------- */
+/* ---- what it computes ---- */
 
 typedef struct direct {
     mpl_ctx *ctx;
@@ -494,8 +502,8 @@ static void eval_op(direct *d, mpl_op op)
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++, call.n_in++)
         if (g->op_in[i] != MPL_NONE)
-            in[call.n_in] = (mpl_tensor){(mpl_type)g->value_type[g->op_in[i]], g->value_shape[g->op_in[i]],
-                                         d->data[g->op_in[i]]};
+            in[call.n_in] = (mpl_tensor){(mpl_type)g->value_type[g->op_in[i]],
+                                         g->value_shape[g->op_in[i]], d->data[g->op_in[i]]};
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++, call.n_out++)
         if (g->op_out[i] != MPL_NONE)
             out[call.n_out] = (mpl_tensor){(mpl_type)g->value_type[g->op_out[i]],
@@ -508,7 +516,8 @@ static uint64_t row_at(const direct *d, mpl_op op, uint32_t flag, uint64_t round
     uint32_t n;
     const int64_t *reverse = mpl_attr_ints(d->g, op, MPL_ATTR_scan_reverse, &n);
 
-    return flag < n && reverse[flag] != 0 ? (uint64_t)mpl_while_most_rounds(d->g, op) - 1 - round : round;
+    return flag < n && reverse[flag] != 0 ? (uint64_t)mpl_while_most_rounds(d->g, op) - 1 - round
+                                          : round;
 }
 
 /* One round; false: an exit test ended it. */
@@ -525,7 +534,8 @@ static bool run_round(direct *d, mpl_op op, uint32_t body, uint32_t n, uint64_t 
     memcpy(d->data[param[0]], &round, sizeof round);
     for (uint32_t i = 0; i < n_scans; i++)
         copy_value(d, param[1 + n + i],
-                   d->data[in[2 + n + i]] + row_at(d, op, i, round) * g->value_bytes[param[1 + n + i]]);
+                   d->data[in[2 + n + i]] +
+                       row_at(d, op, i, round) * g->value_bytes[param[1 + n + i]]);
     run_block(d, body, &stay);
     for (uint32_t i = 0; stay && i < n_rows; i++)
         if (out[n + i] != MPL_NONE)
@@ -547,7 +557,8 @@ static void run_while(direct *d, mpl_op op)
 {
     const mpl_graph *g = d->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
-    uint32_t body = g->op_body[g->op_body_begin[op]], n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    uint32_t body = g->op_body[g->op_body_begin[op]],
+             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
     int64_t trips = number_of(d, in[0], INT64_MAX), most = mpl_while_most_rounds(g, op);
     bool go = number_of(d, in[1], 1) != 0;
 

@@ -1,5 +1,6 @@
-/* random_control.h -- small random graphs of nested loops and branches that end, and what they compute, found without programs,
- * places or plans: block by block, each value in memory of its own. */
+/* random_control.h -- small random graphs of nested loops and branches that end, and what they
+ * compute, found without programs, places or plans: block by block, each value in memory of its
+ * own. */
 #ifndef MPL_RANDOM_CONTROL_H
 #define MPL_RANDOM_CONTROL_H
 
@@ -8,9 +9,9 @@
 #include "graphs/core/rng.h"
 #include "graphs/graph.h"
 
-/* Loops in branches in loops: carried values that rotate, shift, are doubled, stay as they are, are weights, or that nobody reads;
- * captures; scans and rows in both directions; exit tests anywhere in a body; no rounds; bypasses. The same seed gives the
- * same graph. */
+/* Loops in branches in loops: carried values that rotate, shift, are doubled, stay as they are, are
+ * weights, or that nobody reads; captures; scans and rows in both directions; exit tests anywhere
+ * in a body; no rounds; bypasses. The same seed gives the same graph. */
 mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed);
 /* Of about so many operations. */
 mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);

@@ -1,5 +1,6 @@
-/* random_edges.h -- small graphs of what others seldom hold: values that are inputs or weights and outputs at once, that are outputs
- * twice, that have no bytes, or that nobody reads; no operations at all; loops and branches that only hand on. */
+/* random_edges.h -- small graphs of what others seldom hold: values that are inputs or weights and
+ * outputs at once, that are outputs twice, that have no bytes, or that nobody reads; no operations
+ * at all; loops and branches that only hand on. */
 #ifndef MPL_TEST_RANDOM_EDGES_H
 #define MPL_TEST_RANDOM_EDGES_H
 
@@ -8,7 +9,16 @@
 #include "graphs/core/rng.h"
 #include "graphs/graph.h"
 
-enum { EDGE_LINE, EDGE_WIDE, EDGE_ONE, EDGE_SQUARE, EDGE_NONE, EDGE_NO_ROWS, EDGE_KINDS, EDGE_MOST = 64 };
+enum {
+    EDGE_LINE,
+    EDGE_WIDE,
+    EDGE_ONE,
+    EDGE_SQUARE,
+    EDGE_NONE,
+    EDGE_NO_ROWS,
+    EDGE_KINDS,
+    EDGE_MOST = 64
+};
 
 static const mpl_shape edge_shape[EDGE_KINDS] = {
     {1, {3}}, {1, {40}}, {0, {0}}, {2, {4, 4}}, {1, {0}}, {2, {2, 0}},
@@ -67,7 +77,8 @@ static inline mpl_value edge_add_outside(edge_maker *m)
         assert_ok(m->ctx, mpl_graph_add_value(m->ctx, m->g, name, how < 3 ? MPL_INPUT : MPL_WEIGHT,
                                               MPL_TYPE_f32, shape, &v));
     else
-        assert_ok(m->ctx, mpl_graph_add_const(m->ctx, m->g, name, MPL_TYPE_f32, shape, data, how == 4, &v));
+        assert_ok(m->ctx,
+                  mpl_graph_add_const(m->ctx, m->g, name, MPL_TYPE_f32, shape, data, how == 4, &v));
     edge_show(m, v);
     return v;
 }
@@ -77,11 +88,12 @@ static inline void edge_add(edge_maker *m, mpl_op_kind kind, uint32_t n_in, cons
                             uint32_t n_attr, const mpl_attr *attr, uint32_t n_out)
 {
     char text[3][16];
-    const char *name[2] = {edge_name(m, 'v', text[0]), edge_below(m, 2) ? edge_name(m, 'v', text[1]) : NULL};
+    const char *name[2] = {edge_name(m, 'v', text[0]),
+                           edge_below(m, 2) ? edge_name(m, 'v', text[1]) : NULL};
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
-    if (mpl_graph_add_op(m->ctx, m->g, kind, edge_name(m, 'o', text[2]), n_in, in, n_attr, attr, n_out, name,
-                         out) != MPL_OK)
+    if (mpl_graph_add_op(m->ctx, m->g, kind, edge_name(m, 'o', text[2]), n_in, in, n_attr, attr,
+                         n_out, name, out) != MPL_OK)
         return;
     for (uint32_t i = 0; i < n_out; i++)
         if (m->g->value_type[out[i] != MPL_NONE ? out[i] : 0] == MPL_TYPE_f32)
@@ -93,7 +105,8 @@ static inline void edge_add_plain(edge_maker *m)
     static const mpl_op_kind unary[] = {MPL_OP_relu, MPL_OP_tanh, MPL_OP_identity, MPL_OP_neg};
     mpl_value a = m->visible[edge_below(m, m->n_visible)], b = edge_pick(m, &m->g->value_shape[a]),
               in[3] = {a, b, a};
-    int64_t flat = -1, whole[2] = {4, 4}, begin = edge_below(m, 3), end = begin + edge_below(m, 3) - 1;
+    int64_t flat = -1, whole[2] = {4, 4}, begin = edge_below(m, 3),
+            end = begin + edge_below(m, 3) - 1;
 
     switch (edge_below(m, 9)) {
     case 0:
@@ -129,8 +142,8 @@ static inline void edge_add_plains(edge_maker *m, uint32_t n)
         edge_add_plain(m);
 }
 
-/* A loop of up to three rounds, carried values and rows, whose body may do nothing: what it hands on are parameters, one for
- * another, and what lies outside. */
+/* A loop of up to three rounds, carried values and rows, whose body may do nothing: what it hands
+ * on are parameters, one for another, and what lies outside. */
 static inline void edge_add_while(edge_maker *m)
 {
     uint32_t mark = m->n_visible, n_rows = edge_below(m, 2), body;
@@ -146,8 +159,9 @@ static inline void edge_add_while(edge_maker *m)
         mpl_shape shape = i == 0 ? edge_shape[EDGE_ONE] : m->g->value_shape[in[1 + i]];
         mpl_value param;
 
-        assert_ok(m->ctx, mpl_graph_add_param(m->ctx, m->g, edge_name(m, 'p', text[0]),
-                                              i == 0 ? MPL_TYPE_i64 : MPL_TYPE_f32, &shape, &param));
+        assert_ok(m->ctx,
+                  mpl_graph_add_param(m->ctx, m->g, edge_name(m, 'p', text[0]),
+                                      i == 0 ? MPL_TYPE_i64 : MPL_TYPE_f32, &shape, &param));
         if (i > 0)
             edge_show(m, param);
     }
@@ -159,10 +173,10 @@ static inline void edge_add_while(edge_maker *m)
     m->n_visible = mark;
     for (int64_t i = 0; i < n + n_rows; i++)
         name[i] = edge_below(m, 4) == 0 ? NULL : edge_name(m, 'v', text[i]);
-    assert_ok(m->ctx,
-              mpl_graph_add_control(m->ctx, m->g, MPL_OP_while, edge_name(m, 'o', text[4]), 2 + (uint32_t)n,
-                                    in, 2, (mpl_attr[]){MPL_INT(carried, n), MPL_INT(trips, trips)}, 1, &body,
-                                    (uint32_t)n + n_rows, name, out));
+    assert_ok(m->ctx, mpl_graph_add_control(
+                          m->ctx, m->g, MPL_OP_while, edge_name(m, 'o', text[4]), 2 + (uint32_t)n,
+                          in, 2, (mpl_attr[]){MPL_INT(carried, n), MPL_INT(trips, trips)}, 1, &body,
+                          (uint32_t)n + n_rows, name, out));
     for (int64_t i = 0; i < n + n_rows; i++)
         edge_show(m, out[i]);
 }
@@ -175,8 +189,8 @@ static inline void edge_add_case(edge_maker *m)
     const char *name[2];
     char text[4][16];
 
-    assert_ok(m->ctx, mpl_graph_add_value(m->ctx, m->g, edge_name(m, 'x', text[0]), MPL_INPUT, MPL_TYPE_i32,
-                                          &edge_shape[EDGE_ONE], &in[0]));
+    assert_ok(m->ctx, mpl_graph_add_value(m->ctx, m->g, edge_name(m, 'x', text[0]), MPL_INPUT,
+                                          MPL_TYPE_i32, &edge_shape[EDGE_ONE], &in[0]));
     for (uint32_t i = 0; i < n; i++)
         in[1 + i] = m->visible[edge_below(m, m->n_visible)];
     for (uint32_t k = 0; k < 2; k++) {
@@ -189,13 +203,14 @@ static inline void edge_add_case(edge_maker *m)
     }
     for (uint32_t i = 0; i < n; i++)
         name[i] = edge_below(m, 4) == 0 ? NULL : edge_name(m, 'v', text[i]);
-    assert_ok(m->ctx, mpl_graph_add_control(m->ctx, m->g, MPL_OP_case, edge_name(m, 'o', text[3]), 1 + n, in,
-                                            0, NULL, 2, body, n, name, out));
+    assert_ok(m->ctx, mpl_graph_add_control(m->ctx, m->g, MPL_OP_case, edge_name(m, 'o', text[3]),
+                                            1 + n, in, 0, NULL, 2, body, n, name, out));
     for (uint32_t i = 0; i < n; i++)
         edge_show(m, out[i]);
 }
 
-/* The same seed gives the same graph; one in five has no operations, one in three loops or branches. */
+/* The same seed gives the same graph; one in five has no operations, one in three loops or
+ * branches. */
 static inline mpl_graph *random_edges(mpl_ctx *ctx, uint64_t seed)
 {
     edge_maker m = {.ctx = ctx};

@@ -1,4 +1,5 @@
-/* random_families.h -- small random problems with families: buffers at decided distances, each there for its own time. */
+/* random_families.h -- small random problems with families: buffers at decided distances, each
+ * there for its own time. */
 #ifndef MPL_RANDOM_FAMILIES_H
 #define MPL_RANDOM_FAMILIES_H
 
@@ -12,7 +13,8 @@ static inline void drop_pairs(mpl_problem *p)
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
-        if (p->pool[in] != p->pool[out] || p->inside[in] == p->inside[out] || p->bytes[out] > p->bytes[in])
+        if (p->pool[in] != p->pool[out] || p->inside[in] == p->inside[out] ||
+            p->bytes[out] > p->bytes[in])
             continue;
         p->in_place_in[n] = in;
         p->in_place_out[n] = out;
@@ -21,7 +23,8 @@ static inline void drop_pairs(mpl_problem *p)
     p->n_in_place = n;
 }
 
-/* Puts b into the family of `first`: apart from those that it conflicts with, at times with a hole. */
+/* Puts b into the family of `first`: apart from those that it conflicts with, at times with a
+ * hole. */
 static inline void join_family(mpl_problem *p, mpl_rng *rng, mpl_buffer first, mpl_buffer b)
 {
     uint64_t at = random_below(rng, 3) == 0 ? p->align[first] : 0;

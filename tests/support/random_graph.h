@@ -1,4 +1,5 @@
-/* random_graph.h -- small graphs and options drawn from a seed, and what an order of one needs, told through its problem. */
+/* random_graph.h -- small graphs and options drawn from a seed, and what an order of one needs,
+ * told through its problem. */
 #ifndef MPL_TEST_RANDOM_GRAPH_H
 #define MPL_TEST_RANDOM_GRAPH_H
 
@@ -24,8 +25,9 @@ static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_val
     return n;
 }
 
-/* Operations over what there is, near or far: in place or not, views, several outputs, some that lead nowhere. Of a third of
- * the seeds, every fourth operation reads all that nobody has read, and all later ones depend on it. */
+/* Operations over what there is, near or far: in place or not, views, several outputs, some that
+ * lead nowhere. Of a third of the seeds, every fourth operation reads all that nobody has read, and
+ * all later ones depend on it. */
 static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, uint32_t window)
 {
     mpl_graph *g = NULL;
@@ -39,8 +41,8 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
         mpl_shape shape = {1, {(int64_t[]){3, 16, 100}[i]}};
 
         snprintf(name, sizeof name, "in%d", i);
-        assert_ok(ctx, mpl_graph_add_value(ctx, g, name, i == 2 ? MPL_WEIGHT : MPL_INPUT, MPL_TYPE_f32,
-                                           &shape, &v));
+        assert_ok(ctx, mpl_graph_add_value(ctx, g, name, i == 2 ? MPL_WEIGHT : MPL_INPUT,
+                                           MPL_TYPE_f32, &shape, &v));
     }
     for (uint32_t i = 0; i < n_ops; i++) {
         mpl_value in[8], out[2];
@@ -56,7 +58,8 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
         for (uint32_t k = 0; k < 3 && (i % 4 != 3 || seed % 3 != 1); k++) {
             uint32_t far = mpl_rng_below(&rng, 3) == 0 ? g->n_values : window;
 
-            v = g->n_values - 1 - (mpl_value)mpl_rng_below(&rng, far < g->n_values ? far : g->n_values);
+            v = g->n_values - 1 -
+                (mpl_value)mpl_rng_below(&rng, far < g->n_values ? far : g->n_values);
             if (k == 0 && funnel > 0)
                 v = funnel + (mpl_value)mpl_rng_below(&rng, g->n_values - funnel);
             if (g->value_type[v] == MPL_TYPE_f32 && (n == 0 || mpl_rng_below(&rng, 2)))
@@ -74,13 +77,14 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
         if (kind == MPL_OP_relu && mpl_rng_below(&rng, 4) == 0)
             kind = MPL_OP_reduce_sum;
         n_out = kind == MPL_OP_dropout ? 2 : 1;
-        assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, kind == MPL_OP_concat, attr, n_out,
-                                        (const char *[]){name, mask}, out));
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, kind == MPL_OP_concat, attr,
+                                        n_out, (const char *[]){name, mask}, out));
         if (seed % 3 == 1 && i % 4 == 3)
             funnel = out[0];
     }
     for (uint32_t i = 0; i < 2; i++)
-        assert_ok(ctx, mpl_graph_add_output(ctx, g, (mpl_value)(g->n_values - 1 - mpl_rng_below(&rng, 4))));
+        assert_ok(ctx, mpl_graph_add_output(ctx, g,
+                                            (mpl_value)(g->n_values - 1 - mpl_rng_below(&rng, 4))));
     assert_ok(ctx, mpl_graph_finish(ctx, g));
     return g;
 }
@@ -99,7 +103,8 @@ static inline mpl_problem_options random_options(uint64_t seed)
     return o;
 }
 
-/* The most live bytes of an order, from its problem: whole slots, an output that may overwrite something counted with it. */
+/* The most live bytes of an order, from its problem: whole slots, an output that may overwrite
+ * something counted with it. */
 static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                  const mpl_problem_options *o)
 {

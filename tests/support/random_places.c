@@ -1,7 +1,7 @@
 /* random_places.c -- see random_places.h. */
 #include "tests/support/random_places.h"
 
-/* ---- random places -------------------------------------------------------------------------------------------------- */
+/* ---- random places ---- */
 
 /* A loop or case of the graph, drawn at random; MPL_NONE: there is none. */
 static mpl_op draw_op(made *d, mpl_op_kind kind)
@@ -158,7 +158,7 @@ void unmake_places(made *d)
     mpl_graph_free(d->ctx, d->g);
 }
 
-/* ---- one way of control --------------------------------------------------------------------------------------------- */
+/* ---- one way of control ---- */
 
 /* How often a loop runs at most, if the graph says so; else UNKNOWN. */
 int64_t most_rounds_of(const made *d, mpl_op op)
@@ -195,7 +195,8 @@ int64_t n_ways(const made *d, mpl_op op)
     if (d->g->op_kind[op] == MPL_OP_case)
         return d->g->op_body_begin[op + 1] - d->g->op_body_begin[op] + 1;
     n = mpl_flow_classes(&d->m, body_of(d, op));
-    return 1 + (most_rounds_of(d, op) >= 0 && most_rounds_of(d, op) < n ? most_rounds_of(d, op) : n);
+    return 1 +
+           (most_rounds_of(d, op) >= 0 && most_rounds_of(d, op) < n ? most_rounds_of(d, op) : n);
 }
 
 /* The round of a loop that w lies in: its own, that at hand, or the last. */
@@ -301,7 +302,7 @@ bool rows_of(const made *d, mpl_value out, mpl_flow_row_info *row)
     return i >= n;
 }
 
-/* ---- all ways --------------------------------------------------------------------------------------------------------- */
+/* ---- all ways ---- */
 
 bool one_spot(const mpl_flow_spot *a, const mpl_flow_spot *b)
 {
@@ -314,8 +315,9 @@ static mpl_flow_spot spot_of(const made *d, const found *f, uint64_t bytes)
     uint64_t offset = f->n_slices > 0 ? 0 : f->offset;
 
     for (uint32_t k = 0; k < f->n_slices; k++)
-        bytes = mpl_max_u64(bytes, (uint64_t)mpl_while_most_rounds(d->g, d->g->block_owner[f->block[k]]) *
-                                       f->bytes[k]);
+        bytes = mpl_max_u64(bytes,
+                            (uint64_t)mpl_while_most_rounds(d->g, d->g->block_owner[f->block[k]]) *
+                                f->bytes[k]);
     return (mpl_flow_spot){f->arena, f->begin + offset, f->begin + offset + bytes, f->of};
 }
 

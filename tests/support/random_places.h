@@ -1,5 +1,6 @@
-/* random_places.h -- random places of random graphs with loops and branches; and where they are, judged plainly: a place is evaluated for
- * one way that control may have taken at a time, and every way is tried. */
+/* random_places.h -- random places of random graphs with loops and branches; and where they are,
+ * judged plainly: a place is evaluated for one way that control may have taken at a time, and every
+ * way is tried. */
 #ifndef MPL_RANDOM_PLACES_H
 #define MPL_RANDOM_PLACES_H
 
@@ -24,7 +25,8 @@ typedef struct made {
     int64_t *went; /* [n_ops] what each loop and case did: rounds, or the branch; UNKNOWN */
 } made;
 
-/* Where something lies for one way of control: slices of slices, in the end of memory; or an operation to ask first. */
+/* Where something lies for one way of control: slices of slices, in the end of memory; or an
+ * operation to ask first. */
 typedef struct found {
     bool nowhere;
     mpl_op ask;
@@ -61,10 +63,12 @@ static inline uint32_t asked(uint32_t otherwise)
     return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* A graph of about so many operations, its places, and a plan of their buffers; nothing is known of what control did. */
+/* A graph of about so many operations, its places, and a plan of their buffers; nothing is known of
+ * what control did. */
 void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
 void unmake_places(made *d);
-/* Other offsets: all buffers far from each other, but for two that share bytes (MPL_NONE: no two). */
+/* Other offsets: all buffers far from each other, but for two that share bytes (MPL_NONE: no
+ * two). */
 void draw_offsets(made *d, mpl_buffer a, mpl_buffer b);
 
 /* How often a loop runs at most, and for certain, if the graph says so; else UNKNOWN. */

@@ -1,5 +1,5 @@
-/* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a plan that is right by the
- * plainest construction. For tests of whatever reads problems and plans. */
+/* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a plan
+ * that is right by the plainest construction. For tests of whatever reads problems and plans. */
 #ifndef MPL_RANDOM_PROBLEM_H
 #define MPL_RANDOM_PROBLEM_H
 
@@ -11,15 +11,21 @@
 #include "planners/planner.h"
 
 /* Gaps are for serial problems: under parallel their flag does nothing. */
-enum { RANDOM_ALIGNED = 1, RANDOM_POOLS = 2, RANDOM_PAIRS = 4, RANDOM_PARALLEL = 8, RANDOM_GAPS = 16 };
+enum {
+    RANDOM_ALIGNED = 1,
+    RANDOM_POOLS = 2,
+    RANDOM_PAIRS = 4,
+    RANDOM_PARALLEL = 8,
+    RANDOM_GAPS = 16
+};
 
 static inline uint32_t random_below(mpl_rng *rng, uint32_t n)
 {
     return (uint32_t)mpl_rng_below(rng, n);
 }
 
-/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with probability 1/2. Under parallel
- * most sets of them are impossible (drop_impossible_pairs). */
+/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with
+ * probability 1/2. Under parallel most sets of them are impossible (drop_impossible_pairs). */
 static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     size_t room = (size_t)p->n * p->n;
@@ -30,12 +36,13 @@ static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
     for (uint32_t step = 0; step < (p->before != NULL ? 1 : p->n_steps); step++)
         for (mpl_buffer out = 0; out < p->n; out++)
             for (mpl_buffer in = 0; in < p->n; in++) {
-                bool meet = p->before != NULL
-                                ? !mpl_is_before(p->before, in, out) && !mpl_is_before(p->before, out, in)
-                                : p->birth[out] == step && p->death[in] == step + 1 && p->birth[in] < step;
+                bool meet =
+                    p->before != NULL
+                        ? !mpl_is_before(p->before, in, out) && !mpl_is_before(p->before, out, in)
+                        : p->birth[out] == step && p->death[in] == step + 1 && p->birth[in] < step;
 
-                if (in == out || !meet || p->pool[in] != p->pool[out] || p->bytes[out] > p->bytes[in] ||
-                    random_below(rng, 2) == 0)
+                if (in == out || !meet || p->pool[in] != p->pool[out] ||
+                    p->bytes[out] > p->bytes[in] || random_below(rng, 2) == 0)
                     continue;
                 p->in_place_in[p->n_in_place] = in;
                 p->in_place_out[p->n_in_place] = out;
@@ -43,9 +50,9 @@ static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
             }
 }
 
-/* Whether pair i may come from a graph, beside the n_kept first: `in` is read last by the operation that
- * writes `out`. So what comes after `out` comes after `in`, and what comes before `in` before `out`; and
- * when `out` is itself overwritten, `in` is long dead. */
+/* Whether pair i may come from a graph, beside the n_kept first: `in` is read last by the operation
+ * that writes `out`. So what comes after `out` comes after `in`, and what comes before `in` before
+ * `out`; and when `out` is itself overwritten, `in` is long dead. */
 static inline bool is_honest(const mpl_problem *p, uint32_t n_kept, uint32_t i)
 {
     mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
@@ -145,7 +152,8 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
     p->n_steps = 2 + random_below(rng, n);
     if (what & RANDOM_POOLS) {
         assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2,
+                                         sizeof *p->pool_capacity));
         p->pool_name[1] = mpl_strdup(ctx, "workspace");
         p->pool_capacity[1] = MPL_NO_CAPACITY;
         p->n_pools = 2;
@@ -169,22 +177,25 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
     return p;
 }
 
-/* The plain meaning of conflict: the same pool, both needed at once (or unordered), bytes in common, and no pair that
- * lies at the same offset. */
-static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
+/* The plain meaning of conflict: the same pool, both needed at once (or unordered), bytes in
+ * common, and no pair that lies at the same offset. */
+static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a,
+                                  mpl_buffer b)
 {
     if (p->pool[a] != p->pool[b] || plan->offset[a] >= plan->offset[b] + p->bytes[b] ||
         plan->offset[b] >= plan->offset[a] + p->bytes[a])
         return false;
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        if (plan->offset[a] == plan->offset[b] && ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
-                                                   (p->in_place_in[i] == b && p->in_place_out[i] == a)))
+        if (plan->offset[a] == plan->offset[b] &&
+            ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+             (p->in_place_in[i] == b && p->in_place_out[i] == a)))
             return false;
     return p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
                              : plain_meeting(p, a, b) < p->n_steps;
 }
 
-/* Puts each buffer in turn at the lowest aligned byte where it has no plain conflict with those before it. */
+/* Puts each buffer in turn at the lowest aligned byte where it has no plain conflict with those
+ * before it. */
 static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_plan *plan = NULL;
@@ -200,10 +211,10 @@ static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
     return plan;
 }
 
-/* A planner's plan, which holds by the plain meaning: parts of families at their distances, no conflict; NULL: it cannot plan
- * this, or is not to be called without parameters. */
-static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p,
-                                        uint64_t ticks)
+/* A planner's plan, which holds by the plain meaning: parts of families at their distances, no
+ * conflict; NULL: it cannot plan this, or is not to be called without parameters. */
+static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner,
+                                        const mpl_problem *p, uint64_t ticks)
 {
     mpl_run run;
     mpl_plan *plan = NULL;

@@ -15,7 +15,8 @@ static inline bool waits_for(const mpl_graph *g, mpl_op op, mpl_op other)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && !waits; i++) {
         mpl_op maker = g->value_op[g->op_in[i]];
 
-        waits = maker != MPL_NONE && maker >= other && (maker == other || waits_for(g, maker, other));
+        waits =
+            maker != MPL_NONE && maker >= other && (maker == other || waits_for(g, maker, other));
     }
     return waits;
 }
@@ -28,9 +29,10 @@ static inline mpl_value shown_by(const mpl_graph *g, mpl_value v)
     return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
 }
 
-/* An update of weight w by a value of its size, with all readers of w that it would not wait for among its inputs: by
- * momentum where there is a state. Nothing where no value serves. */
-static inline void add_update(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_value w, mpl_value state)
+/* An update of weight w by a value of its size, with all readers of w that it would not wait for
+ * among its inputs: by momentum where there is a state. Nothing where no value serves. */
+static inline void add_update(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_value w,
+                              mpl_value state)
 {
     mpl_value in[16], fit[64], out[2];
     uint32_t n = 0, n_fit = 0, n_ops = g->n_ops;
@@ -62,14 +64,15 @@ static inline void add_update(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_valu
         }
     snprintf(name[0], sizeof name[0], "next%u", w);
     snprintf(name[1], sizeof name[1], "state%u", w);
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, momentum ? MPL_OP_momentum_update : MPL_OP_sgd_update, name[0], n,
-                                    in, 0, NULL, 1 + momentum, (const char *[]){name[0], name[1]}, out));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, momentum ? MPL_OP_momentum_update : MPL_OP_sgd_update,
+                                    name[0], n, in, 0, NULL, 1 + momentum,
+                                    (const char *[]){name[0], name[1]}, out));
     for (int i = 0; i <= momentum; i++)
         assert_ok(ctx, mpl_graph_add_output(ctx, g, out[i]));
 }
 
-/* At most n_ops operations over inputs and weights, and then updates of the weights, at most three. Weights are read by
- * themselves too: most updates wait for more than their gradient. */
+/* At most n_ops operations over inputs and weights, and then updates of the weights, at most three.
+ * Weights are read by themselves too: most updates wait for more than their gradient. */
 static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
     static const int64_t sizes[] = {16, 16, 40, 40, 40};
@@ -83,8 +86,9 @@ static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32
         char name[16];
 
         snprintf(name, sizeof name, "x%u", i);
-        assert_ok(ctx, mpl_graph_add_value(ctx, g, name, i % 2 == 0 && i < 4 ? MPL_INPUT : MPL_WEIGHT,
-                                           MPL_TYPE_f32, &(mpl_shape){1, {sizes[i]}}, &first[i]));
+        assert_ok(ctx,
+                  mpl_graph_add_value(ctx, g, name, i % 2 == 0 && i < 4 ? MPL_INPUT : MPL_WEIGHT,
+                                      MPL_TYPE_f32, &(mpl_shape){1, {sizes[i]}}, &first[i]));
     }
     if (seed % 2)
         assert_ok(ctx, mpl_graph_add_value(ctx, g, "state", MPL_WEIGHT, MPL_TYPE_f32,
@@ -100,9 +104,13 @@ static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32
             do
                 in[k] = (mpl_value)mpl_rng_below(&rng, g->n_values);
             while (in[k] == state);
-        n = mpl_rng_below(&rng, 2) && mpl_shape_equal(&g->value_shape[in[0]], &g->value_shape[in[1]]) ? 2 : 1;
+        n = mpl_rng_below(&rng, 2) &&
+                    mpl_shape_equal(&g->value_shape[in[0]], &g->value_shape[in[1]])
+                ? 2
+                : 1;
         kind = n == 2 ? MPL_OP_mul : mpl_rng_below(&rng, 4) ? MPL_OP_relu : MPL_OP_identity;
-        assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL, 1, (const char *[]){name}, &v));
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL, 1,
+                                        (const char *[]){name}, &v));
     }
     for (uint32_t i = 1; i < 5; i++)
         if (g->value_role[first[i]] == MPL_WEIGHT)
@@ -113,7 +121,8 @@ static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32
     return g;
 }
 
-/* What trains a random network of `layers` layers: products, activations, sums of what came before, under all options. */
+/* What trains a random network of `layers` layers: products, activations, sums of what came before,
+ * under all options. */
 static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t layers)
 {
     char text[4000];
@@ -140,7 +149,8 @@ static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t l
                                   mpl_rng_below(&rng, 2) ? "tanh" : "relu", at);
             break;
         default:
-            n += (size_t)snprintf(text + n, sizeof text - n, "h%u = add(h%u, h%zu)\n", i + 1, i, at);
+            n +=
+                (size_t)snprintf(text + n, sizeof text - n, "h%u = add(h%u, h%zu)\n", i + 1, i, at);
         }
     }
     snprintf(text + n, sizeof text - n, "output h%u\n", layers);

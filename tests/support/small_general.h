@@ -1,5 +1,5 @@
-/* small_general.h -- problems of a few buffers with a partial order or in-place pairs, the plainest search there is for them, and
- * roots of those whose optimum lies above the bound. */
+/* small_general.h -- problems of a few buffers with a partial order or in-place pairs, the plainest
+ * search there is for them, and roots of those whose optimum lies above the bound. */
 #ifndef MPL_SMALL_GENERAL_H
 #define MPL_SMALL_GENERAL_H
 
@@ -22,7 +22,7 @@ typedef struct small {
     int32_t fixed[MOST]; /* -1: free */
 } small;
 
-/* ---- brute force --------------------------------------------------------------------------------------------- */
+/* ---- brute force ---- */
 
 typedef struct brute {
     const small *p;
@@ -44,8 +44,9 @@ static inline void find_conflicts(const small *p, bool conflict[MOST][MOST])
                 reach[i][j] = reach[i][j] || (reach[i][k] && reach[k][j]);
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t j = 0; j < p->n; j++)
-            conflict[i][j] = i != j && (p->serial ? p->birth[i] < p->death[j] && p->birth[j] < p->death[i]
-                                                  : !reach[i][j] && !reach[j][i]);
+            conflict[i][j] =
+                i != j && (p->serial ? p->birth[i] < p->death[j] && p->birth[j] < p->death[i]
+                                     : !reach[i][j] && !reach[j][i]);
 }
 
 /* Bodies in the order of their offsets, each at its lowest place. */
@@ -68,7 +69,8 @@ static inline bool brute_place(brute *f, uint32_t last)
             end = p->size[i] > end ? p->size[i] : end;
             fixed = p->fixed[i] >= 0 ? p->fixed[i] : fixed;
             for (uint32_t j = 0; j < p->n; j++)
-                if (f->conflict[i][j] && f->placed[f->body[j]] && f->offset[f->body[j]] + p->size[j] > at)
+                if (f->conflict[i][j] && f->placed[f->body[j]] &&
+                    f->offset[f->body[j]] + p->size[j] > at)
                     at = f->offset[f->body[j]] + p->size[j];
         }
         at = (at + align - 1) / align * align;
@@ -109,7 +111,8 @@ static inline bool brute_pairs(const small *p, uint32_t k, brute *f)
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t j = 0; j < p->n; j++)
             if (f->body[i] == f->body[j] &&
-                (f->conflict[i][j] || (p->fixed[i] >= 0 && p->fixed[j] >= 0 && p->fixed[i] != p->fixed[j]) ||
+                (f->conflict[i][j] ||
+                 (p->fixed[i] >= 0 && p->fixed[j] >= 0 && p->fixed[i] != p->fixed[j]) ||
                  (p->fixed[i] >= 0 && (uint32_t)p->fixed[i] % p->align[j] != 0)))
                 return false;
     g = *f;
@@ -156,7 +159,7 @@ static inline uint32_t brute_optimum(const small *p, uint32_t from)
     return from;
 }
 
-/* ---- problems ------------------------------------------------------------------------------------------------ */
+/* ---- problems ---- */
 
 static inline uint32_t below(mpl_rng *rng, uint32_t n)
 {
@@ -180,9 +183,10 @@ static inline small random_small(mpl_rng *rng, bool serial, bool aligned)
     return p;
 }
 
-/* Whether lifetimes allow the pair; or the order does, beside the pairs that are there: what is after `out`, or overwrites it, is
- * after `in`, and what is before `in` is before `out`. */
-static inline bool pair_is_possible(const small *p, bool conflict[MOST][MOST], uint32_t in, uint32_t out)
+/* Whether lifetimes allow the pair; or the order does, beside the pairs that are there: what is
+ * after `out`, or overwrites it, is after `in`, and what is before `in` is before `out`. */
+static inline bool pair_is_possible(const small *p, bool conflict[MOST][MOST], uint32_t in,
+                                    uint32_t out)
 {
     if (p->serial)
         return p->death[in] == p->birth[out] + 1 && p->birth[in] < p->birth[out];
@@ -205,8 +209,8 @@ static inline void offer_pairs(mpl_rng *rng, small *p)
     memset(p->pair, 0, sizeof p->pair);
     for (uint32_t in = 0; in < p->n; in++)
         for (uint32_t out = 0; out < p->n; out++)
-            p->pair[in][out] = conflict[in][out] && p->size[out] <= p->size[in] && below(rng, 2) == 0 &&
-                               pair_is_possible(p, conflict, in, out);
+            p->pair[in][out] = conflict[in][out] && p->size[out] <= p->size[in] &&
+                               below(rng, 2) == 0 && pair_is_possible(p, conflict, in, out);
 }
 
 /* Of pairs that an order or sizes of before allowed, those that these do. */
@@ -219,7 +223,8 @@ static inline void keep_possible_pairs(small *p)
     memset(p->pair, 0, sizeof p->pair);
     for (uint32_t in = 0; in < p->n; in++)
         for (uint32_t out = 0; out < p->n; out++)
-            p->pair[in][out] = offered[in][out] && conflict[in][out] && p->size[out] <= p->size[in] &&
+            p->pair[in][out] = offered[in][out] && conflict[in][out] &&
+                               p->size[out] <= p->size[in] &&
                                pair_is_possible(p, conflict, in, out);
 }
 
@@ -300,7 +305,8 @@ static inline mpl_problem *problem_of(mpl_ctx *ctx, const small *from)
     return p;
 }
 
-/* Two lists of intervals whose optimum is above the bound, as orders: their mutants are of any order. */
+/* Two lists of intervals whose optimum is above the bound, as orders: their mutants are of any
+ * order. */
 static inline small root(int which)
 {
     static const uint32_t birth[2][8] = {{3, 2, 4, 5, 1, 3, 2, 1}, {2, 5, 0, 4, 0, 1, 3, 1}};
@@ -327,10 +333,11 @@ static inline bool is_interval_order(const small *p)
 
     find_conflicts(p, conflict); /* no two chains a < b, c < d without a relation between them */
     for (uint32_t k = 0; k < p->n * p->n * p->n * p->n; k++) {
-        uint32_t a = k % p->n, b = k / p->n % p->n, c = k / p->n / p->n % p->n, d = k / p->n / p->n / p->n;
+        uint32_t a = k % p->n, b = k / p->n % p->n, c = k / p->n / p->n % p->n,
+                 d = k / p->n / p->n / p->n;
 
-        if (a < b && c < d && !conflict[a][b] && !conflict[c][d] && conflict[a][c] && conflict[a][d] &&
-            conflict[b][c] && conflict[b][d])
+        if (a < b && c < d && !conflict[a][b] && !conflict[c][d] && conflict[a][c] &&
+            conflict[a][d] && conflict[b][c] && conflict[b][d])
             return false;
     }
     return true;

@@ -1,5 +1,5 @@
-/* small_problem.h -- problems of a few buffers, the plainest search there is for them, and those whose optimum lies above the
- * load: rare among random ones, so they are bred. */
+/* small_problem.h -- problems of a few buffers, the plainest search there is for them, and those
+ * whose optimum lies above the load: rare among random ones, so they are bred. */
 #ifndef MPL_SMALL_PROBLEM_H
 #define MPL_SMALL_PROBLEM_H
 
@@ -9,7 +9,7 @@
 #include "graphs/core/rng.h"
 #include "graphs/problem/problem.h"
 
-/* ---- brute force: items in the order of their offsets, each at its lowest place ------------------------------ */
+/* ---- brute force: items in the order of their offsets, each at its lowest place ---- */
 
 enum { MOST = 16 };
 
@@ -111,7 +111,7 @@ static inline uint32_t brute_optimum(const small *p)
     return cap;
 }
 
-/* ---- problems ------------------------------------------------------------------------------------------------ */
+/* ---- problems ---- */
 
 static inline uint32_t below(mpl_rng *rng, uint32_t n)
 {

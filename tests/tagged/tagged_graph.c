@@ -1,7 +1,7 @@
 /* tagged_graph.c -- what is read in the end, and what may run at the same time. */
 #include "tests/tagged/tagged_priv.h"
 
-/* ---- what is read in the end ----------------------------------------------------------------------------------------- */
+/* ---- what is read in the end ---- */
 
 static bool mark(machine *m, mpl_value v, bool useful)
 {
@@ -44,7 +44,8 @@ static bool mark_case(machine *m, mpl_op op)
         if (in + 1 + i < g->op_in_begin[op + 1])
             changed = mark(m, g->op_in[in + 1 + i], useful) || changed;
         for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-            changed = mark(m, g->block_result[g->block_result_begin[g->op_body[k]] + i], useful) || changed;
+            changed = mark(m, g->block_result[g->block_result_begin[g->op_body[k]] + i], useful) ||
+                      changed;
     }
     return changed;
 }
@@ -78,7 +79,7 @@ void tagged_mark_all(machine *m)
     }
 }
 
-/* ---- at the same time --------------------------------------------------------------------------------------------- */
+/* ---- at the same time ---- */
 
 static mpl_op unit_of(const machine *m, mpl_op op)
 {
@@ -104,7 +105,8 @@ void tagged_order_units(machine *m)
             note_after(m, unit_of(m, op), g->op_in[i]);
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            note_after(m, unit_of(m, g->block_owner[b]), g->block_result[g->block_result_begin[b] + i]);
+            note_after(m, unit_of(m, g->block_owner[b]),
+                       g->block_result[g->block_result_begin[b] + i]);
     for (mpl_op k = 0; k < g->n_ops; k++)
         for (mpl_op a = 0; a < g->n_ops; a++)
             m->later[a] |= (m->later[a] >> k & 1) != 0 ? m->later[k] : 0;
@@ -118,7 +120,7 @@ way tagged_keep_apart(machine *m)
             for (mpl_op b = 0; (m->writers[i] >> a & 1) != 0 && b < m->g->n_ops; b++)
                 if (a != b && ((m->readers[i] | m->writers[i]) >> b & 1) != 0 &&
                     (m->later[a] >> b & 1) == 0 && (m->later[b] >> a & 1) == 0)
-                    return tagged_wrong(m, "both may run at once, and touch the same bytes", m->g->op_name[a],
-                                        m->g->op_name[b]);
+                    return tagged_wrong(m, "both may run at once, and touch the same bytes",
+                                        m->g->op_name[a], m->g->op_name[b]);
     return GO;
 }

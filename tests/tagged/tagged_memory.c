@@ -1,7 +1,7 @@
 /* tagged_memory.c -- where values lie, by places; reading and writing tags; decisions. */
 #include "tests/tagged/tagged_priv.h"
 
-/* ---- tags --------------------------------------------------------------------------------------------------------- */
+/* ---- tags ---- */
 
 /* Which contents of v these are: those of the rounds at hand. */
 static uint64_t tag_of(const machine *m, int what, mpl_value v)
@@ -24,7 +24,7 @@ void tagged_make_new(machine *m, int what, mpl_value v)
     m->lost[v] = 0;
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------------------------------ */
+/* ---- what is wrong ---- */
 
 way tagged_wrong(machine *m, const char *what, const char *who, const char *whose)
 {
@@ -34,7 +34,7 @@ way tagged_wrong(machine *m, const char *what, const char *who, const char *whos
     return STOP;
 }
 
-/* ---- where values lie --------------------------------------------------------------------------------------------- */
+/* ---- where values lie ---- */
 
 static mpl_op owner_of(const machine *m, uint32_t block)
 {
@@ -114,7 +114,8 @@ static bool is_nowhere(const machine *m, mpl_value v)
     if (g->op_kind[op] == MPL_OP_case)
         return true;
     for (uint32_t i = 0;
-         g->op_kind[op] == MPL_OP_while && i < (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0); i++)
+         g->op_kind[op] == MPL_OP_while && i < (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+         i++)
         if (g->op_out[g->op_out_begin[op] + i] == v)
             return true;
     return false;
@@ -145,11 +146,12 @@ bool tagged_where(const machine *m, mpl_value v, spot *out)
 way tagged_bind(machine *m, mpl_value v)
 {
     TRY(tagged_settled(m, m->map->places->value_place[m->map->value_root[v]], name_of(m, v)));
-    return tagged_where(m, v, &m->bound[v]) ? GO
-                                            : tagged_wrong(m, "its place is not decided", name_of(m, v), "");
+    return tagged_where(m, v, &m->bound[v])
+               ? GO
+               : tagged_wrong(m, "its place is not decided", name_of(m, v), "");
 }
 
-/* ---- reading and writing ------------------------------------------------------------------------------------------ */
+/* ---- reading and writing ---- */
 
 void tagged_touch(machine *m, spot s, uint64_t bytes, uint64_t *by)
 {
@@ -243,7 +245,7 @@ void tagged_take_truth(machine *m, mpl_value v, mpl_value w, uint64_t w_at)
     m->lost[v] = tagged_is_lost(m, w);
 }
 
-/* ---- decisions ---------------------------------------------------------------------------------------------------- */
+/* ---- decisions ---- */
 
 static uint64_t hash_words(uint64_t hash, const uint64_t *word, uint64_t n)
 {

@@ -31,7 +31,8 @@ typedef struct machine {
     uint32_t n_arenas, n_slabs;
     uint64_t *slab_begin;     /* [n_slabs + 1] into memory */
     uint64_t *truth_begin;    /* [n_values + 1] into truth */
-    uint64_t *memory, *truth; /* tags of bytes: which they have, and which each value's should have */
+    uint64_t *memory, *truth; /* tags of bytes: which they have, and which each value's should have
+                               */
     uint8_t *made;            /* [n_values] */
     spot *bound;              /* [n_values] where it was when it was made */
     uint8_t *counted;         /* [n_blocks] the body's loop is in a round, or was, */
@@ -47,12 +48,14 @@ typedef struct machine {
     int64_t *most, *fixed_rounds; /* [n_ops] of a loop; -1: open */
     int64_t *assumed;             /* [n_ops] while ways are listed; -1: nothing */
     mpl_op settling;              /* the loop or case that is left now */
-    uint8_t *useful;  /* [n_values] somebody reads it in the end: what is handed on in vain never comes */
+    uint8_t *useful;  /* [n_values] somebody reads it in the end: what is handed on in vain never
+                         comes */
     uint8_t *awaited; /* [n_values] an input or weight that is planned, and has not come yet */
 
     uint8_t choice[MOST_CHOICES], of[MOST_CHOICES]; /* decisions: which of how many */
     uint32_t n_choices, at;
-    /* Parallel: by bytes of memory, which operations of the whole graph, each with its blocks, read and write them; who runs after whom. */
+    /* Parallel: by bytes of memory, which operations of the whole graph, each with its blocks, read
+     * and write them; who runs after whom. */
     uint64_t *readers, *writers, later[MOST_OPS];
     mpl_op unit;
     bool begun;     /* some operation has */
@@ -70,11 +73,11 @@ typedef struct loop {
     const uint8_t *in_copied, *result_copied;
 } loop;
 
-#define TRY(step)                                                                                            \
-    do {                                                                                                     \
-        way w_ = (step);                                                                                     \
-        if (w_ != GO)                                                                                        \
-            return w_;                                                                                       \
+#define TRY(step)                                                                                  \
+    do {                                                                                           \
+        way w_ = (step);                                                                           \
+        if (w_ != GO)                                                                              \
+            return w_;                                                                             \
     } while (0)
 
 static inline uint64_t mix(uint64_t hash, uint64_t x)

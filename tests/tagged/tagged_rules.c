@@ -1,5 +1,6 @@
-/* tagged_rules.c -- what the verifier of control flow refuses though it may turn out well: graphs/problem/control/LOOPS.md, "Where the
- * verifier is strict". A value is lost by a rule, whatever its bytes are. */
+/* tagged_rules.c -- what the verifier of control flow refuses though it may turn out well:
+ * graphs/problem/control/LOOPS.md, "Where the verifier is strict". A value is lost by a rule,
+ * whatever its bytes are. */
 #include "tests/tagged/tagged_priv.h"
 
 enum { MOST_RANGES = 512 };
@@ -15,14 +16,15 @@ typedef struct ranges {
     range at[MOST_RANGES];
 } ranges;
 
-/* ---- all ways ----------------------------------------------------------------------------------------------------- */
+/* ---- all ways ---- */
 
 static bool is_in_round(const machine *m, uint32_t block)
 {
     return m->counted[block] && !m->done[m->g->block_owner[block]];
 }
 
-/* The items of a place that it may be: of a loop that is left now, or in a round, or whose rounds the graph tells, one. */
+/* The items of a place that it may be: of a loop that is left now, or in a round, or whose rounds
+ * the graph tells, one. */
 static void all_items(const machine *m, const mpl_place *p, uint32_t *begin, uint32_t *end)
 {
     mpl_op op = p->kind == MPL_PLACE_CYCLE ? m->g->block_owner[p->of] : p->of;
@@ -33,7 +35,8 @@ static void all_items(const machine *m, const mpl_place *p, uint32_t *begin, uin
     *begin = 0, *end = p->n;
     if (p->kind == MPL_PLACE_BRANCH) {
         if (known)
-            *begin = m->taken[op] == NO_BRANCH ? p->n - 1 : (uint32_t)m->taken[op], *end = *begin + 1;
+            *begin = m->taken[op] == NO_BRANCH ? p->n - 1 : (uint32_t)m->taken[op],
+            *end = *begin + 1;
         return;
     }
     rounds = known ? m->round[body] : m->fixed_rounds[op] >= 0 ? (uint64_t)m->fixed_rounds[op] : 0;
@@ -45,8 +48,9 @@ static void all_items(const machine *m, const mpl_place *p, uint32_t *begin, uin
     if (is_in_round(m, p->of) || known) {
         uint64_t round = is_in_round(m, p->of) ? m->round[p->of] : rounds > 0 ? rounds - 1 : 0;
 
-        *begin = round < p->n_first ? (uint32_t)round
-                                    : p->n_first + (uint32_t)((round - p->n_first) % (p->n - p->n_first));
+        *begin = round < p->n_first
+                     ? (uint32_t)round
+                     : p->n_first + (uint32_t)((round - p->n_first) % (p->n - p->n_first));
         *end = *begin + 1;
     } else if ((uint64_t)m->most[op] < p->n) {
         *end = m->most[op] > 0 ? (uint32_t)m->most[op] : 1;
@@ -63,7 +67,8 @@ static void add_range(ranges *r, range new)
     r->at[r->n++] = new;
 }
 
-/* How often loop `op` has run, or which branch case `op` took, if that is known; -1: any of 0 to *most. */
+/* How often loop `op` has run, or which branch case `op` took, if that is known; -1: any of 0 to
+ * *most. */
 static int64_t known_way(const machine *m, const mpl_place *p, mpl_op op, int64_t *most)
 {
     bool branch = p->kind == MPL_PLACE_BRANCH;
@@ -72,7 +77,7 @@ static int64_t known_way(const machine *m, const mpl_place *p, mpl_op op, int64_
     if (m->assumed[op] >= 0)
         return m->assumed[op];
     if (m->settling == op)
-        return !branch                     ? (int64_t)m->round[m->g->op_body[m->g->op_body_begin[op]]]
+        return !branch ? (int64_t)m->round[m->g->op_body[m->g->op_body_begin[op]]]
                : m->taken[op] == NO_BRANCH ? *most
                                            : m->taken[op];
     if (p->kind == MPL_PLACE_CYCLE && is_in_round(m, p->of)) /* the round at hand is the last */
@@ -102,8 +107,8 @@ static void add_ways(machine *m, uint32_t id, uint64_t offset, uint64_t bytes, r
         bool buffer = p->kind == MPL_PLACE_BUFFER;
         uint64_t at = (buffer ? m->plan->offset[p->of] : 0) + offset;
 
-        add_range(r, (range){buffer ? mpl_plan_arena(m->p, m->plan, p->of) : m->n_arenas + p->of, at,
-                             at + bytes, buffer ? p->of : MPL_NONE});
+        add_range(r, (range){buffer ? mpl_plan_arena(m->p, m->plan, p->of) : m->n_arenas + p->of,
+                             at, at + bytes, buffer ? p->of : MPL_NONE});
         return;
     }
     if (p->kind == MPL_PLACE_SLICE) { /* all that it is a slice of */
@@ -131,7 +136,8 @@ static void ways_of(machine *m, mpl_value v, ranges *r)
     if (bytes_of(m, v) == 0)
         return;
     if (place != MPL_NONE) {
-        add_ways(m, place, m->map->value_offset != NULL ? m->map->value_offset[v] : 0, bytes_of(m, v), r);
+        add_ways(m, place, m->map->value_offset != NULL ? m->map->value_offset[v] : 0,
+                 bytes_of(m, v), r);
     } else if (m->map->value_buffer[v] != MPL_NONE) {
         tagged_where(m, v, &s);
         r->at[r->n++] = (range){s.slab, s.at, s.at + bytes_of(m, v), m->map->value_buffer[v]};
@@ -154,7 +160,7 @@ static bool any_meet(const ranges *a, const ranges *b)
     return false;
 }
 
-/* ---- what is carried crosswise -------------------------------------------------------------------------------------- */
+/* ---- what is carried crosswise ---- */
 
 typedef struct carried {
     ranges from, to; /* from: none once it is aside */
@@ -162,15 +168,16 @@ typedef struct carried {
     bool pending, aside;
 } carried;
 
-/* Whether a is copied onto what b is still to be copied from, in some way; onto itself, unless to where it is. */
+/* Whether a is copied onto what b is still to be copied from, in some way; onto itself, unless to
+ * where it is. */
 static bool waits_in_some_way(const carried *a, const carried *b)
 {
     for (uint32_t i = 0; b->pending && i < b->from.n; i++) {
         bool stays = false;
 
         for (uint32_t k = 0; a == b && k < a->to.n; k++)
-            stays =
-                stays || (a->to.at[k].slab == b->from.at[i].slab && a->to.at[k].begin == b->from.at[i].begin);
+            stays = stays || (a->to.at[k].slab == b->from.at[i].slab &&
+                              a->to.at[k].begin == b->from.at[i].begin);
         for (uint32_t k = 0; !stays && k < a->to.n; k++)
             if (ranges_meet(&a->to.at[k], &b->from.at[i]))
                 return true;
@@ -196,7 +203,8 @@ static uint32_t first_awaited(const carried *c, uint32_t n)
     return n;
 }
 
-/* Copies all that wait for nothing; whether there were any. *aside: whether something is left aside. */
+/* Copies all that wait for nothing; whether there were any. *aside: whether something is left
+ * aside. */
 static bool copy_those_that_can(carried *c, uint32_t n, bool *aside)
 {
     bool moved = false;
@@ -213,8 +221,8 @@ static bool copy_those_that_can(carried *c, uint32_t n, bool *aside)
     return moved;
 }
 
-/* By the rules, copies wait for each other in whichever way their places may lie, and those that wait in a circle have room to be
- * put aside. The round at hand is the next one. */
+/* By the rules, copies wait for each other in whichever way their places may lie, and those that
+ * wait in a circle have room to be put aside. The round at hand is the next one. */
 way tagged_keep_room(machine *m, const loop *l, const bool *copied)
 {
     mpl_buffer b = m->map->places->staging[l->body];
@@ -249,7 +257,7 @@ way tagged_keep_room(machine *m, const loop *l, const bool *copied)
     return w;
 }
 
-/* ---- who is lost -------------------------------------------------------------------------------------------------- */
+/* ---- who is lost ---- */
 
 mpl_value tagged_holder(const machine *m, mpl_value v)
 {
@@ -268,7 +276,8 @@ bool tagged_is_lost(const machine *m, mpl_value v)
 static bool is_row_of(const machine *m, mpl_value writer, mpl_value v)
 {
     mpl_op op = m->g->value_op[v];
-    uint32_t id = writer != MPL_NONE ? m->map->places->value_place[m->map->value_root[writer]] : MPL_NONE;
+    uint32_t id =
+        writer != MPL_NONE ? m->map->places->value_place[m->map->value_root[writer]] : MPL_NONE;
     uint32_t k = 0, n_flags = 0;
     const int64_t *flag;
     spot whole;
@@ -348,7 +357,7 @@ void tagged_claim_buffer(machine *m, mpl_buffer b)
     lose(m, MPL_NONE, &r, false);
 }
 
-/* ---- decisions made anew ------------------------------------------------------------------------------------------ */
+/* ---- decisions made anew ---- */
 
 static bool depends(const machine *m, uint32_t id, mpl_op op)
 {
@@ -408,7 +417,8 @@ way tagged_settled(machine *m, uint32_t place, const char *who)
                : tagged_wrong(m, "where it lies need not be decided", who, "");
 }
 
-/* Whether result `out` is written over operand `in` in a way that is not the one that is allowed. */
+/* Whether result `out` is written over operand `in` in a way that is not the one that is
+ * allowed. */
 bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed)
 {
     static ranges a, b;
@@ -423,7 +433,7 @@ bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed)
     return any_meet(&a, &b) && !(allowed && (begins || same_spot(m->bound[in], m->bound[out])));
 }
 
-/* ---- at the same time --------------------------------------------------------------------------------------------- */
+/* ---- at the same time ---- */
 
 enum { MOST_TOUCHES = 8192 };
 
@@ -496,10 +506,12 @@ static void note_case(machine *m, touches *t, mpl_op op)
     for (uint32_t k = 0; k <= n; k++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
             uint32_t in = g->op_in_begin[op] + 1 + i;
-            uint32_t result = k < n ? g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i : 0;
+            uint32_t result =
+                k < n ? g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i : 0;
 
             m->taken[op] = k < n ? (int32_t)k : NO_BRANCH;
-            if (k < n ? places->result_copied[result] : in < g->op_in_begin[op + 1] && places->in_copied[in])
+            if (k < n ? places->result_copied[result]
+                      : in < g->op_in_begin[op + 1] && places->in_copied[in])
                 note_value(m, t, op, g->op_out[g->op_out_begin[op] + i], true);
         }
     m->taken[op] = UNDECIDED;
@@ -528,10 +540,12 @@ static void note_all(machine *m, touches *t)
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            note_value(m, t, g->block_owner[b], g->block_result[g->block_result_begin[b] + i], false);
+            note_value(m, t, g->block_owner[b], g->block_result[g->block_result_begin[b] + i],
+                       false);
 }
 
-/* By the rules, an operation of the whole graph touches all that any in its blocks touches, in any way; nothing has begun yet. */
+/* By the rules, an operation of the whole graph touches all that any in its blocks touches, in any
+ * way; nothing has begun yet. */
 way tagged_keep_all_apart(machine *m)
 {
     static touches t;
@@ -541,7 +555,8 @@ way tagged_keep_all_apart(machine *m)
     for (uint32_t i = 0; i < t.n; i++)
         for (uint32_t k = 0; t.writes[i] && k < t.n; k++)
             if (t.unit[i] != t.unit[k] && ranges_meet(&t.at[i], &t.at[k]) &&
-                (m->later[t.unit[i]] >> t.unit[k] & 1) == 0 && (m->later[t.unit[k]] >> t.unit[i] & 1) == 0)
+                (m->later[t.unit[i]] >> t.unit[k] & 1) == 0 &&
+                (m->later[t.unit[k]] >> t.unit[i] & 1) == 0)
                 return tagged_wrong(m, "both may run at once, and may touch the same bytes",
                                     m->g->op_name[t.unit[i]], m->g->op_name[t.unit[k]]);
     return GO;

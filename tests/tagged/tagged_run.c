@@ -1,12 +1,14 @@
 /* tagged_run.c -- see tagged_run.h.
  *
- * Nothing is computed: an operation that runs writes tags to its results' bytes, which say whose bytes they are and of which rounds.
- * What a value's bytes should be is kept beside memory, and each read compares the two, byte by byte. All that would be
- * decided by data is decided freely: how many rounds, which branch, which exit test. Executions are run one after the other from
- * their beginning, by the list of decisions; one that comes to where another was, in the same state, ends there. */
+ * Nothing is computed: an operation that runs writes tags to its results' bytes, which say whose
+ * bytes they are and of which rounds. What a value's bytes should be is kept beside memory, and
+ * each read compares the two, byte by byte. All that would be decided by data is decided freely:
+ * how many rounds, which branch, which exit test. Executions are run one after the other from their
+ * beginning, by the list of decisions; one that comes to where another was, in the same state, ends
+ * there. */
 #include "tests/tagged/tagged_priv.h"
 
-/* ---- operations --------------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 /* An operation that runs nothing: its result is what its operands are, where they are. */
 static way show(machine *m, mpl_op op)
@@ -22,8 +24,10 @@ static way show(machine *m, mpl_op op)
         m->lost[out] = 0;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
             m->lost[out] |= tagged_is_lost(m, g->op_in[i]);
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; at += bytes_of(m, g->op_in[i++]))
-            memcpy(truth_of(m, out) + at, truth_of(m, g->op_in[i]), bytes_of(m, g->op_in[i]) * sizeof at);
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1];
+             at += bytes_of(m, g->op_in[i++]))
+            memcpy(truth_of(m, out) + at, truth_of(m, g->op_in[i]),
+                   bytes_of(m, g->op_in[i]) * sizeof at);
         m->made[out] = 1;
         return GO;
     }
@@ -32,7 +36,8 @@ static way show(machine *m, mpl_op op)
 
         if (out == MPL_NONE)
             continue;
-        at = m->map->value_offset != NULL ? m->map->value_offset[out] - m->map->value_offset[in] : 0;
+        at =
+            m->map->value_offset != NULL ? m->map->value_offset[out] - m->map->value_offset[in] : 0;
         m->bound[out] = m->bound[in];
         m->bound[out].at += at;
         tagged_take_truth(m, out, in, at);
@@ -63,17 +68,24 @@ static way keep_operands(machine *m, mpl_op op, mpl_value out)
 
         if (in == MPL_NONE)
             continue;
-        if (m->strict && out != MPL_NONE && tagged_may_meet(m, in, out, may_overwrite(m, op, i, out)))
-            return tagged_wrong(m, "may be written over what is still read", g->op_name[op], name_of(m, in));
-        if (out != MPL_NONE && meet(m->bound[in], bytes_of(m, in), m->bound[out], bytes_of(m, out)) &&
+        if (m->strict && out != MPL_NONE &&
+            tagged_may_meet(m, in, out, may_overwrite(m, op, i, out)))
+            return tagged_wrong(m, "may be written over what is still read", g->op_name[op],
+                                name_of(m, in));
+        if (out != MPL_NONE &&
+            meet(m->bound[in], bytes_of(m, in), m->bound[out], bytes_of(m, out)) &&
             !(same_spot(m->bound[in], m->bound[out]) && may_overwrite(m, op, i, out)))
-            return tagged_wrong(m, "written over what is still read", g->op_name[op], name_of(m, in));
-        if (b != MPL_NONE && meet(m->bound[in], bytes_of(m, in), tagged_buffer_spot(m, b), m->p->bytes[b]))
-            return tagged_wrong(m, "its workspace lies on what it reads", g->op_name[op], name_of(m, in));
+            return tagged_wrong(m, "written over what is still read", g->op_name[op],
+                                name_of(m, in));
+        if (b != MPL_NONE &&
+            meet(m->bound[in], bytes_of(m, in), tagged_buffer_spot(m, b), m->p->bytes[b]))
+            return tagged_wrong(m, "its workspace lies on what it reads", g->op_name[op],
+                                name_of(m, in));
     }
     if (b != MPL_NONE && out != MPL_NONE &&
         meet(m->bound[out], bytes_of(m, out), tagged_buffer_spot(m, b), m->p->bytes[b]))
-        return tagged_wrong(m, "its workspace lies on what it writes", g->op_name[op], name_of(m, out));
+        return tagged_wrong(m, "its workspace lies on what it writes", g->op_name[op],
+                            name_of(m, out));
     return GO;
 }
 
@@ -105,11 +117,12 @@ static way run_plain(machine *m, mpl_op op)
     return GO;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static way run_block(machine *m, uint32_t block);
 
-/* What was made in a block, and in those in it, is over; what was decided there, places of what it leaves depend on. */
+/* What was made in a block, and in those in it, is over; what was decided there, places of what it
+ * leaves depend on. */
 static void end_block(machine *m, uint32_t block)
 {
     const mpl_graph *g = m->g;
@@ -122,16 +135,17 @@ static void end_block(machine *m, uint32_t block)
             m->ran[op] = 0;
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
-/* Whether it is decided here that one more round comes, and not by numbers that stand in the graph. */
+/* Whether it is decided here that one more round comes, and not by numbers that stand in the
+ * graph. */
 static bool is_open(const machine *m, const loop *l)
 {
     const mpl_graph *g = m->g;
     mpl_value test = m->round[l->body] == 0 ? l->in[1] : l->result[0];
 
-    return test != MPL_NONE || (l->in[0] != MPL_NONE &&
-                                (g->value_role[l->in[0]] != MPL_WEIGHT || g->value_data[l->in[0]] == NULL));
+    return test != MPL_NONE || (l->in[0] != MPL_NONE && (g->value_role[l->in[0]] != MPL_WEIGHT ||
+                                                         g->value_data[l->in[0]] == NULL));
 }
 
 /* How many rounds numbers in the graph allow. */
@@ -140,7 +154,8 @@ static int64_t most_rounds(const machine *m, const loop *l)
     const mpl_graph *g = m->g;
     int64_t bound = mpl_while_most_rounds(g, l->op), trips = INT64_MAX;
 
-    if (l->in[0] != MPL_NONE && g->value_role[l->in[0]] == MPL_WEIGHT && g->value_data[l->in[0]] != NULL)
+    if (l->in[0] != MPL_NONE && g->value_role[l->in[0]] == MPL_WEIGHT &&
+        g->value_data[l->in[0]] != NULL)
         memcpy(&trips, g->value_data[l->in[0]], sizeof trips);
     assert_true(bound >= 0);
     trips = trips < bound ? trips : bound;
@@ -187,8 +202,8 @@ static way enter_loop(machine *m, const loop *l)
         mpl_value init = l->in[2 + i], param = l->param[1 + i];
 
         TRY(place_param(m, param, m->bound[init]));
-        TRY(tagged_hand_on(m, m->bound[init], m->bound[param], bytes_of(m, param), l->in_copied[2 + i] != 0,
-                           param));
+        TRY(tagged_hand_on(m, m->bound[init], m->bound[param], bytes_of(m, param),
+                           l->in_copied[2 + i] != 0, param));
         tagged_take_truth(m, param, init, 0);
     }
     for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
@@ -224,7 +239,8 @@ static way stack_rows(machine *m, const loop *l)
 {
     for (uint32_t i = 0; i < l->n_rows; i++) {
         mpl_value row = l->result[1 + l->n_carried + i], out = l->out[l->n_carried + i];
-        uint64_t at = tagged_slice_number(m, l->body, is_reversed(m, l, l->n_scans + i)) * bytes_of(m, row);
+        uint64_t at =
+            tagged_slice_number(m, l->body, is_reversed(m, l, l->n_scans + i)) * bytes_of(m, row);
         spot to;
 
         if (out == MPL_NONE)
@@ -275,9 +291,11 @@ static way put_aside(machine *m, const loop *l, transfer *t, uint32_t n, uint64_
             break;
     }
     if (k == n)
-        return tagged_wrong(m, "it is copied to where something was put aside", m->g->op_name[l->op], "");
+        return tagged_wrong(m, "it is copied to where something was put aside",
+                            m->g->op_name[l->op], "");
     if (staging == MPL_NONE || *used + t[k].bytes > m->p->bytes[staging])
-        return tagged_wrong(m, "no room to carry crosswise", m->g->op_name[l->op], name_of(m, t[k].param));
+        return tagged_wrong(m, "no room to carry crosswise", m->g->op_name[l->op],
+                            name_of(m, t[k].param));
     to = tagged_buffer_spot(m, staging);
     to.at += *used;
     *used += t[k].bytes;
@@ -368,8 +386,8 @@ static way carry(machine *m, const loop *l)
 
         TRY(place_param(m, t[i].param, t[i].from));
         t[i].to = m->bound[t[i].param];
-        t[i].pending =
-            copied && t[i].bytes > 0 && t[i].from.slab != MPL_NONE && !same_spot(t[i].from, t[i].to);
+        t[i].pending = copied && t[i].bytes > 0 && t[i].from.slab != MPL_NONE &&
+                       !same_spot(t[i].from, t[i].to);
         t[i].copied = t[i].pending;
         if (!copied)
             TRY(tagged_hand_on(m, t[i].from, t[i].to, t[i].bytes, false, t[i].param));
@@ -399,7 +417,8 @@ static way clear_rows(machine *m, const loop *l)
     for (uint32_t i = 0; i < l->n_rows; i++) {
         mpl_value out = l->out[l->n_carried + i];
         uint64_t bytes = bytes_of(m, l->result[1 + l->n_carried + i]);
-        uint64_t at = is_reversed(m, l, l->n_scans + i) ? 0 : rounds * bytes, n = (most - rounds) * bytes;
+        uint64_t at = is_reversed(m, l, l->n_scans + i) ? 0 : rounds * bytes,
+                 n = (most - rounds) * bytes;
         spot to;
 
         if (out == MPL_NONE || n == 0)
@@ -470,7 +489,7 @@ static way run_loop(machine *m, mpl_op op)
     return leave_loop(m, &l);
 }
 
-/* ---- cases -------------------------------------------------------------------------------------------------------- */
+/* ---- cases ---- */
 
 static way hand_out(machine *m, mpl_op op, const mpl_value *from, const uint8_t *copied)
 {
@@ -486,7 +505,8 @@ static way hand_out(machine *m, mpl_op op, const mpl_value *from, const uint8_t 
             continue;
         m->settling = op;
         TRY(tagged_bind(m, out));
-        TRY(tagged_hand_on(m, m->bound[from[i]], m->bound[out], bytes_of(m, out), copied[i] != 0, out));
+        TRY(tagged_hand_on(m, m->bound[from[i]], m->bound[out], bytes_of(m, out), copied[i] != 0,
+                           out));
         tagged_take_truth(m, out, from[i], 0);
     }
     m->settling = MPL_NONE;
@@ -515,7 +535,7 @@ static way run_case(machine *m, mpl_op op)
     return GO;
 }
 
-/* ---- executions --------------------------------------------------------------------------------------------------- */
+/* ---- executions ---- */
 
 /* Whether input i of an operation is read by it, or by somebody whom it is handed to. */
 static bool is_wanted(const machine *m, mpl_op op, uint32_t i)
@@ -549,7 +569,8 @@ static bool comes_with(const machine *m, mpl_op op, mpl_value v)
                  (body != MPL_NONE && mpl_block_within(g, g->op_block[k], body))))
                 return true;
     for (uint32_t b = 1; body != MPL_NONE && b < g->n_blocks; b++)
-        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+        for (uint32_t i = g->block_result_begin[b];
+             i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             if (g->block_result[i] != MPL_NONE && m->map->value_root[g->block_result[i]] == v &&
                 mpl_block_within(g, b, body))
                 return true;
@@ -573,7 +594,8 @@ static way receive_strictly(machine *m, mpl_op op)
     return GO;
 }
 
-/* What comes before an operation, or before a loop or case begins; with the first, what only the caller reads. */
+/* What comes before an operation, or before a loop or case begins; with the first, what only the
+ * caller reads. */
 static way receive_operands(machine *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -629,7 +651,7 @@ static way run_block(machine *m, uint32_t block)
     }
 }
 
-/* ---- executions --------------------------------------------------------------------------------------------------- */
+/* ---- executions ---- */
 
 /* What there is before anything runs. */
 static void begin(machine *m)
@@ -691,7 +713,8 @@ static void count_rounds(machine *m)
             bool open = l.in[1] != MPL_NONE || l.result[0] != MPL_NONE || is_open(m, &l);
 
             for (mpl_op exit = 0; exit < g->n_ops; exit++)
-                open = open || (g->op_block[exit] == l.body && g->op_kind[exit] == MPL_OP_exit_unless);
+                open =
+                    open || (g->op_block[exit] == l.body && g->op_kind[exit] == MPL_OP_exit_unless);
             m->most[op] = most_rounds(m, &l);
             m->fixed_rounds[op] = open ? -1 : m->most[op];
         }
@@ -717,8 +740,8 @@ static void run_all(machine *m)
 /* Values that have memory of their own, or are said to. */
 static bool is_pinned(const machine *m, mpl_value v)
 {
-    bool pinned = m->map->value_buffer[v] == MPL_NONE && m->map->places->value_place[v] == MPL_NONE &&
-                  m->map->value_root[v] == v;
+    bool pinned = m->map->value_buffer[v] == MPL_NONE &&
+                  m->map->places->value_place[v] == MPL_NONE && m->map->value_root[v] == v;
 
     for (uint32_t i = 0; i < m->map->places->n; i++)
         pinned = pinned || (place_of(m, i)->kind == MPL_PLACE_PINNED && place_of(m, i)->of == v);
@@ -730,8 +753,8 @@ static void lay_out(machine *m)
     for (mpl_buffer b = 0; b < m->p->n; b++) {
         uint64_t *end = &m->slab_begin[mpl_plan_arena(m->p, m->plan, b) + 1];
 
-        *end =
-            mpl_max_u64(*end, m->plan->offset[b] + m->p->bytes[b] + MOST_BYTES); /* room for what passes it */
+        /* room for what passes it */
+        *end = mpl_max_u64(*end, m->plan->offset[b] + m->p->bytes[b] + MOST_BYTES);
     }
     for (uint32_t s = 0; s < m->n_slabs; s++) {
         mpl_value v = s - m->n_arenas;
@@ -744,8 +767,8 @@ static void lay_out(machine *m)
         m->truth_begin[v + 1] = m->truth_begin[v] + m->g->value_bytes[v];
 }
 
-tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
-                          const mpl_plan *plan)
+tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                          const mpl_problem *p, const mpl_plan *plan)
 {
     machine m = {.g = g, .map = map, .p = p, .plan = plan, .verdict = {.right = true}};
 

@@ -1,5 +1,6 @@
-/* Certificates: of thousands of small problems, above all those whose optimum lies above the bound, each is accepted, and its
- * bound is what brute force finds. Changed certificates and plans never prove what is false. */
+/* Certificates: of thousands of small problems, above all those whose optimum lies above the bound,
+ * each is accepted, and its bound is what brute force finds. Changed certificates and plans never
+ * prove what is false. */
 #include "tests/support/small_problem.h"
 
 #include "tests/support/proof_text.h"
@@ -10,9 +11,10 @@
 
 #include <stdlib.h>
 
-/* ---- problems with their certificates -------------------------------------------------------------------------- */
+/* ---- problems with their certificates ---- */
 
-/* A problem that random ones lead to: mutants of the roots, alignments and fixed places thrown in. */
+/* A problem that random ones lead to: mutants of the roots, alignments and fixed places thrown
+ * in. */
 static small bred(mpl_rng *rng, const small *kept, uint32_t n_kept)
 {
     small p = n_kept < 2 ? roots[n_kept] : kept[below(rng, n_kept)];
@@ -144,7 +146,7 @@ static void random_plans_are_certified(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- cheats ---------------------------------------------------------------------------------------------------- */
+/* ---- cheats ---- */
 
 /* Each text refutes what is true, and is refused by one check of one rule alone. */
 static const struct cheat {
@@ -203,14 +205,26 @@ static const struct cheat {
      "c0,0 c2,0 c1,1 c2,1 b0,3 p0 b1,2 p2 z1 n z1 p2 z0 n z0",
      3,
      {{0, 1, 1, 1, 0}, {1, 2, 2, 1, -1}, {0, 2, 2, 1, -1}}},
-    {"p: raises who does not meet it", 3, "c0,0 b0,2 p0 z1 n z0", 2, {{0, 1, 3, 1, -1}, {1, 2, 3, 1, -1}}},
+    {"p: raises who does not meet it",
+     3,
+     "c0,0 b0,2 p0 z1 n z0",
+     2,
+     {{0, 1, 3, 1, -1}, {1, 2, 3, 1, -1}}},
     {"p: raises who fits below",
      4,
      "c0,0 c1,0 b0,3 p0 b0,2 p1 z2 n z1 p1 z2 n z0",
      3,
      {{0, 1, 2, 1, -1}, {0, 2, 2, 1, -1}, {1, 2, 2, 1, 0}}},
-    {"n: forgets who lives outside", 3, "c0,0 b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
-    {"n: forgets who lies higher", 4, "c0,0 c1,0 b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {0, 1, 1, 1, 1}}},
+    {"n: forgets who lives outside",
+     3,
+     "c0,0 b0,2 p0 z1 n z0",
+     2,
+     {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"n: forgets who lies higher",
+     4,
+     "c0,0 c1,0 b0,2 p0 z1 n z0",
+     2,
+     {{0, 2, 2, 1, -1}, {0, 1, 1, 1, 1}}},
     {"r: a sum fills it", 5, "c0,0 c1,0 r1,0,3 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
     {"r: waste is allowed",
      4,
@@ -242,7 +256,11 @@ static const struct cheat {
      "c1,0 c2,0 d0 u0 u0 x1,0",
      3,
      {{0, 2, 2, 1, -1}, {1, 3, 2, 1, -1}, {1, 3, 2, 1, -1}}},
-    {"o: another alignment is finer", 2, "c0,0 c1,0 o1 x0,0", 2, {{0, 1, 1, 1, -1}, {0, 1, 1, 2, -1}}},
+    {"o: another alignment is finer",
+     2,
+     "c0,0 c1,0 o1 x0,0",
+     2,
+     {{0, 1, 1, 1, -1}, {0, 1, 1, 2, -1}}},
     {"o: who is not connected is left out", 4, "o0 z1", 2, {{0, 1, 2, 1, -1}, {1, 2, 2, 1, -1}}},
     {"c: no rivals", 3, "c0,0 c1,0 x0,0", 2, {{0, 1, 2, 1, -1}, {1, 2, 2, 1, -1}}},
     {"c: no rival of one",
@@ -316,8 +334,11 @@ static void cheats_are_refused(void **state)
 /* Even where the claim is true, a text is read to the letter. */
 static void loose_texts_are_refused(void **state)
 {
-    static const char *const texts[] = {"z0 z0",   "z0z0", "z0  ", " z0",  "k0 z0",
-                                        "b0,1 z0", "z",    "z0,",  "z0,0", "c0,0 r0,0,730000000000000000 z0"},
+    static const char *const texts[] = {"z0 z0", "z0z0",
+                                        "z0  ",  " z0",
+                                        "k0 z0", "b0,1 z0",
+                                        "z",     "z0,",
+                                        "z0,0",  "c0,0 r0,0,730000000000000000 z0"},
                              *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
     mpl_ctx ctx;
@@ -333,7 +354,8 @@ static void loose_texts_are_refused(void **state)
         if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
             fail_msg("'%s' was accepted", texts[k]);
         mpl_free(&ctx, plan->refutation.steps);
-        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, right[k % 2])); /* 2^56 and a digit */
+        /* 2^56 and a digit */
+        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, right[k % 2]));
         assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
         mpl_plan_free(&ctx, plan);
     }
@@ -358,7 +380,8 @@ static void splits_and_children_are_neighbours(void **state)
     assert_non_null(first = strchr(plan->refutation.steps, 'b'));
     assert_non_null(first = strchr(first, ' '));
     assert_ok(&ctx, mpl_new(&ctx, steps, strlen(plan->refutation.steps) + 4));
-    sprintf(steps, "%.*s o0%s", (int)(first - plan->refutation.steps), plan->refutation.steps, first);
+    sprintf(steps, "%.*s o0%s", (int)(first - plan->refutation.steps), plan->refutation.steps,
+            first);
     assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
     mpl_free(&ctx, plan->refutation.steps);
     plan->refutation.steps = steps;
@@ -368,7 +391,7 @@ static void splits_and_children_are_neighbours(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- claims ---------------------------------------------------------------------------------------------------- */
+/* ---- claims ---- */
 
 /* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 6 in pool 1. */
 static mpl_problem *two_pools(mpl_ctx *ctx)
@@ -377,7 +400,8 @@ static mpl_problem *two_pools(mpl_ctx *ctx)
 
     assert_ok(ctx, mpl_problem_new(ctx, "pools", 3, &p));
     assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_ok(ctx,
+              mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
     assert_non_null(p->pool_name[1] = mpl_strdup(ctx, "other"));
     p->n_pools = 2;
     p->n_steps = 3;
@@ -398,26 +422,34 @@ static const struct claimed {
     mpl_status st;
 } claims[] = {
     {"optimal", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
-    {"optimal, without a certificate", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, NULL, MPL_EINVALID},
-    {"optimal, less is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 3, "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"optimal, without a certificate", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, NULL,
+     MPL_EINVALID},
+    {"optimal, less is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 3, "c0,0 c1,0 x0,0",
+     MPL_EINVALID},
     {"optimal, and a byte is wasted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 0, 4, "c0,0 c1,0 x0,0",
      MPL_EINVALID},
-    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 1, 5, "z2", MPL_EINVALID},
+    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 1, 5, "z2",
+     MPL_EINVALID},
     {"optimal, and buffers overlap", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 1, 0, 3, "c0,0 c1,0 x0,0",
      MPL_EINVALID},
-    {"feasible, a bound is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
-    {"feasible, less is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 6, 3, 0, 4, "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"feasible, a bound is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, "c0,0 c1,0 x0,0",
+     MPL_OK},
+    {"feasible, less is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 6, 3, 0, 4, "c0,0 c1,0 x0,0",
+     MPL_EINVALID},
     {"feasible, without a certificate", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, NULL, MPL_OK},
     {"infeasible", MPL_INFEASIBLE, 4, 0, 0, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
     {"infeasible, less is refuted", MPL_INFEASIBLE, 4, 0, 0, 0, 3, "c0,0 c1,0 x0,0", MPL_EINVALID},
     {"infeasible, without a certificate", MPL_INFEASIBLE, 4, 0, 0, 0, 4, NULL, MPL_EINVALID},
-    {"infeasible, without a capacity", MPL_INFEASIBLE, MPL_NO_CAPACITY, 0, 0, 0, 4, "c0,0 c1,0 x0,0",
-     MPL_EINVALID},
+    {"infeasible, without a capacity", MPL_INFEASIBLE, MPL_NO_CAPACITY, 0, 0, 0, 4,
+     "c0,0 c1,0 x0,0", MPL_EINVALID},
     {"infeasible, in a pool that has none", MPL_INFEASIBLE, 4, 0, 0, 1, 3, "z2", MPL_EINVALID},
-    {"infeasible, another pool's buffer is too large", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "z2", MPL_EINVALID},
-    {"infeasible, proved of a pool that has room", MPL_INFEASIBLE, 5, 0, 0, 1, 5, "z2", MPL_EINVALID},
+    {"infeasible, another pool's buffer is too large", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "z2",
+     MPL_EINVALID},
+    {"infeasible, proved of a pool that has room", MPL_INFEASIBLE, 5, 0, 0, 1, 5, "z2",
+     MPL_EINVALID},
     {"infeasible, no such pool", MPL_INFEASIBLE, 4, 0, 0, 2, 4, "z2", MPL_EINVALID},
-    {"infeasible, another pool's buffer", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "c0,0 c1,0 x2,0", MPL_EINVALID},
+    {"infeasible, another pool's buffer", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "c0,0 c1,0 x2,0",
+     MPL_EINVALID},
     {"infeasible, beyond what can be counted", MPL_INFEASIBLE, INT64_MAX, 0, 0, 0, INT64_MAX,
      "c0,0 c1,0 x0,0", MPL_EINVALID},
     {"unknown", MPL_UNKNOWN, MPL_NO_CAPACITY, 0, 0, 0, 0, NULL, MPL_OK},
@@ -463,7 +495,8 @@ static void no_capacity_is_enough_beyond_ample(void **state)
         mpl_plan *plan = refuted(&ctx, p, within, "c0,0 c1,0 o0 x0,0");
         mpl_certified proved;
 
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved),
+                      within < 5 ? MPL_OK : MPL_EINVALID);
         p->pool_capacity[0] = 100;
         assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
         mpl_plan_free(&ctx, plan);
@@ -539,8 +572,24 @@ static void memories_are_not_the_pool(void **state)
         {"optimal: all in the cheapest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 5, 5, 0, MPL_OK},
         {"optimal: free", MPL_OPTIMAL, NULL, {9, 9}, {0, 2}, 0, 0, 0, MPL_OK},
         {"optimal: all in the dearest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_EINVALID},
-        {"optimal: a free one has room", MPL_OPTIMAL, NULL, {9, 9}, {0, 9}, 45, 45, 1, MPL_EINVALID},
-        {"optimal: the cheap one has no room", MPL_OPTIMAL, NULL, {1, 9}, {1, 2}, 10, 10, 1, MPL_OK},
+        {"optimal: a free one has room",
+         MPL_OPTIMAL,
+         NULL,
+         {9, 9},
+         {0, 9},
+         45,
+         45,
+         1,
+         MPL_EINVALID},
+        {"optimal: the cheap one has no room",
+         MPL_OPTIMAL,
+         NULL,
+         {1, 9},
+         {1, 2},
+         10,
+         10,
+         1,
+         MPL_OK},
         {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK},
     };
     mpl_ctx ctx;
@@ -558,7 +607,8 @@ static void memories_are_not_the_pool(void **state)
         plan->offset[1] = 2;
         plan->spread.memory[0] = plan->spread.memory[1] = rows[k].memory;
         for (int m = 0; m < 2; m++)
-            plan->spread.capacity[m] = rows[k].capacity[m], plan->spread.price[m] = rows[k].price[m];
+            plan->spread.capacity[m] = rows[k].capacity[m],
+            plan->spread.price[m] = rows[k].price[m];
         plan->spread.cost = rows[k].cost, plan->spread.cost_bound = rows[k].cost_bound;
         plan->refutation.within = p->pool_capacity[0] = 4;
         if (rows[k].steps != NULL)
@@ -618,7 +668,8 @@ static void other_problems(void **state)
         mpl_certified proved;
         mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
 
-        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* [0, 2) and [1, 3): 4 bytes, or 2 in place */
+        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* [0, 2) and [1, 3): 4 bytes, or 2 in
+                                                              place */
         if (kind == 3)
             p->birth[1] = 2;
         if (kind == 1 || kind == 3)
@@ -639,7 +690,7 @@ static void other_problems(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- mutants --------------------------------------------------------------------------------------------------- */
+/* ---- mutants ---- */
 
 enum { BASES = 64 };
 
@@ -658,7 +709,8 @@ static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
 
 static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 
-/* Changes the problem, the text, the plan or the claim, and asks whether what is accepted is true. */
+/* Changes the problem, the text, the plan or the claim, and asks whether what is accepted is
+ * true. */
 static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_plan *from)
 {
     static text t;
@@ -730,8 +782,8 @@ static void mutants_prove_nothing_false(void **state)
         if (plan[k]->refutation.steps != NULL)
             try_mutant(&ctx, &rng, &kept[k], plan[k]);
     }
-    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64 " of true claims, %" PRIu64
-                  " accepted\n",
+    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64
+                  " of true claims, %" PRIu64 " accepted\n",
                   n_false, n_true, n_accepted);
     for (uint32_t k = 0; k < BASES; k++)
         mpl_plan_free(&ctx, plan[k]);

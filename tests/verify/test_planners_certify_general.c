@@ -1,6 +1,6 @@
-/* Certificates where a partial order decides, and where there are in-place pairs: cheats of each rule are refused, and changed
- * problems, texts and plans never prove what brute force says is false. That all true claims are certified is in
- * test_planners_general.c. */
+/* Certificates where a partial order decides, and where there are in-place pairs: cheats of each
+ * rule are refused, and changed problems, texts and plans never prove what brute force says is
+ * false. That all true claims are certified is in test_planners_general.c. */
 #include "tests/support/small_general.h"
 
 #include "tests/support/proof_text.h"
@@ -8,9 +8,10 @@
 #include "planners/verify/certify.h"
 #include "planners/planner.h"
 
-/* ---- cheats ---------------------------------------------------------------------------------------------------- */
+/* ---- cheats ---- */
 
-/* Each text refutes what is true, and is refused by one check of one rule alone. Arcs and pairs are couples of digits. */
+/* Each text refutes what is true, and is refused by one check of one rule alone. Arcs and pairs are
+ * couples of digits. */
 static const struct cheat {
     const char *what;
     uint32_t within;
@@ -24,13 +25,37 @@ static const struct cheat {
     {"c: one is before the other", 3, "c0,0 c1,0 x0,0", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
     {"c: one is after the other", 3, "c1,0 c0,0 x0,0", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
     {"c: a pair may share", 3, "c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
-    {"c: a pair may share, the other way", 3, "c1,0 c0,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
-    {"c: a pair that shares", 3, "s0,1 c0,0 c1,0 x0,0 c0,1 c1,1 x0,1", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"c: a pair may share, the other way",
+     3,
+     "c1,0 c0,0 x0,0",
+     "",
+     "01",
+     2,
+     {{2, 1, -1}, {2, 1, -1}}},
+    {"c: a pair that shares",
+     3,
+     "s0,1 c0,0 c1,0 x0,0 c0,1 c1,1 x0,1",
+     "",
+     "01",
+     2,
+     {{2, 1, -1}, {2, 1, -1}}},
     {"o: along an arc", 3, "o0 z1", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
     {"o: along a pair", 3, "o0 z1", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
     {"s: the second child is missing", 4, "s0,1 z0", "", "01", 2, {{2, 1, 0}, {2, 1, 2}}},
-    {"s: the first child is missing", 3, "s0,1 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
-    {"s: the first child is true", 3, "s0,1 z0 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"s: the first child is missing",
+     3,
+     "s0,1 c0,0 c1,0 x0,0",
+     "",
+     "01",
+     2,
+     {{2, 1, -1}, {2, 1, -1}}},
+    {"s: the first child is true",
+     3,
+     "s0,1 z0 c0,0 c1,0 x0,0",
+     "",
+     "01",
+     2,
+     {{2, 1, -1}, {2, 1, -1}}},
     {"s: no such buffer", 3, "s0,7 z0 z0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
     {"s: another pair is not apart",
      3,
@@ -111,7 +136,8 @@ static const struct cheat {
      {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}}},
     {"twins: the one at work has a body",
      4,
-     "s0,1 d4 c1,0 c2,0 b0,2 p1 z3 n z1 c0,0 c3,0 b0,3 p0 z3 p3 c1,1 c4,1 b1,3 p1 z4 p4 c0,2 c1,2 x0,2 n z1 "
+     "s0,1 d4 c1,0 c2,0 b0,2 p1 z3 n z1 c0,0 c3,0 b0,3 p0 z3 p3 c1,1 c4,1 b1,3 p1 z4 p4 c0,2 c1,2 "
+     "x0,2 n z1 "
      "n z0",
      "02313224",
      "01",
@@ -119,7 +145,8 @@ static const struct cheat {
      {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}, {2, 1, 0}, {2, 1, 0}}},
     {"twins: the one left out has a body",
      4,
-     "s0,1 d4 c1,0 c2,0 c0,1 c3,1 b0,2 p2 x0,1 n z1 c0,0 c1,0 c1,1 c4,1 c0,2 c3,2 b0,3 p0 x1,1 p1 x0,2 n z0",
+     "s0,1 d4 c1,0 c2,0 c0,1 c3,1 b0,2 p2 x0,1 n z1 c0,0 c1,0 c1,1 c4,1 c0,2 c3,2 b0,3 p0 x1,1 p1 "
+     "x0,2 n z0",
      "02313224",
      "01",
      5,
@@ -134,7 +161,8 @@ static void couples(const char *from, bool matrix[MOST][MOST])
         matrix[from[0] - '0'][from[1] - '0'] = true;
 }
 
-/* Here the claims are true: the first two texts say what the page does not allow, the last what it does. */
+/* Here the claims are true: the first two texts say what the page does not allow, the last what it
+ * does. */
 static const struct cheat lapses[] = {
     {"p: who fits right below is above",
      4,
@@ -204,7 +232,8 @@ static void cheats_are_refused(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Whatever the first child of a pair went through, the second begins where the pair was met: other pairs still matter. */
+/* Whatever the first child of a pair went through, the second begins where the pair was met: other
+ * pairs still matter. */
 static void second_children_begin_anew(void **state)
 {
     small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
@@ -226,7 +255,7 @@ static void second_children_begin_anew(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- no capacity is enough ------------------------------------------------------------------------------------- */
+/* ---- no capacity is enough ---- */
 
 static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
 {
@@ -246,7 +275,8 @@ static void clashes_are_certified(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (int kind = 0; kind < 16; kind++) {
-        small from = {.n = 3, .size = {4, 3, 2}, .align = {1, 1, 1}, .fixed = {kind / 4 % 2, 2, -1}};
+        small from = {
+            .n = 3, .size = {4, 3, 2}, .align = {1, 1, 1}, .fixed = {kind / 4 % 2, 2, -1}};
         const char *name = kind < 8 ? "exact" : "ilp";
         mpl_certified proved;
         mpl_problem *p;
@@ -290,7 +320,7 @@ static void large_buffers_are_counted(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- mutants --------------------------------------------------------------------------------------------------- */
+/* ---- mutants ---- */
 
 enum { BASES = 96, TEXTS_EACH = 8, HEIGHTS = 400 };
 
@@ -314,7 +344,8 @@ static uint32_t n_pairs(const small *p)
     return n;
 }
 
-/* Some problem with a plan: orders above their bound, orders with pairs, lists with pairs; alignments and fixed places. */
+/* Some problem with a plan: orders above their bound, orders with pairs, lists with pairs;
+ * alignments and fixed places. */
 static bool make_base(mpl_rng *rng, uint32_t k, const small *kept, small *out)
 {
     small p = random_small(rng, k % 3 == 2, k % 4 == 3);
@@ -355,7 +386,8 @@ static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
 static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 
 /* Changes the text, the plan or the claim about p, and asks whether what is accepted is true. */
-static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimum, const mpl_plan *from)
+static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimum,
+                     const mpl_plan *from)
 {
     static text t;
     static char steps[sizeof t.record];
@@ -381,7 +413,8 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
             plan->offset[below(rng, p->n)] += below(rng, 3);
     }
     st = mpl_certify(ctx, problem, plan, &proved);
-    if (bound > optimum || (plan->claim == MPL_INFEASIBLE && problem->pool_capacity[0] == MPL_NO_CAPACITY))
+    if (bound > optimum ||
+        (plan->claim == MPL_INFEASIBLE && problem->pool_capacity[0] == MPL_NO_CAPACITY))
         n_false++;
     else
         n_true++, n_accepted += st == MPL_OK;
@@ -443,8 +476,8 @@ static void mutants_prove_nothing_false(void **state)
         for (int each = 0; each < TEXTS_EACH; each++)
             try_text(&ctx, &rng, &p, optimum, plan[k]);
     }
-    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64 " of true claims, %" PRIu64
-                  " accepted\n",
+    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64
+                  " of true claims, %" PRIu64 " accepted\n",
                   n_false, n_true, n_accepted);
     for (uint32_t k = 0; k < BASES; k++)
         mpl_plan_free(&ctx, plan[k]);

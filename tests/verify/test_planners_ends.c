@@ -1,4 +1,5 @@
-/* test_planners_ends.c -- bounds raised to the next end that alignments allow, against the least plan by brute force. */
+/* test_planners_ends.c -- bounds raised to the next end that alignments allow, against the least
+ * plan by brute force. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
 #include "tests/support/random_problem.h"
@@ -36,12 +37,14 @@ static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uin
     plan->claim = MPL_FEASIBLE;
     for (uint64_t at = sum > 0 ? sum - 1 : 0; at <= plan->peak_bytes; at++) {
         plan->bound_bytes = at;
-        assert_status(ctx, mpl_verify(ctx, p, plan), at >= sum && at <= bound ? MPL_OK : MPL_EINVALID);
+        assert_status(ctx, mpl_verify(ctx, p, plan),
+                      at >= sum && at <= bound ? MPL_OK : MPL_EINVALID);
     }
     mpl_plan_free(ctx, plan);
 }
 
-/* Fault: a bound raised above the optimum, or not to where the next end is; a search that goes on where nothing is left. */
+/* Fault: a bound raised above the optimum, or not to where the next end is; a search that goes on
+ * where nothing is left. */
 static void bounds_are_ends(void **state)
 {
     uint32_t n_raised = 0, n_met = 0;
@@ -52,8 +55,8 @@ static void bounds_are_ends(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 3000; round++) {
-        unsigned what =
-            RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) | (round % 3 ? 0 : RANDOM_POOLS);
+        unsigned what = RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) |
+                        (round % 3 ? 0 : RANDOM_POOLS);
         mpl_problem *p = random_problem(&ctx, &rng, 2 + round % 5, what);
         uint8_t member[8];
         uint64_t bound, again, sum, least;
@@ -68,7 +71,8 @@ static void bounds_are_ends(void **state)
         assert_true(sum <= bound && bound <= least);
         for (uint64_t end = sum; end < bound; end++) /* nobody ends there */
             for (mpl_buffer b = 0; b < p->n; b++)
-                assert_false(p->pool[b] == 0 && end >= p->bytes[b] && (end - p->bytes[b]) % p->align[b] == 0);
+                assert_false(p->pool[b] == 0 && end >= p->bytes[b] &&
+                             (end - p->bytes[b]) % p->align[b] == 0);
         check_verdicts(&ctx, p, sum, bound);
         n_raised += bound > sum;
         n_met += bound > sum && bound == least;

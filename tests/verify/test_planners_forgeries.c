@@ -1,6 +1,8 @@
-/* Forged certificates: true ones of random problems (lists, orders, pairs, pools, memories, families, gaps, alignments, fixed places) are
- * bent towards claims that brute force says are false. None of these is accepted, all true ones are, and a second checker, written
- * from planners/verify/CERTIFICATES.md alone, says the same of each. MPL_FORGERIES: how many; make certificates asks for a million. */
+/* Forged certificates: true ones of random problems (lists, orders, pairs, pools, memories,
+ * families, gaps, alignments, fixed places) are bent towards claims that brute force says are
+ * false. None of these is accepted, all true ones are, and a second checker, written from
+ * planners/verify/CERTIFICATES.md alone, says the same of each. MPL_FORGERIES: how many; make
+ * certificates asks for a million. */
 #include "tests/support/small_general.h"
 
 #include "tests/support/proof_text.h"
@@ -17,11 +19,11 @@ typedef struct world {
     uint32_t pool[MOST], n_pools;
     uint32_t part, of, at; /* a family of two; part == of: none */
     uint32_t gap_of, gap;  /* a step at which a buffer is not needed; 0: none */
-    uint32_t
-        height[2]; /* of each pool: no plan is lower, or at least one is so high; HEIGHTS: there is none */
+    uint32_t height[2];    /* of each pool: no plan is lower, or at least one is so high; HEIGHTS:
+                              there is none */
 } world;
 
-/* ---- the truth --------------------------------------------------------------------------------------------------- */
+/* ---- the truth ---- */
 
 /* The problem of some buffers alone, with the order that the others leave between them. */
 static small part_of(const small *p, const bool in[MOST])
@@ -40,7 +42,8 @@ static small part_of(const small *p, const bool in[MOST])
             from[q.n++] = i;
     for (uint32_t i = 0; i < q.n; i++) {
         q.birth[i] = p->birth[from[i]], q.death[i] = p->death[from[i]];
-        q.size[i] = p->size[from[i]], q.align[i] = p->align[from[i]], q.fixed[i] = p->fixed[from[i]];
+        q.size[i] = p->size[from[i]], q.align[i] = p->align[from[i]],
+        q.fixed[i] = p->fixed[from[i]];
         for (uint32_t j = 0; j < q.n; j++) {
             q.arc[i][j] = reach[from[i]][from[j]];
             q.pair[i][j] = p->pair[from[i]][from[j]];
@@ -95,7 +98,7 @@ static uint64_t brute_cost(const world *w, const mpl_spread *s)
     return least;
 }
 
-/* ---- problems ------------------------------------------------------------------------------------------------------ */
+/* ---- problems ---- */
 
 static mpl_problem *make_problem(mpl_ctx *ctx, const world *w)
 {
@@ -103,7 +106,8 @@ static mpl_problem *make_problem(mpl_ctx *ctx, const world *w)
 
     if (w->n_pools > 1) {
         assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2,
+                                         sizeof *p->pool_capacity));
         assert_non_null(p->pool_name[1] = mpl_strdup(ctx, "other"));
         p->pool_capacity[1] = MPL_NO_CAPACITY;
         p->n_pools = 2;
@@ -128,8 +132,8 @@ static mpl_problem *make_problem(mpl_ctx *ctx, const world *w)
 }
 
 /* The plan of `exact`, or NULL: it finds none. */
-static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner, const char *capacities,
-                         const char *prices)
+static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner,
+                         const char *capacities, const char *prices)
 {
     const char *keys[] = {"capacities", "cost"}, *values[] = {capacities, prices};
     mpl_plan *plan = NULL;
@@ -177,7 +181,8 @@ static void add_pool(world *w, const small *more)
         small *p = &w->all;
 
         w->pool[n + i] = 1 - w->pool[0];
-        p->birth[n + i] = more->birth[i], p->death[n + i] = more->death[i], p->size[n + i] = more->size[i];
+        p->birth[n + i] = more->birth[i], p->death[n + i] = more->death[i],
+                     p->size[n + i] = more->size[i];
         p->align[n + i] = more->align[i], p->fixed[n + i] = -1;
         for (uint32_t j = 0; j < n + i; j++)
             p->arc[j][n + i] = j >= n && more->arc[j - n][i];
@@ -266,8 +271,9 @@ static world bent_world(mpl_rng *rng, const world *from)
         break;
     case 1:
         w.gap_of = below(rng, w.all.n);
-        w.gap =
-            w.all.serial && w.all.death[w.gap_of] - w.all.birth[w.gap_of] > 2 ? w.all.birth[w.gap_of] + 1 : 0;
+        w.gap = w.all.serial && w.all.death[w.gap_of] - w.all.birth[w.gap_of] > 2
+                    ? w.all.birth[w.gap_of] + 1
+                    : 0;
         break;
     case 2:
         w.all.align[below(rng, w.all.n)] = 1u << below(rng, 3);
@@ -280,7 +286,7 @@ static world bent_world(mpl_rng *rng, const world *from)
     return w;
 }
 
-/* ---- forgeries ------------------------------------------------------------------------------------------------------ */
+/* ---- forgeries ---- */
 
 typedef struct forger {
     mpl_ctx ctx;
@@ -331,8 +337,8 @@ static void raise_claim(const mpl_problem *p, mpl_plan *plan, uint32_t more)
         return;
     }
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == 0 &&
-            (p->pool[top] != 0 || plan->offset[b] + p->bytes[b] > plan->offset[top] + p->bytes[top]))
+        if (p->pool[b] == 0 && (p->pool[top] != 0 ||
+                                plan->offset[b] + p->bytes[b] > plan->offset[top] + p->bytes[top]))
             top = b;
     if (plan->spread.n > 0) {
         plan->spread.cost_bound += more;
@@ -386,9 +392,12 @@ static uint32_t find(mpl_rng *rng, const text *t, const char *kinds)
 /* One thing that a forger would do to a text. */
 static void forge_text(mpl_rng *rng, text *t, uint32_t n)
 {
-    static const char *const large[] = {
-        "72057594037927936",  "1152921504606846975", "576460752303423488", "18446744073709551616", "262143",
-        "2305843009213693951"};
+    static const char *const large[] = {"72057594037927936",
+                                        "1152921504606846975",
+                                        "576460752303423488",
+                                        "18446744073709551616",
+                                        "262143",
+                                        "2305843009213693951"};
     uint32_t i, j;
     char record[64];
 
@@ -435,8 +444,9 @@ static void forge_text(mpl_rng *rng, text *t, uint32_t n)
         snprintf(record, sizeof record, "%c%s%s", t->record[i][0], large[below(rng, 6)],
                  strchr(t->record[i], ',') != NULL ? strchr(t->record[i], ',') : "");
         if (below(rng, 2) == 0 && strchr(t->record[i], ',') != NULL)
-            snprintf(record, sizeof record, "%.*s,%s", (int)(strrchr(t->record[i], ',') - t->record[i]),
-                     t->record[i], large[below(rng, 6)]);
+            snprintf(record, sizeof record, "%.*s,%s",
+                     (int)(strrchr(t->record[i], ',') - t->record[i]), t->record[i],
+                     large[below(rng, 6)]);
         snprintf(t->record[i], sizeof t->record[i], "%.23s", record);
         break;
     case 6: /* a part of the text again */
@@ -471,8 +481,9 @@ static void forge_memories(forger *f, const mpl_problem *p, mpl_plan *plan)
         return;
     assert_ok(&f->ctx, mpl_plan_spread(&f->ctx, plan, 1 + below(&f->rng, 2)));
     for (uint32_t k = 0; k < plan->spread.n; k++) {
-        plan->spread.capacity[k] =
-            plan->claim == MPL_INFEASIBLE ? plan->refutation.within + below(&f->rng, 2) : MPL_NO_CAPACITY;
+        plan->spread.capacity[k] = plan->claim == MPL_INFEASIBLE
+                                       ? plan->refutation.within + below(&f->rng, 2)
+                                       : MPL_NO_CAPACITY;
         plan->spread.price[k] = 1 + below(&f->rng, 2);
     }
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -520,15 +531,17 @@ static bool is_true(const world *w, const mpl_problem *p, const mpl_plan *plan)
     if (plan->claim == MPL_UNKNOWN)
         return true;
     if (plan->claim == MPL_INFEASIBLE && (plan->spread.n == 0 || pool != 0))
-        return p->pool_capacity[pool] != MPL_NO_CAPACITY && p->pool_capacity[pool] < w->height[pool];
+        return p->pool_capacity[pool] != MPL_NO_CAPACITY &&
+               p->pool_capacity[pool] < w->height[pool];
     if (plan->spread.n == 0)
         return plan->bound_bytes <= w->height[0] ||
                (plan->claim == MPL_FEASIBLE && plan->refutation.steps == NULL);
     if (!is_plain(w))
         return true;
     least = brute_cost(w, &plan->spread);
-    return plan->claim == MPL_INFEASIBLE ? least == UINT64_MAX
-                                         : plan->claim == MPL_FEASIBLE || plan->spread.cost_bound <= least;
+    return plan->claim == MPL_INFEASIBLE
+               ? least == UINT64_MAX
+               : plan->claim == MPL_FEASIBLE || plan->spread.cost_bound <= least;
 }
 
 static void judge_line(forger *f, const world *w, mpl_problem *p, mpl_plan *plan, bool known)
@@ -549,7 +562,8 @@ static void judge_line(forger *f, const world *w, mpl_problem *p, mpl_plan *plan
         fail_msg("accepted, and false: %s", json);
     if (known && st != MPL_OK)
         fail_msg("refused, and true: %s: %s", f->ctx.message, json);
-    if (st == MPL_OK && proved.evidence != MPL_EVIDENCE_NONE && proved.evidence != MPL_EVIDENCE_PRICES)
+    if (st == MPL_OK && proved.evidence != MPL_EVIDENCE_NONE &&
+        proved.evidence != MPL_EVIDENCE_PRICES)
         assert_true(proved.bound <= w->height[proved.pool]);
     if (f->second != NULL)
         fprintf(f->second, "%d %s\n", st != MPL_OK, json);
@@ -575,7 +589,8 @@ static void find_sources(forger *f)
     }
     if (w->all.n > 7 || w->all.fixed[0] >= 0)
         return;
-    snprintf(capacities, sizeof capacities, "%u/%u/-", 1 + below(&f->rng, 8), 2 + below(&f->rng, 9));
+    snprintf(capacities, sizeof capacities, "%u/%u/-", 1 + below(&f->rng, 8),
+             2 + below(&f->rng, 9));
     snprintf(prices, sizeof prices, "%u/%u/%u", below(&f->rng, 2), 1 + below(&f->rng, 2),
              2 + below(&f->rng, 3));
     f->source[3] = planned(ctx, p, "spill", capacities, prices);
@@ -584,7 +599,8 @@ static void find_sources(forger *f)
 /* One line: a true certificate, or what became of it. */
 static void make_line(forger *f, uint32_t line)
 {
-    uint32_t which = below(&f->rng, line < 6 ? 1 : WORLDS), from = line < 4 ? line : below(&f->rng, 4);
+    uint32_t which = below(&f->rng, line < 6 ? 1 : WORLDS),
+             from = line < 4 ? line : below(&f->rng, 4);
     mpl_problem *p = f->problem[which];
     mpl_plan *plan;
     bool known = line < 4 && from < 3;
@@ -639,8 +655,9 @@ static void forgeries_are_refused_by_both_checkers(void **state)
         print_message("skip: no python3 for the second checker\n");
     while (f.n_lines < n)
         one_problem(&f);
-    print_message("%" PRIu64 " problems: %" PRIu64 " true certificates, %" PRIu64 " accepted; %" PRIu64
-                  " false claims, none accepted; %" PRIu64 " accepted in all\n",
+    print_message("%" PRIu64 " problems: %" PRIu64 " true certificates, %" PRIu64
+                  " accepted; %" PRIu64 " false claims, none accepted; %" PRIu64
+                  " accepted in all\n",
                   f.n_problems, f.n_true, f.n_true_accepted, f.n_false, f.n_accepted);
     assert_true(f.n_false > n / 5);
     assert_true(f.second == NULL || pclose(f.second) == 0);

@@ -1,8 +1,9 @@
-/* The verifiers against brute force, which compares every byte of every buffer with every byte of every other: plans of random
- * planners, changed and judged, for problems with lifetimes or a partial order, in-place pairs, pools, gaps, families and several
- * memories; claims, whose witness is taken two by two; and for graphs with views, where what every operation touches is found anew, and
- * each read must find its value.
- * MPL_JUDGED=N: that many changed plans of either kind (make judge-oracle). */
+/* The verifiers against brute force, which compares every byte of every buffer with every byte of
+ * every other: plans of random planners, changed and judged, for problems with lifetimes or a
+ * partial order, in-place pairs, pools, gaps, families and several memories; claims, whose witness
+ * is taken two by two; and for graphs with views, where what every operation touches is found anew,
+ * and each read must find its value. MPL_JUDGED=N: that many changed plans of either kind (make
+ * judge-oracle). */
 #include "graphs/io/lists/lists.h"
 #include "graphs/orders/order.h"
 #include "tests/support/random_families.h"
@@ -23,7 +24,7 @@ static uint32_t asked(void)
     return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 20000;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+/* ---- bytes ---- */
 
 /* Whether some byte of a is some byte of b. */
 static bool share_a_byte(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
@@ -45,7 +46,8 @@ static bool offered(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
     return false;
 }
 
-/* Whether a and b share a byte that both need: at one step, or whenever no order keeps them apart. */
+/* Whether a and b share a byte that both need: at one step, or whenever no order keeps them
+ * apart. */
 static bool collide(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     if (!share_a_byte(p, plan, a, b) ||
@@ -61,16 +63,18 @@ static bool lies_well(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
     const mpl_spread *spread = &plan->spread;
     uint64_t end = plan->offset[b] + p->bytes[b];
 
-    if (plan->offset[b] % p->align[b] != 0 || end > p->pool_capacity[p->pool[b]] || end > INT64_MAX ||
-        end < p->bytes[b])
+    if (plan->offset[b] % p->align[b] != 0 || end > p->pool_capacity[p->pool[b]] ||
+        end > INT64_MAX || end < p->bytes[b])
         return false;
-    if (spread->n > 0 && (spread->memory[b] >= spread->n || (p->pool[b] != 0 && spread->memory[b] != 0) ||
-                          (p->pool[b] == 0 && end > spread->capacity[spread->memory[b]])))
+    if (spread->n > 0 &&
+        (spread->memory[b] >= spread->n || (p->pool[b] != 0 && spread->memory[b] != 0) ||
+         (p->pool[b] == 0 && end > spread->capacity[spread->memory[b]])))
         return false;
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != plan->offset[b])
         return false;
-    return p->inside == NULL || (plan->offset[b] == plan->offset[p->inside[b]] + p->inside_at[b] &&
-                                 (spread->n == 0 || spread->memory[b] == spread->memory[p->inside[b]]));
+    return p->inside == NULL ||
+           (plan->offset[b] == plan->offset[p->inside[b]] + p->inside_at[b] &&
+            (spread->n == 0 || spread->memory[b] == spread->memory[p->inside[b]]));
 }
 
 static bool right(const mpl_problem *p, const mpl_plan *plan)
@@ -85,7 +89,7 @@ static bool right(const mpl_problem *p, const mpl_plan *plan)
     return true;
 }
 
-/* ---- problems --------------------------------------------------------------------------------------------------- */
+/* ---- problems ---- */
 
 enum { FAMILIES = 32, MEMORIES = 64, N_KINDS = 128 };
 
@@ -106,7 +110,8 @@ static mpl_plan *drawn_plan(mpl_ctx *ctx, const mpl_problem *p, mpl_rng *rng)
     return plan;
 }
 
-/* Some buffers stay where they are, and pools end a little behind their last byte, at times before it. */
+/* Some buffers stay where they are, and pools end a little behind their last byte, at times before
+ * it. */
 static void tie_down(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan, mpl_rng *rng)
 {
     for (uint32_t pool = 0; pool < p->n_pools && random_below(rng, 3) == 0; pool++)
@@ -115,7 +120,8 @@ static void tie_down(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan, mpl_rng
         return;
     assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
-        p->fixed[b] = p->inside == NULL && random_below(rng, 4) == 0 ? plan->offset[b] : MPL_UNFIXED;
+        p->fixed[b] =
+            p->inside == NULL && random_below(rng, 4) == 0 ? plan->offset[b] : MPL_UNFIXED;
 }
 
 /* The buffers of pool 0, families as wholes, to two or three memories. */
@@ -123,15 +129,17 @@ static void spread_out(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_r
 {
     assert_ok(ctx, mpl_plan_spread(ctx, plan, 2 + random_below(rng, 2)));
     for (uint32_t k = 0; k < plan->spread.n; k++)
-        plan->spread.capacity[k] = random_below(rng, 2) == 0 ? 8 + random_below(rng, 60) : MPL_NO_CAPACITY;
+        plan->spread.capacity[k] =
+            random_below(rng, 2) == 0 ? 8 + random_below(rng, 60) : MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < p->n; b++)
-        plan->spread.memory[b] = p->pool[b] != 0                         ? 0
-                                 : p->inside != NULL && p->inside[b] < b ? plan->spread.memory[p->inside[b]]
-                                                                         : random_below(rng, plan->spread.n);
+        plan->spread.memory[b] = p->pool[b] != 0 ? 0
+                                 : p->inside != NULL && p->inside[b] < b
+                                     ? plan->spread.memory[p->inside[b]]
+                                     : random_below(rng, plan->spread.n);
 }
 
-/* One change: a buffer, or all of a family, a little on, or onto another, or to where another was; to another memory; and seldom
- * the problem's own bytes. */
+/* One change: a buffer, or all of a family, a little on, or onto another, or to where another was;
+ * to another memory; and seldom the problem's own bytes. */
 static void change(mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer b = random_below(rng, p->n), c = random_below(rng, p->n);
@@ -145,8 +153,11 @@ static void change(mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
     else if (how == 4)
         plan->offset[b] = plan->offset[c], plan->offset[c] = was;
     else
-        plan->offset[b] = how == 0 ? was + by : how == 1 ? was - mpl_min_u64(was, by) : plan->offset[c];
-    for (mpl_buffer a = 0; p->inside != NULL && how != 6 && random_below(rng, 8) != 0 && a < p->n; a++)
+        plan->offset[b] = how == 0   ? was + by
+                          : how == 1 ? was - mpl_min_u64(was, by)
+                                     : plan->offset[c];
+    for (mpl_buffer a = 0; p->inside != NULL && how != 6 && random_below(rng, 8) != 0 && a < p->n;
+         a++)
         if (p->inside[a] == p->inside[b] && plan->offset[b] >= p->inside_at[b])
             plan->offset[a] = plan->offset[b] - p->inside_at[b] + p->inside_at[a];
 }
@@ -166,8 +177,9 @@ static void check_bytes(const mpl_problem *p, const mpl_plan *plan)
         sum += most;
     }
     for (uint32_t pool = 0; pool < p->n_pools; pool++)
-        assert_int_equal(plan->pool_bytes[pool],
-                         pool == 0 && plan->spread.n > 0 ? sum : mpl_pool_height(p, pool, plan->offset));
+        assert_int_equal(plan->pool_bytes[pool], pool == 0 && plan->spread.n > 0
+                                                     ? sum
+                                                     : mpl_pool_height(p, pool, plan->offset));
     assert_int_equal(plan->peak_bytes, plan->pool_bytes[0]);
 }
 
@@ -220,7 +232,8 @@ static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t
 
 static void tell(const char *what, const tally *t)
 {
-    print_message("%-40s %7u accepted %7u refused, as by brute force\n", what, t->accepted, t->refused);
+    print_message("%-40s %7u accepted %7u refused, as by brute force\n", what, t->accepted,
+                  t->refused);
 }
 
 static void plans_of_problems(void **state)
@@ -251,7 +264,8 @@ static void plans_of_problems(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* More buffers than one word of bits, few of them there at once: whoever is alive lies many ranks from its neighbours. */
+/* More buffers than one word of bits, few of them there at once: whoever is alive lies many ranks
+ * from its neighbours. */
 static void plans_of_many(void **state)
 {
     static const uint32_t sizes[] = {63, 64, 65, 127, 128, 130, 200, 640};
@@ -271,7 +285,8 @@ static void plans_of_many(void **state)
             p->bytes[b] = 1 + p->bytes[b] % 9, p->align[b] = 1;
         plan = plain_plan(&ctx, p);
         for (mpl_buffer b = 0; round % 3 == 0 && b < p->n; b++)
-            plan->offset[b] += 16 * (uint64_t)random_below(&rng, 4 * p->n); /* apart, and in any order */
+            /* apart, and in any order */
+            plan->offset[b] += 16 * (uint64_t)random_below(&rng, 4 * p->n);
         for (uint32_t i = 0; i < 40; i++) {
             mpl_buffer b = random_below(&rng, p->n), c = i % 2 == 0 ? random_below(&rng, p->n)
                                                          : b > 0    ? b - 1
@@ -290,13 +305,14 @@ static void plans_of_many(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- claims ----------------------------------------------------------------------------------------------------- */
+/* ---- claims ---- */
 
 /* Whether no plan can ever give a and b a byte in common. */
 static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
-                                     : plain_meeting(p, a, b) < p->n_steps;
+    bool at_once = p->before != NULL
+                       ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
+                       : plain_meeting(p, a, b) < p->n_steps;
 
     return at_once && p->pool[a] == 0 && p->pool[b] == 0 && !offered(p, a, b) && !offered(p, b, a);
 }
@@ -337,7 +353,8 @@ static bool holds(const mpl_problem *p, const mpl_plan *plan)
         if (plan->witness[i] >= p->n || p->pool[plan->witness[i]] != 0)
             return false;
         for (uint32_t k = 0; k < i; k++)
-            if (plan->witness[k] >= plan->witness[i] || !kept_apart(p, plan->witness[k], plan->witness[i]))
+            if (plan->witness[k] >= plan->witness[i] ||
+                !kept_apart(p, plan->witness[k], plan->witness[i]))
                 return false;
     }
     proved = plan->n_witness > 0 ? proved_by(p, plan) : plan->bound_bytes;
@@ -365,7 +382,8 @@ static void draw_claim(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
         plan->witness[0] = plan->witness[1];
     if (plan->n_witness > 0 && random_below(rng, 32) == 0)
         plan->witness[plan->n_witness - 1] = p->n;
-    proved = plan->n_witness > 0 && plan->witness[plan->n_witness - 1] < p->n ? proved_by(p, plan) : 0;
+    proved =
+        plan->n_witness > 0 && plan->witness[plan->n_witness - 1] < p->n ? proved_by(p, plan) : 0;
     plan->bound_bytes = wrong == 0   ? random_below(rng, (uint32_t)height + 2)
                         : wrong == 1 ? proved + random_below(rng, 5) - mpl_min_u64(proved, 2)
                                      : proved;
@@ -412,16 +430,18 @@ static mpl_problem *wide_problem(mpl_ctx *ctx, mpl_rng *rng)
     return p;
 }
 
-/* Of so many buffers that no step needs all, two that never meet are named, or the witness is too long to look at. */
+/* Of so many buffers that no step needs all, two that never meet are named, or the witness is too
+ * long to look at. */
 static void claims_of_many(void **state)
 {
     static const struct {
         uint32_t n, gaps;
         const char *want;
-    } rows[] = {{16384, 0, "'#0' and '#1', which can share memory"},
-                {16385, 0, "16385 buffers, which no step needs all, take more than 2^28 comparisons"},
-                {16383, 2, "'#0' and '#1', which can share memory"},
-                {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
+    } rows[] = {
+        {16384, 0, "'#0' and '#1', which can share memory"},
+        {16385, 0, "16385 buffers, which no step needs all, take more than 2^28 comparisons"},
+        {16383, 2, "'#0' and '#1', which can share memory"},
+        {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
     mpl_ctx ctx;
 
     (void)state;
@@ -477,19 +497,20 @@ static void claims_of_plans(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
-/* A graph as brute force sees it: who must run before whom, who touches which buffer, and which buffers may share bytes for that. */
+/* A graph as brute force sees it: who must run before whom, who touches which buffer, and which
+ * buffers may share bytes for that. */
 typedef struct seen {
     const mpl_graph *g;
     const mpl_value_map *map;
     const mpl_problem *p;
     const mpl_plan *plan;
-    bool later[MOST_OPS][MOST_OPS];       /* [a][b]: b runs after a, always */
-    bool touches[MOST_OPS][MOST_BUFFERS]; /* [operation][buffer] */
-    bool before[MOST_BUFFERS]
-               [MOST_BUFFERS]; /* all that touches the one runs before all that touches the other */
-    bool over[MOST_BUFFERS][MOST_BUFFERS]; /* [in][out] in place */
+    bool later[MOST_OPS][MOST_OPS];          /* [a][b]: b runs after a, always */
+    bool touches[MOST_OPS][MOST_BUFFERS];    /* [operation][buffer] */
+    bool before[MOST_BUFFERS][MOST_BUFFERS]; /* all that touches the one runs before all that
+                                                touches the other */
+    bool over[MOST_BUFFERS][MOST_BUFFERS];   /* [in][out] in place */
 } seen;
 
 static bool makes(const mpl_graph *g, mpl_op op, mpl_value v)
@@ -553,15 +574,17 @@ static bool may_overwrite(const mpl_graph *g, mpl_op op, uint32_t i)
            g->value_bytes[in] == g->value_bytes[out] && g->value_type[in] == g->value_type[out];
 }
 
-/* Whether op makes `out` of `in`, in place, when all else is over with `in` and nothing has begun with `out`. */
+/* Whether op makes `out` of `in`, in place, when all else is over with `in` and nothing has begun
+ * with `out`. */
 static bool overwrites(const seen *s, mpl_op op, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = s->g;
     bool good = false;
 
     for (uint32_t i = 0; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
-        good = good || (is_whole(s, g->op_in[g->op_in_begin[op] + i], in) &&
-                        g->value_bytes[g->op_in[g->op_in_begin[op] + i]] > 0 && may_overwrite(g, op, i));
+        good = good ||
+               (is_whole(s, g->op_in[g->op_in_begin[op] + i], in) &&
+                g->value_bytes[g->op_in[g->op_in_begin[op] + i]] > 0 && may_overwrite(g, op, i));
     if (!good || !runs(s, op) || s->map->value_buffer[g->op_out[g->op_out_begin[op]]] != out ||
         lies_in(s, g->op_out[g->op_out_begin[op]], out + 1) ||
         mpl_value_strided(s->map, g->op_out[g->op_out_begin[op]]))
@@ -581,13 +604,15 @@ static void see_buffers(seen *s)
         for (mpl_buffer b = 0; b < n; b++)
             for (mpl_value v = 0; runs(s, op) && v < s->g->n_values; v++)
                 s->touches[op][b] =
-                    s->touches[op][b] || (lies_in(s, v, b) && (makes(s->g, op, v) || reads(s->g, op, v)));
+                    s->touches[op][b] ||
+                    (lies_in(s, v, b) && (makes(s->g, op, v) || reads(s->g, op, v)));
     for (mpl_buffer a = 0; a < n; a++)
         for (mpl_buffer b = 0; b < n; b++) {
             s->before[a][b] = true;
             for (uint32_t k = 0; k < n_ops * n_ops; k++)
-                s->before[a][b] = s->before[a][b] && !(s->touches[k / n_ops][a] && s->touches[k % n_ops][b] &&
-                                                       !s->later[k / n_ops][k % n_ops]);
+                s->before[a][b] =
+                    s->before[a][b] && !(s->touches[k / n_ops][a] && s->touches[k % n_ops][b] &&
+                                         !s->later[k / n_ops][k % n_ops]);
             for (mpl_op op = 0; op < n_ops; op++)
                 s->over[a][b] = s->over[a][b] || overwrites(s, op, a, b);
         }
@@ -604,17 +629,19 @@ static bool apart_in_all(const seen *s)
     return true;
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------ */
+/* ---- what is read ---- */
 
 /* The byte of its pool that byte i of value v is; values of no strides. */
 static uint64_t address(const seen *s, mpl_value v, uint64_t i)
 {
     mpl_buffer b = s->map->value_buffer[v];
 
-    return s->plan->offset[b] + s->map->value_offset[v] - (s->p->inside != NULL ? s->p->inside_at[b] : 0) + i;
+    return s->plan->offset[b] + s->map->value_offset[v] -
+           (s->p->inside != NULL ? s->p->inside_at[b] : 0) + i;
 }
 
-/* Whether byte i of v and byte k of w are one byte of one value: pieces, views, operands inside a result. */
+/* Whether byte i of v and byte k of w are one byte of one value: pieces, views, operands inside a
+ * result. */
 static bool same_contents(const seen *s, mpl_value v, uint64_t i, mpl_value w, uint64_t k)
 {
     return s->map->value_root[v] == s->map->value_root[w] &&
@@ -630,8 +657,8 @@ static bool made_after(const seen *s, mpl_op op, mpl_value v, uint64_t i)
     for (mpl_value made = 0; made < g->n_values; made++) {
         uint64_t at = s->map->value_offset[v] + i - s->map->value_offset[made];
 
-        if (g->value_op[made] == MPL_NONE || !runs(s, g->value_op[made]) || at >= g->value_bytes[made] ||
-            !same_contents(s, v, i, made, at))
+        if (g->value_op[made] == MPL_NONE || !runs(s, g->value_op[made]) ||
+            at >= g->value_bytes[made] || !same_contents(s, v, i, made, at))
             continue;
         if (!s->later[op][g->value_op[made]])
             return false;
@@ -640,14 +667,17 @@ static bool made_after(const seen *s, mpl_op op, mpl_value v, uint64_t i)
     return n > 0;
 }
 
-/* Whether `writer` may spoil byte i of v, where it puts a byte of w, before `reader` (MPL_NONE: the caller) has read it. */
-static bool spoils(const seen *s, mpl_op reader, mpl_value v, uint64_t i, mpl_op writer, mpl_value w)
+/* Whether `writer` may spoil byte i of v, where it puts a byte of w, before `reader` (MPL_NONE: the
+ * caller) has read it. */
+static bool spoils(const seen *s, mpl_op reader, mpl_value v, uint64_t i, mpl_op writer,
+                   mpl_value w)
 {
     const mpl_graph *g = s->g;
 
     if ((reader != MPL_NONE && s->later[reader][writer]) || made_after(s, writer, v, i))
         return false;
-    for (uint32_t k = 0; reader == writer && k < g->op_in_begin[reader + 1] - g->op_in_begin[reader]; k++)
+    for (uint32_t k = 0;
+         reader == writer && k < g->op_in_begin[reader + 1] - g->op_in_begin[reader]; k++)
         if (g->op_in[g->op_in_begin[reader] + k] == v && w == g->op_out[g->op_out_begin[reader]] &&
             may_overwrite(g, reader, k) && address(s, v, 0) == address(s, w, 0))
             return false;
@@ -662,7 +692,8 @@ static bool misread(const seen *s, mpl_op reader, mpl_value v)
     for (mpl_value w = 0; s->map->value_buffer[v] != MPL_NONE && w < g->n_values; w++) {
         uint64_t from, to;
 
-        if (g->value_op[w] == MPL_NONE || !runs(s, g->value_op[w]) || s->map->value_buffer[w] == MPL_NONE)
+        if (g->value_op[w] == MPL_NONE || !runs(s, g->value_op[w]) ||
+            s->map->value_buffer[w] == MPL_NONE)
             continue;
         from = mpl_max_u64(address(s, v, 0), address(s, w, 0));
         to = mpl_min_u64(address(s, v, g->value_bytes[v]), address(s, w, g->value_bytes[w]));
@@ -689,14 +720,15 @@ static bool reads_right(const seen *s)
     return true;
 }
 
-/* ---- plans of graphs ---------------------------------------------------------------------------------------------- */
+/* ---- plans of graphs ---- */
 
 typedef struct graph_tally {
     tally by_graph, by_problem;
     uint32_t cautious; /* refused, though every read would find its value */
 } graph_tally;
 
-/* The verifier of graphs refuses what brute force does; what both verifiers let pass is read right in every execution. */
+/* The verifier of graphs refuses what brute force does; what both verifiers let pass is read right
+ * in every execution. */
 static void judge_graph(mpl_ctx *ctx, uint64_t seed, const seen *s, mpl_plan *plan, graph_tally *t)
 {
     bool good = right(s->p, plan), apart = apart_in_all(s), read = reads_right(s);
@@ -724,7 +756,9 @@ static void move(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
     uint64_t was = plan->offset[b], to;
     uint32_t how = random_below(rng, 4);
 
-    to = how == 0 ? was + p->align[b] : how == 1 ? was - mpl_min_u64(was, p->align[b]) : plan->offset[c];
+    to = how == 0   ? was + p->align[b]
+         : how == 1 ? was - mpl_min_u64(was, p->align[b])
+                    : plan->offset[c];
     for (mpl_buffer a = 0; a < p->n; a++)
         if (a == b || (p->inside != NULL && p->inside[a] == p->inside[b] && to >= p->inside_at[b]))
             plan->offset[a] = a == b ? to : to - p->inside_at[b] + p->inside_at[a];
@@ -780,9 +814,10 @@ static void plans_of_graphs(void **state)
         changed_plans_of_graph(&ctx, &rng, seed, &t);
     tell("graphs with views, from the graph", &t.by_graph);
     tell("the same, from the problem", &t.by_problem);
-    print_message("%u refused though every read would find its value: nobody reads what is spoilt, or the "
-                  "pair is not offered\n",
-                  t.cautious);
+    print_message(
+        "%u refused though every read would find its value: nobody reads what is spoilt, or the "
+        "pair is not offered\n",
+        t.cautious);
     assert_true(t.by_graph.accepted > asked() / 8 && t.by_graph.refused > asked() / 8);
     assert_int_equal(ctx.n_live, 0);
 }

@@ -1,7 +1,7 @@
-/* The verifier of control flow against all executions: plans of random planners for random graphs with loops and branches, changed,
- * judged, and run over bytes that carry tags (tagged_run.h): accepted is what no execution spoils and no rule forbids
- * (graphs/problem/control/LOOPS.md, "Where the verifier is strict").
- * MPL_JUDGED=N: that many changed plans (make judge-oracle). */
+/* The verifier of control flow against all executions: plans of random planners for random graphs
+ * with loops and branches, changed, judged, and run over bytes that carry tags (tagged_run.h):
+ * accepted is what no execution spoils and no rule forbids (graphs/problem/control/LOOPS.md, "Where
+ * the verifier is strict"). MPL_JUDGED=N: that many changed plans (make judge-oracle). */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_problem.h"
@@ -64,7 +64,8 @@ static void move(bench *b)
         b->plan->offset[y] = was;
 }
 
-/* Nothing is accepted that goes wrong; not by the problem either, which knows no more than when a value is needed. */
+/* Nothing is accepted that goes wrong; not by the problem either, which knows no more than when a
+ * value is needed. */
 static void judge(bench *b)
 {
     tagged_verdict v = tagged_run(&b->ctx, b->g, b->map, b->p, b->plan);
@@ -164,12 +165,14 @@ static void restore(bench *b, const saved *s)
 
 static void forget(bench *b, const saved *s)
 {
-    void *arrays[] = {s->place, s->item, s->value_place, s->in_copied, s->result_copied, s->staging};
+    void *arrays[] = {s->place,     s->item,          s->value_place,
+                      s->in_copied, s->result_copied, s->staging};
 
     MPL_FREE_ALL(&b->ctx, arrays);
 }
 
-/* One of the first n places instead of the one that *id is: a slice, which is one only where it is said to be, for a slice. */
+/* One of the first n places instead of the one that *id is: a slice, which is one only where it is
+ * said to be, for a slice. */
 static void put_place(bench *b, uint32_t *id, uint32_t n)
 {
     const mpl_place *place = b->map->places->place;
@@ -179,7 +182,8 @@ static void put_place(bench *b, uint32_t *id, uint32_t n)
         *id = other;
 }
 
-/* A copy that is made or not, a value at another's place, two items of a place that change places or are one, another cycle. */
+/* A copy that is made or not, a value at another's place, two items of a place that change places
+ * or are one, another cycle. */
 static void rebind(bench *b)
 {
     mpl_places *p = b->map->places;
@@ -199,7 +203,8 @@ static void rebind(bench *b)
         put_place(b, &item[random_below(&b->rng, place->n)], (uint32_t)(place - p->place));
     else if (how == 4 && place != NULL && place->n > 1)
         item[random_below(&b->rng, place->n)] = item[random_below(&b->rng, place->n)];
-    else if (how == 5 && place != NULL && place->kind == MPL_PLACE_CYCLE && place->n - place->n_first > 1)
+    else if (how == 5 && place != NULL && place->kind == MPL_PLACE_CYCLE &&
+             place->n - place->n_first > 1)
         place->n--;
 }
 
@@ -234,10 +239,10 @@ static uint64_t *drawn_workspaces(bench *b)
 
     assert_non_null(bytes);
     for (mpl_op op = 0; op < b->g->n_ops; op++)
-        bytes[op] =
-            (mpl_op_table[b->g->op_kind[op]].traits & MPL_CONTROL) == 0 && random_below(&b->rng, 6) == 0
-                ? 1 + random_below(&b->rng, 8)
-                : 0;
+        bytes[op] = (mpl_op_table[b->g->op_kind[op]].traits & MPL_CONTROL) == 0 &&
+                            random_below(&b->rng, 6) == 0
+                        ? 1 + random_below(&b->rng, 8)
+                        : 0;
     return bytes;
 }
 
@@ -251,7 +256,8 @@ static void judge_graph(bench *b, uint64_t seed)
     o = options_of(b);
     b->g = random_control_tiny(&b->ctx, seed, 3 + random_below(&b->rng, 12));
     assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    assert_ok(&b->ctx,
+              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
     o.op_workspace_bytes = workspaces = drawn_workspaces(b);
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &o, &b->p, &b->map));
     if (b->p->n > 0 && b->map->places != NULL)
@@ -271,10 +277,10 @@ static void plans_of_control_flow(void **state)
     mpl_ctx_init(&b.ctx);
     for (uint64_t seed = 0; b.accepted + b.refused < asked(); seed++)
         judge_graph(&b, seed);
-    print_message(
-        "%u accepted, %u refused; %u of those would run right in all executions, and break a rule; %u have "
-        "too many\n",
-        b.accepted, b.refused, b.cautious, b.too_many);
+    print_message("%u accepted, %u refused; %u of those would run right in all executions, and "
+                  "break a rule; %u have "
+                  "too many\n",
+                  b.accepted, b.refused, b.cautious, b.too_many);
     print_message("%u where the rules say otherwise than the verifier\n", b.unexplained);
     assert_true(b.unexplained <= asked() / 2000); /* rules that are not told to the last turn */
     assert_true(b.accepted > asked() / 8 && b.refused > asked() / 8);

@@ -1,5 +1,5 @@
-/* Planners on other projects' buffer lists: greedy_size's exact results, every planner valid and above
- * peak live. */
+/* Planners on other projects' buffer lists: greedy_size's exact results, every planner valid and
+ * above peak live. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -11,8 +11,8 @@
 
 #define LISTS MPL_SHARED "/minimalloc/"
 
-/* What largest-first first-fit is known to give (ties: longer lifetime, then file row), and the peak of
- * live bytes. */
+/* What largest-first first-fit is known to give (ties: longer lifetime, then file row), and the
+ * peak of live bytes. */
 static const struct {
     const char *path;
     uint64_t planned, live;
@@ -78,7 +78,8 @@ static void every_planner_is_valid_on_every_list(void **state)
             mpl_run run;
 
             /* a list under the partial order of its lifetimes is another matter: n^2 bits */
-            if ((*planner)->plan == NULL || ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
+            if ((*planner)->plan == NULL ||
+                ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
                 continue;
             mpl_run_init(&run, &ctx);
             run.budget_ticks = 1000000;
@@ -91,8 +92,8 @@ static void every_planner_is_valid_on_every_list(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The packings that PAPER.md speaks of: each at its list's peak live bytes, so that none is lower. Shifted by one row
- * of the list they are refused. */
+/* The packings that PAPER.md speaks of: each at its list's peak live bytes, so that none is lower.
+ * Shifted by one row of the list they are refused. */
 static void packings_are_what_they_are_said_to_be(void **state)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* In-place pairs under any partial order: mpl_problem_check refuses exactly those that brute force shows to be no order once they are
- * taken; of the others folding makes an order, and every planner plans what holds. test_planners_pairs [PROBLEMS] */
+/* In-place pairs under any partial order: mpl_problem_check refuses exactly those that brute force
+ * shows to be no order once they are taken; of the others folding makes an order, and every planner
+ * plans what holds. test_planners_pairs [PROBLEMS] */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -10,7 +11,7 @@ enum { MOST = 6, MOST_PAIRS = 7 };
 
 static uint32_t n_problems = 10000;
 
-/* ---- brute force over which pairs are taken ---------------------------------------------------------------------- */
+/* ---- brute force over which pairs are taken ---- */
 
 typedef struct taken {
     uint32_t n;
@@ -19,7 +20,8 @@ typedef struct taken {
     uint32_t chain[MOST];               /* first member of its chain */
 } taken;
 
-/* Chains of the pairs in `set`: false where one overwrites two, or is overwritten twice (then not all can be taken). */
+/* Chains of the pairs in `set`: false where one overwrites two, or is overwritten twice (then not
+ * all can be taken). */
 static bool link_pairs(const mpl_problem *p, uint32_t set, taken *t)
 {
     uint32_t n_over[MOST] = {0}, n_under[MOST] = {0};
@@ -38,7 +40,8 @@ static bool link_pairs(const mpl_problem *p, uint32_t set, taken *t)
     return true;
 }
 
-/* Whether the chains are ordered by their ends as by their members, and the members of each but for neighbours. */
+/* Whether the chains are ordered by their ends as by their members, and the members of each but for
+ * neighbours. */
 static bool is_an_order(const taken *t)
 {
     bool less[MOST][MOST] = {{false}};
@@ -49,7 +52,8 @@ static bool is_an_order(const taken *t)
 
             if (x == MPL_NONE) /* a ring */
                 return false;
-            if (a != b && x == y && t->next[a] != b && t->next[b] != a && !t->less[a][b] && !t->less[b][a])
+            if (a != b && x == y && t->next[a] != b && t->next[b] != a && !t->less[a][b] &&
+                !t->less[b][a])
                 return false;
             if (t->next[a] == b && (t->less[a][b] || t->less[b][a]))
                 return false;
@@ -79,12 +83,13 @@ static bool every_choice_is_an_order(const mpl_problem *p)
     return true;
 }
 
-/* ---- problems ------------------------------------------------------------------------------------------------------ */
+/* ---- problems ---- */
 
 /* Arcs between random ids, so that ids say nothing of the order. */
 static void any_order(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
-    uint32_t from[MOST * MOST], to[MOST * MOST], id[MOST], n = 0, density = 2 + random_below(rng, 4);
+    uint32_t from[MOST * MOST], to[MOST * MOST], id[MOST], n = 0,
+                                                           density = 2 + random_below(rng, 4);
     mpl_before *before = NULL;
 
     for (uint32_t a = 0; a < p->n; a++) {
@@ -114,8 +119,8 @@ static int by_step(const void *a, const void *b)
 /* Any pairs of buffers, at any steps; the same may come twice. */
 static void any_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
-    uint32_t pair[MOST_PAIRS][3], n = 1 + random_below(rng, MOST_PAIRS), steps = 1 + random_below(rng, 3),
-                                  k = 0;
+    uint32_t pair[MOST_PAIRS][3], n = 1 + random_below(rng, MOST_PAIRS),
+                                  steps = 1 + random_below(rng, 3), k = 0;
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < 3; j++)
@@ -150,7 +155,7 @@ static mpl_problem *any_problem(mpl_ctx *ctx, mpl_rng *rng)
     return p;
 }
 
-/* ---- the tests ------------------------------------------------------------------------------------------------------ */
+/* ---- the tests ---- */
 
 static void expect_fold(mpl_ctx *ctx, const mpl_problem *p)
 {
@@ -209,7 +214,8 @@ static void only_orders_are_accepted(void **state)
         }
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u problems, %u of them right, %u planned by all\n", n_problems, n_right, n_planned);
+    print_message("%u problems, %u of them right, %u planned by all\n", n_problems, n_right,
+                  n_planned);
     assert_true(n_right > n_problems / 20);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -225,7 +231,8 @@ static void lifetimes_give_possible_pairs(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < 2000; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
 
         n += p->n_in_place;
         assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
@@ -245,7 +252,8 @@ static void a_ring_is_refused_where_it_is_read(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     assert_status(&ctx, mpl_plan_read(&ctx, "tests/data/impossible.plan.json", &file), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "what follows or overwrites buffer 0 must come after buffer 1"));
+    assert_non_null(
+        strstr(ctx.message, "what follows or overwrites buffer 0 must come after buffer 1"));
     assert_int_equal(ctx.n_live, 0);
 }
 

@@ -1,4 +1,5 @@
-/* Plan files: what is written comes back, the same bytes each time; a file with one thing wrong is one line. */
+/* Plan files: what is written comes back, the same bytes each time; a file with one thing wrong is
+ * one line. */
 #include "tests/support/random_problem.h"
 
 #include "planners/verify/verify.h"
@@ -52,7 +53,8 @@ static void make(mpl_ctx *ctx, mpl_rng *rng, unsigned what, mpl_problem **p, mpl
     assert_ok(ctx, mpl_verify(ctx, *p, *plan));
 }
 
-static void same_after_reading(const mpl_problem *p, const mpl_plan *plan, const mpl_plan_file *file)
+static void same_after_reading(const mpl_problem *p, const mpl_plan *plan,
+                               const mpl_plan_file *file)
 {
     const mpl_problem *q = file->problem;
 
@@ -134,7 +136,8 @@ static void keep_large_numbers(void **state)
     mpl_problem_free(&ctx, p);
 }
 
-/* The file of two buffers, one in place of the other, beside a third; and one replacement each that must be seen. */
+/* The file of two buffers, one in place of the other, beside a third; and one replacement each that
+ * must be seen. */
 static const struct {
     const char *from, *to, *want;
 } tampered[] = {
@@ -166,7 +169,8 @@ static const struct {
     {"\"inside\":[]", "\"inside\":[[0,1,0]]", "of one family overlap"},
     {"\"inside\":[]", "\"inside\":[[0,0,0]]", "entry 0 of 'inside'"},
     {"\"inside\":[]", "\"inside\":[[1,0,0],[1,0,64]]", "entry 1 of 'inside'"},
-    {"\"inside\":[]", "\"inside\":[[0,1,4611686018427387904],[1,0,64]]", "not the lowest of its family"},
+    {"\"inside\":[]", "\"inside\":[[0,1,4611686018427387904],[1,0,64]]",
+     "not the lowest of its family"},
     {"\"bindings\":[]", "\"bindings\":[1]", "'bindings'"},
     {"\"before\":null", "\"before\":[[0,1],[1,0]]", "before: "},
     {"\"before\":null", "\"before\":[[0,5]]", "before: "},
@@ -229,14 +233,15 @@ static void refuse_tampered_files(void **state)
 
         if (at == NULL)
             fail_msg("no %s in %s", tampered[i].from, text);
-        sprintf(changed, "%.*s%s%s", (int)(at - text), text, tampered[i].to, at + strlen(tampered[i].from));
+        sprintf(changed, "%.*s%s%s", (int)(at - text), text, tampered[i].to,
+                at + strlen(tampered[i].from));
         spill(FILE_NAME, changed);
         st = mpl_plan_read(&ctx, FILE_NAME, &file);
         if (st != MPL_EINPUT || strstr(ctx.message, tampered[i].want) == NULL ||
             strncmp(ctx.message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
             strchr(ctx.message, '\n') != NULL)
-            fail_msg("%s: %s, '%s'; expected '%s'", tampered[i].to, mpl_status_name(st), ctx.message,
-                     tampered[i].want);
+            fail_msg("%s: %s, '%s'; expected '%s'", tampered[i].to, mpl_status_name(st),
+                     ctx.message, tampered[i].want);
         assert_null(file.plan);
         assert_int_equal(ctx.n_live, live);
     }
@@ -269,7 +274,8 @@ static void write_whole_or_not(void **state)
     assert_ok(&ctx, mpl_verify(&ctx, p, plan));
     assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, NULL));
     before = slurp(FILE_NAME);
-    assert_status(&ctx, mpl_plan_write(&ctx, "build/no/such/folder/p.json", p, plan, NULL), MPL_EINPUT);
+    assert_status(&ctx, mpl_plan_write(&ctx, "build/no/such/folder/p.json", p, plan, NULL),
+                  MPL_EINPUT);
     assert_status(&ctx, mpl_plan_write(&ctx, "tests", p, plan, NULL), MPL_EINPUT);
     if (access("/dev/full", W_OK) == 0)
         assert_status(&ctx, mpl_plan_write(&ctx, "/dev/full", p, plan, NULL), MPL_EINPUT);
@@ -310,8 +316,9 @@ static void json_release(void *p)
     free(p);
 }
 
-/* Our allocations fail one after the other, then jansson's (every third one: there are many). Its lexer reports some of
- * those as wrong syntax; what counts is that nothing is read by halves and nothing leaks. */
+/* Our allocations fail one after the other, then jansson's (every third one: there are many). Its
+ * lexer reports some of those as wrong syntax; what counts is that nothing is read by halves and
+ * nothing leaks. */
 static void survive_lost_memory(void **state)
 {
     mpl_ctx ctx;
@@ -352,10 +359,10 @@ static void survive_lost_memory(void **state)
     json_set_alloc_funcs(malloc, free);
 }
 
-/* ---- packing the blocks of a block plan ------------------------------------------------------------------------------- */
+/* ---- packing the blocks of a block plan ---- */
 
-/* Blocks in the order of size, then id, each at the lowest aligned offset clear of those before it that conflict: any two
- * of their buffers do. */
+/* Blocks in the order of size, then id, each at the lowest aligned offset clear of those before it
+ * that conflict: any two of their buffers do. */
 static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32_t n)
 {
     uint64_t size[16] = {0}, align[16] = {0}, at[16] = {0}, top = 0;
@@ -383,10 +390,11 @@ static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32
                         continue;
                     before = before && (p->before != NULL ? mpl_is_before(p->before, a, b)
                                                           : p->death[a] <= p->birth[b]);
-                    after = after &&
-                            (p->before != NULL ? mpl_is_before(p->before, b, a) : p->death[b] <= p->birth[a]);
+                    after = after && (p->before != NULL ? mpl_is_before(p->before, b, a)
+                                                        : p->death[b] <= p->birth[a]);
                 }
-            apart = before || after || at[next] >= at[i] + size[i] || at[i] >= at[next] + size[next];
+            apart =
+                before || after || at[next] >= at[i] + size[i] || at[i] >= at[next] + size[next];
             if (placed[i] && !apart) {
                 at[next] += align[next];
                 i = MPL_NONE; /* from the start again */
@@ -408,8 +416,8 @@ static void pack_blocks(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 13);
     for (unsigned round = 0; round < 3000; round++) {
-        mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + random_below(&rng, 12), round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 12),
+                                        round % 16 & ~(unsigned)RANDOM_PAIRS);
         mpl_plan *plan = plain_plan(&ctx, p);
         uint64_t base = 0, packed = 0;
         uint32_t n = 0;
@@ -418,13 +426,14 @@ static void pack_blocks(void **state)
         assert_ok(&ctx, mpl_plan_packed(&ctx, p, plan, &packed));
         assert_int_equal(packed, plan->peak_bytes);
         assert_ok(&ctx, mpl_new(&ctx, plan->block, p->n));
-        for (mpl_buffer b = 0; b < p->n; b++) { /* the first block without a conflict, else a new one */
+        for (mpl_buffer b = 0; b < p->n; b++) { /* the first block without a conflict, else a new
+                                                   one */
             for (uint32_t i = 0; i <= n; i++) {
                 bool fits = true;
 
                 for (mpl_buffer a = 0; a < b; a++)
-                    fits =
-                        fits && (plan->block[a] != i || (p->pool[a] == p->pool[b] && !mpl_conflict(p, a, b)));
+                    fits = fits && (plan->block[a] != i ||
+                                    (p->pool[a] == p->pool[b] && !mpl_conflict(p, a, b)));
                 if (fits) {
                     plan->block[b] = i;
                     n = i == n ? n + 1 : n;

@@ -1,5 +1,5 @@
-/* The verifier: wrong plans that it must refuse, one per rule, beside right ones that differ by a byte or a step; and
- * random plans, judged by comparing every pair. */
+/* The verifier: wrong plans that it must refuse, one per rule, beside right ones that differ by a
+ * byte or a step; and random plans, judged by comparing every pair. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -23,14 +23,30 @@ typedef struct plan_case {
     uint64_t peak;
 } plan_case;
 
-#define ALIGN1                                                                                               \
-    {                                                                                                        \
-        1, 1, 1                                                                                              \
+#define ALIGN1                                                                                     \
+    {                                                                                              \
+        1, 1, 1                                                                                    \
     }
 #define F MPL_FEASIBLE
 
 static const plan_case cases[] = {
-    {"side by side", 2, {8, 8}, ALIGN1, {0}, {0, 1}, {2, 3}, {0}, {0}, {0}, {0, 8}, 0, F, 16, {0}, NULL, 16},
+    {"side by side",
+     2,
+     {8, 8},
+     ALIGN1,
+     {0},
+     {0, 1},
+     {2, 3},
+     {0},
+     {0},
+     {0},
+     {0, 8},
+     0,
+     F,
+     16,
+     {0},
+     NULL,
+     16},
     {"one byte too near",
      2,
      {8, 8},
@@ -150,7 +166,23 @@ static const plan_case cases[] = {
      {0},
      "'#0' and '#2'",
      0},
-    {"aligned", 2, {5, 8}, {1, 4, 1}, {0}, {0, 0}, {1, 1}, {0}, {0}, {0}, {0, 8}, 0, F, 0, {0}, NULL, 16},
+    {"aligned",
+     2,
+     {5, 8},
+     {1, 4, 1},
+     {0},
+     {0, 0},
+     {1, 1},
+     {0},
+     {0},
+     {0},
+     {0, 8},
+     0,
+     F,
+     0,
+     {0},
+     NULL,
+     16},
     {"misaligned",
      2,
      {5, 8},
@@ -288,7 +320,23 @@ static const plan_case cases[] = {
      {0},
      "has 3 buffers",
      0},
-    {"in place", 2, {8, 8}, ALIGN1, {0}, {0, 1}, {2, 3}, {0, 1, 1}, {0}, {0}, {4, 4}, 0, F, 8, {0}, NULL, 12},
+    {"in place",
+     2,
+     {8, 8},
+     ALIGN1,
+     {0},
+     {0, 1},
+     {2, 3},
+     {0, 1, 1},
+     {0},
+     {0},
+     {4, 4},
+     0,
+     F,
+     8,
+     {0},
+     NULL,
+     12},
     {"in place, smaller",
      2,
      {8, 5},
@@ -476,7 +524,23 @@ static const plan_case cases[] = {
      {0},
      "beyond 2^63",
      0},
-    {"fixed", 2, {8, 8}, ALIGN1, {0}, {0, 0}, {1, 1}, {0}, {0}, {24, FREE}, {24, 0}, 0, F, 0, {0}, NULL, 32},
+    {"fixed",
+     2,
+     {8, 8},
+     ALIGN1,
+     {0},
+     {0, 0},
+     {1, 1},
+     {0},
+     {0},
+     {24, FREE},
+     {24, 0},
+     0,
+     F,
+     0,
+     {0},
+     NULL,
+     32},
     {"fixed and moved",
      2,
      {8, 8},
@@ -640,7 +704,8 @@ static mpl_problem *case_problem(mpl_ctx *ctx, const plan_case *c)
 
     assert_ok(ctx, mpl_problem_new(ctx, c->what, c->n, &p));
     assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_ok(ctx,
+              mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
     p->pool_name[1] = mpl_strdup(ctx, "workspace");
     p->n_pools = 2;
     for (int i = 0; i < 2; i++)
@@ -655,7 +720,8 @@ static mpl_problem *case_problem(mpl_ctx *ctx, const plan_case *c)
     assert_ok(ctx, mpl_new(ctx, p->in_place_out, 1));
     assert_ok(ctx, mpl_new(ctx, p->in_place_step, 1));
     p->n_in_place = pair;
-    p->in_place_in[0] = c->pair[0], p->in_place_out[0] = c->pair[1], p->in_place_step[0] = c->pair[2];
+    p->in_place_in[0] = c->pair[0], p->in_place_out[0] = c->pair[1],
+    p->in_place_step[0] = c->pair[2];
     if (c->fixed[0] != 0) {
         assert_ok(ctx, mpl_new(ctx, p->fixed, c->n));
         memcpy(p->fixed, c->fixed, c->n * sizeof *p->fixed);
@@ -696,7 +762,8 @@ static void judge_cases(void **state)
         if (c->want != NULL && strstr(ctx.message, c->want) == NULL)
             fail_msg("%s: the message is '%s', without '%s'", c->what, ctx.message, c->want);
         if (plan->peak_bytes != c->peak)
-            fail_msg("%s: peak %" PRIu64 " instead of %" PRIu64, c->what, plan->peak_bytes, c->peak);
+            fail_msg("%s: peak %" PRIu64 " instead of %" PRIu64, c->what, plan->peak_bytes,
+                     c->peak);
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }
@@ -739,8 +806,8 @@ static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three, 1 may overwrite 0, and 2
- * is in a pool of its own. */
+/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three,
+ * 1 may overwrite 0, and 2 is in a pool of its own. */
 static void judge_witnesses(void **state)
 {
     static const plan_case three = {.what = "three",
@@ -789,7 +856,8 @@ static void judge_witnesses_that_touch(void **state)
     judge_witnesses_of(&three, rows);
 }
 
-/* The first conflict by (step, lower id, higher id), found by comparing every pair; false: there is none. */
+/* The first conflict by (step, lower id, higher id), found by comparing every pair; false: there is
+ * none. */
 static bool first_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer *a, mpl_buffer *b,
                            uint32_t *step)
 {
@@ -861,7 +929,8 @@ static void judge_random(void **state)
     mpl_ctx ctx;
     mpl_rng rng;
     const char *asked = getenv("MPL_MUTANTS");
-    uint32_t wanted = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : 128000, n_wrong = 0, n_plans = 0;
+    uint32_t wanted = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : 128000, n_wrong = 0,
+             n_plans = 0;
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -916,7 +985,8 @@ static void survive_lost_memory(void **state)
     }
 }
 
-/* A staircase of 200,000 buffers, 100 alive at a time: a double loop over pairs would take minutes. */
+/* A staircase of 200,000 buffers, 100 alive at a time: a double loop over pairs would take
+ * minutes. */
 static void sweep_many(void **state)
 {
     enum { N = 200000, LIVE = 100 };

@@ -1,11 +1,14 @@
-/* csv.c -- buffer lists as MiniMalloc writes them: a header that names the columns, one buffer a row.
+/* csv.c -- buffer lists as MiniMalloc writes them: a header that names the columns, one buffer a
+ * row.
  *
- * Source   MiniMalloc (github.com/google/minimalloc), README and converter: id, lower, upper, size, alignment, offset,
- *          and the older names buffer or buffer_id, start or begin, end. Lifetimes are half-open here.
- * Differs  Columns that memplan does not know are skipped; so are `gaps`, the times within a life in which a buffer is
- *          not needed: the plan stays right, it may only be larger. Times of up to 2^63 are taken; where the last is
- *          far beyond the number of rows, they are renumbered to their ranks (no lifetime's relation changes),
- *          so that arrays over steps stay small.
+ * Source   MiniMalloc (github.com/google/minimalloc), README and converter: id, lower, upper, size,
+ *          alignment, offset, and the older names buffer or buffer_id, start or begin, end.
+ *          Lifetimes are half-open here.
+ * Differs  Columns that memplan does not know are skipped; so are `gaps`, the times within a life
+ *          in which a buffer is not needed: the plan stays right, it may only be larger. Times of
+ *          up to 2^63 are taken; where the last is far beyond the number of rows, they are
+ *          renumbered to their ranks (no lifetime's relation changes), so that arrays over steps
+ *          stay small.
  * Cost     O(file size + n log n). */
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
@@ -24,7 +27,8 @@ static const struct {
     {"begin", COL_LOWER}, {"start", COL_LOWER},     {"upper", COL_UPPER},   {"end", COL_UPPER},
     {"size", COL_SIZE},   {"alignment", COL_ALIGN}, {"offset", COL_OFFSET},
 };
-static const char *const col_label[N_COLS] = {"id", "lower", "upper", "size", "alignment", "offset"};
+static const char *const col_label[N_COLS] = {"id",   "lower",     "upper",
+                                              "size", "alignment", "offset"};
 
 typedef struct field {
     const char *text;
@@ -105,14 +109,16 @@ static mpl_status read_header(reader *r)
     field line, name;
 
     if (!next_line(r, &line))
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:1: empty; a header id,lower,upper,size is needed", r->path);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:1: empty; a header id,lower,upper,size is needed",
+                 r->path);
     for (int c = 0; c < N_COLS; c++)
         r->where[c] = MPL_NONE;
     for (; next_field(&line, &name); r->n_fields++)
         for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++) {
             int c = col_names[i].col;
 
-            if (strlen(col_names[i].name) != name.n || memcmp(col_names[i].name, name.text, name.n) != 0)
+            if (strlen(col_names[i].name) != name.n ||
+                memcmp(col_names[i].name, name.text, name.n) != 0)
                 continue;
             if (r->where[c] != MPL_NONE)
                 MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: two columns give the %s", r->path, r->line,
@@ -121,8 +127,9 @@ static mpl_status read_header(reader *r)
         }
     for (int c = COL_ID; c <= COL_SIZE; c++)
         if (r->where[c] == MPL_NONE)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: no column '%s'; the header must name id,lower,upper,size",
-                     r->path, r->line, col_label[c]);
+            MPL_FAIL(r->ctx, MPL_EINPUT,
+                     "%s:%u: no column '%s'; the header must name id,lower,upper,size", r->path,
+                     r->line, col_label[c]);
     MPL_TRY(mpl_new(r->ctx, r->row, r->n_fields));
 out:
     return st;
@@ -136,16 +143,16 @@ static mpl_status read_number(reader *r, int col, uint64_t *out)
     uint64_t value = 0;
 
     if (f.n > 1 && f.text[0] == '-' && f.text[1] >= '0' && f.text[1] <= '9')
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col],
-                 shown(f), f.text);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line,
+                 col_label[col], shown(f), f.text);
     if (f.n == 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
     for (uint32_t i = 0; i < f.n; i++) {
         if (f.text[i] < '0' || f.text[i] > '9')
             MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
                      col_label[col], shown(f), f.text);
-        if (!mpl_mul_bytes(value, 10, &value) || !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) ||
-            value > INT64_MAX)
+        if (!mpl_mul_bytes(value, 10, &value) ||
+            !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) || value > INT64_MAX)
             MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
                      col_label[col], shown(f), f.text);
     }
@@ -208,13 +215,14 @@ static mpl_status read_row(reader *r, field line)
         MPL_TRY(read_number(r, COL_OFFSET, &r->offset[b]));
     if (r->lower[b] >= r->upper[b])
         MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open", r->path,
-                 r->line, r->lower[b], r->upper[b]);
+                 "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open",
+                 r->path, r->line, r->lower[b], r->upper[b]);
     if (r->size[b] == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: size is 0; at least 1 byte is needed", r->path,
+                 r->line);
     if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31", r->path,
-                 r->line, align);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
+                 r->path, r->line, align);
     r->align[b] = (uint32_t)align;
     r->row_line[b] = r->line;
     id = r->row[r->where[COL_ID]];
@@ -291,7 +299,8 @@ mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint6
     if (memchr(text, '\0', size) != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s:1: holds a zero byte; this is no text file", path);
     if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one",
+                 path);
     r.at = text, r.end = text + size;
     MPL_TRY(read_header(&r));
     while (next_line(&r, &line))
@@ -308,7 +317,8 @@ out:
     return st;
 }
 
-/* Whether every buffer of pool 0 has a name that can stand in a row: one cell, and none that a spreadsheet computes. */
+/* Whether every buffer of pool 0 has a name that can stand in a row: one cell, and none that a
+ * spreadsheet computes. */
 static bool names_fit(const mpl_problem *p)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -325,7 +335,8 @@ static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bo
 {
     bool named = names_fit(p);
 
-    fprintf(f, "id,lower,upper,size%s%s\n", aligned ? ",alignment" : "", offset != NULL ? ",offset" : "");
+    fprintf(f, "id,lower,upper,size%s%s\n", aligned ? ",alignment" : "",
+            offset != NULL ? ",offset" : "");
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (p->pool[b] != 0)
             continue;
@@ -343,7 +354,8 @@ static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bo
 }
 
 /* A row tells of no family: each is written as one buffer. */
-static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
+static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *p,
+                             const uint64_t *offset)
 {
     mpl_status st = MPL_OK;
     mpl_problem *hull = NULL;
@@ -364,7 +376,8 @@ out:
     return st;
 }
 
-mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
+mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
+                         const uint64_t *offset)
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
@@ -373,14 +386,16 @@ mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, c
     if (p->inside != NULL)
         return write_hull(ctx, path, p, offset);
     if (p->before != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write",
+                 path);
     for (mpl_buffer b = 0; b < p->n; b++) {
         aligned = aligned || p->align[b] != 1;
         any = any || p->pool[b] == 0;
     }
     if (!any) /* nobody reads a list of nothing */
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: there is no buffer to write; inputs and outputs are buffers with --pin none", path);
+                 "%s: there is no buffer to write; inputs and outputs are buffers with --pin none",
+                 path);
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     write_rows(file.stream, p, offset, aligned);
     MPL_TRY(mpl_file_commit(ctx, &file));

@@ -1,7 +1,9 @@
-/* nnc_csv.c -- problems with a partial order as recorded from libnnc: NAME.tensors.csv with NAME.before.csv beside it.
+/* nnc_csv.c -- problems with a partial order as recorded from libnnc: NAME.tensors.csv with
+ * NAME.before.csv beside it.
  *
- * tensors: header `id,bytes[,buffer,offset]`, ids 0, 1, 2, .. in order; buffer and offset are a block plan.
- * before: header `a,b`; "a is before b", any set of arcs whose closure is the relation. */
+ * tensors: header `id,bytes[,buffer,offset]`, ids 0, 1, 2, .. in order; buffer and offset are a
+ * block plan. before: header `a,b`; "a is before b", any set of arcs whose closure is the
+ * relation. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
@@ -58,9 +60,11 @@ static mpl_status read_numbers(mpl_ctx *ctx, const table *t, uint32_t n, uint64_
 
         errno = 0;
         number[i] = strtoull(at, &end, 10);
-        if (*at < '0' || *at > '9' || errno != 0 || number[i] > INT64_MAX || *end != (i + 1 < n ? ',' : '\0'))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: '%.60s' should be %u whole numbers with commas between",
-                     t->path, t->row, t->line, n);
+        if (*at < '0' || *at > '9' || errno != 0 || number[i] > INT64_MAX ||
+            *end != (i + 1 < n ? ',' : '\0'))
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s:%u: '%.60s' should be %u whole numbers with commas between", t->path,
+                     t->row, t->line, n);
         at = end + 1;
     }
 out:
@@ -81,18 +85,19 @@ static mpl_status read_tensors(mpl_ctx *ctx, const char *path, tensors *out)
     uint64_t number[4] = {0};
 
     MPL_TRY(open_table(ctx, path, &t));
-    if (!next_line(&t) || (strcmp(t.line, "id,bytes") != 0 && strcmp(t.line, "id,bytes,buffer,offset") != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: the first line should be 'id,bytes' or 'id,bytes,buffer,offset'",
-                 path);
+    if (!next_line(&t) ||
+        (strcmp(t.line, "id,bytes") != 0 && strcmp(t.line, "id,bytes,buffer,offset") != 0))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s:1: the first line should be 'id,bytes' or 'id,bytes,buffer,offset'", path);
     out->has_plan = strcmp(t.line, "id,bytes") != 0;
     while (next_line(&t)) {
         MPL_TRY(read_numbers(ctx, &t, out->has_plan ? 4 : 2, number));
         if (number[0] != out->n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: id %" PRIu64 " where %u was expected", path, t.row, number[0],
-                     out->n);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: id %" PRIu64 " where %u was expected", path, t.row,
+                     number[0], out->n);
         if (number[1] == 0 || number[2] >= MPL_NONE || out->n >= MPL_NONE / 4)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: a tensor needs 1 byte or more, and a buffer below 2^32", path,
-                     t.row);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s:%u: a tensor needs 1 byte or more, and a buffer below 2^32", path, t.row);
         MPL_TRY(mpl_reserve(ctx, out->bytes, out->cap_bytes, (size_t)out->n + 1));
         MPL_TRY(mpl_reserve(ctx, out->block, out->cap_block, (size_t)out->n + 1));
         MPL_TRY(mpl_reserve(ctx, out->offset, out->cap_offset, (size_t)out->n + 1));
@@ -121,7 +126,8 @@ static mpl_status read_before(mpl_ctx *ctx, const char *path, uint32_t n, mpl_be
     while (next_line(&t)) {
         MPL_TRY(read_numbers(ctx, &t, 2, number));
         if (number[0] >= n || number[1] >= n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: the ids of tensors go from 0 to %u", path, t.row, n - 1);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: the ids of tensors go from 0 to %u", path, t.row,
+                     n - 1);
         MPL_TRY(mpl_reserve(ctx, from, cap_from, n_arcs + 1));
         MPL_TRY(mpl_reserve(ctx, to, cap_to, n_arcs + 1));
         from[n_arcs] = (uint32_t)number[0];
@@ -142,7 +148,8 @@ static mpl_status path_beside(mpl_ctx *ctx, const char *path, char **out)
     size_t n = strlen(path), cut = sizeof ending - 1;
 
     if (n < cut || strcmp(path + n - cut, ending) != 0)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: the name should end in %s", path, ending);
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: the name should end in %s", path,
+                        ending);
     *out = mpl_alloc(ctx, n + 1, 1);
     if (*out == NULL)
         return MPL_EMEM;

@@ -3,7 +3,8 @@
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
-mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint64_t seed, mpl_problem **out)
+mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint64_t seed,
+                                 mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
@@ -11,8 +12,8 @@ mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint6
     char name[64];
 
     if (n == 0 || alive == 0 || alive > UINT32_MAX / 4 || n > UINT32_MAX / 2)
-        MPL_FAIL(ctx, MPL_EINPUT, "a synthetic list of %u buffers, %u alive: both must be from 1 to 2^30", n,
-                 alive);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "a synthetic list of %u buffers, %u alive: both must be from 1 to 2^30", n, alive);
     snprintf(name, sizeof name, "synthetic:n=%u,alive=%u,seed=%" PRIu64, n, alive, seed);
     MPL_TRY(mpl_problem_new(ctx, name, n, &p));
     mpl_rng_init(&rng, seed);

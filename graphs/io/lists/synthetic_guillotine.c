@@ -1,5 +1,5 @@
-/* synthetic_guillotine.c -- buffer lists with a plan that wastes nothing: a full rectangle of time and memory, cut. See
- * lists.h. */
+/* synthetic_guillotine.c -- buffer lists with a plan that wastes nothing: a full rectangle of time
+ * and memory, cut. See lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
@@ -28,7 +28,8 @@ static void cut(mpl_rng *rng, rectangle *r, rectangle *rest)
         r->high = rest->low = r->low + 1 + (uint32_t)mpl_rng_below(rng, height - 1);
 }
 
-mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out)
+mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t seed,
+                                            mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
@@ -47,7 +48,8 @@ mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t s
         uint64_t at = mpl_rng_below(&rng, (uint64_t)STEPS * UNITS);
         uint32_t i = 0;
 
-        while (at >= area(&r[i])) /* each point of the whole is as likely, so large ones are cut more often */
+        while (at >= area(&r[i])) /* each point of the whole is as likely, so large ones are cut
+                                     more often */
             at -= area(&r[i++]);
         while (area(&r[i]) == 1)
             i = (i + 1) % k;

@@ -1,9 +1,11 @@
-/* synthetic_training.c -- problems shaped like the training of a network, for benchmarks of parallel safety.
+/* synthetic_training.c -- problems shaped like the training of a network, for benchmarks of
+ * parallel safety.
  *
- * Layer i has a forward event f(i) that makes activation a(i), and a backward event b(i) that reads a(i) and makes
- * gradient g(i), which b(i - 1) reads. One layer in four also feeds a layer two to five further on (a shortcut), whose
- * backward event then feeds it. One layer in eight has a side branch: a buffer made by f(i), read by f(i + 1), that
- * nothing else waits for. Sizes fall with depth as in a network that halves its images. */
+ * Layer i has a forward event f(i) that makes activation a(i), and a backward event b(i) that reads
+ * a(i) and makes gradient g(i), which b(i - 1) reads. One layer in four also feeds a layer two to
+ * five further on (a shortcut), whose backward event then feeds it. One layer in eight has a side
+ * branch: a buffer made by f(i), read by f(i + 1), that nothing else waits for. Sizes fall with
+ * depth as in a network that halves its images. */
 #include "graphs/problem/problem.h"
 
 #include "graphs/problem/before.h"
@@ -40,7 +42,8 @@ static uint32_t backward(const layers *l, uint32_t i)
     return 2 * l->n - 1 - i;
 }
 
-static mpl_status draw_layers(mpl_ctx *ctx, uint32_t n_buffers, mpl_rng *rng, layers *l, uint32_t *n_made)
+static mpl_status draw_layers(mpl_ctx *ctx, uint32_t n_buffers, mpl_rng *rng, layers *l,
+                              uint32_t *n_made)
 {
     mpl_status st = MPL_OK;
 
@@ -62,7 +65,8 @@ out:
     return st;
 }
 
-/* Edges between events: f(i) -> f(i + 1), b(i + 1) -> b(i), f(i) -> b(i), and the shortcuts both ways. */
+/* Edges between events: f(i) -> f(i + 1), b(i + 1) -> b(i), f(i) -> b(i), and the shortcuts both
+ * ways. */
 static mpl_status make_edges(mpl_ctx *ctx, const layers *l, mpl_access *a)
 {
     mpl_status st = MPL_OK;
@@ -113,16 +117,19 @@ static void fill_buffers(const layers *l, mpl_rng *rng, mpl_problem *p, mpl_acce
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < l->n; i++) {
-        uint64_t bytes = (UINT64_C(1) << (22 - 8 * (uint64_t)i / l->n)) * (1 + mpl_rng_below(rng, 4));
+        uint64_t bytes =
+            (UINT64_C(1) << (22 - 8 * (uint64_t)i / l->n)) * (1 + mpl_rng_below(rng, 4));
 
         add_buffer(p, a, &n, bytes, forward(i), backward(l, i));
         if (l->side[i])
-            add_buffer(p, a, &n, bytes / 2, forward(i), i + 1 < l->n ? forward(i + 1) : backward(l, i));
+            add_buffer(p, a, &n, bytes / 2, forward(i),
+                       i + 1 < l->n ? forward(i + 1) : backward(l, i));
         add_buffer(p, a, &n, bytes, backward(l, i), i > 0 ? backward(l, i - 1) : backward(l, 0));
     }
 }
 
-mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out)
+mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed,
+                                          mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     layers l = {0};

@@ -1,8 +1,9 @@
 /* onnx.c -- reads an ONNX model: unpacks it, names its values, walks its nodes. See source.h.
  *
- * Idea     Every node becomes operations at once, shapes known, in the order of the file; what depends on constants alone
- *          is computed on the way. Where a node's shape depends on the contents of an input, the input is marked, and
- *          the whole is read once more with that input as a constant. What no output needs is dropped last.
+ * Idea     Every node becomes operations at once, shapes known, in the order of the file; what
+ *          depends on constants alone is computed on the way. Where a node's shape depends on the
+ *          contents of an input, the input is marked, and the whole is read once more with that
+ *          input as a constant. What no output needs is dropped last.
  * Source   ONNX, onnx.proto and docs/IR.md; https://github.com/onnx/onnx
  * Cost     Linear in the file, times (1 + inputs that decide shapes + loops whose rounds do). */
 #include "graphs/core/file.h"
@@ -11,12 +12,12 @@
 #define MAX_NESTING 100        /* of messages, as protobuf's own readers have it */
 #define MOST_NODES  (1U << 18) /* loops that are unrolled make many of few */
 
-/* ---- messages of the file --------------------------------------------------------------------------------- */
+/* ---- messages of the file ---- */
 
-/* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file could exhaust the
- * stack. What is malformed is left for protobuf-c to refuse. */
-static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end,
-                         int left)
+/* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file
+ * could exhaust the stack. What is malformed is left for protobuf-c to refuse. */
+static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at,
+                         const uint8_t *end, int left)
 {
     onnx_field f;
 
@@ -65,7 +66,7 @@ out:
     return st;
 }
 
-/* ---- scratch memory, names --------------------------------------------------------------------------------- */
+/* ---- scratch memory, names ---- */
 
 void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
 {
@@ -79,7 +80,8 @@ void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
     return p;
 }
 
-/* Frees what came after the first `keep` pieces: bodies are read while their node's scratch memory is in use. */
+/* Frees what came after the first `keep` pieces: bodies are read while their node's scratch memory
+ * is in use. */
 static void free_scratch(onnx_reader *r, size_t keep)
 {
     while (r->n_scratch > keep)
@@ -126,7 +128,8 @@ static onnx_name *enter_name(onnx_scope *s, const char *text)
     return e;
 }
 
-/* Whether there is a value of that name, or a graph that is being read, other than `owner`, will have one. */
+/* Whether there is a value of that name, or a graph that is being read, other than `owner`, will
+ * have one. */
 static bool is_taken(const onnx_reader *r, const char *text, const onnx_scope *owner)
 {
     if (mpl_graph_find(r->g, text) != MPL_NONE)
@@ -138,19 +141,20 @@ static bool is_taken(const onnx_reader *r, const char *text, const onnx_scope *o
 }
 
 /* The base, a slash and the suffix, or the one of them that there is; from 2 on with a number. */
-static void write_name(const char *base, const char *suffix, unsigned number, char *text, size_t size)
+static void write_name(const char *base, const char *suffix, unsigned number, char *text,
+                       size_t size)
 {
-    size_t n =
-        (size_t)snprintf(text, size, "%s%s%s", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix);
+    size_t n = (size_t)snprintf(text, size, "%s%s%s", base,
+                                base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix);
 
     if (number > 1)
         snprintf(text + n, size - n, "~%u", number);
 }
 
-/* Numbers that are taken lie together more often than not, so the first free one is looked for by halves: loops that are read
- * round by round ask for thousands. */
-static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix, const onnx_scope *owner,
-                            const char **out)
+/* Numbers that are taken lie together more often than not, so the first free one is looked for by
+ * halves: loops that are read round by round ask for thousands. */
+static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix,
+                            const onnx_scope *owner, const char **out)
 {
     mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 24;
@@ -194,7 +198,7 @@ mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out)
     return free_name(r, called != NULL ? called : text, "", r->scope, out);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 /* Puts the file's name before the message of a failure that does not know it. Returns st. */
 static mpl_status blame_file(const onnx_reader *r, mpl_status st)
@@ -220,8 +224,8 @@ static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
         owner = owner->around;
     MPL_TRY(onnx_tensor(r->ctx, r->path, e->init, &t, &owned));
     MPL_TRY(free_name(r, e->text, "", owner, &name));
-    MPL_TRY(
-        blame_file(r, mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value)));
+    MPL_TRY(blame_file(
+        r, mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value)));
 out:
     mpl_free(r->ctx, owned);
     return st;
@@ -244,7 +248,8 @@ mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out)
         ONNX_FAIL(n, "its input '%.100s' has type %s, which memplan has not", name, e->refused);
     if (e->value == MPL_NONE && e->init != NULL) {
         if (!onnx_type(e->init->data_type, &known, &type))
-            ONNX_FAIL(n, "its input '%.100s' has element type %s, which memplan has not", name, type);
+            ONNX_FAIL(n, "its input '%.100s' has element type %s, which memplan has not", name,
+                      type);
         MPL_TRY(make_initialiser(n->r, e));
     }
     if (e->value == MPL_NONE)
@@ -263,7 +268,8 @@ mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v)
         return MPL_OK;
     e = enter_name(n->r->scope, name);
     if (is_known(e))
-        ONNX_FAIL(n, "its output '%.100s' is made before it already; names are unique in ONNX", name);
+        ONNX_FAIL(n, "its output '%.100s' is made before it already; names are unique in ONNX",
+                  name);
     e->value = v;
 out:
     return st;
@@ -274,7 +280,7 @@ bool onnx_is_used(const onnx_reader *r, const char *name)
     return entry_of(r->scope, name)->used;
 }
 
-/* ---- inputs that decide shapes ------------------------------------------------------------------------------ */
+/* ---- inputs that decide shapes ---- */
 
 /* The binding for input `index` of the file (initialisers not counted), or NULL. */
 static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, uint32_t index)
@@ -291,8 +297,9 @@ static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, ui
     return NULL;
 }
 
-/* What v depends on; mark[n_values]. Operations stand in order, those of a block before its owner, so one pass backwards is
- * enough. Nothing is known of what a loop carries but that it depends on all that goes into the loop, and on the loop. */
+/* What v depends on; mark[n_values]. Operations stand in order, those of a block before its owner,
+ * so one pass backwards is enough. Nothing is known of what a loop carries but that it depends on
+ * all that goes into the loop, and on the loop. */
 static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
 {
     mark[v] = true;
@@ -310,7 +317,8 @@ static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
             for (uint32_t i = 0; i < g->block_n_results[b]; i++)
                 if (g->block_result[g->block_result_begin[b] + i] != MPL_NONE)
                     mark[g->block_result[g->block_result_begin[b] + i]] = true;
-            for (uint32_t i = 0; i < g->block_n_params[b]; i++) /* so that the loop is seen to matter */
+            for (uint32_t i = 0; i < g->block_n_params[b]; i++) /* so that the loop is seen to
+                                                                   matter */
                 mark[g->block_param[g->block_param_begin[b] + i]] = true;
         }
     }
@@ -330,8 +338,8 @@ bool onnx_is_constant(const onnx_node *n, mpl_value v)
     return n->r->g->value_role[v] == MPL_WEIGHT && n->r->g->value_data[v] != NULL;
 }
 
-/* Goes through the inputs that are marked and not bound: binds those whose contents are given; *missing names the first
- * that are not. */
+/* Goes through the inputs that are marked and not bound: binds those whose contents are given;
+ * *missing names the first that are not. */
 static void bind_marked(onnx_reader *r, const bool *mark, bool *grew, const char **missing)
 {
     uint32_t index = 0;
@@ -393,8 +401,9 @@ mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
     mark_sources(r->g, v, mark);
     bind_marked(r, mark, &grew, &missing);
     if (missing != NULL)
-        ONNX_FAIL(n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE", what,
-                  missing, missing);
+        ONNX_FAIL(
+            n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE",
+            what, missing, missing);
     r->again = grew;
     for (size_t i = 0; i < r->n_loops; i++)
         if (marks_param(r->g, r->loop[i].block, mark))
@@ -404,7 +413,7 @@ out:
     return st;
 }
 
-/* ---- opsets, messages ---------------------------------------------------------------------------------------------- */
+/* ---- opsets, messages ---- */
 
 static bool is_own(const char *domain)
 {
@@ -432,8 +441,9 @@ static mpl_status find_opset(onnx_reader *r)
         if (is_own(r->proto->node[i]->domain))
             r->opset = opset_of(r->model, "");
     if (r->opset < 0 || (r->opset > 0 && r->opset < ONNX_MIN_OPSET) || r->opset > ONNX_MAX_OPSET)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s: it is written for opset %" PRId64 "; %d to %d are supported",
-                 r->path, r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%s: it is written for opset %" PRId64 "; %d to %d are supported", r->path,
+                 r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
 out:
     return st;
 }
@@ -459,7 +469,7 @@ void onnx_one_line(mpl_ctx *ctx)
             *at = '?';
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---- */
 
 static const char *kind_of(const Onnx__TypeProto *type)
 {
@@ -481,12 +491,14 @@ static const char *kind_of(const Onnx__TypeProto *type)
 
 enum { PLACE = 128 }; /* INPUT.AXIS, cut */
 
-/* What --dim calls a dim that the file leaves open: its name, else INPUT.AXIS, written to `place`. NULL: it is known. */
-static const char *open_dim(const char *input, uint32_t axis, const Onnx__TensorShapeProto__Dimension *d,
-                            char place[PLACE])
+/* What --dim calls a dim that the file leaves open: its name, else INPUT.AXIS, written to `place`.
+ * NULL: it is known. */
+static const char *open_dim(const char *input, uint32_t axis,
+                            const Onnx__TensorShapeProto__Dimension *d, char place[PLACE])
 {
-    const char *name =
-        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
+    const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+                           ? text_of(d->dim_param)
+                           : "";
 
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
         return NULL;
@@ -494,9 +506,11 @@ static const char *open_dim(const char *input, uint32_t axis, const Onnx__Tensor
     return name[0] != '\0' ? name : place;
 }
 
-/* One dim of an input: its value, else --dim by its name, else that of the file's own contents where they are given. */
+/* One dim of an input: its value, else --dim by its name, else that of the file's own contents
+ * where they are given. */
 static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
-                           const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given, int64_t *out)
+                           const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given,
+                           int64_t *out)
 {
     mpl_status st = MPL_OK;
     char place[PLACE];
@@ -507,14 +521,16 @@ static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
     for (uint32_t i = 0; r->options != NULL && i < r->options->n_dims; i++)
         if (strcmp(r->options->dim_name[i], name) == 0) {
             if (r->options->dim_value[i] < 0)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "dim '%.100s' is given as %" PRId64 "; it cannot be negative",
-                         name, r->options->dim_value[i]);
+                MPL_FAIL(r->ctx, MPL_EINPUT,
+                         "dim '%.100s' is given as %" PRId64 "; it cannot be negative", name,
+                         r->options->dim_value[i]);
             return *out = r->options->dim_value[i], MPL_OK;
         }
     if (given == NULL || axis >= given->shape.rank)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
-                 r->path, axis, input, name);
+        MPL_FAIL(
+            r->ctx, MPL_EINPUT,
+            "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
+            r->path, axis, input, name);
     *out = given->shape.dim[axis];
 out:
     return st;
@@ -535,8 +551,9 @@ static mpl_status read_dims(onnx_reader *r, const char *name, const Onnx__Tensor
         return MPL_OK;
     }
     if (proto->n_dim > MPL_MAX_RANK)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path,
-                 name, proto->n_dim, MPL_MAX_RANK);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path, name,
+                 proto->n_dim, MPL_MAX_RANK);
     shape->rank = (uint32_t)proto->n_dim;
     for (uint32_t i = 0; i < shape->rank; i++)
         MPL_TRY(read_dim(r, name, i, proto->dim[i], given, &shape->dim[i]));
@@ -544,15 +561,18 @@ out:
     return st;
 }
 
-static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v, const mpl_tensor *given)
+static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v,
+                                const mpl_tensor *given)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
     char text[2][200];
 
-    if (given->type != (mpl_type)g->value_type[v] || !mpl_shape_equal(&given->shape, &g->value_shape[v]))
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' is %s %s; its contents were given as %s %s",
-                 r->path, name, mpl_type_name((mpl_type)g->value_type[v]),
+    if (given->type != (mpl_type)g->value_type[v] ||
+        !mpl_shape_equal(&given->shape, &g->value_shape[v]))
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.120s: input '%.100s' is %s %s; its contents were given as %s %s", r->path, name,
+                 mpl_type_name((mpl_type)g->value_type[v]),
                  mpl_shape_text(&g->value_shape[v], text[0]), mpl_type_name(given->type),
                  mpl_shape_text(&given->shape, text[1]));
     MPL_TRY(blame_file(r, mpl_graph_bind_input(r->ctx, r->g, v, given->data)));
@@ -560,7 +580,8 @@ out:
     return st;
 }
 
-static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index, bool bind)
+static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index,
+                             bool bind)
 {
     mpl_status st = MPL_OK;
     const char *text = text_of(proto->name), *name, *refused;
@@ -571,7 +592,8 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
 
     if (e->value != MPL_NONE || e->refused != NULL)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two inputs are named '%.100s'", r->path, text);
-    /* Whoever reads a value of another kind or type is blamed; one that nobody reads does no harm. */
+    /* Whoever reads a value of another kind or type is blamed; one that nobody reads does no
+     * harm. */
     e->refused = kind_of(proto->type);
     if (e->refused == NULL && !onnx_type(proto->type->tensor_type->elem_type, &type, &refused))
         e->refused = refused;
@@ -579,14 +601,15 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
         return MPL_OK;
     MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
     MPL_TRY(onnx_own_name(r, text[0] != '\0' ? text : "input", &name));
-    MPL_TRY(blame_file(r, mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value)));
+    MPL_TRY(
+        blame_file(r, mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value)));
     if (bind)
         MPL_TRY(bind_contents(r, text, e->value, given));
 out:
     return st;
 }
 
-/* ---- the graph --------------------------------------------------------------------------------------------- */
+/* ---- the graph ---- */
 
 static size_t count_names(const Onnx__GraphProto *p)
 {
@@ -603,8 +626,8 @@ static size_t count_names(const Onnx__GraphProto *p)
     return n;
 }
 
-/* Marks what nodes read and outputs name as used. Graphs inside may read names of those around them, so theirs count here,
- * too, where they may hide ours. */
+/* Marks what nodes read and outputs name as used. Graphs inside may read names of those around
+ * them, so theirs count here, too, where they may hide ours. */
 static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
 {
     for (size_t i = 0; i < p->n_node; i++) {
@@ -620,7 +643,8 @@ static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
         enter_name(s, text_of(p->output[i]->name))->used = true;
 }
 
-/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the initialisers. */
+/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the
+ * initialisers. */
 static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s)
 {
     mpl_status st = MPL_OK;
@@ -633,7 +657,8 @@ static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_sc
         onnx_name *e = enter_name(s, text_of(p->initializer[i]->name));
 
         if (e->init != NULL)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two initialisers are named '%.100s'", r->path, e->text);
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two initialisers are named '%.100s'", r->path,
+                     e->text);
         e->init = p->initializer[i];
         e->own = true;
     }
@@ -648,8 +673,8 @@ static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_sc
             enter_name(s, text_of(p->node[i]->input[0]))->called = p->node[i]->output[0];
     enter_used(s, p);
     if (p->n_sparse_initializer > 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read",
-                 r->path);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.120s: it has sparse initialisers, which memplan cannot read", r->path);
 out:
     return st;
 }
@@ -662,7 +687,8 @@ static mpl_status read_nodes(onnx_reader *r, const Onnx__GraphProto *p)
     for (size_t i = 0; i < p->n_node; i++) {
         if (++r->n_nodes > MOST_NODES)
             MPL_FAIL(r->ctx, MPL_EINPUT,
-                     "%.120s: it has more than %u nodes, those of loops that are read round by round counted "
+                     "%.120s: it has more than %u nodes, those of loops that are read round by "
+                     "round counted "
                      "each time",
                      r->path, MOST_NODES);
         MPL_TRY(onnx_read_node(r, p->node[i]));
@@ -672,8 +698,8 @@ out:
     return st;
 }
 
-mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in, const mpl_value *in,
-                          uint32_t n_out, const bool *wanted, mpl_value *out)
+mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
+                          const mpl_value *in, uint32_t n_out, const bool *wanted, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
@@ -685,7 +711,8 @@ mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n
     r->scope = &scope;
     MPL_TRY(enter_names(r, body, &scope));
     for (uint32_t i = 0; i < n_in; i++) {
-        enter_name(&scope, text_of(body->input[i]->name))->init = NULL; /* a default, never needed */
+        /* a default, never needed */
+        enter_name(&scope, text_of(body->input[i]->name))->init = NULL;
         MPL_TRY(onnx_define(n, body->input[i]->name, in[i]));
     }
     MPL_TRY(read_nodes(r, body));
@@ -712,8 +739,8 @@ static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
     onnx_name *e = entry_of(&r->top, text);
 
     if (e->refused != NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not", r->path,
-                 text, e->refused);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not",
+                 r->path, text, e->refused);
     if (e->value == MPL_NONE && e->init != NULL)
         MPL_TRY(make_initialiser(r, e));
     if (e->value == MPL_NONE)
@@ -723,7 +750,8 @@ out:
     return st;
 }
 
-/* Visits the dims that the file leaves open, until one is called `name` (NULL: all of them); adds what they are called to `list`. */
+/* Visits the dims that the file leaves open, until one is called `name` (NULL: all of them); adds
+ * what they are called to `list`. */
 static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t cap)
 {
     const Onnx__GraphProto *p = r->proto;
@@ -733,11 +761,13 @@ static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t c
     for (size_t i = 0; i < p->n_input; i++) {
         const Onnx__TypeProto *type = p->input[i]->type;
         const Onnx__TensorShapeProto *shape =
-            type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape
-                                                                                    : NULL;
+            type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+                ? type->tensor_type->shape
+                : NULL;
 
         for (uint32_t axis = 0; shape != NULL && axis < shape->n_dim; axis++) {
-            const char *called = open_dim(text_of(p->input[i]->name), axis, shape->dim[axis], place);
+            const char *called =
+                open_dim(text_of(p->input[i]->name), axis, shape->dim[axis], place);
 
             if (called == NULL)
                 continue;
@@ -756,12 +786,14 @@ static mpl_status check_dims_given(onnx_reader *r)
     mpl_status st = MPL_OK;
     char list[300] = "";
 
-    for (uint32_t i = 0; r->options != NULL && !r->options->spare_dims && i < r->options->n_dims; i++) {
+    for (uint32_t i = 0; r->options != NULL && !r->options->spare_dims && i < r->options->n_dims;
+         i++) {
         if (find_open_dim(r, r->options->dim_name[i], NULL, 0))
             continue;
         find_open_dim(r, NULL, list, sizeof list);
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: no input has an open dim '%.100s'; %s%s", r->path,
-                 r->options->dim_name[i], list[0] != '\0' ? "open are: " : "all of them are known", list);
+                 r->options->dim_name[i], list[0] != '\0' ? "open are: " : "all of them are known",
+                 list);
     }
 out:
     return st;
@@ -804,7 +836,8 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
                              const mpl_read_options *options, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    onnx_reader r = {.ctx = ctx, .path = path, .options = options, .model = model, .proto = model->graph};
+    onnx_reader r = {
+        .ctx = ctx, .path = path, .options = options, .model = model, .proto = model->graph};
 
     if (model->graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: it holds no graph", path);
@@ -837,8 +870,8 @@ mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data
     onnx_memory memory;
     ProtobufCMessage *model = NULL;
 
-    MPL_TRY(
-        onnx_unpack(&memory, ctx, path, "an ONNX model", &onnx__model_proto__descriptor, data, size, &model));
+    MPL_TRY(onnx_unpack(&memory, ctx, path, "an ONNX model", &onnx__model_proto__descriptor, data,
+                        size, &model));
     MPL_TRY(read_model(ctx, path, (const Onnx__ModelProto *)model, options, out));
 out:
     if (model != NULL)
@@ -848,7 +881,8 @@ out:
     return st;
 }
 
-mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_graph **out)
+mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
+                         mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     char *data = NULL;

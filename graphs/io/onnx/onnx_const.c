@@ -1,4 +1,5 @@
-/* onnx_const.c -- constants of ONNX models: tensors, inside the file or beside it, and the nodes that make some. */
+/* onnx_const.c -- constants of ONNX models: tensors, inside the file or beside it, and the nodes
+ * that make some. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static const char *tensor_name(const Onnx__TensorProto *proto)
     return proto->name != NULL && proto->name[0] != '\0' ? proto->name : "(without a name)";
 }
 
-/* ---- external data ----------------------------------------------------------------------------------------- */
+/* ---- external data ---- */
 
 /* A path that stays below the model's folder. */
 static bool is_inside(const char *location)
@@ -92,8 +93,8 @@ static bool read_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0' && *out <= INT64_MAX;
 }
 
-/* Opens a file below a folder, a part of its path at a time, so that nobody can put a link in between; -1: errno says why, ELOOP
- * that one stands there. */
+/* Opens a file below a folder, a part of its path at a time, so that nobody can put a link in
+ * between; -1: errno says why, ELOOP that one stands there. */
 static int open_below(const char *folder, const char *location)
 {
     int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC), next, why;
@@ -106,8 +107,10 @@ static int open_below(const char *folder, const char *location)
 
         snprintf(part, sizeof part, "%.*s", n < sizeof part ? (int)n : 0, location);
         next =
-            openat(at, part, O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY));
-        if (next < 0 && fstatat(at, part, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(facts.st_mode))
+            openat(at, part,
+                   O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY));
+        if (next < 0 && fstatat(at, part, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISLNK(facts.st_mode))
             errno = ELOOP;
         why = errno;
         close(at);
@@ -120,8 +123,8 @@ static int open_below(const char *folder, const char *location)
     return -1;
 }
 
-static mpl_status read_at(mpl_ctx *ctx, const char *folder, const char *location, const char *tensor,
-                          uint64_t offset, uint64_t bytes, void **data)
+static mpl_status read_at(mpl_ctx *ctx, const char *folder, const char *location,
+                          const char *tensor, uint64_t offset, uint64_t bytes, void **data)
 {
     mpl_status st = MPL_OK;
     struct stat facts;
@@ -134,12 +137,12 @@ static mpl_status read_at(mpl_ctx *ctx, const char *folder, const char *location
                                 : strerror(errno),
                  tensor);
     if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: not a regular file; it holds the data of tensor '%s'", folder,
-                 location, tensor);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: not a regular file; it holds the data of tensor '%s'",
+                 folder, location, tensor);
     if (offset > (uint64_t)facts.st_size || bytes > (uint64_t)facts.st_size - offset)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s/%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64, folder,
-                 location, tensor, bytes, offset, (uint64_t)facts.st_size);
+                 "%s/%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64,
+                 folder, location, tensor, bytes, offset, (uint64_t)facts.st_size);
     MPL_TRY((*data = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     if (fseek(f, (long)offset, SEEK_SET) != 0 || fread(*data, 1, bytes, f) != bytes)
         MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: %s", folder, location,
@@ -152,7 +155,8 @@ out:
     return st;
 }
 
-/* Keys location, offset and length of ONNX's ExternalData; others, such as a checksum, are not needed. */
+/* Keys location, offset and length of ONNX's ExternalData; others, such as a checksum, are not
+ * needed. */
 static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
                                 uint64_t bytes, void **data)
 {
@@ -169,19 +173,20 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
                                                         : NULL;
 
         if (number != NULL && !read_number(value, number))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s': %s of its external data is no number of bytes", path,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: tensor '%s': %s of its external data is no number of bytes", path,
                      tensor_name(proto), key);
         if (key != NULL && strcmp(key, "location") == 0)
             location = value;
     }
     if (location == NULL || !is_inside(location))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: tensor '%s': external data at '%s'; a relative path without '..' is allowed", path,
-                 tensor_name(proto), location != NULL ? location : "");
+                 "%s: tensor '%s': external data at '%s'; a relative path without '..' is allowed",
+                 path, tensor_name(proto), location != NULL ? location : "");
     if (length != bytes)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64, path,
-                 tensor_name(proto), length, bytes);
+                 "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64,
+                 path, tensor_name(proto), length, bytes);
     MPL_TRY((folder = mpl_strdup(ctx, slash != NULL ? path : ".")) != NULL ? MPL_OK : MPL_EMEM);
     if (slash != NULL)
         folder[slash == path ? 1 : slash - path] = '\0';
@@ -191,9 +196,10 @@ out:
     return st;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
-/* Element i of the int32 list as an element of `type`; onnx.proto says that small types and halves are kept so. */
+/* Element i of the int32 list as an element of `type`; onnx.proto says that small types and halves
+ * are kept so. */
 static void put_small(mpl_type type, void *data, size_t i, int32_t x)
 {
     switch (type) {
@@ -228,8 +234,8 @@ static const void *typed_list(const Onnx__TensorProto *proto, mpl_type type, siz
     }
 }
 
-static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, uint64_t count,
-                            mpl_tensor *out, void **owned)
+static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
+                            uint64_t count, mpl_tensor *out, void **owned)
 {
     mpl_status st = MPL_OK;
     size_t n;
@@ -242,7 +248,8 @@ static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorPr
     if (same) {
         out->data = (void *)list;
     } else {
-        MPL_TRY((*owned = mpl_alloc(ctx, n, mpl_type_bytes(out->type))) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((*owned = mpl_alloc(ctx, n, mpl_type_bytes(out->type))) != NULL ? MPL_OK
+                                                                                : MPL_EMEM);
         for (size_t i = 0; i < n; i++)
             put_small(out->type, *owned, i, ((const int32_t *)list)[i]);
         out->data = *owned;
@@ -261,8 +268,8 @@ void onnx_tidy_bools(mpl_type type, void *data, uint64_t count)
         ((uint8_t *)data)[i] = ((uint8_t *)data)[i] != 0;
 }
 
-mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
-                       void **owned)
+mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
+                       mpl_tensor *out, void **owned)
 {
     mpl_status st = MPL_OK;
     mpl_tensor t = {.shape.rank = (uint32_t)proto->n_dims};
@@ -271,26 +278,28 @@ mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *
 
     *owned = NULL;
     if (!onnx_type(proto->data_type, &t.type, &type))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has element type %s, which memplan has not", path,
-                 tensor_name(proto), type);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has element type %s, which memplan has not",
+                 path, tensor_name(proto), type);
     if (proto->n_dims > MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu dims; at most %d are supported", path,
                  tensor_name(proto), proto->n_dims, MPL_MAX_RANK);
     if (proto->segment != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' is stored in segments, which memplan cannot read", path,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: tensor '%s' is stored in segments, which memplan cannot read", path,
                  tensor_name(proto));
     for (uint32_t i = 0; i < t.shape.rank; i++)
         t.shape.dim[i] = proto->dims[i];
-    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) ||
-        bytes > INT64_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has a negative dim, or more than 2^63 bytes", path,
-                 tensor_name(proto));
+    if (!mpl_shape_count(&t.shape, &count) ||
+        !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) || bytes > INT64_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has a negative dim, or more than 2^63 bytes",
+                 path, tensor_name(proto));
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
         MPL_TRY(external_data(ctx, path, proto, bytes, owned));
         t.data = *owned;
     } else if (proto->has_raw_data && (bytes > 0 || proto->raw_data.len > 0)) {
         if (proto->raw_data.len != bytes)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu bytes of data; its dims need %" PRIu64, path,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: tensor '%s' has %zu bytes of data; its dims need %" PRIu64, path,
                      tensor_name(proto), proto->raw_data.len, bytes);
         t.data = proto->raw_data.data;
     } else
@@ -305,14 +314,15 @@ out:
     return st;
 }
 
-/* ---- constants as numbers ---------------------------------------------------------------------------------- */
+/* ---- constants as numbers ---- */
 
 static int64_t to_int(double x)
 {
     return x >= 0x1p62 ? INT64_MAX : x <= -0x1p62 ? INT64_MIN : x == x ? (int64_t)x : 0;
 }
 
-/* Element i of a constant; false where its type is none of those that ONNX gives to such operands. */
+/* Element i of a constant; false where its type is none of those that ONNX gives to such
+ * operands. */
 static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int, double *as_double)
 {
     const void *data = g->value_data[v];
@@ -343,8 +353,8 @@ static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int
     }
 }
 
-static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints,
-                          double **floats)
+static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
+                          int64_t **ints, double **floats)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = n->r->g;
@@ -353,7 +363,8 @@ static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t 
     MPL_TRY(onnx_need_constant(n, v, what));
     mpl_shape_count(&g->value_shape[v], &items);
     if (items > MAX_ITEMS)
-        ONNX_FAIL(n, "its %s has %" PRIu64 " elements; at most %d are supported", what, items, MAX_ITEMS);
+        ONNX_FAIL(n, "its %s has %" PRIu64 " elements; at most %d are supported", what, items,
+                  MAX_ITEMS);
     MPL_TRY(onnx_new(n->r, *ints, items));
     MPL_TRY(onnx_new(n->r, *floats, items));
     for (uint64_t i = 0; i < items; i++)
@@ -372,7 +383,8 @@ mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *coun
     return numbers(n, v, what, count, ints, &floats);
 }
 
-mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count, double **floats)
+mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
+                       double **floats)
 {
     int64_t *ints;
 
@@ -386,21 +398,23 @@ mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix
     mpl_value v;
 
     MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name));
-    MPL_TRY(
-        mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0}, &x, false, &v));
+    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0}, &x,
+                                false, &v));
     MPL_TRY(onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out));
 out:
     return st;
 }
 
-/* ---- nodes that are constants ------------------------------------------------------------------------------- */
+/* ---- nodes that are constants ---- */
 
 /* The node's only output is this constant. */
-static mpl_status make(onnx_node *n, mpl_type type, const mpl_shape *shape, const void *data, bool splat)
+static mpl_status make(onnx_node *n, mpl_type type, const mpl_shape *shape, const void *data,
+                       bool splat)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, shape, data, splat, &n->out[0]));
+    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, shape, data, splat,
+                                &n->out[0]));
 out:
     return onnx_blame(n, st);
 }
@@ -424,7 +438,8 @@ mpl_status onnx_lower_shape(onnx_node *n)
     in = n->r->g->value_shape[n->in[0]];
     start = clamp_axis(onnx_attr_int(n, "start", 0), in.rank);
     end = clamp_axis(onnx_attr_int(n, "end", in.rank), in.rank);
-    MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start, false));
+    MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start,
+                 false));
 out:
     return st;
 }
@@ -478,7 +493,8 @@ mpl_status onnx_lower_constant(onnx_node *n)
     else if (onnx_attr(n, "value_ints") != NULL)
         MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
     else
-        ONNX_FAIL(n, "attribute '%s' gives a value that memplan cannot hold", a->name != NULL ? a->name : "");
+        ONNX_FAIL(n, "attribute '%s' gives a value that memplan cannot hold",
+                  a->name != NULL ? a->name : "");
 out:
     return st;
 }
@@ -533,7 +549,8 @@ out:
 static uint64_t range_count(mpl_type type, const int64_t whole[3], const double real[3])
 {
     bool up = real[2] > 0;
-    uint64_t span = up ? (uint64_t)whole[1] - (uint64_t)whole[0] : (uint64_t)whole[0] - (uint64_t)whole[1];
+    uint64_t span =
+        up ? (uint64_t)whole[1] - (uint64_t)whole[0] : (uint64_t)whole[0] - (uint64_t)whole[1];
     uint64_t step = up ? (uint64_t)whole[2] : 0 - (uint64_t)whole[2];
     double count = ceil((real[1] - real[0]) / real[2]);
 
@@ -544,8 +561,8 @@ static uint64_t range_count(mpl_type type, const int64_t whole[3], const double 
     return count <= 0 ? 0 : count <= (double)MAX_RANGE ? (uint64_t)count : UINT64_MAX;
 }
 
-static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3], const double real[3],
-                             uint64_t count)
+static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3],
+                             const double real[3], uint64_t count)
 {
     mpl_status st = MPL_OK;
     void *data = NULL;
@@ -584,7 +601,8 @@ mpl_status onnx_lower_range(onnx_node *n)
         if (onnx_in(n, i) == MPL_NONE)
             ONNX_FAIL(n, "its %s is missing", what[i]);
         type = (mpl_type)n->r->g->value_type[n->in[i]];
-        if (type != MPL_TYPE_i64 && type != MPL_TYPE_i32 && type != MPL_TYPE_f32 && type != MPL_TYPE_f64)
+        if (type != MPL_TYPE_i64 && type != MPL_TYPE_i32 && type != MPL_TYPE_f32 &&
+            type != MPL_TYPE_f64)
             ONNX_FAIL(n, "its %s has element type %s; f64, f32, i64 or i32 is needed", what[i],
                       mpl_type_name(type));
         if (type != (mpl_type)n->r->g->value_type[n->in[0]])
@@ -596,8 +614,8 @@ mpl_status onnx_lower_range(onnx_node *n)
     }
     count = range_count(type, whole, real);
     if (count > MAX_RANGE)
-        ONNX_FAIL(n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0],
-                  real[1], real[2], MAX_RANGE);
+        ONNX_FAIL(n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported",
+                  real[0], real[1], real[2], MAX_RANGE);
     MPL_TRY(fill_range(n, type, whole, real, count));
 out:
     return st;
@@ -619,7 +637,8 @@ mpl_status onnx_lower_eye_like(onnx_node *n)
         ONNX_FAIL(n, "its input is missing");
     shape = &g->value_shape[n->in[0]];
     type = (mpl_type)g->value_type[n->in[0]];
-    if (onnx_attr(n, "dtype") != NULL && !onnx_type((int32_t)onnx_attr_int(n, "dtype", 0), &type, &refused))
+    if (onnx_attr(n, "dtype") != NULL &&
+        !onnx_type((int32_t)onnx_attr_int(n, "dtype", 0), &type, &refused))
         ONNX_FAIL(n, "its result has element type %s, which memplan has not", refused);
     if (shape->rank != 2 || !mpl_shape_count(shape, &count) || count > MAX_RANGE)
         ONNX_FAIL(n,

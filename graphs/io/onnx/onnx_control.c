@@ -1,8 +1,9 @@
 /* onnx_control.c -- nodes that own graphs: If becomes `case`, Loop and Scan become `while`.
  *
- * A condition that is known decides at once: the branch is read as if it stood there. The trip count of a Loop that stacks
- * rows decides a shape, so it must be known; rows of rounds that do not come are zero then (a dimension that is open is
- * planned at its maximum). Other trip counts and conditions stay values. */
+ * A condition that is known decides at once: the branch is read as if it stood there. The trip
+ * count of a Loop that stacks rows decides a shape, so it must be known; rows of rounds that do not
+ * come are zero then (a dimension that is open is planned at its maximum). Other trip counts and
+ * conditions stay values. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 static mpl_status graph_attr(onnx_node *n, const char *name, const Onnx__GraphProto **out)
@@ -24,8 +25,8 @@ static mpl_status make_output(onnx_node *n, mpl_op_kind kind, mpl_value v, uint3
     mpl_status st = MPL_OK;
 
     MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, n_attr, attr, 1,
-                                               &n->out_name[output], &n->out[output])));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, n_attr,
+                                               attr, 1, &n->out_name[output], &n->out[output])));
 out:
     return st;
 }
@@ -45,9 +46,10 @@ out:
     return st;
 }
 
-/* ---- If ------------------------------------------------------------------------------------------------------ */
+/* ---- If ---- */
 
-static mpl_status read_branch(onnx_node *n, const Onnx__GraphProto *body, bool *used, mpl_value *out)
+static mpl_status read_branch(onnx_node *n, const Onnx__GraphProto *body, bool *used,
+                              mpl_value *out)
 {
     mpl_status st = MPL_OK;
 
@@ -61,8 +63,8 @@ out:
 }
 
 /* Reads a branch as a block. result[] receives what of its outputs is used. */
-static mpl_status add_branch(onnx_node *n, const Onnx__GraphProto *body, const char *suffix, uint32_t *block,
-                             mpl_value *result, uint32_t *n_results)
+static mpl_status add_branch(onnx_node *n, const Onnx__GraphProto *body, const char *suffix,
+                             uint32_t *block, mpl_value *result, uint32_t *n_results)
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
@@ -103,7 +105,8 @@ out:
 }
 
 /* Branch 0 is `else`: the index is the condition. */
-static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2], mpl_value condition)
+static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2],
+                           mpl_value condition)
 {
     static const char *const suffix[] = {"else", "then"};
     mpl_status st = MPL_OK;
@@ -118,15 +121,16 @@ static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2]
     }
     for (uint32_t i = 0; i < n_results; i++)
         if (!mpl_same_form(r->g, result[0][i], result[1][i]))
-            MPL_TRY(onnx_need_constant(n, condition, "condition, which decides the shape of its outputs,"));
+            MPL_TRY(onnx_need_constant(n, condition,
+                                       "condition, which decides the shape of its outputs,"));
     MPL_TRY(onnx_new(r, made, n_results));
     MPL_TRY(onnx_new(r, name, n_results + 1));
     n_results = 0;
     for (uint32_t i = 0; i < n->n_out; i++)
         if ((name[n_results] = n->out_name[i]) != NULL)
             MPL_TRY(onnx_settle_name(r, &name[n_results++]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_case, n->label, 1, &condition, 0, NULL,
-                                                2, block, n_results, name, made)));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_case, n->label, 1, &condition,
+                                                0, NULL, 2, block, n_results, name, made)));
     for (uint32_t i = n->n_out; i-- > 0;)
         if (n->out_name[i] != NULL)
             n->out[i] = made[--n_results];
@@ -153,13 +157,13 @@ out:
     return st;
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---- */
 
 /* The graph that makes a round. */
 typedef struct body {
     const Onnx__GraphProto *proto;
-    bool is_loop;       /* its inputs begin with round and condition, its outputs with the condition */
-    uint32_t n_rows;    /* that it makes */
+    bool is_loop;    /* its inputs begin with round and condition, its outputs with the condition */
+    uint32_t n_rows; /* that it makes */
     const bool *wanted; /* [n_rows] */
 } body;
 
@@ -171,8 +175,8 @@ static mpl_status shape_index(onnx_node *n, const Onnx__ValueInfoProto *declared
 
     if (type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         type->tensor_type->shape != NULL && type->tensor_type->shape->n_dim == 1)
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, "round", 1, index, 1, &MPL_INTS(shape, 1, (const int64_t[]){1}),
-                          index));
+        MPL_TRY(onnx_step(n, MPL_OP_reshape, "round", 1, index, 1,
+                          &MPL_INTS(shape, 1, (const int64_t[]){1}), index));
 out:
     return st;
 }
@@ -222,7 +226,8 @@ out:
     return st;
 }
 
-/* Reads the body's attribute, counts its rows, and takes its names for parameters. l has n_carried and n_scans. */
+/* Reads the body's attribute, counts its rows, and takes its names for parameters. l has n_carried
+ * and n_scans. */
 static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
 {
     mpl_status st = MPL_OK;
@@ -234,7 +239,8 @@ static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
     if (b->proto->n_input != first + l->n_carried + l->n_scans || b->proto->n_output < least_out ||
         b->proto->n_output > UINT16_MAX)
         ONNX_FAIL(n, "its body has %zu inputs and %zu outputs; it must have %u, and at least %u",
-                  b->proto->n_input, b->proto->n_output, first + l->n_carried + l->n_scans, least_out);
+                  b->proto->n_input, b->proto->n_output, first + l->n_carried + l->n_scans,
+                  least_out);
     b->n_rows = (uint32_t)b->proto->n_output - least_out;
     if (n->n_out > l->n_carried + b->n_rows)
         ONNX_FAIL(n, "it has %u outputs; its body makes %u", n->n_out, l->n_carried + b->n_rows);
@@ -251,7 +257,8 @@ out:
     return st;
 }
 
-/* Which rows somebody uses, and the names of what the loop makes; where renamed[i], row i has a name of its own first. */
+/* Which rows somebody uses, and the names of what the loop makes; where renamed[i], row i has a
+ * name of its own first. */
 static mpl_status take_outputs(onnx_node *n, onnx_loop *l, body *b, const bool *renamed)
 {
     mpl_status st = MPL_OK;
@@ -270,7 +277,8 @@ static mpl_status take_outputs(onnx_node *n, onnx_loop *l, body *b, const bool *
             continue;
         name[l->n_carried + l->n_rows] = n->out_name[at];
         if (renamed != NULL && renamed[i])
-            MPL_TRY(onnx_fresh_name(n->r, n->out_name[at], "rows", &name[l->n_carried + l->n_rows]));
+            MPL_TRY(
+                onnx_fresh_name(n->r, n->out_name[at], "rows", &name[l->n_carried + l->n_rows]));
         l->n_rows++;
     }
     b->wanted = wanted;
@@ -288,7 +296,7 @@ static void hand_out(onnx_node *n, const onnx_loop *l, const body *b, const mpl_
         n->out[i] = i < l->n_carried ? made[i] : b->wanted[i - l->n_carried] ? *row++ : MPL_NONE;
 }
 
-/* ---- Loop ---------------------------------------------------------------------------------------------------- */
+/* ---- Loop ---- */
 
 /* How often: known, a value, or without a limit. */
 static mpl_status take_trips(onnx_node *n, onnx_loop *l)
@@ -309,7 +317,8 @@ out:
     return st;
 }
 
-/* Whether it begins. With rows it decides how many there are, so it is bound where the user says what it is. */
+/* Whether it begins. With rows it decides how many there are, so it is bound where the user says
+ * what it is. */
 static mpl_status take_condition(onnx_node *n, onnx_loop *l)
 {
     mpl_status st = MPL_OK;
@@ -368,7 +377,7 @@ out:
     return st;
 }
 
-/* ---- Scan ---------------------------------------------------------------------------------------------------- */
+/* ---- Scan ---- */
 
 /* Number i of an attribute that has `count` of them; 0 where it is absent. */
 static mpl_status list_attr(onnx_node *n, const char *name, uint32_t count, const int64_t **out)
@@ -411,7 +420,8 @@ static mpl_status axis_to_front(onnx_node *n, mpl_value x, uint32_t axis, mpl_va
         perm[i] = i <= axis ? i - 1 : i;
     *out = x;
     if (axis != 0)
-        MPL_TRY(onnx_step(n, MPL_OP_transpose, "scanned", 1, &x, 1, &MPL_INTS(perm, rank, perm), out));
+        MPL_TRY(
+            onnx_step(n, MPL_OP_transpose, "scanned", 1, &x, 1, &MPL_INTS(perm, rank, perm), out));
 out:
     return st;
 }
@@ -523,7 +533,7 @@ out:
     return st;
 }
 
-/* ---- Scan-8: batches outside, sequences inside ------------------------------------------------------------------ */
+/* ---- Scan-8: batches outside, sequences inside ---- */
 
 /* The loop over one sequence, inside of that over the batch. */
 typedef struct sequence {
@@ -531,7 +541,8 @@ typedef struct sequence {
     bool has_lens;
 } sequence;
 
-/* One sequence: the slices of the batch are its length, its states, its scans; the rows are its states and its rows. */
+/* One sequence: the slices of the batch are its length, its states, its scans; the rows are its
+ * states and its rows. */
 static mpl_status read_sequence(const onnx_loop *batch, onnx_round *round)
 {
     mpl_status st = MPL_OK;
@@ -554,7 +565,8 @@ out:
     return st;
 }
 
-/* Every operand begins with the batch, scans go on with the sequence; both lengths are those of the last scan. */
+/* Every operand begins with the batch, scans go on with the sequence; both lengths are those of the
+ * last scan. */
 static mpl_status check_batch(onnx_node *n, const onnx_loop *l, int64_t *n_steps)
 {
     mpl_status st = MPL_OK;
@@ -568,8 +580,8 @@ static mpl_status check_batch(onnx_node *n, const onnx_loop *l, int64_t *n_steps
 
         if (last->rank < 2 || shape->rank < 1U + scans || shape->dim[0] != last->dim[0] ||
             (scans && shape->dim[1] != last->dim[1]))
-            ONNX_FAIL(n, "the dims of input %u do not begin with those of the last scan, batch%s", i,
-                      scans ? " and sequence" : "");
+            ONNX_FAIL(n, "the dims of input %u do not begin with those of the last scan, batch%s",
+                      i, scans ? " and sequence" : "");
     }
 out:
     return st;
@@ -594,7 +606,8 @@ out:
 mpl_status onnx_lower_scan_8(onnx_node *n)
 {
     mpl_status st = MPL_OK;
-    sequence s = {.loop = {.n = n, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(n)}};
+    sequence s = {
+        .loop = {.n = n, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(n)}};
     onnx_loop *l = &s.loop, batch = *l;
     body b = {0};
     const char **name;
@@ -609,7 +622,8 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     MPL_TRY(take_directions(n, l, &b, "directions", NULL));
     for (uint32_t i = 0; i < l->n_scans && s.has_lens; i++)
         if (l->reverse[i])
-            ONNX_FAIL(n, "scans that go backward over sequences of different lengths are not supported");
+            ONNX_FAIL(
+                n, "scans that go backward over sequences of different lengths are not supported");
     batch.n_scans = s.has_lens + l->n_carried + l->n_scans;
     batch.scan = n->in + !s.has_lens;
     batch.most = n->r->g->value_shape[batch.scan[0]].dim[0];
@@ -618,7 +632,8 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     batch.arg = &s;
     MPL_TRY(name_params(n, l, &batch));
     MPL_TRY(onnx_new(n->r, name, batch.n_rows));
-    for (uint32_t i = 0; i < batch.n_rows; i++) { /* every row must have one, also where nobody reads it */
+    for (uint32_t i = 0; i < batch.n_rows; i++) { /* every row must have one, also where nobody
+                                                     reads it */
         snprintf(suffix, sizeof suffix, "unused%u", i);
         if ((name[i] = l->out_name[i]) == NULL)
             MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name[i]));

@@ -1,14 +1,17 @@
 /* onnx_einsum.c -- Einsum of one or two operands as sums, transposes and one matrix product.
  *
- * Letters of a term are told apart by where else they stand. Those of one operand alone are summed away first. Two operands become
- * stacks of matrices: [both and the result] x [left and the result] x [both alone], and [both and the result] x [both alone] x [right
- * and the result]; the product's dims are then put in the order of the result.
+ * Letters of a term are told apart by where else they stand. Those of one operand alone are summed
+ * away first. Two operands become stacks of matrices: [both and the result] x [left and the result]
+ * x [both alone], and [both and the result] x [both alone] x [right and the result]; the product's
+ * dims are then put in the order of the result.
  *
  * Source   ONNX, docs/Operators.md: Einsum; numpy.einsum
  * Limits   No letter twice in a term, no dim of 1 that is broadcast against a larger one. */
 #include "graphs/io/onnx/onnx_priv.h"
 
-enum { LETTERS = 52 + MPL_MAX_RANK }; /* those behind the alphabet stand for the dims of an ellipsis */
+enum {
+    LETTERS = 52 + MPL_MAX_RANK
+}; /* those behind the alphabet stand for the dims of an ellipsis */
 
 typedef struct term {
     uint32_t n;
@@ -76,7 +79,8 @@ static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, ter
         } else if (is_letter(**at)) {
             MPL_TRY(push(e, out, number_of(**at)));
         } else {
-            ONNX_FAIL(n, "its equation has a '%c'; letters, commas, dots and an arrow are known", **at);
+            ONNX_FAIL(n, "its equation has a '%c'; letters, commas, dots and an arrow are known",
+                      **at);
         }
     }
 out:
@@ -109,7 +113,8 @@ static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
 
         letters = count_letters(at, &dots);
         if (letters > rank || (!dots && letters != rank))
-            ONNX_FAIL(n, "term %u of its equation has %u letters, its input %u dims", i, letters, rank);
+            ONNX_FAIL(n, "term %u of its equation has %u letters, its input %u dims", i, letters,
+                      rank);
         dims[i] = rank - letters;
         e->ellipsis = dims[i] > e->ellipsis ? dims[i] : e->ellipsis;
         at += strcspn(at, ",-");
@@ -121,7 +126,8 @@ out:
     return st;
 }
 
-/* Without an arrow the result has the dots, then each letter that stands once, in the order of the alphabet. */
+/* Without an arrow the result has the dots, then each letter that stands once, in the order of the
+ * alphabet. */
 static mpl_status imply_result(einsum *e)
 {
     mpl_status st = MPL_OK;
@@ -173,7 +179,8 @@ static mpl_status meet(einsum *e)
             int64_t dim = n->r->g->value_shape[e->v[i]].dim[k];
 
             if (e->met[letter] != 0 && e->dim[letter] != dim)
-                ONNX_FAIL(n, "dims %" PRId64 " and %" PRId64 " of one letter differ", e->dim[letter], dim);
+                ONNX_FAIL(n, "dims %" PRId64 " and %" PRId64 " of one letter differ",
+                          e->dim[letter], dim);
             e->is_empty = e->is_empty || dim == 0;
             e->dim[letter] = dim;
             e->met[letter] |= 1u << i;
@@ -202,8 +209,9 @@ static mpl_status sum_alone(einsum *e, uint32_t i)
             left.letter[left.n++] = t->letter[k];
     *t = left;
     if (n_axes > 0)
-        MPL_TRY(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i], 2,
-                          (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)}, &e->v[i]));
+        MPL_TRY(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i],
+                          2, (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)},
+                          &e->v[i]));
 out:
     return st;
 }
@@ -236,7 +244,8 @@ static int64_t gather(const einsum *e, const term *from, unsigned where, term *t
 }
 
 /* *v with these dims; *v itself where it has them. */
-static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const int64_t *dim, mpl_value *v)
+static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const int64_t *dim,
+                          mpl_value *v)
 {
     mpl_shape shape = {.rank = rank};
 
@@ -246,7 +255,8 @@ static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const in
     return onnx_step(e->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
 }
 
-/* Operand i as a stack of matrices, one for each index of `stack`; `inner` are the letters that are summed over. */
+/* Operand i as a stack of matrices, one for each index of `stack`; `inner` are the letters that are
+ * summed over. */
 static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const term *inner)
 {
     mpl_status st = MPL_OK;
@@ -258,8 +268,8 @@ static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const te
     onnx_node *n = e->n;
 
     if (rank + 2 > MPL_MAX_RANK)
-        ONNX_FAIL(n, "%u letters stand in both inputs and the result; at most %d are supported", rank,
-                  MPL_MAX_RANK - 2);
+        ONNX_FAIL(n, "%u letters stand in both inputs and the result; at most %d are supported",
+                  rank, MPL_MAX_RANK - 2);
     for (uint32_t k = 0; k < inner->n; k++)
         columns *= e->dim[inner->letter[k]];
     for (uint32_t k = 0; k < inner->n && i == 1; k++)
@@ -279,7 +289,8 @@ out:
     return st;
 }
 
-/* The product of both operands as a stack of matrices, and the letters that its dims will stand for. */
+/* The product of both operands as a stack of matrices, and the letters that its dims will stand
+ * for. */
 static mpl_status multiply(einsum *e, term *made, mpl_value *out)
 {
     mpl_status st = MPL_OK;
@@ -312,8 +323,8 @@ static mpl_status make_zeros(einsum *e)
                   mpl_type_name((mpl_type)g->value_type[e->v[1]]));
     for (uint32_t k = 0; k < e->out.n; k++)
         shape.dim[k] = e->dim[e->out.letter[k]];
-    MPL_TRY(onnx_blame(
-        n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape, &zero, true, &n->out[0])));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape,
+                                              &zero, true, &n->out[0])));
 out:
     return st;
 }

@@ -1,7 +1,8 @@
 /* onnx_loop.c -- loops of nodes: as one `while`, or their rounds one after the other.
  *
- * A loop stays a `while` where every round has the same shapes. Where it has not, or where the user asks for it, the rounds
- * stand one after the other: what a round carries is then an ordinary value, and constants of a round are computed. */
+ * A loop stays a `while` where every round has the same shapes. Where it has not, or where the user
+ * asks for it, the rounds stand one after the other: what a round carries is then an ordinary
+ * value, and constants of a round are computed. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #define MOST_ROUNDS 100000 /* one after the other */
@@ -26,8 +27,8 @@ const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *grap
 {
     const char *producer = r->model->producer_name, *name = graph->name;
 
-    return producer != NULL && strcmp(producer, ONNX_PRODUCER) == 0 && name != NULL && name[0] != '\0' &&
-                   mpl_graph_find_block(r->g, name) == MPL_NONE
+    return producer != NULL && strcmp(producer, ONNX_PRODUCER) == 0 && name != NULL &&
+                   name[0] != '\0' && mpl_graph_find_block(r->g, name) == MPL_NONE
                ? name
                : NULL;
 }
@@ -55,7 +56,8 @@ out:
 }
 
 /* Memory for one round. */
-static mpl_status new_round(const onnx_loop *l, mpl_value **state, mpl_value **slice, onnx_round *round)
+static mpl_status new_round(const onnx_loop *l, mpl_value **state, mpl_value **slice,
+                            onnx_round *round)
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
@@ -93,7 +95,7 @@ out:
     return st;
 }
 
-/* ---- as a while ---------------------------------------------------------------------------------------------- */
+/* ---- as a while ---- */
 
 static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type, mpl_shape shape,
                             mpl_value *out)
@@ -102,7 +104,8 @@ static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type,
     const char *name;
 
     MPL_TRY(onnx_fresh_name(l->n->r, base[0] != '\0' ? base : l->n->label, "", &name));
-    MPL_TRY(onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, &shape, out)));
+    MPL_TRY(
+        onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, &shape, out)));
 out:
     return st;
 }
@@ -120,8 +123,8 @@ static mpl_status open_body(const onnx_loop *l, uint32_t *block, onnx_round *rou
         MPL_TRY(onnx_block_name(r, l->n->label, "body", &name));
     MPL_TRY(onnx_blame(l->n, mpl_graph_open_block(r->ctx, r->g, name, block)));
     r->loop[r->n_loops++] = (onnx_loop_block){*block, l->n->proto};
-    MPL_TRY(add_param(l, l->round != NULL ? l->round : "round", MPL_TYPE_i64, (mpl_shape){.rank = 0},
-                      &round->index));
+    MPL_TRY(add_param(l, l->round != NULL ? l->round : "round", MPL_TYPE_i64,
+                      (mpl_shape){.rank = 0}, &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
         MPL_TRY(add_param(l, l->param[i], (mpl_type)r->g->value_type[l->init[i]],
                           r->g->value_shape[l->init[i]], &state[i]));
@@ -129,14 +132,15 @@ static mpl_status open_body(const onnx_loop *l, uint32_t *block, onnx_round *rou
         mpl_shape shape = r->g->value_shape[l->scan[i]];
 
         memmove(shape.dim, shape.dim + 1, --shape.rank * sizeof *shape.dim);
-        MPL_TRY(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]], shape,
-                          &slice[i]));
+        MPL_TRY(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]],
+                          shape, &slice[i]));
     }
 out:
     return st;
 }
 
-/* What is carried must keep its dims in a `while`; where it does not, the rounds are tried one by one. */
+/* What is carried must keep its dims in a `while`; where it does not, the rounds are tried one by
+ * one. */
 static mpl_status check_carried(const onnx_loop *l, const onnx_round *round)
 {
     mpl_status st = MPL_OK;
@@ -150,9 +154,11 @@ static mpl_status check_carried(const onnx_loop *l, const onnx_round *round)
             mpl_shape_equal(&g->value_shape[first], &g->value_shape[next]))
             continue;
         MPL_TRY(onnx_unroll(l->n->r, l->n->proto));
-        ONNX_FAIL(l->n, "it carries '%.60s' as %s %s into a round, and as %s %s out of it", l->param[i],
-                  mpl_type_name((mpl_type)g->value_type[first]), mpl_shape_text(&g->value_shape[first], was),
-                  mpl_type_name((mpl_type)g->value_type[next]), mpl_shape_text(&g->value_shape[next], is));
+        ONNX_FAIL(l->n, "it carries '%.60s' as %s %s into a round, and as %s %s out of it",
+                  l->param[i], mpl_type_name((mpl_type)g->value_type[first]),
+                  mpl_shape_text(&g->value_shape[first], was),
+                  mpl_type_name((mpl_type)g->value_type[next]),
+                  mpl_shape_text(&g->value_shape[next], is));
     }
 out:
     return st;
@@ -169,8 +175,8 @@ static mpl_status close_body(const onnx_loop *l, const onnx_round *round)
         result[1 + i] = round->next[i];
     for (uint32_t i = 0; i < l->n_rows; i++)
         result[1 + l->n_carried + i] = round->row[i];
-    MPL_TRY(onnx_blame(
-        l->n, mpl_graph_close_block(l->n->r->ctx, l->n->r->g, 1 + l->n_carried + l->n_rows, result)));
+    MPL_TRY(onnx_blame(l->n, mpl_graph_close_block(l->n->r->ctx, l->n->r->g,
+                                                   1 + l->n_carried + l->n_rows, result)));
 out:
     return st;
 }
@@ -221,13 +227,14 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
         attr[n_attr++] = (mpl_attr){MPL_ATTR_trips, 1, &most, NULL, NULL};
     MPL_TRY(set_reverse(l, attr, &n_attr));
     MPL_TRY(settle_names(l, &name));
-    MPL_TRY(onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in, in, n_attr,
-                                                   attr, 1, &block, l->n_carried + l->n_rows, name, out)));
+    MPL_TRY(onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in,
+                                                   in, n_attr, attr, 1, &block,
+                                                   l->n_carried + l->n_rows, name, out)));
 out:
     return st;
 }
 
-/* ---- round by round ------------------------------------------------------------------------------------------ */
+/* ---- round by round ---- */
 
 /* scan[k] as the body has it. */
 static mpl_status take_slice(const onnx_loop *l, uint32_t scan, int64_t k, mpl_value *out)
@@ -242,7 +249,8 @@ out:
     return st;
 }
 
-static mpl_status make_round(const onnx_loop *l, int64_t k, const onnx_round *before, onnx_round *round)
+static mpl_status make_round(const onnx_loop *l, int64_t k, const onnx_round *before,
+                             onnx_round *round)
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
@@ -251,12 +259,13 @@ static mpl_status make_round(const onnx_loop *l, int64_t k, const onnx_round *be
 
     MPL_TRY(new_round(l, &state, &slice, round));
     MPL_TRY(onnx_fresh_name(r, l->n->label, "round", &name));
-    MPL_TRY(mpl_graph_add_const(r->ctx, r->g, name, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &k, false,
-                                &round->index));
+    MPL_TRY(mpl_graph_add_const(r->ctx, r->g, name, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &k,
+                                false, &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
         state[i] = before != NULL ? before->next[i] : l->init[i];
     for (uint32_t i = 0; i < l->n_scans; i++)
-        MPL_TRY(take_slice(l, i, l->reverse != NULL && l->reverse[i] ? l->most - 1 - k : k, &slice[i]));
+        MPL_TRY(
+            take_slice(l, i, l->reverse != NULL && l->reverse[i] ? l->most - 1 - k : k, &slice[i]));
     MPL_TRY(l->body(l, round));
     if (round->go != MPL_NONE)
         MPL_TRY(onnx_need_constant(l->n, round->go, "condition, for rounds of different shapes,"));
@@ -265,7 +274,8 @@ out:
 }
 
 /* Row i of all rounds along a new axis 0. */
-static mpl_status stack_row(const onnx_loop *l, const onnx_round *round, int64_t n_rounds, uint32_t i)
+static mpl_status stack_row(const onnx_loop *l, const onnx_round *round, int64_t n_rounds,
+                            uint32_t i)
 {
     mpl_status st = MPL_OK;
     bool reverse = l->reverse != NULL && l->reverse[l->n_scans + i];
@@ -273,7 +283,8 @@ static mpl_status stack_row(const onnx_loop *l, const onnx_round *round, int64_t
 
     MPL_TRY(onnx_new(l->n->r, part, (size_t)n_rounds));
     for (int64_t k = 0; k < n_rounds; k++)
-        MPL_TRY(onnx_step(l->n, MPL_OP_unsqueeze, "row", 1, &round[reverse ? n_rounds - 1 - k : k].row[i], 1,
+        MPL_TRY(onnx_step(l->n, MPL_OP_unsqueeze, "row", 1,
+                          &round[reverse ? n_rounds - 1 - k : k].row[i], 1,
                           &MPL_INTS(axes, 1, (const int64_t[]){0}), &part[k]));
     MPL_TRY(onnx_step(l->n, MPL_OP_concat, "rows", (uint32_t)n_rounds, part, 1, &MPL_INT(axis, 0),
                       &round[0].row[i]));
@@ -295,8 +306,9 @@ static mpl_status name_results(const onnx_loop *l, const onnx_round *last, const
 
         out[i] = MPL_NONE;
         if (name[i] != NULL)
-            MPL_TRY(onnx_blame(l->n, mpl_graph_add_folded(r->ctx, r->g, MPL_OP_identity, l->n->label, 1, &v,
-                                                          0, NULL, 1, &name[i], &out[i])));
+            MPL_TRY(
+                onnx_blame(l->n, mpl_graph_add_folded(r->ctx, r->g, MPL_OP_identity, l->n->label, 1,
+                                                      &v, 0, NULL, 1, &name[i], &out[i])));
     }
 out:
     return st;
@@ -312,8 +324,8 @@ static mpl_status add_rounds(const onnx_loop *l, mpl_value *out)
     if (l->trips != MPL_NONE)
         ONNX_FAIL(l->n, "its rounds have different shapes, and their number is not known");
     if (l->most > MOST_ROUNDS)
-        ONNX_FAIL(l->n, "its %" PRId64 " rounds would be read one by one; at most %d are supported", l->most,
-                  MOST_ROUNDS);
+        ONNX_FAIL(l->n, "its %" PRId64 " rounds would be read one by one; at most %d are supported",
+                  l->most, MOST_ROUNDS);
     if (l->go != MPL_NONE)
         MPL_TRY(onnx_need_constant(l->n, l->go, "condition, for rounds of different shapes,"));
     MPL_TRY(onnx_new(r, round, (size_t)l->most));

@@ -1,13 +1,14 @@
 /* onnx_notes.c -- metadata_props of ONNX models, and messages field by field. See source.h.
  *
- * A model is copied as it lies: what our schema does not know, or what another writer would encode otherwise, stays as it is.
+ * A model is copied as it lies: what our schema does not know, or what another writer would encode
+ * otherwise, stays as it is.
  * Source   Protocol Buffers, "Encoding"; onnx.proto for the numbers of the fields */
 #include <sys/stat.h>
 
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 
-/* ---- fields ------------------------------------------------------------------------------------------------ */
+/* ---- fields ---- */
 
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
@@ -115,7 +116,7 @@ void onnx_put_message(onnx_sink *to, unsigned number, const ProtobufCMessage *me
         protobuf_c_message_pack_to_buffer(message, &buffer.base);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------- */
+/* ---- notes ---- */
 
 Onnx__StringStringEntryProto onnx_note_message(const mpl_onnx_note *note)
 {
@@ -165,8 +166,10 @@ static bool has_external_data(const uint8_t *data, size_t size)
     onnx_field f, g, t;
 
     while (onnx_next_field(&at, data + size, &f))
-        for (in_graph = f.data; is_message(&f, ONNX_MODEL_GRAPH) && onnx_next_field(&in_graph, f.end, &g);)
-            for (in_tensor = g.data; is_message(&g, INITIALISER) && onnx_next_field(&in_tensor, g.end, &t);)
+        for (in_graph = f.data;
+             is_message(&f, ONNX_MODEL_GRAPH) && onnx_next_field(&in_graph, f.end, &g);)
+            for (in_tensor = g.data;
+                 is_message(&g, INITIALISER) && onnx_next_field(&in_tensor, g.end, &t);)
                 if (t.number == EXTERNAL)
                     return true;
     return false;
@@ -189,7 +192,8 @@ static bool same_folder(const char *a, const char *b)
     return facts[0].st_dev == facts[1].st_dev && facts[0].st_ino == facts[1].st_ino;
 }
 
-/* Copies the fields of the model, but for notes that begin with the prefix. False: they do not end where the file does. */
+/* Copies the fields of the model, but for notes that begin with the prefix. False: they do not end
+ * where the file does. */
 static bool copy_fields(const uint8_t *data, size_t size, const char *prefix, onnx_sink *to)
 {
     const uint8_t *at = data, *end = data + size;
@@ -217,11 +221,12 @@ mpl_status mpl_onnx_annotate(mpl_ctx *ctx, const char *from, const char *to, con
     onnx_sink sink = {0};
 
     MPL_TRY(mpl_file_read(ctx, from, &data, &size));
-    MPL_TRY(
-        onnx_unpack(&memory, ctx, from, "an ONNX model", &onnx__model_proto__descriptor, data, size, &model));
+    MPL_TRY(onnx_unpack(&memory, ctx, from, "an ONNX model", &onnx__model_proto__descriptor, data,
+                        size, &model));
     if (has_external_data((const uint8_t *)data, size) && !same_folder(from, to))
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: weights of %.200s lie in files beside it; write the copy there",
-                 to, from);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: weights of %.200s lie in files beside it; write the copy there", to,
+                 from);
     MPL_TRY(mpl_file_begin(ctx, to, &file));
     sink.stream = file.stream;
     if (!copy_fields((const uint8_t *)data, size, prefix, &sink))

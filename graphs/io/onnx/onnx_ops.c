@@ -1,7 +1,8 @@
-/* onnx_ops.c -- turns a node into operations by the rules of onnx_ops.def, and the rules of the element-wise kind. */
+/* onnx_ops.c -- turns a node into operations by the rules of onnx_ops.def, and the rules of the
+ * element-wise kind. */
 #include "graphs/io/onnx/onnx_priv.h"
 
-/* ---- attributes of a node ---------------------------------------------------------------------------------- */
+/* ---- attributes of a node ---- */
 
 mpl_value onnx_in(const onnx_node *n, uint32_t i)
 {
@@ -27,7 +28,8 @@ bool onnx_attr_is(const onnx_node *n, const char *name, const char *text)
 {
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
-    return a != NULL && a->has_s && a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
+    return a != NULL && a->has_s && a->s.len == strlen(text) &&
+           memcmp(a->s.data, text, a->s.len) == 0;
 }
 
 mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key)
@@ -69,28 +71,29 @@ out:
     return st;
 }
 
-/* ---- making operations ------------------------------------------------------------------------------------- */
+/* ---- making operations ---- */
 
 mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in)
 {
-    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n->n_attr,
-                                              n->attr, n->n_out, n->out_name, n->out));
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in,
+                                              n->n_attr, n->attr, n->n_out, n->out_name, n->out));
 }
 
-mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
+mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
+                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     const char *name;
 
-    MPL_TRY(onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
-    MPL_TRY(onnx_blame(
-        n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr, attr, 1, &name, out)));
+    MPL_TRY(
+        onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr,
+                                               attr, 1, &name, out)));
 out:
     return st;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------- */
+/* ---- rules ---- */
 
 static mpl_status onnx_lower_plain(onnx_node *n)
 {
@@ -137,7 +140,8 @@ static mpl_status onnx_lower_clip_6(onnx_node *n)
         const Onnx__AttributeProto *a = onnx_attr(n, limit[i]);
 
         if (a != NULL)
-            MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i], &in[1 + i]));
+            MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i],
+                                &in[1 + i]));
     }
     MPL_TRY(onnx_finish(n, MPL_OP_clip, 3, in));
 out:
@@ -158,14 +162,15 @@ static mpl_status onnx_lower_pow(onnx_node *n)
     base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
     if (base == exponent)
         return onnx_lower_plain(n);
-    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* a whole number to a power that is none */
+    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* a whole number to a power that is
+                                                                  none */
     if (!wider) {
-        MPL_TRY(
-            onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1, &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
+        MPL_TRY(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
+                          &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
         MPL_TRY(onnx_finish(n, MPL_OP_pow, 2, in));
     } else {
-        MPL_TRY(
-            onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1, &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
+        MPL_TRY(onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1,
+                          &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
         MPL_TRY(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
         onnx_set(n, MPL_TEXT(to, mpl_type_name(base)));
         MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, &power));
@@ -231,8 +236,8 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     axis += axis < 0 ? shape.rank : 0;
     for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
         long_dims += shape.dim[i] != 1;
-    if (mpl_shape_count(&shape, &count) &&
-        count == 0) /* a reshape's 0 is no dim: and nothing is to be done */
+    if (mpl_shape_count(&shape, &count) && count == 0) /* a reshape's 0 is no dim: and nothing is to
+                                                          be done */
         return onnx_finish(n, MPL_OP_identity, 1, &in);
     if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
         for (int64_t i = axis; i < shape.rank; i++) /* the one that is not 1, if any */
@@ -260,8 +265,9 @@ static mpl_status onnx_lower_reduce(onnx_node *n)
     if (axes == NULL || axes->n == 0) {
         onnx_drop(n, MPL_ATTR_axes);
         if (onnx_attr_int(n, "noop_with_empty_axes", 0) != 0) {
-            if (kind != MPL_OP_reduce_sum && kind != MPL_OP_reduce_mean && kind != MPL_OP_reduce_max &&
-                kind != MPL_OP_reduce_min && kind != MPL_OP_reduce_prod)
+            if (kind != MPL_OP_reduce_sum && kind != MPL_OP_reduce_mean &&
+                kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min &&
+                kind != MPL_OP_reduce_prod)
                 ONNX_FAIL(n, "noop_with_empty_axes is not supported");
             kind = MPL_OP_identity;
             n->n_attr = 0;
@@ -272,15 +278,17 @@ out:
     return st;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static const onnx_rule rules[] = {
-#define ONNX(name, since, kind, rule, attrs) {#name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
+#define ONNX(name, since, kind, rule, attrs)                                                       \
+    {#name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
 #include "graphs/io/onnx/onnx_ops.def"
 #undef ONNX
 };
 
-/* The line in force at that opset, or NULL; *first is the opset that the operator came with, 0 if there is none. */
+/* The line in force at that opset, or NULL; *first is the opset that the operator came with, 0 if
+ * there is none. */
 static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
 {
     const onnx_rule *found = NULL;
@@ -315,7 +323,8 @@ const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset)
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].kind == kind && rules[i].since <= opset &&
-            (found == NULL || strcmp(rules[i].name, found->name) == 0 || is_named_so(rules[i].name, kind)))
+            (found == NULL || strcmp(rules[i].name, found->name) == 0 ||
+             is_named_so(rules[i].name, kind)))
             found = &rules[i];
     return found;
 }
@@ -358,11 +367,14 @@ static const char *type_word(mpl_attr_kind kind)
 static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
 {
     static const int type[] = {
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
         ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
     };
-    const bool present[] = {a->has_i != 0, a->n_ints > 0, a->has_f != 0, a->n_floats > 0, a->has_s != 0};
+    const bool present[] = {a->has_i != 0, a->n_ints > 0, a->has_f != 0, a->n_floats > 0,
+                            a->has_s != 0};
 
     return a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED
                ? (int)a->type == type[kind]
@@ -424,7 +436,8 @@ out:
     return st;
 }
 
-/* Translates the node's attributes; one that the rule does not name could change the meaning, so it is refused. */
+/* Translates the node's attributes; one that the rule does not name could change the meaning, so it
+ * is refused. */
 static mpl_status translate_attrs(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -436,7 +449,8 @@ static mpl_status translate_attrs(onnx_node *n)
         onnx_item it;
 
         while (!found && (at = onnx_next_item(at, &it)) != NULL)
-            found = it.mark != '@' && it.n_name == strlen(name) && memcmp(it.name, name, it.n_name) == 0;
+            found = it.mark != '@' && it.n_name == strlen(name) &&
+                    memcmp(it.name, name, it.n_name) == 0;
         if (!found)
             ONNX_FAIL(n, "attribute '%.100s' is not known", name);
         if (it.mark == 0)
@@ -496,7 +510,7 @@ out:
     return st;
 }
 
-/* ---- one node ---------------------------------------------------------------------------------------------- */
+/* ---- one node ---- */
 
 static mpl_status look_up_inputs(onnx_node *n)
 {
@@ -555,7 +569,8 @@ static const char *label_of(const Onnx__NodeProto *proto, const char *type)
 static bool is_same_value(onnx_node *n)
 {
     const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
-    bool same = strcmp(n->rule->name, "Identity") == 0 || (n->rule->kind == MPL_OP_pad && pads != NULL);
+    bool same =
+        strcmp(n->rule->name, "Identity") == 0 || (n->rule->kind == MPL_OP_pad && pads != NULL);
 
     for (uint32_t i = 0; same && pads != NULL && i < pads->n; i++)
         same = pads->ints[i] == 0;
@@ -580,8 +595,8 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     if (n.rule == NULL)
         ONNX_FAIL(&n, "this operator is not supported");
     if (proto->n_input > 65536 || proto->n_output > 65536)
-        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported", proto->n_input,
-                  proto->n_output);
+        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported",
+                  proto->n_input, proto->n_output);
     MPL_TRY(look_up_inputs(&n));
     MPL_TRY(translate_attrs(&n));
     MPL_TRY(translate_inputs(&n));

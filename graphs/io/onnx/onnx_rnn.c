@@ -1,11 +1,13 @@
 /* onnx_rnn.c -- LSTM, GRU and RNN as loops over their cells.
  *
- * Idea     One `while` for each direction: a step's input is a slice of X, its h a row of Y. The reverse direction takes the
- *          slices from the last one on. A sequence that is shorter than others keeps its state behind its end, and has rows of
- *          zeros there; the other way round it begins at its own last step.
- *          The product x W stands in the cell: for all steps at once, before the loop, it would be faster by little,
- *          but need memory that grows with the steps. What the cell adds to it accumulates in the second product.
- * Source   ONNX, docs/Operators.md: LSTM, GRU, RNN, whose names of gates and functions these are. */
+ * Idea     One `while` for each direction: a step's input is a slice of X, its h a row of Y. The
+ *          reverse direction takes the slices from the last one on. A sequence that is shorter than
+ *          others keeps its state behind its end, and has rows of zeros there; the other way round
+ *          it begins at its own last step. The product x W stands in the cell: for all steps at
+ *          once, before the loop, it would be faster by little, but need memory that grows with the
+ *          steps. What the cell adds to it accumulates in the second product.
+ * Source   ONNX, docs/Operators.md: LSTM, GRU, RNN, whose names of gates and functions these
+ *          are. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #include <strings.h>
@@ -38,8 +40,8 @@ typedef struct rnn {
     onnx_node *n;
     mpl_status st;
     const layer *layer;
-    mpl_value x,
-        mask; /* [steps, batch, input]; bool [steps, batch, 1], where it is before the end, or MPL_NONE */
+    mpl_value x, mask; /* [steps, batch, input]; bool [steps, batch, 1], where it is before the end,
+                          or MPL_NONE */
     mpl_type type;
     int64_t steps, batch, input, hidden;
     uint32_t n_directions;
@@ -51,7 +53,7 @@ typedef struct rnn {
     const function *f;
 } rnn;
 
-/* ---- operations ---------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static mpl_value op(rnn *c, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
                     uint32_t n_attr, const mpl_attr *attr)
@@ -83,9 +85,11 @@ static mpl_value number(rnn *c, double x)
 }
 
 /* Elements [from, to) of an axis. */
-static mpl_value range(rnn *c, const char *name, mpl_value x, int64_t axis, int64_t from, int64_t to)
+static mpl_value range(rnn *c, const char *name, mpl_value x, int64_t axis, int64_t from,
+                       int64_t to)
 {
-    const mpl_attr attr[] = {MPL_INTS(starts, 1, &from), MPL_INTS(ends, 1, &to), MPL_INTS(axes, 1, &axis)};
+    const mpl_attr attr[] = {MPL_INTS(starts, 1, &from), MPL_INTS(ends, 1, &to),
+                             MPL_INTS(axes, 1, &axis)};
 
     return op(c, MPL_OP_slice, name, 1, &x, 3, attr);
 }
@@ -113,14 +117,14 @@ static void split(rnn *c, mpl_value x, uint32_t n, const int64_t *width, const c
     MPL_TRY(st);
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(onnx_fresh_name(c->n->r, c->n->label, name[i], &fresh[i]));
-    MPL_TRY(onnx_blame(c->n, mpl_graph_add_folded(c->n->r->ctx, c->n->r->g, MPL_OP_split, c->n->label, 1, &x,
-                                                  2, attr, n, fresh, out)));
+    MPL_TRY(onnx_blame(c->n, mpl_graph_add_folded(c->n->r->ctx, c->n->r->g, MPL_OP_split,
+                                                  c->n->label, 1, &x, 2, attr, n, fresh, out)));
 out:
     c->st = st;
 }
 
-/* The function of its input, which is clipped first where the node asks for it (also that of the cell, as the standard has
- * it: "applied to the input of activations"). */
+/* The function of its input, which is clipped first where the node asks for it (also that of the
+ * cell, as the standard has it: "applied to the input of activations"). */
 static mpl_value activate(rnn *c, const function *f, const char *name, mpl_value x)
 {
     static const struct {
@@ -140,8 +144,8 @@ static mpl_value activate(rnn *c, const function *f, const char *name, mpl_value
     const mpl_attr attr[] = {MPL_FLOAT(alpha, f->alpha), MPL_FLOAT(beta, f->beta)};
 
     if (c->clips)
-        x = op(c, MPL_OP_clip, "clipped", 3, (mpl_value[]){x, number(c, -c->clip), number(c, c->clip)}, 0,
-               NULL);
+        x = op(c, MPL_OP_clip, "clipped", 3,
+               (mpl_value[]){x, number(c, -c->clip), number(c, c->clip)}, 0, NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (strcmp(plain[i].name, f->name) == 0)
             return op(c, plain[i].kind, name, 1, &x, (uint32_t)f->has_alpha + f->has_beta, attr);
@@ -152,14 +156,15 @@ static mpl_value activate(rnn *c, const function *f, const char *name, mpl_value
     return binary(c, MPL_OP_mul, name, x, number(c, f->alpha));
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 /* x plus the peephole's weights times the cell. */
 static mpl_value peep(rnn *c, mpl_value x, int which, mpl_value cell)
 {
     if (c->peephole[0] == MPL_NONE)
         return x;
-    return binary(c, MPL_OP_add, "peep", x, binary(c, MPL_OP_mul, "peep", c->peephole[which], cell));
+    return binary(c, MPL_OP_add, "peep", x,
+                  binary(c, MPL_OP_mul, "peep", c->peephole[which], cell));
 }
 
 /* i, o, f = f(x W + h R + P c + b), g = g(x W + h R + b); c' = f c + i g; h' = o h(c'). */
@@ -170,7 +175,8 @@ static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *ne
     const int64_t width[N] = {c->hidden, c->hidden, c->hidden, c->hidden};
     mpl_value gate[N] = {MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE}, kept, fresh;
 
-    split(c, product(c, "gates", state[0], c->r, product(c, "x", x, c->w, c->bias)), N, width, name, gate);
+    split(c, product(c, "gates", state[0], c->r, product(c, "x", x, c->w, c->bias)), N, width, name,
+          gate);
     gate[I] = activate(c, &c->f[0], "i", peep(c, gate[I], 0, state[1]));
     gate[G] = activate(c, &c->f[1], "g", gate[G]);
     if (c->flag) /* input and forget gate are coupled */
@@ -184,8 +190,9 @@ static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *ne
     next[0] = binary(c, MPL_OP_mul, "h", gate[O], activate(c, &c->f[2], "hc", next[1]));
 }
 
-/* z, r = f(x W + h R + b); n = g(x W + (r h) R + b), or g(x W + b + r (h R + b)) with linear_before_reset;
- * h' = (1 - z) n + z h, computed as n + z (h - n), which needs one value less at a time. */
+/* z, r = f(x W + h R + b); n = g(x W + (r h) R + b), or g(x W + b + r (h R + b)) with
+ * linear_before_reset; h' = (1 - z) n + z h, computed as n + z (h - n), which needs one value less
+ * at a time. */
 static void gru_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *next)
 {
     static const char *const part_name[] = {"xzr", "xn"}, *const gate_name[] = {"z", "r"};
@@ -196,22 +203,23 @@ static void gru_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *nex
     split(c, product(c, "zr", state[0], c->r, part[0]), 2, gate_width, gate_name, gate);
     gate[1] = activate(c, &c->f[0], "r", gate[1]);
     if (c->flag)
-        n = binary(
-            c, MPL_OP_add, "n", part[1],
-            binary(c, MPL_OP_mul, "rh", gate[1], product(c, "hn", state[0], c->last_r, c->reset_bias)));
+        n = binary(c, MPL_OP_add, "n", part[1],
+                   binary(c, MPL_OP_mul, "rh", gate[1],
+                          product(c, "hn", state[0], c->last_r, c->reset_bias)));
     else
         n = product(c, "n", binary(c, MPL_OP_mul, "rh", gate[1], state[0]), c->last_r, part[1]);
     n = activate(c, &c->f[1], "n", n);
     gate[0] = activate(c, &c->f[0], "z", gate[0]);
-    next[0] = binary(c, MPL_OP_add, "h", n,
-                     binary(c, MPL_OP_mul, "zh", gate[0], binary(c, MPL_OP_sub, "hn", state[0], n)));
+    next[0] =
+        binary(c, MPL_OP_add, "h", n,
+               binary(c, MPL_OP_mul, "zh", gate[0], binary(c, MPL_OP_sub, "hn", state[0], n)));
 }
 
 /* h' = f(x W + h R + b). */
 static void rnn_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *next)
 {
-    next[0] =
-        activate(c, &c->f[0], "h", product(c, "sum", state[0], c->r, product(c, "x", x, c->w, c->bias)));
+    next[0] = activate(c, &c->f[0], "h",
+                       product(c, "sum", state[0], c->r, product(c, "x", x, c->w, c->bias)));
 }
 
 /* Behind the end of a sequence its state stays, and what it hands out is zero. */
@@ -235,11 +243,12 @@ static mpl_status make_step(const onnx_loop *l, onnx_round *round)
                                 (mpl_value[]){mask, round->next[i], round->state[i]}, 0, NULL);
     }
     if (l->n_rows > 0)
-        round->row[0] = op(c, MPL_OP_unsqueeze, "y", 1, &made, 1, &MPL_INTS(axes, 1, (const int64_t[]){0}));
+        round->row[0] =
+            op(c, MPL_OP_unsqueeze, "y", 1, &made, 1, &MPL_INTS(axes, 1, (const int64_t[]){0}));
     return c->st;
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
 static const function *find_function(const char *name, size_t n)
 {
@@ -281,7 +290,8 @@ out:
     return st;
 }
 
-static mpl_status check_dims(rnn *c, uint32_t input, uint32_t rank, int64_t a, int64_t b, int64_t last)
+static mpl_status check_dims(rnn *c, uint32_t input, uint32_t rank, int64_t a, int64_t b,
+                             int64_t last)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = c->n->r->g;
@@ -335,14 +345,16 @@ static mpl_status take_node(rnn *c)
         !onnx_attr_is(n, "direction", "reverse"))
         ONNX_FAIL(n, "direction is none of forward, reverse, bidirectional");
     if (n->n_out > 1 + c->layer->n_states)
-        ONNX_FAIL(n, "it has %u outputs; at most %u are supported", n->n_out, 1 + c->layer->n_states);
+        ONNX_FAIL(n, "it has %u outputs; at most %u are supported", n->n_out,
+                  1 + c->layer->n_states);
     x = &g->value_shape[n->in[0]], r = &g->value_shape[n->in[2]];
     c->type = (mpl_type)g->value_type[n->in[0]];
     c->n_directions = both ? 2 : 1;
     c->batch_first = onnx_attr_int(n, "layout", 0) != 0;
     c->steps = x->dim[c->batch_first], c->batch = x->dim[!c->batch_first];
     c->input = x->dim[2], c->hidden = r->dim[2];
-    c->flag = onnx_attr_int(n, c->layer->n_gates == 4 ? "input_forget" : "linear_before_reset", 0) != 0;
+    c->flag =
+        onnx_attr_int(n, c->layer->n_gates == 4 ? "input_forget" : "linear_before_reset", 0) != 0;
     c->clips = clip != NULL;
     c->clip = clip != NULL ? (double)clip->f : 0;
     if (onnx_attr_int(n, "hidden_size", c->hidden) != c->hidden || c->hidden > (INT64_C(1) << 40))
@@ -354,7 +366,7 @@ out:
     return st;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------ */
+/* ---- operands ---- */
 
 /* Part d of an operand that has one for each direction, without that axis. */
 static mpl_value of_direction(rnn *c, const char *name, mpl_value v, uint32_t d, uint32_t rank,
@@ -371,7 +383,8 @@ static mpl_value of_direction(rnn *c, const char *name, mpl_value v, uint32_t d,
 static void take_weights(rnn *c, uint32_t d)
 {
     int64_t h = c->hidden, rows = c->layer->n_gates * h, zr = 2 * h;
-    mpl_value both = of_direction(c, "b", onnx_in(c->n, 3), d, 1, (int64_t[]){2 * rows}), of_h = MPL_NONE;
+    mpl_value both = of_direction(c, "b", onnx_in(c->n, 3), d, 1, (int64_t[]){2 * rows}),
+              of_h = MPL_NONE;
 
     c->w = of_direction(c, "w", c->n->in[1], d, 2, (int64_t[]){rows, c->input});
     c->r = of_direction(c, "r", c->n->in[2], d, 2, (int64_t[]){rows, h});
@@ -384,11 +397,11 @@ static void take_weights(rnn *c, uint32_t d)
         c->last_r = range(c, "r", c->r, 0, zr, rows);
         c->r = range(c, "r", c->r, 0, 0, zr);
     }
-    if (both != MPL_NONE && c->layer->n_gates == 3 &&
-        c->flag) { /* the last part is reset together with h R */
-        mpl_value part[] = {
-            binary(c, MPL_OP_add, "b", range(c, "b", c->bias, 0, 0, zr), range(c, "b", of_h, 0, 0, zr)),
-            range(c, "b", c->bias, 0, zr, rows)};
+    /* the last part is reset together with h R */
+    if (both != MPL_NONE && c->layer->n_gates == 3 && c->flag) {
+        mpl_value part[] = {binary(c, MPL_OP_add, "b", range(c, "b", c->bias, 0, 0, zr),
+                                   range(c, "b", of_h, 0, 0, zr)),
+                            range(c, "b", c->bias, 0, zr, rows)};
 
         c->reset_bias = range(c, "b", of_h, 0, zr, rows);
         c->bias = op(c, MPL_OP_concat, "b", 2, part, 1, &MPL_INT(axis, 0));
@@ -396,7 +409,8 @@ static void take_weights(rnn *c, uint32_t d)
         c->bias = binary(c, MPL_OP_add, "b", c->bias, of_h);
 }
 
-static mpl_value transpose(rnn *c, const char *name, mpl_value x, int64_t a, int64_t b, int64_t last)
+static mpl_value transpose(rnn *c, const char *name, mpl_value x, int64_t a, int64_t b,
+                           int64_t last)
 {
     return op(c, MPL_OP_transpose, name, 1, &x, 1, &MPL_INTS(perm, 3, ((int64_t[]){a, b, last})));
 }
@@ -426,7 +440,8 @@ static void take_operands(rnn *c, uint32_t d)
         take_state(c, i, d);
     p = of_direction(c, "p", p, d, 1, (int64_t[]){N_PEEPHOLES * c->hidden});
     for (uint32_t i = 0; i < N_PEEPHOLES; i++)
-        c->peephole[i] = p == MPL_NONE ? MPL_NONE : range(c, "p", p, 0, i * c->hidden, (i + 1) * c->hidden);
+        c->peephole[i] =
+            p == MPL_NONE ? MPL_NONE : range(c, "p", p, 0, i * c->hidden, (i + 1) * c->hidden);
     c->f = c->function + d * c->layer->n_functions;
 }
 
@@ -453,8 +468,9 @@ static mpl_status make_mask(rnn *c)
     for (int64_t i = 0; i < c->steps; i++)
         at[i] = i;
     MPL_TRY(onnx_fresh_name(c->n->r, c->n->label, "steps", &name));
-    MPL_TRY(onnx_blame(c->n, mpl_graph_add_const(c->n->r->ctx, c->n->r->g, name, MPL_TYPE_i64,
-                                                 &(mpl_shape){3, {c->steps, 1, 1}}, at, false, &step)));
+    MPL_TRY(
+        onnx_blame(c->n, mpl_graph_add_const(c->n->r->ctx, c->n->r->g, name, MPL_TYPE_i64,
+                                             &(mpl_shape){3, {c->steps, 1, 1}}, at, false, &step)));
     lens = op(c, MPL_OP_cast, "lens", 1, &lens, 1, &MPL_TEXT(to, "i64"));
     lens = reshape(c, "lens", lens, 3, (int64_t[]){1, c->batch, 1});
     c->mask = binary(c, MPL_OP_less, "mask", step, lens);
@@ -463,7 +479,7 @@ out:
     return st;
 }
 
-/* ---- the loop and its results ---------------------------------------------------------------------------------- */
+/* ---- the loop and its results ---- */
 
 static bool is_asked_for(const rnn *c, uint32_t output)
 {
@@ -473,7 +489,8 @@ static bool is_asked_for(const rnn *c, uint32_t output)
 /* The loop over the steps of direction d; made[] receives the last states, then the stacked h. */
 static mpl_status add_direction(rnn *c, uint32_t d, mpl_value *made)
 {
-    static const char *const param[] = {"h", "c", "x", "mask"}, *const suffix[] = {"h_n", "c_n", "rows"};
+    static const char *const param[] = {"h", "c", "x", "mask"}, *const suffix[] = {"h_n", "c_n",
+                                                                                   "rows"};
     mpl_status st = MPL_OK;
     bool backward = d == 1 || onnx_attr_is(c->n, "direction", "reverse");
     const bool reverse[] = {backward, backward, backward}; /* x, the mask, the rows */
@@ -506,15 +523,15 @@ out:
 }
 
 /* An operation that makes an output of the node. */
-static mpl_status last_op(rnn *c, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, const mpl_attr *attr,
-                          uint32_t output)
+static mpl_status last_op(rnn *c, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                          const mpl_attr *attr, uint32_t output)
 {
     mpl_status st = MPL_OK;
     onnx_node *n = c->n;
 
     MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, 1, attr, 1,
-                                               &n->out_name[output], &n->out[output])));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, 1,
+                                               attr, 1, &n->out_name[output], &n->out[output])));
 out:
     return st;
 }
@@ -524,7 +541,8 @@ static mpl_status finish_rows(rnn *c, const mpl_value *part)
 {
     mpl_status st = MPL_OK;
     mpl_value all = part[0];
-    const mpl_attr axis = MPL_INT(axis, 1), perm = MPL_INTS(perm, 4, ((const int64_t[]){2, 0, 1, 3}));
+    const mpl_attr axis = MPL_INT(axis, 1),
+                   perm = MPL_INTS(perm, 4, ((const int64_t[]){2, 0, 1, 3}));
 
     if (!c->batch_first && c->n_directions == 1)
         c->n->out[0] = all;
@@ -548,8 +566,8 @@ static mpl_status finish_state(rnn *c, uint32_t output, mpl_value *part)
     if (c->n_directions == 1)
         return last_op(c, MPL_OP_unsqueeze, 1, part, &MPL_INTS(axes, 1, &axis), output);
     for (uint32_t d = 0; d < 2; d++)
-        MPL_TRY(
-            onnx_step(c->n, MPL_OP_unsqueeze, "last", 1, &part[d], 1, &MPL_INTS(axes, 1, &axis), &part[d]));
+        MPL_TRY(onnx_step(c->n, MPL_OP_unsqueeze, "last", 1, &part[d], 1, &MPL_INTS(axes, 1, &axis),
+                          &part[d]));
     MPL_TRY(last_op(c, MPL_OP_concat, 2, part, &MPL_INT(axis, axis), output));
 out:
     return st;

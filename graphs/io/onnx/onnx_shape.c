@@ -1,6 +1,8 @@
-/* onnx_shape.c -- rules of the operators whose attributes depend on shapes: windows, layouts, resizing.
+/* onnx_shape.c -- rules of the operators whose attributes depend on shapes: windows, layouts,
+ * resizing.
  *
- * The IR has explicit pads, split sizes and full-rank lists; what ONNX leaves to be computed is computed here. */
+ * The IR has explicit pads, split sizes and full-rank lists; what ONNX leaves to be computed is
+ * computed here. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #define MAX_EXTENT (INT64_C(1) << 31) /* of a window, stride or dim that pads are computed from */
@@ -22,8 +24,8 @@ static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, in
     for (uint32_t i = 0; i < count; i++) {
         out[i] = attr != NULL ? attr->ints[i] : otherwise;
         if (out[i] < least || out[i] > MAX_EXTENT)
-            ONNX_FAIL(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]", mpl_attr_name(key), i,
-                      out[i], least, MAX_EXTENT);
+            ONNX_FAIL(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]",
+                      mpl_attr_name(key), i, out[i], least, MAX_EXTENT);
     }
 out:
     return st;
@@ -39,7 +41,8 @@ static mpl_status read_window(onnx_node *n, const mpl_shape *weights, window *w)
         ONNX_FAIL(n, "its input is missing");
     in = &n->r->g->value_shape[n->in[0]];
     if (in->rank < 3 || (weights != NULL && weights->rank != in->rank))
-        ONNX_FAIL(n, "its input has %u dims; batch, channels and at least one more are needed", in->rank);
+        ONNX_FAIL(n, "its input has %u dims; batch, channels and at least one more are needed",
+                  in->rank);
     w->n = in->rank - 2;
     for (uint32_t i = 0; i < w->n; i++)
         w->in[i] = in->dim[2 + i];
@@ -76,7 +79,8 @@ static mpl_status set_pads(onnx_node *n, const window *w)
 
     if (!has_auto_pad(n))
         return MPL_OK;
-    if (!lower && !onnx_attr_is(n, "auto_pad", "SAME_UPPER") && !onnx_attr_is(n, "auto_pad", "VALID"))
+    if (!lower && !onnx_attr_is(n, "auto_pad", "SAME_UPPER") &&
+        !onnx_attr_is(n, "auto_pad", "VALID"))
         ONNX_FAIL(n, "auto_pad is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID");
     for (uint32_t i = 0; i < w->n && !onnx_attr_is(n, "auto_pad", "VALID"); i++) {
         int64_t steps = w->in[i] / w->stride[i] + (w->in[i] % w->stride[i] != 0), total;
@@ -122,14 +126,16 @@ out:
     return st;
 }
 
-/* Pads from the length that is asked for, by output_shape or SAME_*: total = stride * (in - 1) + output_padding +
- * dilation * (kernel - 1) + 1 - length, spread over both ends. What is asked for beyond becomes output padding. */
+/* Pads from the length that is asked for, by output_shape or SAME_*: total = stride * (in - 1) +
+ * output_padding + dilation * (kernel - 1) + 1 - length, spread over both ends. What is asked for
+ * beyond becomes output padding. */
 static mpl_status transposed_pads(onnx_node *n, const window *w)
 {
     mpl_status st = MPL_OK;
     const Onnx__AttributeProto *asked = onnx_attr(n, "output_shape");
     int64_t pads[2 * MPL_MAX_RANK] = {0}, extra[MPL_MAX_RANK];
-    bool valid = onnx_attr_is(n, "auto_pad", "VALID"), upper = onnx_attr_is(n, "auto_pad", "SAME_UPPER");
+    bool valid = onnx_attr_is(n, "auto_pad", "VALID"),
+         upper = onnx_attr_is(n, "auto_pad", "SAME_UPPER");
 
     if (asked == NULL && !has_auto_pad(n))
         return MPL_OK;
@@ -146,8 +152,10 @@ static mpl_status transposed_pads(onnx_node *n, const window *w)
             ONNX_FAIL(n, "dim %u is too long", i);
         length = asked != NULL ? asked->ints[i] : w->in[i] * w->stride[i];
         if (length < 1 || length > MAX_EXTENT)
-            ONNX_FAIL(n, "output_shape[%u] = %" PRId64 " is outside [1,%" PRId64 "]", i, length, MAX_EXTENT);
-        total = w->stride[i] * (w->in[i] - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - length;
+            ONNX_FAIL(n, "output_shape[%u] = %" PRId64 " is outside [1,%" PRId64 "]", i, length,
+                      MAX_EXTENT);
+        total = w->stride[i] * (w->in[i] - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 -
+                length;
         if (total >= 0)
             spread(w, i, total, !upper, pads);
         else
@@ -164,7 +172,8 @@ mpl_status onnx_lower_conv_transpose(onnx_node *n)
     return lower_weighted(n, transposed_pads);
 }
 
-/* With allowzero a 0 is a dim of no element, which the IR's reshape cannot say; a constant of no element can. */
+/* With allowzero a 0 is a dim of no element, which the IR's reshape cannot say; a constant of no
+ * element can. */
 mpl_status onnx_lower_reshape(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -188,8 +197,8 @@ mpl_status onnx_lower_reshape(onnx_node *n)
     if (count != 0)
         ONNX_FAIL(n, "a shape of no element does not hold the %" PRIu64 " of its input", count);
     MPL_TRY(onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0],
-                                              (mpl_type)n->r->g->value_type[n->in[0]], &shape, "", false,
-                                              &n->out[0])));
+                                              (mpl_type)n->r->g->value_type[n->in[0]], &shape, "",
+                                              false, &n->out[0])));
 out:
     return st;
 }
@@ -205,7 +214,8 @@ out:
     return st;
 }
 
-/* The sizes are explicit in the IR. Without them the parts are equal; num_outputs (18) lets the last be smaller. */
+/* The sizes are explicit in the IR. Without them the parts are equal; num_outputs (18) lets the
+ * last be smaller. */
 mpl_status onnx_lower_split(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -220,11 +230,11 @@ mpl_status onnx_lower_split(onnx_node *n)
     MPL_TRY(onnx_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
     if (onnx_get(n, MPL_ATTR_split) == NULL) {
         length = in->dim[axis] / count + (in->dim[axis] % count != 0);
-        if (onnx_attr(n, "num_outputs") != NULL
-                ? onnx_attr_int(n, "num_outputs", 0) != count || length * (count - 1) > in->dim[axis]
-                : length * count != in->dim[axis])
-            ONNX_FAIL(n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts", axis,
-                      in->dim[axis], count);
+        if (onnx_attr(n, "num_outputs") != NULL ? onnx_attr_int(n, "num_outputs", 0) != count ||
+                                                      length * (count - 1) > in->dim[axis]
+                                                : length * count != in->dim[axis])
+            ONNX_FAIL(n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts",
+                      axis, in->dim[axis], count);
         MPL_TRY(onnx_new(n->r, part, n->n_out));
         for (int64_t i = 0; i < count; i++)
             part[i] = i + 1 < count ? length : in->dim[axis] - length * (count - 1);
@@ -260,13 +270,15 @@ mpl_status onnx_lower_pad(onnx_node *n)
         MPL_TRY(onnx_set_ints(n, MPL_ATTR_pads, 2 * rank, full));
     }
     if (value != NULL)
-        MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)value->f, "value", &in[1]));
+        MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)value->f, "value",
+                            &in[1]));
     MPL_TRY(onnx_finish(n, MPL_OP_pad, in[1] != MPL_NONE ? 2 : 1, in));
 out:
     return st;
 }
 
-/* Resize-18 may name axes; the IR has a number for all dims: 1, or the dim itself, for the others. */
+/* Resize-18 may name axes; the IR has a number for all dims: 1, or the dim itself, for the
+ * others. */
 static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
 {
     mpl_status st = MPL_OK;
@@ -321,7 +333,8 @@ out:
     return st;
 }
 
-/* Upsample, and Resize-10: output i comes from input floor(i / scale), or between its neighbours. */
+/* Upsample, and Resize-10: output i comes from input floor(i / scale), or between its
+ * neighbours. */
 mpl_status onnx_lower_upsample(onnx_node *n)
 {
     onnx_set(n, MPL_TEXT(coordinate_mode, "asymmetric"));
@@ -329,7 +342,8 @@ mpl_status onnx_lower_upsample(onnx_node *n)
     return onnx_finish(n, MPL_OP_resize, 1, n->in);
 }
 
-/* Until opset 20 scale and bias have an element for each group; the IR, as 21, has one for each channel. */
+/* Until opset 20 scale and bias have an element for each group; the IR, as 21, has one for each
+ * channel. */
 mpl_status onnx_lower_group_norm_18(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -351,8 +365,8 @@ mpl_status onnx_lower_group_norm_18(onnx_node *n)
                           &MPL_INTS(shape, 2, ((int64_t[]){groups, 1})), &in[i]));
         MPL_TRY(onnx_step(n, MPL_OP_expand, what, 1, &in[i], 1,
                           &MPL_INTS(shape, 2, ((int64_t[]){groups, channels / groups})), &in[i]));
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1, &MPL_INTS(shape, 1, ((int64_t[]){channels})),
-                          &in[i]));
+        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
+                          &MPL_INTS(shape, 1, ((int64_t[]){channels})), &in[i]));
     }
     MPL_TRY(onnx_finish(n, MPL_OP_group_norm, 3, in));
 out:

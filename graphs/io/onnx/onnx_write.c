@@ -1,28 +1,29 @@
 /* onnx_write.c -- writes a graph as an ONNX model. See source.h.
  *
- * Idea     Each operation becomes the node that the reader's own rule (onnx_ops.def) would read it from: attributes by their
- *          ONNX names, and as constant inputs where the rule takes inputs for attributes. The graph's fields are gone through
- *          twice: counted first, since a message begins with its length, then written, one weight at a time in memory.
+ * Idea     Each operation becomes the node that the reader's own rule (onnx_ops.def) would read it
+ *          from: attributes by their ONNX names, and as constant inputs where the rule takes inputs
+ *          for attributes. The graph's fields are gone through twice: counted first, since a
+ *          message begins with its length, then written, one weight at a time in memory.
  * Source   ONNX, onnx.proto, docs/IR.md, docs/Operators.md; https://github.com/onnx/onnx */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 
-#define OLDEST_OPSET                                                                                         \
-    18 /* that is written: the first that names all inputs which the rules take for attributes */
-#define MOST_BYTES INT32_MAX /* of a protobuf message */
+/* that is written: the first that names all inputs which the rules take for attributes */
+#define OLDEST_OPSET 18
+#define MOST_BYTES   INT32_MAX /* of a protobuf message */
 /* Fields of GraphProto. */
 enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO = 13 };
 
-/* ---- which opset -------------------------------------------------------------------------------------------- */
+/* ---- which opset ---- */
 
 static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
     onnx_item it;
 
-    if (rule == NULL ||
-        rule->lower == onnx_lower_group_norm_18) /* scale and bias are of another shape there */
+    /* scale and bias are of another shape there */
+    if (rule == NULL || rule->lower == onnx_lower_group_norm_18)
         return false;
     for (uint32_t i = 0; i < onnx_count_attrs(g, op); i++) {
         mpl_attr_key key = mpl_attr_at(g, g->op_attr_begin[op] + i).key;
@@ -56,10 +57,15 @@ out:
 /* The version of the format that came with an opset (docs/Versioning.md). */
 static int64_t ir_version(int64_t opset)
 {
-    return opset <= 18 ? 8 : opset <= 20 ? 9 : opset <= 22 ? 10 : opset == 23 ? 11 : opset == 24 ? 12 : 13;
+    return opset <= 18   ? 8
+           : opset <= 20 ? 9
+           : opset <= 22 ? 10
+           : opset == 23 ? 11
+           : opset == 24 ? 12
+                         : 13;
 }
 
-/* ---- scratch memory, names ---------------------------------------------------------------------------------- */
+/* ---- scratch memory, names ---- */
 
 static void free_parts(writer *w)
 {
@@ -67,7 +73,7 @@ static void free_parts(writer *w)
         mpl_free(w->ctx, w->part[--w->n_parts]);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 /* Marks the first operation of each name; a graph without operations is the set of names. */
 static mpl_status find_named(writer *w)
@@ -82,8 +88,8 @@ static mpl_status find_named(writer *w)
     for (mpl_op op = 0; op < w->g->n_ops; op++) {
         w->named[op] = mpl_graph_find(seen, w->g->op_name[op]) == MPL_NONE;
         if (w->named[op])
-            MPL_TRY(
-                mpl_graph_add_value(w->ctx, seen, w->g->op_name[op], MPL_WEIGHT, MPL_TYPE_u8, &scalar, &v));
+            MPL_TRY(mpl_graph_add_value(w->ctx, seen, w->g->op_name[op], MPL_WEIGHT, MPL_TYPE_u8,
+                                        &scalar, &v));
     }
 out:
     mpl_graph_free(w->ctx, seen);
@@ -104,7 +110,7 @@ out:
     return st;
 }
 
-/* ---- constants and weights ---------------------------------------------------------------------------------- */
+/* ---- constants and weights ---- */
 
 static mpl_status put_constant(writer *w, mpl_op op, const mpl_attr *attr)
 {
@@ -113,7 +119,8 @@ static mpl_status put_constant(writer *w, mpl_op op, const mpl_attr *attr)
     int64_t count = attr->n;
 
     MPL_TRY(onnx_name_constant(w, op, attr->key, &t.name));
-    t.n_dims = mpl_attr_kind_of(attr->key) == MPL_ATTR_INT && w->g->op_kind[op] != MPL_OP_top_k ? 0 : 1;
+    t.n_dims =
+        mpl_attr_kind_of(attr->key) == MPL_ATTR_INT && w->g->op_kind[op] != MPL_OP_top_k ? 0 : 1;
     t.dims = &count;
     t.has_data_type = true;
     if (attr->floats != NULL) {
@@ -170,7 +177,7 @@ out:
     return st;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static void put_value(const writer *w, unsigned field, mpl_value v)
 {
@@ -198,7 +205,7 @@ static void put_value(const writer *w, unsigned field, mpl_value v)
     onnx_put_message(w->to, field, &info.base);
 }
 
-/* ---- the model ---------------------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 /* The fields of the graph. */
 static mpl_status put_graph(writer *w, onnx_sink *to)
@@ -248,8 +255,9 @@ static void put_head(const writer *w, uint32_t n_notes, const mpl_onnx_note *not
     }
 }
 
-mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g, const mpl_onnx_weights *weights,
-                          uint32_t n_notes, const mpl_onnx_note *notes)
+mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g,
+                          const mpl_onnx_weights *weights, uint32_t n_notes,
+                          const mpl_onnx_note *notes)
 {
     mpl_status st = MPL_OK;
     writer w = {.ctx = ctx, .g = g, .weights = weights};

@@ -1,9 +1,12 @@
-/* onnx_write_control.c -- writes `while` as Loop or Scan, `case` as If, and convolutions that do more as several nodes.
+/* onnx_write_control.c -- writes `while` as Loop or Scan, `case` as If, and convolutions that do
+ * more as several nodes.
  *
- * A `while` that only scans, and does not ask which round it is, is a Scan; any other a Loop, whose body takes the slices of
- * scans itself. Where fewer rounds may come than rows have room for, the rows are filled up with zeros behind the Loop. An exit
- * test becomes a part of the condition; what its round would carry or stack is what was before, or zero, as the round counts as
- * never begun. A `case` becomes an If, or one in the other's else, whose last branch also stands for any index beyond.
+ * A `while` that only scans, and does not ask which round it is, is a Scan; any other a Loop, whose
+ * body takes the slices of scans itself. Where fewer rounds may come than rows have room for, the
+ * rows are filled up with zeros behind the Loop. An exit test becomes a part of the condition; what
+ * its round would carry or stack is what was before, or zero, as the round counts as never begun. A
+ * `case` becomes an If, or one in the other's else, whose last branch also stands for any index
+ * beyond.
  *
  * Source   ONNX, docs/Operators.md: Loop, Scan, If. */
 #include "graphs/io/onnx/onnx_write_priv.h"
@@ -41,8 +44,8 @@ out:
 }
 
 /* A node with these inputs and outputs, without a name: those of nodes are unique. */
-static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n_in, char *const *in,
-                           size_t n_out, char *const *out, Onnx__NodeProto **made)
+static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n_in,
+                           char *const *in, size_t n_out, char *const *out, Onnx__NodeProto **made)
 {
     mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
@@ -93,7 +96,8 @@ out:
     return st;
 }
 
-static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n, const int64_t *ints)
+static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n,
+                            const int64_t *ints)
 {
     mpl_status st = MPL_OK;
     Onnx__AttributeProto *a;
@@ -107,7 +111,8 @@ out:
     return st;
 }
 
-static mpl_status graph_attr(writer *w, Onnx__NodeProto *node, const char *name, Onnx__GraphProto *graph)
+static mpl_status graph_attr(writer *w, Onnx__NodeProto *node, const char *name,
+                             Onnx__GraphProto *graph)
 {
     mpl_status st = MPL_OK;
     Onnx__AttributeProto *a;
@@ -143,7 +148,8 @@ out:
     return st;
 }
 
-static mpl_status wholes(writer *w, onnx_nodes *to, const char *base, size_t n, const int64_t *x, char **out)
+static mpl_status wholes(writer *w, onnx_nodes *to, const char *base, size_t n, const int64_t *x,
+                         char **out)
 {
     mpl_status st = MPL_OK;
 
@@ -153,7 +159,7 @@ out:
     return st;
 }
 
-/* ---- graphs inside ---------------------------------------------------------------------------------------------- */
+/* ---- graphs inside ---- */
 
 static mpl_status describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
                            Onnx__ValueInfoProto **out)
@@ -190,12 +196,14 @@ out:
     return st;
 }
 
-static mpl_status describe_value(writer *w, const char *name, mpl_value v, Onnx__ValueInfoProto **out)
+static mpl_status describe_value(writer *w, const char *name, mpl_value v,
+                                 Onnx__ValueInfoProto **out)
 {
     return describe(w, name, (mpl_type)w->g->value_type[v], &w->g->value_shape[v], out);
 }
 
-static mpl_status new_graph(writer *w, const char *name, size_t n_in, size_t n_out, Onnx__GraphProto **out)
+static mpl_status new_graph(writer *w, const char *name, size_t n_in, size_t n_out,
+                            Onnx__GraphProto **out)
 {
     mpl_status st = MPL_OK;
 
@@ -219,10 +227,12 @@ static mpl_status add_input(writer *w, Onnx__GraphProto *graph, mpl_value v)
     return describe_value(w, w->g->value_name[v], v, &graph->input[graph->n_input++]);
 }
 
-/* The next output of a graph: `text`, which is made in it or not. What a graph hands out must be made in it, and only once, so
- * a node of its own may be needed, which the reader passes over again. */
-static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
-                             char *text, bool made_here, mpl_type type, const mpl_shape *shape)
+/* The next output of a graph: `text`, which is made in it or not. What a graph hands out must be
+ * made in it, and only once, so a node of its own may be needed, which the reader passes over
+ * again. */
+static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+                             const char *base, char *text, bool made_here, mpl_type type,
+                             const mpl_shape *shape)
 {
     mpl_status st = MPL_OK;
 
@@ -239,14 +249,14 @@ out:
 }
 
 /* Value v, which may be one of the block that the graph is, or one from outside. */
-static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
-                             uint32_t block, mpl_value v)
+static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+                             const char *base, uint32_t block, mpl_value v)
 {
     const mpl_graph *g = w->g;
 
     return add_output(w, graph, nodes, base, g->value_name[v],
-                      g->value_block[v] == block && g->value_op[v] != MPL_NONE, (mpl_type)g->value_type[v],
-                      &g->value_shape[v]);
+                      g->value_block[v] == block && g->value_op[v] != MPL_NONE,
+                      (mpl_type)g->value_type[v], &g->value_shape[v]);
 }
 
 static mpl_status add_block(writer *w, uint32_t block, onnx_nodes *nodes)
@@ -261,11 +271,11 @@ out:
     return st;
 }
 
-/* ---- case ------------------------------------------------------------------------------------------------------- */
+/* ---- case ---- */
 
 /* The values v[n] as what a graph hands out. */
-static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
-                              uint32_t block, uint32_t n, const mpl_value *v)
+static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+                              const char *base, uint32_t block, uint32_t n, const mpl_value *v)
 {
     mpl_status st = MPL_OK;
 
@@ -334,7 +344,8 @@ static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, o
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op], b = g->op_body[g->op_body_begin[op] + from];
+    uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op],
+             b = g->op_body[g->op_body_begin[op] + from];
     Onnx__GraphProto *on, *off;
     char *number, *test;
 
@@ -342,8 +353,8 @@ static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, o
         MPL_TRY(add_block(w, b, to));
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
             MPL_TRY(new_node(w, to, "Identity", 1,
-                             &g->value_name[g->block_result[g->block_result_begin[b] + i]], 1, &out[i],
-                             NULL));
+                             &g->value_name[g->block_result[g->block_result_begin[b] + i]], 1,
+                             &out[i], NULL));
         return MPL_OK;
     }
     MPL_TRY(whole(w, to, g->op_name[op], from, &number));
@@ -394,7 +405,7 @@ out:
     return st;
 }
 
-/* ---- while ------------------------------------------------------------------------------------------------------ */
+/* ---- while ---- */
 
 typedef struct loop {
     mpl_op op;
@@ -433,7 +444,8 @@ static bool is_reversed(const loop *l, uint32_t flag)
 /* Fewer rounds may come than there is room for. */
 static bool may_end_early(const loop *l)
 {
-    return l->in[0] != MPL_NONE || l->in[1] != MPL_NONE || l->result[0] != MPL_NONE || l->n_exits > 0;
+    return l->in[0] != MPL_NONE || l->in[1] != MPL_NONE || l->result[0] != MPL_NONE ||
+           l->n_exits > 0;
 }
 
 static bool only_scans(const mpl_graph *g, const loop *l)
@@ -484,7 +496,8 @@ static mpl_status add_slice(writer *w, const loop *l, uint32_t i, onnx_nodes *no
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    char *round = g->value_name[l->param[0]], *last, *scan = g->value_name[l->in[2 + l->n_carried + i]];
+    char *round = g->value_name[l->param[0]], *last,
+         *scan = g->value_name[l->in[2 + l->n_carried + i]];
 
     if (is_reversed(l, i)) {
         MPL_TRY(whole(w, nodes, l->base, l->most - 1, &last));
@@ -526,7 +539,8 @@ static mpl_status zero_of(writer *w, onnx_nodes *to, const char *base, mpl_type 
     Onnx__AttributeProto *a;
 
     MPL_TRY(step(w, to, "Constant", base, 0, NULL, out));
-    MPL_TRY(new_attr(w, to->item[to->n - 1], "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, &a));
+    MPL_TRY(new_attr(w, to->item[to->n - 1], "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR,
+                     &a));
     MPL_TRY(part_new(w, a->t, 1));
     onnx__tensor_proto__init(a->t);
     a->t->has_data_type = true;
@@ -538,16 +552,17 @@ out:
     return st;
 }
 
-/* The condition, then what is carried, then the rows; where a round counts as never begun (stay is false), what was carried
- * into it, and zeros. */
-static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *body, onnx_nodes *nodes,
-                                   char *condition)
+/* The condition, then what is carried, then the rows; where a round counts as never begun (stay is
+ * false), what was carried into it, and zeros. */
+static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *body,
+                                   onnx_nodes *nodes, char *condition)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     mpl_value test = l->result[0];
     char *stay, *go = test != MPL_NONE ? g->value_name[test] : condition, *name, *other;
-    bool made_here = test != MPL_NONE && g->value_block[test] == l->block && g->value_op[test] != MPL_NONE;
+    bool made_here =
+        test != MPL_NONE && g->value_block[test] == l->block && g->value_op[test] != MPL_NONE;
 
     MPL_TRY(join_exits(w, l, nodes, &stay));
     if (test != MPL_NONE && g->value_shape[test].rank > 0) {
@@ -570,8 +585,8 @@ static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *b
         if (other == NULL)
             MPL_TRY(zero_of(w, nodes, l->base, (mpl_type)g->value_type[v], &other));
         MPL_TRY(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
-        MPL_TRY(
-            add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v], &g->value_shape[v]));
+        MPL_TRY(add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v],
+                           &g->value_shape[v]));
     }
 out:
     return st;
@@ -583,7 +598,8 @@ static mpl_status make_loop_body(writer *w, const loop *l, Onnx__GraphProto **ou
     onnx_nodes nodes = {0};
     char *condition;
 
-    MPL_TRY(new_graph(w, w->g->block_name[l->block], 2 + l->n_carried, 1 + l->n_carried + l->n_rows, out));
+    MPL_TRY(new_graph(w, w->g->block_name[l->block], 2 + l->n_carried, 1 + l->n_carried + l->n_rows,
+                      out));
     MPL_TRY(add_input(w, *out, l->param[0]));
     MPL_TRY(new_name(w, l->base, "condition", &condition));
     MPL_TRY(describe(w, condition, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &(*out)->input[1]));
@@ -617,8 +633,8 @@ out:
     return st;
 }
 
-/* Rows as the `while` has them, from those of the rounds that came: the last one first where they are reversed, and filled up
- * with zeros. */
+/* Rows as the `while` has them, from those of the rounds that came: the last one first where they
+ * are reversed, and filled up with zeros. */
 static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *to, char *rows)
 {
     mpl_status st = MPL_OK;
@@ -674,8 +690,8 @@ static mpl_status add_loop(writer *w, const loop *l, onnx_nodes *to)
     for (uint32_t i = 0; i < l->n_carried; i++)
         in[2 + i] = g->value_name[l->in[2 + i]];
     for (uint32_t i = 0; i < n_out; i++) {
-        bool plain =
-            i < l->n_carried || (!is_reversed(l, l->n_scans + i - l->n_carried) && !may_end_early(l));
+        bool plain = i < l->n_carried ||
+                     (!is_reversed(l, l->n_scans + i - l->n_carried) && !may_end_early(l));
 
         out[i] = plain && l->made[i] != MPL_NONE ? g->value_name[l->made[i]] : NULL;
         if (out[i] == NULL)
@@ -693,10 +709,11 @@ out:
     return st;
 }
 
-/* ---- convolutions that do more ---------------------------------------------------------------------------------- */
+/* ---- convolutions that do more ---- */
 
 /* Number x of a floating type. */
-static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type type, int64_t x, char **out)
+static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type type, int64_t x,
+                        char **out)
 {
     mpl_status st = MPL_OK;
 

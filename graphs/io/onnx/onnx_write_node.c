@@ -15,7 +15,10 @@ const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : mpl_is_gemm(kind) ? MPL_OP_gemm : kind, opset);
+    return onnx_rule_for(mpl_is_conv(kind)   ? MPL_OP_conv
+                         : mpl_is_gemm(kind) ? MPL_OP_gemm
+                                             : kind,
+                         opset);
 }
 
 bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out)
@@ -70,8 +73,10 @@ static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, s
                            const mpl_attr *from)
 {
     static const Onnx__AttributeProto__AttributeType type[] = {
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
         ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
     };
     mpl_status st = MPL_OK;
@@ -129,7 +134,8 @@ out:
     return st;
 }
 
-/* Operands where the rule leaves room for them, constants in between; the last ones may be left out. */
+/* Operands where the rule leaves room for them, constants in between; the last ones may be left
+ * out. */
 static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                              char *const *constant)
 {

@@ -1,4 +1,5 @@
-/* onnx_write_priv.h -- what onnx_write.c and onnx_write_control.c share: nodes on their way into a model. */
+/* onnx_write_priv.h -- what onnx_write.c and onnx_write_control.c share: nodes on their way into a
+ * model. */
 #ifndef MPL_ONNX_WRITE_PRIV_H
 #define MPL_ONNX_WRITE_PRIV_H
 
@@ -10,9 +11,10 @@ typedef struct writer {
     const mpl_onnx_weights *weights;
     int64_t opset;
     onnx_sink *to;
-    uint32_t n_names; /* that onnx_new_name has made, the same each time that the graph is gone through */
-    bool *
-        named; /* [n_ops] whether its node has its name: the first one that has it, as names of nodes are unique */
+    uint32_t n_names; /* that onnx_new_name has made, the same each time that the graph is gone
+                         through */
+    bool *named; /* [n_ops] whether its node has its name: the first one that has it, as names of
+                    nodes are unique */
     void **part; /* freed after each node of the whole graph */
     size_t n_parts, cap_parts;
 } writer;
@@ -32,13 +34,14 @@ mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out);
 
 void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 
-/* ---- onnx_write_control.c ----------------------------------------------------------------------------------- */
+/* ---- onnx_write_control.c ---- */
 
 /* All nodes of an operation: one, but for control flow and convolutions that do more. */
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
 /* How many attributes an operation has. */
 uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op);
-/* The rule that an operation is written by; a convolution that does more is one with nodes behind it. */
+/* The rule that an operation is written by; a convolution that does more is one with nodes behind
+ * it. */
 const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset);
 /* The item of the rule that stands for attribute `key`; false: none does. */
 bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out);

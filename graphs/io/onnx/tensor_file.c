@@ -1,7 +1,9 @@
 /* tensor_file.c -- tensors as files: NumPy's .npy and ONNX's TensorProto. See source.h.
  *
- * Source   NumPy, "NPY format" (numpy.lib.format): magic, version, header length, a Python dict as text, the elements.
- * Differs  Only C order and the types that memplan has; the header is padded to 64 bytes as NumPy does.
+ * Source   NumPy, "NPY format" (numpy.lib.format): magic, version, header length, a Python dict as
+ *          text, the elements.
+ * Differs  Only C order and the types that memplan has; the header is padded to 64 bytes as NumPy
+ *          does.
  * Limits   Little-endian machines, as the files are. */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
@@ -18,7 +20,7 @@ static const struct {
 };
 #define N_DESCRS (sizeof descrs / sizeof *descrs)
 
-/* ---- .npy -------------------------------------------------------------------------------------------------- */
+/* ---- .npy ---- */
 
 /* What follows `'key':` in the header, or NULL. */
 static const char *header_value(const char *header, const char *key)
@@ -47,15 +49,15 @@ static mpl_status npy_type(mpl_ctx *ctx, const char *path, const char *header, m
     if (at == NULL || sscanf(at, "'%7[^']'", descr) != 1)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header gives no simple element type", path);
     for (size_t i = 0; i < N_DESCRS; i++) {
-        bool native =
-            descr[0] == '=' || descr[0] == '<' || (descr[0] == '|' && descr[1] != '\0' && descr[2] == '1');
+        bool native = descr[0] == '=' || descr[0] == '<' ||
+                      (descr[0] == '|' && descr[1] != '\0' && descr[2] == '1');
 
         if (native && strcmp(descr + 1, descrs[i].descr + 1) == 0)
             return *type = descrs[i].type, MPL_OK;
     }
     if (descr[0] == '>')
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: elements '%s' are big-endian; little-endian ones are needed", path,
-                 descr);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: elements '%s' are big-endian; little-endian ones are needed",
+                 path, descr);
     MPL_FAIL(ctx, MPL_EINPUT, "%s: element type '%s' is none that memplan has", path, descr);
 out:
     return st;
@@ -78,7 +80,8 @@ static mpl_status npy_shape(mpl_ctx *ctx, const char *path, const char *header, 
         errno = 0;
         if (shape->rank == MPL_MAX_RANK)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: more than %d dims", path, MPL_MAX_RANK);
-        if (*at < '0' || *at > '9' || (shape->dim[shape->rank++] = strtoll(at, &end, 10), errno != 0))
+        if (*at < '0' || *at > '9' ||
+            (shape->dim[shape->rank++] = strtoll(at, &end, 10), errno != 0))
             MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header has a bad dim", path);
         at = end + strspn(end, " ");
         if (*at == ',')
@@ -96,10 +99,12 @@ static mpl_status npy_order(mpl_ctx *ctx, const char *path, const char *header)
     const char *order = header_value(header, "fortran_order");
 
     if (order == NULL || (strncmp(order, "False", 5) != 0 && strncmp(order, "True", 4) != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header's fortran_order is neither True nor False", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header's fortran_order is neither True nor False",
+                 path);
     if (order[0] == 'T')
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)", path);
+                 "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)",
+                 path);
 out:
     return st;
 }
@@ -126,7 +131,8 @@ static mpl_status read_npy(mpl_ctx *ctx, const char *path, const uint8_t *data, 
     uint64_t count, bytes;
 
     if (!npy_header(data, size, &begin, &length))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: its .npy header is cut, or of a version other than 1 to 3", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: its .npy header is cut, or of a version other than 1 to 3",
+                 path);
     MPL_TRY(mpl_new(ctx, header, length + 1));
     memcpy(header, data + begin, length);
     MPL_TRY(npy_type(ctx, path, header, &t.type));
@@ -136,8 +142,10 @@ static mpl_status read_npy(mpl_ctx *ctx, const char *path, const uint8_t *data, 
         MPL_FAIL(ctx, MPL_EINPUT, "%s: its shape %s needs more than 2^63 bytes", path,
                  mpl_shape_text(&t.shape, text));
     if (bytes != size - begin - length)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: it has %zu bytes of elements; its shape %s needs %" PRIu64 " of %s",
-                 path, size - begin - length, mpl_shape_text(&t.shape, text), bytes, mpl_type_name(t.type));
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: it has %zu bytes of elements; its shape %s needs %" PRIu64 " of %s", path,
+                 size - begin - length, mpl_shape_text(&t.shape, text), bytes,
+                 mpl_type_name(t.type));
     MPL_TRY((t.data = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     memcpy(t.data, data + begin + length, bytes);
     onnx_tidy_bools(t.type, t.data, count);
@@ -160,8 +168,10 @@ mpl_status mpl_tensor_write(mpl_ctx *ctx, const char *path, const mpl_tensor *te
         if (descrs[i].type == tensor->type)
             descr = descrs[i].descr;
     if (descr == NULL || !mpl_shape_count(&tensor->shape, &count))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: .npy has no element type for %s", path, mpl_type_name(tensor->type));
-    n = (size_t)snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: .npy has no element type for %s", path,
+                 mpl_type_name(tensor->type));
+    n = (size_t)snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                         descr);
     for (uint32_t i = 0; i < tensor->shape.rank; i++)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               i + 1 < tensor->shape.rank ? "%" PRId64 ", " : "%" PRId64 ",",
@@ -171,8 +181,9 @@ mpl_status mpl_tensor_write(mpl_ctx *ctx, const char *path, const mpl_tensor *te
         text[n++] = ' ';
     text[n++] = '\n';
     MPL_TRY(mpl_file_begin(ctx, path, &file));
-    if (fwrite("\x93NUMPY\x01\x00", 1, 8, file.stream) != 8 || fputc((int)(n & 255), file.stream) == EOF ||
-        fputc((int)(n >> 8), file.stream) == EOF || fwrite(text, 1, n, file.stream) != n ||
+    if (fwrite("\x93NUMPY\x01\x00", 1, 8, file.stream) != 8 ||
+        fputc((int)(n & 255), file.stream) == EOF || fputc((int)(n >> 8), file.stream) == EOF ||
+        fwrite(text, 1, n, file.stream) != n ||
         fwrite(tensor->data, size, count, file.stream) != count)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
     MPL_TRY(mpl_file_commit(ctx, &file));
@@ -181,7 +192,7 @@ out:
     return st;
 }
 
-/* ---- TensorProto ------------------------------------------------------------------------------------------- */
+/* ---- TensorProto ---- */
 
 static mpl_status read_proto(mpl_ctx *ctx, const char *path, const void *data, size_t size,
                              mpl_tensor *tensor)
@@ -193,12 +204,13 @@ static mpl_status read_proto(mpl_ctx *ctx, const char *path, const void *data, s
     void *owned = NULL;
     uint64_t count = 0;
 
-    MPL_TRY(onnx_unpack(&memory, ctx, path, "a .npy file or an ONNX tensor", &onnx__tensor_proto__descriptor,
-                        data, size, &message));
+    MPL_TRY(onnx_unpack(&memory, ctx, path, "a .npy file or an ONNX tensor",
+                        &onnx__tensor_proto__descriptor, data, size, &message));
     MPL_TRY(onnx_tensor(ctx, path, (const Onnx__TensorProto *)message, &t, &owned));
     if (owned == NULL) {
         mpl_shape_count(&t.shape, &count);
-        MPL_TRY((owned = mpl_alloc(ctx, count, mpl_type_bytes(t.type))) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((owned = mpl_alloc(ctx, count, mpl_type_bytes(t.type))) != NULL ? MPL_OK
+                                                                                : MPL_EMEM);
         memcpy(owned, t.data, count * mpl_type_bytes(t.type));
     }
     t.data = owned, owned = NULL;

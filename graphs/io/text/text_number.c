@@ -31,7 +31,7 @@ int mpl_text_hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* ---- bits of one element ------------------------------------------------------------------------------- */
+/* ---- bits of one element ---- */
 
 static uint64_t get_bits(mpl_type type, const void *data, int64_t i)
 {
@@ -91,7 +91,7 @@ static bool is_nan_bits(mpl_type type, uint64_t bits)
     return (bits & ~sign) > usual_nan(type) - quiet[type];
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *text)
 {
@@ -121,7 +121,7 @@ const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *te
     return text;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 bool mpl_text_parse_int(const char *word, size_t n, int64_t *out)
 {

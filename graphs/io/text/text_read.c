@@ -2,7 +2,8 @@
  *
  * One statement a line; '#' starts a comment; values are made above the lines that use them.
  *
- *   graph NAME                                   first; `program NAME`: operations may change what lies in memory
+ *   graph NAME                                   first; `program NAME`: operations may change what
+ *   lies in memory
  *   input NAME TYPE [D,D,..]                     given by the caller
  *   weight NAME TYPE [D,D,..]                    filled from a seed
  *   weight NAME TYPE [D,D,..] = splat NUMBER     one number for all elements
@@ -12,17 +13,18 @@
  *   OUT, .. = OPERATOR(IN, ..) KEY=VALUE .. : TYPE [D,..], .. @NAME
  *   OUT, .. = while BODY(IN, ..) ..              an operation that owns blocks names them
  *   exit_unless(C)                               an operation without outputs stands alone
- *   block NAME                                   opens a block; up to its `yield` all lines stand in it
+ *   block NAME                                   opens a block; up to its `yield` all lines stand
+ *   in it
  *   param NAME TYPE [D,..]                       its parameters come first
  *   yield A, ..                                  closes it with its results
  *   output NAME                                  any number of them
  *
- * `_` stands for an optional operand left out. Types and dims of outputs are inferred, and checked where they
- * are given. @NAME names the operation, which else has the name of its first output. Operators are those of
- * ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers, words or strings, and lists in
- * brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\ \" \xHH.
- * An operation owns the blocks that stand right above it. Braces are kept. A whole file costs O(size).
- * Control flow is described at mpl_graph_add_control. */
+ * `_` stands for an optional operand left out. Types and dims of outputs are inferred, and checked
+ * where they are given. @NAME names the operation, which else has the name of its first output.
+ * Operators are those of ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers,
+ * words or strings, and lists in brackets. Names are words of letters, digits and _ . / + - or
+ * strings in quotes with \\ \" \xHH. An operation owns the blocks that stand right above it. Braces
+ * are kept. A whole file costs O(size). Control flow is described at mpl_graph_add_control. */
 #include "graphs/core/file.h"
 #include "graphs/io/text/text_priv.h"
 #include "graphs/source.h"
@@ -47,16 +49,18 @@ typedef struct type_item {
 } type_item;
 
 /* A list that is used again for every line. */
-#define LIST(type)                                                                                           \
-    struct {                                                                                                 \
-        type *item;                                                                                          \
-        size_t n, cap;                                                                                       \
+#define LIST(type)                                                                                 \
+    struct {                                                                                       \
+        type *item;                                                                                \
+        size_t n, cap;                                                                             \
     }
-#define APPEND(r, list, value)                                                                               \
-    MPL_TRY(mpl_reserve((r)->ctx, (list).item, (list).cap, (list).n + 1));                                   \
+#define APPEND(r, list, value)                                                                     \
+    MPL_TRY(mpl_reserve((r)->ctx, (list).item, (list).cap, (list).n + 1));                         \
     (list).item[(list).n++] = (value)
 
-enum { LEFT_OUT = 0 }; /* offset in text of an operand `_`; the text starts with one byte that no name uses */
+enum {
+    LEFT_OUT = 0
+}; /* offset in text of an operand `_`; the text starts with one byte that no name uses */
 
 typedef struct reader {
     mpl_ctx *ctx;
@@ -80,14 +84,14 @@ typedef struct reader {
     LIST(mpl_attr) attr_value;
 } reader;
 
-#define FAIL_AT(r, ...)                                                                                      \
-    do {                                                                                                     \
-        char why_[400];                                                                                      \
-        snprintf(why_, sizeof why_, __VA_ARGS__);                                                            \
-        MPL_FAIL((r)->ctx, MPL_EINPUT, "%s:%u: %s", (r)->path, (r)->line, why_);                             \
+#define FAIL_AT(r, ...)                                                                            \
+    do {                                                                                           \
+        char why_[400];                                                                            \
+        snprintf(why_, sizeof why_, __VA_ARGS__);                                                  \
+        MPL_FAIL((r)->ctx, MPL_EINPUT, "%s:%u: %s", (r)->path, (r)->line, why_);                   \
     } while (0)
 
-/* ---- tokens -------------------------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 /* Moves to the next token of this line; END stands at the end of the line and stays there. */
 static mpl_status advance(reader *r)
@@ -123,8 +127,8 @@ out:
     return st;
 }
 
-/* Skips what is left of this line and stands on the first token of the next that has one; false at the end of
- * the text. */
+/* Skips what is left of this line and stands on the first token of the next that has one; false at
+ * the end of the text. */
 static mpl_status next_line(reader *r, bool *more)
 {
     mpl_status st = MPL_OK;
@@ -150,7 +154,8 @@ static bool is_mark(const reader *r, char mark)
 
 static bool is_word(const reader *r, const char *word)
 {
-    return r->next.kind == WORD && r->next.n == strlen(word) && memcmp(r->next.start, word, r->next.n) == 0;
+    return r->next.kind == WORD && r->next.n == strlen(word) &&
+           memcmp(r->next.start, word, r->next.n) == 0;
 }
 
 /* The next token for a message: at most 40 characters of it, what cannot be printed as '?'. */
@@ -204,11 +209,13 @@ static mpl_status keep(reader *r, const token *t, size_t *begin, size_t *n)
         if (t->kind == STRING && c == '\\') {
             if (at < end && (*at == '\\' || *at == '"')) {
                 c = *at++;
-            } else if (end - at >= 3 && *at == 'x' && mpl_text_hex(at[1]) >= 0 && mpl_text_hex(at[2]) >= 0) {
+            } else if (end - at >= 3 && *at == 'x' && mpl_text_hex(at[1]) >= 0 &&
+                       mpl_text_hex(at[2]) >= 0) {
                 c = (char)(mpl_text_hex(at[1]) << 4 | mpl_text_hex(at[2]));
                 at += 3;
             } else {
-                FAIL_AT(r, "a backslash in a string is followed by \\, \" or xHH (two hexadecimal digits)");
+                FAIL_AT(r, "a backslash in a string is followed by \\, \" or xHH (two hexadecimal "
+                           "digits)");
             }
         }
         APPEND(r, r->text, c);
@@ -236,7 +243,7 @@ out:
     return st;
 }
 
-/* ---- types, dims, numbers ------------------------------------------------------------------------------ */
+/* ---- types, dims, numbers ---- */
 
 static mpl_status take_int(reader *r, const char *what, int64_t *out)
 {
@@ -279,7 +286,8 @@ static mpl_status take_type(reader *r, mpl_type *type, mpl_shape *shape)
     if (r->next.kind == WORD && r->next.n < sizeof word)
         memcpy(word, r->next.start, r->next.n);
     if (!mpl_type_find(word, type))
-        FAIL_AT(r, "%s is no type; there are f64 f32 f16 bf16 i64 i32 i8 u8 bool", show(&r->next, text));
+        FAIL_AT(r, "%s is no type; there are f64 f32 f16 bf16 i64 i32 i8 u8 bool",
+                show(&r->next, text));
     MPL_TRY(advance(r));
     MPL_TRY(take_shape(r, shape));
 out:
@@ -348,13 +356,15 @@ static mpl_status take_constant(reader *r, mpl_type type, const mpl_shape *shape
     while (*splat ? r->raw.n == 0 : r->next.kind != END)
         MPL_TRY(take_element(r, type));
     if (!*splat && r->raw.n != bytes)
-        FAIL_AT(r, "%zu numbers where the dims need %" PRIu64, r->raw.n / mpl_type_bytes(type), count);
-    MPL_TRY(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, 1)); /* of no elements, too, there is an address */
+        FAIL_AT(r, "%zu numbers where the dims need %" PRIu64, r->raw.n / mpl_type_bytes(type),
+                count);
+    MPL_TRY(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, 1)); /* of no elements, too, there is an
+                                                                 address */
 out:
     return st;
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* A failure inside the graph gets the place in the file. */
 static mpl_status located(reader *r, mpl_status st)
@@ -391,12 +401,13 @@ static mpl_status read_declaration(reader *r)
     if (bound && (!constant || splat))
         FAIL_AT(r, "a bound input needs all its elements: '= data ..' or '= bytes ..'");
     if (constant && !bound) {
-        MPL_TRY(located(
-            r, mpl_graph_add_const(r->ctx, r->g, r->text.item + name, type, &shape, r->raw.item, splat, &v)));
+        MPL_TRY(located(r, mpl_graph_add_const(r->ctx, r->g, r->text.item + name, type, &shape,
+                                               r->raw.item, splat, &v)));
         return MPL_OK;
     }
-    MPL_TRY(located(r, mpl_graph_add_value(r->ctx, r->g, r->text.item + name,
-                                           input || bound ? MPL_INPUT : MPL_WEIGHT, type, &shape, &v)));
+    MPL_TRY(
+        located(r, mpl_graph_add_value(r->ctx, r->g, r->text.item + name,
+                                       input || bound ? MPL_INPUT : MPL_WEIGHT, type, &shape, &v)));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(r->ctx, r->g, v, r->raw.item));
 out:
@@ -593,7 +604,8 @@ static mpl_status take_attr(reader *r)
         bool whole = kind == MPL_ATTR_INT || kind == MPL_ATTR_INTS;
 
         item.begin = whole ? r->ints.n : r->floats.n;
-        MPL_TRY(kind == MPL_ATTR_INTS || kind == MPL_ATTR_FLOATS ? take_list(r, kind) : take_number(r, kind));
+        MPL_TRY(kind == MPL_ATTR_INTS || kind == MPL_ATTR_FLOATS ? take_list(r, kind)
+                                                                 : take_number(r, kind));
         item.n = (whole ? r->ints.n : r->floats.n) - item.begin;
     }
     APPEND(r, r->attr, item);
@@ -601,7 +613,7 @@ out:
     return st;
 }
 
-/* ---- a name that no line above makes: why -------------------------------------------------------------- */
+/* ---- a name that no line above makes: why ---- */
 
 /* The names that this line makes into out, those it needs into in. */
 static mpl_status take_maker(reader *r)
@@ -610,7 +622,8 @@ static mpl_status take_maker(reader *r)
     token op;
     size_t name;
 
-    if (!is_word(r, "input") && !is_word(r, "weight") && !is_word(r, "bound") && !is_word(r, "param"))
+    if (!is_word(r, "input") && !is_word(r, "weight") && !is_word(r, "bound") &&
+        !is_word(r, "param"))
         return take_call(r, &op);
     MPL_TRY(advance(r));
     MPL_TRY(take_name(r, "a value", &name));
@@ -619,8 +632,8 @@ out:
     return st;
 }
 
-/* Reads on to the next line that makes values; false at the end of the text. What cannot be read is skipped.
- * Names that stand in the text list already stay there. */
+/* Reads on to the next line that makes values; false at the end of the text. What cannot be read is
+ * skipped. Names that stand in the text list already stay there. */
 static mpl_status next_maker(reader *r, bool *more)
 {
     mpl_status st;
@@ -637,7 +650,8 @@ static mpl_status next_maker(reader *r, bool *more)
 static bool needs_one_of(const reader *r, const mpl_graph *names)
 {
     for (size_t i = 0; i < r->in.n; i++)
-        if (r->in.item[i] != LEFT_OUT && mpl_graph_find(names, r->text.item + r->in.item[i]) != MPL_NONE)
+        if (r->in.item[i] != LEFT_OUT &&
+            mpl_graph_find(names, r->text.item + r->in.item[i]) != MPL_NONE)
             return true;
     return false;
 }
@@ -661,13 +675,14 @@ out:
 static bool makes(const reader *r, size_t name)
 {
     for (size_t i = 0; i < r->out.n; i++)
-        if (r->out.item[i] != LEFT_OUT && strcmp(r->text.item + r->out.item[i], r->text.item + name) == 0)
+        if (r->out.item[i] != LEFT_OUT &&
+            strcmp(r->text.item + r->out.item[i], r->text.item + name) == 0)
             return true;
     return false;
 }
 
-/* Looks on from the line just read for the one that makes `name`: *made is its line, 0 if there is none;
- * *cycle says that it needs, by what lies between, an output of the line just read. */
+/* Looks on from the line just read for the one that makes `name`: *made is its line, 0 if there is
+ * none; *cycle says that it needs, by what lies between, an output of the line just read. */
 static mpl_status find_below(reader *r, size_t name, uint32_t *made, bool *cycle)
 {
     mpl_status st = MPL_OK;
@@ -708,13 +723,14 @@ static mpl_status refuse_missing(reader *r, size_t name)
     if (cycle)
         FAIL_AT(r, "%s is made on line %u, which needs what this line makes: a cycle", text, made);
     if (made != 0)
-        FAIL_AT(r, "%s is made on line %u; a line may only use what lines above it make", text, made);
+        FAIL_AT(r, "%s is made on line %u; a line may only use what lines above it make", text,
+                made);
     FAIL_AT(r, "%s is made by no line", text);
 out:
     return st;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 /* Names to values and pointers, once nothing moves any more. */
 static mpl_status resolve(reader *r)
@@ -724,7 +740,8 @@ static mpl_status resolve(reader *r)
     for (size_t i = 0; i < r->in.n; i++) {
         mpl_value v = MPL_NONE;
 
-        if (r->in.item[i] != LEFT_OUT && (v = mpl_graph_find(r->g, r->text.item + r->in.item[i])) == MPL_NONE)
+        if (r->in.item[i] != LEFT_OUT &&
+            (v = mpl_graph_find(r->g, r->text.item + r->in.item[i])) == MPL_NONE)
             return refuse_missing(r, r->in.item[i]);
         APPEND(r, r->in_value, v);
     }
@@ -791,7 +808,8 @@ static mpl_status check_types(reader *r)
             FAIL_AT(r, "output %zu is left out and has no type; write _", i);
         if (v == MPL_NONE || !item->given)
             continue;
-        if (item->type != r->g->value_type[v] || !mpl_shape_equal(&item->shape, &r->g->value_shape[v]))
+        if (item->type != r->g->value_type[v] ||
+            !mpl_shape_equal(&item->shape, &r->g->value_shape[v]))
             FAIL_AT(r, "the type of '%.60s' is %s %s", r->g->value_name[v],
                     mpl_type_name((mpl_type)r->g->value_type[v]),
                     mpl_shape_text(&r->g->value_shape[v], dims));
@@ -845,16 +863,17 @@ static mpl_status read_op(reader *r)
     }
     MPL_TRY(expect_end(r));
     MPL_TRY(resolve(r));
-    MPL_TRY(located(r, mpl_graph_add_control(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n,
-                                             r->in_value.item, (uint32_t)r->attr.n, r->attr_value.item,
-                                             (uint32_t)r->body.n, r->body.item, (uint32_t)r->out.n,
-                                             r->out_name.item, r->out_value.item)));
+    MPL_TRY(
+        located(r, mpl_graph_add_control(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n,
+                                         r->in_value.item, (uint32_t)r->attr.n, r->attr_value.item,
+                                         (uint32_t)r->body.n, r->body.item, (uint32_t)r->out.n,
+                                         r->out_name.item, r->out_value.item)));
     MPL_TRY(check_types(r));
 out:
     return st;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static mpl_status read_header(reader *r)
 {
@@ -906,10 +925,10 @@ out:
 
 static void free_lists(reader *r)
 {
-    void *const lists[] = {r->text.item,     r->out.item,      r->in.item,        r->attr.item,
-                           r->ints.item,     r->floats.item,   r->types.item,     r->raw.item,
-                           r->in_value.item, r->out_name.item, r->out_value.item, r->attr_value.item,
-                           r->bodies.item,   r->body.item};
+    void *const lists[] = {
+        r->text.item,      r->out.item,        r->in.item,     r->attr.item,     r->ints.item,
+        r->floats.item,    r->types.item,      r->raw.item,    r->in_value.item, r->out_name.item,
+        r->out_value.item, r->attr_value.item, r->bodies.item, r->body.item};
 
     MPL_FREE_ALL(r->ctx, lists);
 }

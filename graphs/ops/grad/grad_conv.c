@@ -1,11 +1,12 @@
 /* grad_conv.c -- gradients of convolution and matrix products with respect to their operands.
  *
- * Every element is one sum in double, rounded once: of dx over taps in row-major order, then output channels; of dw over the batch,
- * then output elements in row-major order. */
+ * Every element is one sum in double, rounded once: of dx over taps in row-major order, then output
+ * channels; of dw over the batch, then output elements in row-major order. */
 #include "graphs/ops/grad/grad_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
 
-/* y = conv(x, w): the shapes of all three, one of which an operation may know from `sizes` alone. */
+/* y = conv(x, w): the shapes of all three, one of which an operation may know from `sizes`
+ * alone. */
 typedef struct conv_dims {
     mpl_shape x, w, y;
     int64_t group, in_channels, out_channels; /* the channels of one group */
@@ -20,7 +21,8 @@ mpl_status mpl_sizes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_shape *
     uint64_t count;
 
     if (sizes == NULL || n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' is missing or has more than %d dims", MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' is missing or has more than %d dims",
+                 MPL_MAX_RANK);
     out->rank = n;
     memcpy(out->dim, sizes, n * sizeof *sizes);
     if (!mpl_shape_count(out, &count))
@@ -36,8 +38,9 @@ static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_
     mpl_status st = MPL_OK;
 
     if (d->x.rank < 3 || d->x.rank > 5 || d->w.rank != d->x.rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "input and kernel have %u and %u dims; they must have the same 3 to 5",
-                 d->x.rank, d->w.rank);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "input and kernel have %u and %u dims; they must have the same 3 to 5", d->x.rank,
+                 d->w.rank);
     d->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     if (d->group < 1 || d->w.dim[0] % d->group != 0 || d->x.dim[1] % d->group != 0 ||
         d->x.dim[1] / d->group != d->w.dim[1])
@@ -82,8 +85,8 @@ static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     for (uint32_t i = 1; i < call->n_in; i++)
         MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
-    MPL_TRY(
-        dims_of(ctx, call->graph, call->op, call->in_shape[1], call->n_in > 2 ? call->in_shape[2] : NULL, d));
+    MPL_TRY(dims_of(ctx, call->graph, call->op, call->in_shape[1],
+                    call->n_in > 2 ? call->in_shape[2] : NULL, d));
     if (!mpl_shape_equal(&d->y, call->in_shape[0]))
         MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the convolution's output has %s",
                  mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&d->y, want));
@@ -120,11 +123,12 @@ static inline int64_t seer(const mpl_window *w, int i, int64_t at, int64_t k)
 }
 
 /* dx of element (z, y, x) of channel c of group `g`, of item `n`. */
-MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, const void *weight, int64_t n,
-                            int64_t g, int64_t c, const int64_t at[3])
+MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, const void *weight,
+                            int64_t n, int64_t g, int64_t c, const int64_t at[3])
 {
     const mpl_window *w = &d->window;
-    int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], plane = w->out[0] * w->out[1] * w->out[2];
+    int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
+            plane = w->out[0] * w->out[1] * w->out[2];
     double sum = 0;
 
     for (int64_t t = 0; t < taps; t++) {
@@ -136,13 +140,15 @@ MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, c
         if (z < 0 || y < 0 || x < 0)
             continue;
         for (int64_t m = first; m < first + d->out_channels; m++)
-            sum += mpl_get(type, dy, (n * d->w.dim[0] + m) * plane + (z * w->out[1] + y) * w->out[2] + x) *
+            sum += mpl_get(type, dy,
+                           (n * d->w.dim[0] + m) * plane + (z * w->out[1] + y) * w->out[2] + x) *
                    mpl_get(type, weight, (m * d->in_channels + c) * taps + t);
     }
     return sum;
 }
 
-MPL_INLINE void input_all(mpl_type type, const conv_dims *d, const void *dy, const void *weight, void *dx)
+MPL_INLINE void input_all(mpl_type type, const conv_dims *d, const void *dy, const void *weight,
+                          void *dx)
 {
     const int64_t *in = d->window.in;
     int64_t at = 0;
@@ -171,19 +177,23 @@ static int64_t least(int64_t a, int64_t b)
 /* Outputs [*from, *to) along axis i see the input through tap k. */
 static void seeing(const mpl_window *w, int i, int64_t k, int64_t *from, int64_t *to)
 {
-    int64_t shift = k * w->dilation[i] - w->before[i]; /* input element of output o: o * stride + shift */
+    int64_t shift = k * w->dilation[i] - w->before[i]; /* input element of output o: o * stride +
+                                                          shift */
 
     *from = shift >= 0 ? 0 : (-shift + w->stride[i] - 1) / w->stride[i];
-    *to = largest(*from, least(w->out[i], w->in[i] > shift ? (w->in[i] - shift - 1) / w->stride[i] + 1 : 0));
+    *to = largest(
+        *from, least(w->out[i], w->in[i] > shift ? (w->in[i] - shift - 1) / w->stride[i] + 1 : 0));
 }
 
 /* dw of output channel m, channel c of its group, tap t. */
-MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, const void *x, int64_t m,
-                             int64_t c, int64_t t)
+MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, const void *x,
+                             int64_t m, int64_t c, int64_t t)
 {
     const mpl_window *w = &d->window;
-    int64_t k[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
-    int64_t in_plane = w->in[0] * w->in[1] * w->in[2], out_plane = w->out[0] * w->out[1] * w->out[2];
+    int64_t k[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
+                    t % w->kernel[2]};
+    int64_t in_plane = w->in[0] * w->in[1] * w->in[2],
+            out_plane = w->out[0] * w->out[1] * w->out[2];
     int64_t channel = m / d->out_channels * d->in_channels + c, from[3], to[3], shift[3];
     double sum = 0;
 
@@ -195,7 +205,8 @@ MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, 
         for (int64_t oz = from[0]; oz < to[0]; oz++)
             for (int64_t oy = from[1]; oy < to[1]; oy++) {
                 int64_t out = (n * d->w.dim[0] + m) * out_plane + (oz * w->out[1] + oy) * w->out[2];
-                int64_t row = (oz * w->stride[0] + shift[0]) * w->in[1] + oy * w->stride[1] + shift[1];
+                int64_t row =
+                    (oz * w->stride[0] + shift[0]) * w->in[1] + oy * w->stride[1] + shift[1];
                 int64_t in = (n * d->x.dim[1] + channel) * in_plane + row * w->in[2] + shift[2];
 
                 for (int64_t ox = from[2]; ox < to[2]; ox++)
@@ -204,17 +215,20 @@ MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, 
     return sum;
 }
 
-MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, const void *x, void *dw)
+MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, const void *x,
+                           void *dw)
 {
     int64_t taps = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
 
     for (int64_t i = 0; i < d->w.dim[0] * d->in_channels * taps; i++)
         mpl_put(type, dw, i,
-                weight_one(type, d, dy, x, i / taps / d->in_channels, i / taps % d->in_channels, i % taps));
+                weight_one(type, d, dy, x, i / taps / d->in_channels, i / taps % d->in_channels,
+                           i % taps));
 }
 
 /* factor times the sum of dy over all but its channels, axis 1. */
-MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor, void *db)
+MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor,
+                             void *db)
 {
     int64_t plane = mpl_count_dims(y, 2, y->rank);
 
@@ -234,7 +248,8 @@ mpl_status mpl_eval_conv_grad_input(mpl_ctx *ctx, const mpl_op_call *call)
     conv_dims d;
 
     MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
-    MPL_FOR_FLOAT(call->in[0].type, input_all, &d, call->in[0].data, call->in[1].data, call->out[0].data)
+    MPL_FOR_FLOAT(call->in[0].type, input_all, &d, call->in[0].data, call->in[1].data,
+                  call->out[0].data)
 out:
     return st;
 }
@@ -245,7 +260,8 @@ mpl_status mpl_eval_conv_grad_weight(mpl_ctx *ctx, const mpl_op_call *call)
     conv_dims d;
 
     MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
-    MPL_FOR_FLOAT(call->in[0].type, weight_all, &d, call->in[0].data, call->in[1].data, call->out[0].data)
+    MPL_FOR_FLOAT(call->in[0].type, weight_all, &d, call->in[0].data, call->in[1].data,
+                  call->out[0].data)
 out:
     return st;
 }
@@ -267,7 +283,7 @@ out:
     return st;
 }
 
-/* ---- gemm: y = alpha op(a) op(b) + beta c ----------------------------------------------------------------------- */
+/* ---- gemm: y = alpha op(a) op(b) + beta c ---- */
 
 mpl_status mpl_shape_gemm_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -284,7 +300,8 @@ mpl_status mpl_shape_gemm_grad(mpl_ctx *ctx, const mpl_shape_call *call)
     }
     if (a->dim[trans_a] != dy->dim[0] || b->dim[!trans_b] != dy->dim[1] ||
         a->dim[!trans_a] != b->dim[trans_b])
-        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s, which no product of these operands has",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "the gradient has dims %s, which no product of these operands has",
                  mpl_shape_text(dy, text));
     for (uint32_t i = 0; i < call->n_out; i++) {
         call->out_shape[i] = i == 0 ? *b : i == 1 ? (mpl_shape){1, {dy->dim[1]}} : *a;
@@ -294,15 +311,16 @@ out:
     return st;
 }
 
-/* out[i * row + j * column] = factor times the sum over k of left[i, k] right[k, j]; steps of each along i or j, and along k. */
+/* out[i * row + j * column] = factor times the sum over k of left[i, k] right[k, j]; steps of each
+ * along i or j, and along k. */
 typedef struct product_map {
     int64_t rows, columns, depth;
     int64_t left_row, left_depth, right_depth, right_column, out_row, out_column;
     double factor;
 } product_map;
 
-MPL_INLINE void product_all(mpl_type type, const product_map *m, const void *left, const void *right,
-                            void *out)
+MPL_INLINE void product_all(mpl_type type, const product_map *m, const void *left,
+                            const void *right, void *out)
 {
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t j = 0; j < m->columns; j++) {

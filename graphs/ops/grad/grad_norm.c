@@ -1,13 +1,14 @@
 /* grad_norm.c -- batch norm in training and its gradient, gradients of lrn and softmax.
  *
- * Batch norm: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, algorithm 1 and the equations of section 3. The variance is that
- * of the batch as it is (divided by n, as ONNX has it), also where it enters the running one. Sums are taken in double, over the
- * batch, then the places of a channel. */
+ * Batch norm: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, algorithm 1 and the equations of
+ * section 3. The variance is that of the batch as it is (divided by n, as ONNX has it), also where
+ * it enters the running one. Sums are taken in double, over the batch, then the places of a
+ * channel. */
 #include "graphs/ops/lanes_priv.h"
 
 #include <math.h>
 
-/* ---- batch norm -------------------------------------------------------------------------------------------------- */
+/* ---- batch norm ---- */
 
 /* A tensor of at least two dims; inputs from `first` on have one element a channel. */
 static mpl_status check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
@@ -87,11 +88,13 @@ static channel channel_of(const mpl_shape *x, int64_t c)
     return (channel){x->dim[0], x->dim[1], mpl_count_dims(x, 2, x->rank), c};
 }
 
-#define EACH_OF_CHANNEL(k, at)                                                                               \
-    for (int64_t n_ = 0; n_ < (k).batch; n_++)                                                               \
-        for (int64_t at = (n_ * (k).channels + (k).c) * (k).inner, end_ = at + (k).inner; at < end_; at++)
+#define EACH_OF_CHANNEL(k, at)                                                                     \
+    for (int64_t n_ = 0; n_ < (k).batch; n_++)                                                     \
+        for (int64_t at = (n_ * (k).channels + (k).c) * (k).inner, end_ = at + (k).inner;          \
+             at < end_; at++)
 
-MPL_INLINE void channel_moments(mpl_type type, channel k, const void *x, double *mean, double *variance)
+MPL_INLINE void channel_moments(mpl_type type, channel k, const void *x, double *mean,
+                                double *variance)
 {
     double sum = 0, squares = 0, n = (double)(k.batch * k.inner);
 
@@ -107,8 +110,8 @@ MPL_INLINE void channel_moments(mpl_type type, channel k, const void *x, double 
     *variance = squares / n;
 }
 
-MPL_INLINE void channel_affine(mpl_type type, channel k, const void *x, void *y, double mean, double factor,
-                               double bias)
+MPL_INLINE void channel_affine(mpl_type type, channel k, const void *x, void *y, double mean,
+                               double factor, double bias)
 {
     EACH_OF_CHANNEL(k, at)
     mpl_put(type, y, at, (mpl_get(type, x, at) - mean) * factor + bias);
@@ -184,7 +187,8 @@ MPL_INLINE void channel_gradient(mpl_type type, channel k, const void *dy, const
     {
         double normal = (mpl_get(type, x, at) - mean) * inverse;
 
-        mpl_put(type, dx, at, scale * inverse * (mpl_get(type, dy, at) - (sum[0] + normal * sum[1]) / n));
+        mpl_put(type, dx, at,
+                scale * inverse * (mpl_get(type, dy, at) - (sum[0] + normal * sum[1]) / n));
     }
 }
 
@@ -196,18 +200,19 @@ mpl_status mpl_eval_batch_norm_grad(mpl_ctx *ctx, const mpl_op_call *call)
     (void)ctx;
     for (int64_t c = 0; c < in[0].shape.dim[1]; c++) {
         channel k = channel_of(&in[0].shape, c);
-        double mean = element(&in[3], c), inverse = 1 / sqrt(element(&in[4], c) + epsilon), sum[2] = {0};
+        double mean = element(&in[3], c), inverse = 1 / sqrt(element(&in[4], c) + epsilon),
+               sum[2] = {0};
 
         MPL_FOR_FLOAT(in[0].type, channel_sums, k, in[0].data, in[1].data, mean, inverse, sum)
-        MPL_FOR_FLOAT(in[0].type, channel_gradient, k, in[0].data, in[1].data, out[0].data, mean, inverse,
-                      element(&in[2], c), sum)
+        MPL_FOR_FLOAT(in[0].type, channel_gradient, k, in[0].data, in[1].data, out[0].data, mean,
+                      inverse, element(&in[2], c), sum)
         set(&out[1], c, sum[1]);
         set(&out[2], c, sum[0]);
     }
     return MPL_OK;
 }
 
-/* ---- lrn: y[i] = x[i] / s[i]^beta, s[i] = bias + factor * sum of squares around i --------------------------------------- */
+/* ---- lrn: y[i] = x[i] / s[i]^beta, s[i] = bias + factor * sum of squares around i ---- */
 
 mpl_status mpl_shape_lrn_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -257,7 +262,8 @@ MPL_INLINE void lrn_place(mpl_type type, const mpl_op_call *call, int64_t base, 
         int64_t at = base + c * l.inner;
         double sum = 0;
 
-        for (int64_t i = from(c, how->above); i < to(c, how->below, l.n); i++) { /* those that c is around */
+        /* those that c is around */
+        for (int64_t i = from(c, how->above); i < to(c, how->below, l.n); i++) {
             int64_t other = base + i * l.inner;
 
             sum += mpl_get(type, dy, other) * mpl_get(type, x, other) *
@@ -276,11 +282,12 @@ mpl_status mpl_eval_lrn_grad(mpl_ctx *ctx, const mpl_op_call *call)
 
     (void)ctx;
     for (int64_t o = 0; o < l.outer * l.inner; o++)
-        MPL_FOR_FLOAT(call->in[0].type, lrn_place, call, o / l.inner * l.n * l.inner + o % l.inner, l, &how)
+        MPL_FOR_FLOAT(call->in[0].type, lrn_place, call, o / l.inner * l.n * l.inner + o % l.inner,
+                      l, &how)
     return MPL_OK;
 }
 
-/* ---- softmax: dx = y (dy - sum of dy y), in place too ------------------------------------------------------------------ */
+/* ---- softmax: dx = y (dy - sum of dy y), in place too ---- */
 
 mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -289,8 +296,8 @@ mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), call->in_shape[0]->rank,
-                     &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
+                     call->in_shape[0]->rank, &axis));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
         MPL_FAIL(ctx, MPL_EINPUT, "gradient and result must have the same dims");
     mpl_like_input(call, 0, call->in_type[0]);
@@ -321,6 +328,7 @@ mpl_status mpl_eval_softmax_grad(mpl_ctx *ctx, const mpl_op_call *call)
     if (mpl_count(shape) == 0)
         return MPL_OK;
     for (int64_t o = 0; o < l.outer * l.inner; o++)
-        MPL_FOR_FLOAT(call->in[0].type, softmax_lane, call, o / l.inner * l.n * l.inner + o % l.inner, l)
+        MPL_FOR_FLOAT(call->in[0].type, softmax_lane, call,
+                      o / l.inner * l.n * l.inner + o % l.inner, l)
     return MPL_OK;
 }

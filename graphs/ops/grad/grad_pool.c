@@ -1,5 +1,5 @@
-/* grad_pool.c -- gradients of pooling. Windows that overlap add up in the element's own type, in row-major order of the windows;
- * all else is rounded once. */
+/* grad_pool.c -- gradients of pooling. Windows that overlap add up in the element's own type, in
+ * row-major order of the windows; all else is rounded once. */
 #include "graphs/ops/grad/grad_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
 
@@ -56,9 +56,10 @@ static void taps_inside(const mpl_window *w, int i, int64_t o, int64_t *from, in
         *to = w->kernel[i];
 }
 
-/* One window: dy goes to its first largest element (x != NULL), or to all of its elements in equal parts. */
-MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, const int64_t o[3], double dy,
-                           const void *x, void *dx, int64_t plane)
+/* One window: dy goes to its first largest element (x != NULL), or to all of its elements in equal
+ * parts. */
+MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, const int64_t o[3],
+                           double dy, const void *x, void *dx, int64_t plane)
 {
     int64_t from[3], to[3], best = -1, count = 1;
     double most = 0;
@@ -73,8 +74,10 @@ MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, cons
         for (int64_t j = from[1]; j < to[1]; j++)
             for (int64_t k = from[2]; k < to[2]; k++) {
                 int64_t z = o[0] * w->stride[0] - w->before[0] + i * w->dilation[0];
-                int64_t row = z * w->in[1] + o[1] * w->stride[1] - w->before[1] + j * w->dilation[1];
-                int64_t at = plane + row * w->in[2] + o[2] * w->stride[2] - w->before[2] + k * w->dilation[2];
+                int64_t row =
+                    z * w->in[1] + o[1] * w->stride[1] - w->before[1] + j * w->dilation[1];
+                int64_t at = plane + row * w->in[2] + o[2] * w->stride[2] - w->before[2] +
+                             k * w->dilation[2];
                 double v = x != NULL ? mpl_get(type, x, at) : 0;
 
                 if (x == NULL)
@@ -86,7 +89,8 @@ MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, cons
         mpl_put(type, dx, best, mpl_get(type, dx, best) + dy);
 }
 
-MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_window *w, const void *x)
+MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_window *w,
+                           const void *x)
 {
     bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
     int64_t n = mpl_count(&call->in[0].shape), o[3] = {0}, plane = 0;
@@ -94,7 +98,8 @@ MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_win
     for (int64_t i = 0; i < mpl_count(&call->out[0].shape); i++)
         mpl_put(type, call->out[0].data, i, 0);
     for (int64_t at = 0; at < n; at++) {
-        spread_one(type, w, padded, o, mpl_get(type, call->in[0].data, at), x, call->out[0].data, plane);
+        spread_one(type, w, padded, o, mpl_get(type, call->in[0].data, at), x, call->out[0].data,
+                   plane);
         if (mpl_window_next(w, o))
             plane += w->in[0] * w->in[1] * w->in[2];
     }
@@ -150,7 +155,8 @@ MPL_INLINE void planes_all(mpl_type type, const mpl_op_call *call)
     int64_t plane = mpl_count_dims(x, 2, x->rank);
 
     for (int64_t i = 0; i < mpl_count(x); i++)
-        mpl_put(type, call->out[0].data, i, mpl_get(type, call->in[0].data, i / plane) / (double)plane);
+        mpl_put(type, call->out[0].data, i,
+                mpl_get(type, call->in[0].data, i / plane) / (double)plane);
 }
 
 mpl_status mpl_eval_global_avg_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)

@@ -1,4 +1,5 @@
-/* grad_unary.c -- gradients of element-wise operators from dy and their results y; dropout in training. */
+/* grad_unary.c -- gradients of element-wise operators from dy and their results y; dropout in
+ * training. */
 #include "graphs/core/rng.h"
 #include "graphs/ops/elementwise_priv.h"
 
@@ -39,7 +40,8 @@ MPL_KERNEL_2(tanh_double, double, real, x *(1 - z * z))
 MPL_KERNEL_2(clip_float, float, real, (double)z > s->a && (double)z < s->b ? x : 0)
 MPL_KERNEL_2(clip_double, double, real, z > s->a && z < s->b ? x : 0)
 
-static mpl_status pairs(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH], const mpl_scalars *s)
+static mpl_status pairs(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH],
+                        const mpl_scalars *s)
 {
     mpl_elementwise(call, 2, mpl_arith_of(call->in[0].type), kernel, false, s);
     return MPL_OK;
@@ -48,7 +50,8 @@ static mpl_status pairs(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
 mpl_status mpl_eval_relu_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){relu_float, relu_double, NULL}, &(mpl_scalars){0});
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){relu_float, relu_double, NULL},
+                 &(mpl_scalars){0});
 }
 
 mpl_status mpl_eval_sigmoid_grad(mpl_ctx *ctx, const mpl_op_call *call)
@@ -61,7 +64,8 @@ mpl_status mpl_eval_sigmoid_grad(mpl_ctx *ctx, const mpl_op_call *call)
 mpl_status mpl_eval_tanh_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){tanh_float, tanh_double, NULL}, &(mpl_scalars){0});
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){tanh_float, tanh_double, NULL},
+                 &(mpl_scalars){0});
 }
 
 mpl_status mpl_eval_clip_grad(mpl_ctx *ctx, const mpl_op_call *call)
@@ -76,7 +80,7 @@ mpl_status mpl_eval_clip_grad(mpl_ctx *ctx, const mpl_op_call *call)
     return pairs(call, (const mpl_kernel[MPL_N_ARITH]){clip_float, clip_double, NULL}, &s);
 }
 
-/* ---- dropout: what stays is divided by the part that stays, so that sums keep their size ------------------------------- */
+/* ---- dropout: what stays is divided by the part that stays, so that sums keep their size ---- */
 
 static mpl_status read_ratio(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, double *ratio)
 {
@@ -122,18 +126,21 @@ out:
     return st;
 }
 
-MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, const uint8_t *mask, void *y)
+MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, const uint8_t *mask,
+                     void *y)
 {
     for (int64_t i = 0; i < n; i++)
         mpl_put(type, y, i, mask[i] ? mpl_get(type, x, i) / (1 - ratio) : 0);
 }
 
-/* The mask depends on seed, run and index alone: another order or another backend gives the same. */
+/* The mask depends on seed, run and index alone: another order or another backend gives the
+ * same. */
 mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
 {
     mpl_status st = MPL_OK;
     int64_t n = mpl_count(&call->in[0].shape);
-    uint64_t run = call->n_in > 1 && call->in[1].data != NULL ? *(const uint64_t *)call->in[1].data : 0;
+    uint64_t run =
+        call->n_in > 1 && call->in[1].data != NULL ? *(const uint64_t *)call->in[1].data : 0;
     uint8_t *mask = call->out[1].data;
     double ratio;
     mpl_rng rng;

@@ -1,9 +1,9 @@
 /* conv.c -- convolution and its transpose over 1 to 3 spatial dims.
  *
- * Order of accumulation: an output element starts as its bias (or 0), conv_sum adds input 0, and takes the products in order of
- * input channel, then kernel element in row-major order. f32 convolution adds them in tiles
- * (product_priv.h), its padding taking part as zeros; all else adds one by one in double and rounds once,
- * padding left out. */
+ * Order of accumulation: an output element starts as its bias (or 0), conv_sum adds input 0, and
+ * takes the products in order of input channel, then kernel element in row-major order. f32
+ * convolution adds them in tiles (product_priv.h), its padding taking part as zeros; all else adds
+ * one by one in double and rounds once, padding left out. */
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/matrix/product_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
@@ -34,7 +34,8 @@ static mpl_status check_bias(mpl_ctx *ctx, const mpl_shape_call *call, int64_t c
     mpl_status st = MPL_OK;
 
     if (call->n_in > 2 && call->in_shape[2] != NULL && call->in_shape[2]->dim[0] != channels)
-        MPL_FAIL(ctx, MPL_EINPUT, "the bias has %" PRId64 " elements for %" PRId64 " output channels",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "the bias has %" PRId64 " elements for %" PRId64 " output channels",
                  call->in_shape[2]->dim[0], channels);
 out:
     return st;
@@ -63,7 +64,7 @@ out:
     return st;
 }
 
-/* ---- what conv_act and conv_sum add ----------------------------------------------------------------------- */
+/* ---- what conv_act and conv_sum add ---- */
 
 static const char *const activation_name[MPL_N_ACTIVATIONS] = {"none", "relu", "relu6"};
 
@@ -130,7 +131,8 @@ static conv_form form_of(const mpl_op_call *call)
                        mpl_activation_of(call->graph, call->op)};
 }
 
-/* ---- f32 convolution: the kernels times a matrix of the input elements that each output element sees --- */
+/* ---- f32 convolution: the kernels times a matrix of the input elements that each output element
+ * sees ---- */
 
 /* One group of one item of the batch. */
 typedef struct conv_part {
@@ -140,7 +142,8 @@ typedef struct conv_part {
     float *y; /* [out_channels][out_plane] */
 } conv_part;
 
-/* Where the windows of outputs [first, first + n) of a plane begin; columns behind them see nothing. */
+/* Where the windows of outputs [first, first + n) of a plane begin; columns behind them see
+ * nothing. */
 static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t at[3][MPL_TILE_N])
 {
     for (int64_t j = 0; j < MPL_TILE_N; j++) {
@@ -153,8 +156,8 @@ static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t
 }
 
 /* Rows [k0, k0 + n_k) of the matrix, for the columns whose windows begin at `at`. */
-static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0, int64_t n_k,
-                         mpl_tile *tile)
+static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0,
+                         int64_t n_k, mpl_tile *tile)
 {
     const mpl_window *w = part->w;
 
@@ -167,11 +170,13 @@ static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64
 
         for (int64_t j = 0; j < n; j += MPL_TILE_LANES)
             for (int64_t lane = 0; lane < MPL_TILE_LANES; lane++) {
-                int64_t iz = at[0][j + lane] + dz, iy = at[1][j + lane] + dy, ix = at[2][j + lane] + dx;
-                bool seen =
-                    mpl_is_inside(iz, w->in[0]) && mpl_is_inside(iy, w->in[1]) && mpl_is_inside(ix, w->in[2]);
+                int64_t iz = at[0][j + lane] + dz, iy = at[1][j + lane] + dy,
+                        ix = at[2][j + lane] + dx;
+                bool seen = mpl_is_inside(iz, w->in[0]) && mpl_is_inside(iy, w->in[1]) &&
+                            mpl_is_inside(ix, w->in[2]);
 
-                tile->b[j / MPL_TILE_LANES][k][lane] = seen ? x[(iz * w->in[1] + iy) * w->in[2] + ix] : 0;
+                tile->b[j / MPL_TILE_LANES][k][lane] =
+                    seen ? x[(iz * w->in[1] + iy) * w->in[2] + ix] : 0;
             }
     }
 }
@@ -189,13 +194,14 @@ static void conv_tiles(const conv_part *part)
             int64_t n_k = n_terms - k < MPL_TILE_K ? n_terms - k : MPL_TILE_K;
 
             pack_windows(part, at, n, k, n_k, &tile);
-            mpl_tile_product(part->weight + k, n_terms, 1, part->out_channels, n_k, &tile, n, part->y + j,
-                             part->out_plane);
+            mpl_tile_product(part->weight + k, n_terms, 1, part->out_channels, n_k, &tile, n,
+                             part->y + j, part->out_plane);
         }
     }
 }
 
-static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_window *w, int64_t group)
+static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_window *w,
+                     int64_t group)
 {
     const mpl_shape *x = &f->in[0].shape, *y = &call->out[0].shape, *weight = &f->in[1].shape;
     const float *bias = f->n_in > 2 ? f->in[2].data : NULL, *sum = f->sum;
@@ -223,10 +229,10 @@ static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_wind
     }
 }
 
-/* ---- every other case: output element by output element, in double ------------------------------------- */
+/* ---- every other case: output element by output element, in double ---- */
 
-/* What stands still while one output element is computed. The weight of output channel c, input channel i
- * of the group and kernel element t is number c * out_step + i * in_step + t. */
+/* What stands still while one output element is computed. The weight of output channel c, input
+ * channel i of the group and kernel element t is number c * out_step + i * in_step + t. */
 typedef struct conv_sum {
     const mpl_window *w;
     const void *x, *weight;
@@ -251,9 +257,10 @@ static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
     return mpl_is_inside(at, w->in[i]) ? at : -1;
 }
 
-/* The products of output element o; x0 and weight0 are the numbers of the first elements that take part. */
-MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0, const int64_t o[3],
-                         double sum)
+/* The products of output element o; x0 and weight0 are the numbers of the first elements that take
+ * part. */
+MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0,
+                         const int64_t o[3], double sum)
 {
     const mpl_window *w = s->w;
 
@@ -264,16 +271,17 @@ MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t w
             int64_t x = seen_by(s, 2, o[2], k % w->kernel[2]);
 
             if (z >= 0 && y >= 0 && x >= 0)
-                sum += mpl_get(type, s->x, x0 + c * s->in_plane + (z * w->in[1] + y) * w->in[2] + x) *
-                       mpl_get(type, s->weight, weight0 + c * s->in_step + k);
+                sum +=
+                    mpl_get(type, s->x, x0 + c * s->in_plane + (z * w->in[1] + y) * w->in[2] + x) *
+                    mpl_get(type, s->weight, weight0 + c * s->in_step + k);
         }
     return sum;
 }
 
-/* All of the output; out_step as in conv_sum. Channel c of the output belongs to group c / (channels /
- * group), whose weights begin at group_step times that. */
-MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f, const conv_sum *s,
-                           int64_t group, int64_t group_step, int64_t out_step)
+/* All of the output; out_step as in conv_sum. Channel c of the output belongs to group c /
+ * (channels / group), whose weights begin at group_step times that. */
+MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f,
+                           const conv_sum *s, int64_t group, int64_t group_step, int64_t out_step)
 {
     const void *bias = f->n_in > 2 ? f->in[2].data : NULL;
     int64_t channels = call->out[0].shape.dim[1] / group, at = 0;
@@ -288,8 +296,9 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
             double begin = first + (f->sum != NULL ? mpl_get(type, f->sum, at) : 0);
 
             mpl_put(type, call->out[0].data, at++,
-                    mpl_activate(f->activation, sum_of(type, s, part * s->in_channels * s->in_plane,
-                                                       part % group * group_step + c * out_step, o, begin)));
+                    mpl_activate(f->activation,
+                                 sum_of(type, s, part * s->in_channels * s->in_plane,
+                                        part % group * group_step + c * out_step, o, begin)));
         }
     }
 }
@@ -316,16 +325,17 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
     s.in_plane = mpl_count_dims(x, 2, x->rank);
     s.kernel = s.in_step = mpl_count_dims(weight, 2, weight->rank);
     out_step = s.in_channels * s.kernel;
-    MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step, out_step);
+    MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step,
+                  out_step);
 out:
     return st;
 }
 
-/* ---- conv_transpose ------------------------------------------------------------------------------------ */
+/* ---- conv_transpose ---- */
 
-/* The window of a transposed convolution; its outputs are the inputs of the convolution that it reverses.
- * output_shape (spatial dims) without pads decides the pads, the larger half before; with pads only the
- * dims. */
+/* The window of a transposed convolution; its outputs are the inputs of the convolution that it
+ * reverses. output_shape (spatial dims) without pads decides the pads, the larger half before; with
+ * pads only the dims. */
 static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
                                     const mpl_shape *weight, mpl_window *w)
 {
@@ -340,8 +350,8 @@ static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
     MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, w->n, 0, want + first));
     for (uint32_t i = 0; i < 3; i++) {
         int64_t whole = w->in[i] == 0 ? 0
-                                      : (w->in[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] +
-                                            1 + extra[i];
+                                      : (w->in[i] - 1) * w->stride[i] +
+                                            (w->kernel[i] - 1) * w->dilation[i] + 1 + extra[i];
         int64_t cut = whole - want[i];
 
         w->out[i] = whole - w->before[i] - w->after[i];
@@ -351,8 +361,9 @@ static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
                 w->before[i] = cut > 0 ? cut - cut / 2 : 0;
         }
         if (w->out[i] < 0 || w->out[i] > INT64_C(1) << 61)
-            MPL_FAIL(ctx, MPL_EINPUT, "the output would have %" PRId64 " elements along spatial dim %u",
-                     w->out[i], i - first);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "the output would have %" PRId64 " elements along spatial dim %u", w->out[i],
+                     i - first);
     }
 out:
     return st;
@@ -396,7 +407,8 @@ mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     s.in_plane = mpl_count_dims(x, 2, x->rank);
     s.kernel = mpl_count_dims(weight, 2, weight->rank);
     s.in_step = weight->dim[1] * s.kernel;
-    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step, s.kernel);
+    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step,
+                  s.kernel);
 out:
     return st;
 }

@@ -1,8 +1,9 @@
 /* matmul.c -- matmul, gemm, and gemm with what follows it.
  *
  * Order of accumulation: the products of an output element are added in order of k; f32 in tiles
- * (product_priv.h), the other floating types in double, rounded once; integers wrap. gemm then takes alpha
- * times the sum plus beta times c, in double. What gemm_sum adds is where its sum begins; an activation comes last. */
+ * (product_priv.h), the other floating types in double, rounded once; integers wrap. gemm then
+ * takes alpha times the sum plus beta times c, in double. What gemm_sum adds is where its sum
+ * begins; an activation comes last. */
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/ops/matrix/product_priv.h"
@@ -10,7 +11,8 @@
 #define MPL_SET_PRODUCT (MPL_SET_FLOAT | MPL_SET(i32) | MPL_SET(i64))
 
 /* One product of matrices: element (i, k) of the left one is number a0 + i * a_row + k * a_column;
- * likewise the right one and c, what is added (NULL: nothing). The output is row-major from element y0 on. */
+ * likewise the right one and c, what is added (NULL: nothing). The output is row-major from element
+ * y0 on. */
 typedef struct matrices {
     const void *a, *b, *c;
     void *y;
@@ -30,12 +32,14 @@ MPL_INLINE double finish_float(mpl_type type, const matrices *m, int64_t i, int6
 }
 MPL_INLINE uint64_t finish_int(mpl_type type, const matrices *m, int64_t i, int64_t j, uint64_t sum)
 {
-    uint64_t c = m->c != NULL ? (uint64_t)mpl_get_int(type, m->c, i * m->c_row + j * m->c_column) : 0;
+    uint64_t c =
+        m->c != NULL ? (uint64_t)mpl_get_int(type, m->c, i * m->c_row + j * m->c_column) : 0;
 
     return (uint64_t)(int64_t)m->alpha * sum + (uint64_t)(int64_t)m->beta * c;
 }
 
-static void pack_columns(const matrices *m, int64_t j0, int64_t n, int64_t k0, int64_t n_k, mpl_tile *tile)
+static void pack_columns(const matrices *m, int64_t j0, int64_t n, int64_t k0, int64_t n_k,
+                         mpl_tile *tile)
 {
     const float *b = (const float *)m->b + m->b0 + k0 * m->b_row + j0 * m->b_column;
 
@@ -63,13 +67,15 @@ static void multiply_f32(const matrices *m)
             int64_t n_k = m->terms - k < MPL_TILE_K ? m->terms - k : MPL_TILE_K;
 
             pack_columns(m, j, n, k, n_k, &tile);
-            mpl_tile_product(a + k * m->a_column, m->a_row, m->a_column, m->rows, n_k, &tile, n, y + j,
-                             m->columns);
+            mpl_tile_product(a + k * m->a_column, m->a_row, m->a_column, m->rows, n_k, &tile, n,
+                             y + j, m->columns);
         }
     }
-    for (int64_t i = 0; i < m->rows && (m->c != NULL || m->alpha != 1 || m->activation != MPL_ACT_NONE); i++)
+    for (int64_t i = 0;
+         i < m->rows && (m->c != NULL || m->alpha != 1 || m->activation != MPL_ACT_NONE); i++)
         for (int64_t j = 0; j < m->columns; j++)
-            y[i * m->columns + j] = (float)finish_float(MPL_TYPE_f32, m, i, j, (double)y[i * m->columns + j]);
+            y[i * m->columns + j] =
+                (float)finish_float(MPL_TYPE_f32, m, i, j, (double)y[i * m->columns + j]);
 }
 
 MPL_INLINE void multiply_float(mpl_type type, const matrices *m)
@@ -94,7 +100,8 @@ MPL_INLINE void multiply_int(mpl_type type, const matrices *m)
             for (int64_t k = 0; k < m->terms; k++)
                 sum += (uint64_t)mpl_get_int(type, m->a, m->a0 + i * m->a_row + k * m->a_column) *
                        (uint64_t)mpl_get_int(type, m->b, m->b0 + k * m->b_row + j * m->b_column);
-            mpl_put_int(type, m->y, m->y0 + i * m->columns + j, (int64_t)finish_int(type, m, i, j, sum));
+            mpl_put_int(type, m->y, m->y0 + i * m->columns + j,
+                        (int64_t)finish_int(type, m, i, j, sum));
         }
 }
 
@@ -108,7 +115,7 @@ static void multiply(mpl_type type, const matrices *m)
         MPL_FOR_INT(type, multiply_int, m)
 }
 
-/* ---- matmul -------------------------------------------------------------------------------------------- */
+/* ---- matmul ---- */
 
 /* The operands as stacks of matrices: a vector is a row on the left, a column on the right. */
 static void as_matrices(const mpl_shape *a, const mpl_shape *b, mpl_shape *left, mpl_shape *right)
@@ -179,12 +186,13 @@ mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
         m.b0 = offset[1] * m.terms * m.columns;
         multiply(call->in[0].type, &m);
         m.y0 += m.rows * m.columns;
-    } while (mpl_step(stack.dim, stack.rank, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
+    } while (
+        mpl_step(stack.dim, stack.rank, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
 out:
     return st;
 }
 
-/* ---- gemm ---------------------------------------------------------------------------------------------- */
+/* ---- gemm ---- */
 
 static bool is_whole(double x)
 {
@@ -206,10 +214,12 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_check_rank(ctx, call, 0, 2, 2));
     MPL_TRY(mpl_check_rank(ctx, call, 1, 2, 2));
     if (a->dim[!trans_a] != b->dim[trans_b])
-        MPL_FAIL(ctx, MPL_EINPUT, "%s%s times %s%s: the inner dims differ", mpl_shape_text(a, text[0]),
-                 trans_a ? " transposed" : "", mpl_shape_text(b, text[1]), trans_b ? " transposed" : "");
+        MPL_FAIL(ctx, MPL_EINPUT, "%s%s times %s%s: the inner dims differ",
+                 mpl_shape_text(a, text[0]), trans_a ? " transposed" : "",
+                 mpl_shape_text(b, text[1]), trans_b ? " transposed" : "");
     if (!mpl_type_in(call->in_type[0], MPL_SET_FLOAT) && !(is_whole(alpha) && is_whole(beta)))
-        MPL_FAIL(ctx, MPL_EINPUT, "alpha %g and beta %g must be whole numbers for integers", alpha, beta);
+        MPL_FAIL(ctx, MPL_EINPUT, "alpha %g and beta %g must be whole numbers for integers", alpha,
+                 beta);
     call->out_shape[0] = (mpl_shape){2, {a->dim[trans_a], b->dim[!trans_b]}};
     call->out_type[0] = call->in_type[0];
     if (call->n_in > 2 && call->in_shape[2] != NULL) {

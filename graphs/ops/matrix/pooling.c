@@ -1,6 +1,7 @@
-/* pooling.c -- max, average and Lp pooling, sliding and global. All sums are taken in double, in row-major
- * order of the window, and rounded once. A window that sees nothing but padding has the maximum -infinity
- * (integers: their least) at index -1, and the average 0. The maximum of what has a NaN is its first one. */
+/* pooling.c -- max, average and Lp pooling, sliding and global. All sums are taken in double, in
+ * row-major order of the window, and rounded once. A window that sees nothing but padding has the
+ * maximum -infinity (integers: their least) at index -1, and the average 0. The maximum of what has
+ * a NaN is its first one. */
 #include "graphs/ops/matrix/window_priv.h"
 
 #include <math.h>
@@ -91,10 +92,13 @@ MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window 
     for (int64_t i = 0; i < w->kernel[0]; i++)
         for (int64_t j = 0; j < w->kernel[1]; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
-                int64_t z = z0 + i * w->dilation[0], y = y0 + j * w->dilation[1], x = x0 + k * w->dilation[2];
+                int64_t z = z0 + i * w->dilation[0], y = y0 + j * w->dilation[1],
+                        x = x0 + k * w->dilation[2];
 
-                if (mpl_is_inside(z, w->in[0]) && mpl_is_inside(y, w->in[1]) && mpl_is_inside(x, w->in[2]))
-                    pool_take(kind, p, mpl_get(type, data, plane + (z * w->in[1] + y) * w->in[2] + x), z, y,
+                if (mpl_is_inside(z, w->in[0]) && mpl_is_inside(y, w->in[1]) &&
+                    mpl_is_inside(x, w->in[2]))
+                    pool_take(kind, p,
+                              mpl_get(type, data, plane + (z * w->in[1] + y) * w->in[2] + x), z, y,
                               x, &got);
             }
     return got;
@@ -124,7 +128,8 @@ static int64_t index_of(const mpl_window *w, int64_t plane, int64_t order, const
                                : (at[2] * w->in[1] + at[1]) * w->in[0] + at[0]);
 }
 
-MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call, const mpl_window *w)
+MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
+                         const mpl_window *w)
 {
     double p = (double)mpl_attr_int(call->graph, call->op, MPL_ATTR_p, 2);
     bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
@@ -135,8 +140,9 @@ MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
     for (int64_t at = 0; at < n; at++) {
         pool_window got = pool_one(type, kind, w, p, call->in[0].data, plane, o);
 
-        mpl_put(type, call->out[0].data, at,
-                pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
+        mpl_put(
+            type, call->out[0].data, at,
+            pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
         if (index != NULL)
             index[at] = index_of(w, plane, order, &got);
         if (mpl_window_next(w, o))
@@ -178,7 +184,7 @@ mpl_status mpl_eval_lp_pool(mpl_ctx *ctx, const mpl_op_call *call)
     return eval_pool(ctx, call, LP_POOL);
 }
 
-/* ---- global pooling: one window over the whole plane --------------------------------------------------- */
+/* ---- global pooling: one window over the whole plane ---- */
 
 mpl_status mpl_shape_global_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 {

@@ -1,16 +1,20 @@
-/* product.c -- see product_priv.h. Vectors are spelt out so that unoptimised builds are fast enough, too. */
+/* product.c -- see product_priv.h. Vectors are spelt out so that unoptimised builds are fast
+ * enough, too. */
 #include "graphs/ops/matrix/product_priv.h"
 
 typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define ROWS 4 /* of the left matrix at once: 8 sums stay in registers */
 
-/* ROWS sums of products over one panel: sum[i][j] = sum over k of row[i][k * step] * panel[k][j]. */
+/* ROWS sums of products over one panel: sum[i][j] = sum over k of row[i][k * step] *
+ * panel[k][j]. */
 static inline void panel_product(const float *const row[ROWS], int64_t step, int64_t n_k,
-                                 const float (*panel)[MPL_TILE_LANES], float sum[ROWS][MPL_TILE_LANES])
+                                 const float (*panel)[MPL_TILE_LANES],
+                                 float sum[ROWS][MPL_TILE_LANES])
 {
     const float *row0 = row[0], *row1 = row[1], *row2 = row[2], *row3 = row[3];
-    lanes low0 = {0}, low1 = {0}, low2 = {0}, low3 = {0}, high0 = {0}, high1 = {0}, high2 = {0}, high3 = {0};
+    lanes low0 = {0}, low1 = {0}, low2 = {0}, low3 = {0}, high0 = {0}, high1 = {0}, high2 = {0},
+          high3 = {0};
 
     for (int64_t k = 0; k < n_k; k++) {
         lanes low = *(const lanes *)&panel[k][0], high = *(const lanes *)&panel[k][4];
@@ -38,7 +42,8 @@ void mpl_tile_product(const float *a, int64_t a_row, int64_t a_column, int64_t n
             int64_t height = n_rows - i < ROWS ? n_rows - i : ROWS;
             const float *row[ROWS];
 
-            for (int r = 0; r < ROWS; r++) /* rows behind the last are the first again, and are dropped */
+            for (int r = 0; r < ROWS; r++) /* rows behind the last are the first again, and are
+                                              dropped */
                 row[r] = a + (i + (r < height ? r : 0)) * a_row;
             panel_product(row, a_column, n_k, tile->b[j / MPL_TILE_LANES], sum);
             for (int64_t r = 0; r < height; r++)

@@ -3,8 +3,8 @@
 
 static const int64_t most = INT64_C(1) << 30; /* products of two and sums of some fit in 64 bits */
 
-mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t n,
-                              int64_t least, int64_t *to)
+mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key,
+                              uint32_t n, int64_t least, int64_t *to)
 {
     mpl_status st = MPL_OK;
     mpl_attr attr;
@@ -12,7 +12,8 @@ mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_a
     if (!mpl_attr_get(g, op, key, &attr))
         return MPL_OK;
     if (attr.n != n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has %u numbers; it must have %u", mpl_attr_name(key), attr.n, n);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s has %u numbers; it must have %u", mpl_attr_name(key), attr.n,
+                 n);
     for (uint32_t i = 0; i < n; i++) {
         if (attr.ints[i] < least || attr.ints[i] > most)
             MPL_FAIL(ctx, MPL_EINPUT, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",2^30]",
@@ -32,8 +33,8 @@ mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
 
     if (in->rank < 3 || in->rank > 5 || (weight != NULL && weight->rank != in->rank))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others", in->rank,
-                 weight != NULL ? ", the kernel another number or as many" : "");
+                 "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others",
+                 in->rank, weight != NULL ? ", the kernel another number or as many" : "");
     *w = (mpl_window){n, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
     first = 3 - n;
     for (uint32_t i = 0; i < n; i++) {
@@ -48,10 +49,11 @@ mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
     MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, w->dilation + first));
     MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_pads, 2 * n, 0, pads));
     for (uint32_t i = 0; i < n; i++) {
-        if (kernel[i] < 1 || kernel[i] > most || (weight != NULL && kernel[i] != weight->dim[2 + i]))
+        if (kernel[i] < 1 || kernel[i] > most ||
+            (weight != NULL && kernel[i] != weight->dim[2 + i]))
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]", i,
-                     kernel[i]);
+                     "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]",
+                     i, kernel[i]);
         w->kernel[first + i] = kernel[i];
         w->before[first + i] = pads[i];
         w->after[first + i] = pads[n + i];
@@ -74,14 +76,15 @@ mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_win
             w->out[i]--;
         if (w->out[i] == 0 && w->in[i] > 0)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "a window of %" PRId64 " elements is larger than the padded input of %" PRId64, span,
-                     w->in[i] + w->before[i] + w->after[i]);
+                     "a window of %" PRId64 " elements is larger than the padded input of %" PRId64,
+                     span, w->in[i] + w->before[i] + w->after[i]);
     }
 out:
     return st;
 }
 
-mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_window *w)
+mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                           mpl_window *w)
 {
     mpl_status st = MPL_OK;
 

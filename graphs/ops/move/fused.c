@@ -1,11 +1,14 @@
-/* fused.c -- a chain of element-wise operations, the boxes that it reads and the one that it writes, in one pass over the elements.
+/* fused.c -- a chain of element-wise operations, the boxes that it reads and the one that it
+ * writes, in one pass over the elements.
  *
- * fused(base, x, ..) dims, loads, expr: the output is base with the box (dims, strides, offset) replaced by the values of expr; with
- * base left out (`_`) it is a tensor of dims. loads: for each load the input it reads, the offset, and a stride for each dim. expr: words
- * apart by commas, in the order of a stack machine: the number of a load, or an operator ("0,1,mul,2,add"). What a load reads
- * of base is the box that is written or apart from it, so base may be overwritten.
+ * fused(base, x, ..) dims, loads, expr: the output is base with the box (dims, strides, offset)
+ * replaced by the values of expr; with base left out (`_`) it is a tensor of dims. loads: for each
+ * load the input it reads, the offset, and a stride for each dim. expr: words apart by commas, in
+ * the order of a stack machine: the number of a load, or an operator ("0,1,mul,2,add"). What a load
+ * reads of base is the box that is written or apart from it, so base may be overwritten.
  *
- * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
+ * Each operation is done by its own loops on pieces that stay in the cache, so each element is
+ * rounded as by the chain. */
 #include "graphs/ops/move/fused.h"
 
 #include "graphs/ops/elementwise_priv.h"
@@ -15,7 +18,7 @@
 
 enum { PIECE = MPL_PIECE }; /* elements, of at most 8 bytes */
 
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/ops.def"
 #undef OP
@@ -26,10 +29,10 @@ static const struct step_kind {
     mpl_status (*eval)(mpl_ctx *ctx, const mpl_op_call *call);
 } step_kinds[MPL_N_OPS] = {
 #define STEP(name, arity) [MPL_OP_##name] = {arity, mpl_eval_##name},
-    STEP(relu, 1) STEP(sigmoid, 1) STEP(tanh, 1) STEP(exp, 1) STEP(log, 1) STEP(sqrt, 1) STEP(neg, 1)
-        STEP(abs, 1) STEP(reciprocal, 1) STEP(floor, 1) STEP(ceil, 1) STEP(round, 1) STEP(sign, 1)
-            STEP(erf, 1) STEP(sin, 1) STEP(cos, 1) STEP(softplus, 1) STEP(softsign, 1) STEP(add, 2)
-                STEP(sub, 2) STEP(mul, 2) STEP(div, 2) STEP(min, 2) STEP(max, 2)
+    STEP(relu, 1) STEP(sigmoid, 1) STEP(tanh, 1) STEP(exp, 1) STEP(log, 1) STEP(sqrt, 1)
+        STEP(neg, 1) STEP(abs, 1) STEP(reciprocal, 1) STEP(floor, 1) STEP(ceil, 1) STEP(round, 1)
+            STEP(sign, 1) STEP(erf, 1) STEP(sin, 1) STEP(cos, 1) STEP(softplus, 1) STEP(softsign, 1)
+                STEP(add, 2) STEP(sub, 2) STEP(mul, 2) STEP(div, 2) STEP(min, 2) STEP(max, 2)
 #undef STEP
 };
 
@@ -38,7 +41,8 @@ uint32_t mpl_fused_arity(mpl_op_kind kind)
     return step_kinds[kind].arity;
 }
 
-/* The next word of an expression as step i; false where there is none, or it is neither a load nor an operator. */
+/* The next word of an expression as step i; false where there is none, or it is neither a load nor
+ * an operator. */
 static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
 {
     char word[24] = "", *end;
@@ -79,10 +83,10 @@ mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused
 
     memset(f, 0, sizeof *f);
     if (rank > MPL_MAX_RANK || n % (rank + 2) != 0 || n / (rank + 2) > MPL_FUSED_LOADS)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u numbers, at most %d",
-            rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u "
+                 "numbers, at most %d",
+                 rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
     f->to.shape.rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         f->to.shape.dim[i] = dims[i];
@@ -98,7 +102,8 @@ mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused
     while (take_step(&at, f, &depth))
         continue;
     if (*at != '\0' || depth != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "expr '%.60s' is none: loads 0 to %u, operators of floats, one value left",
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "expr '%.60s' is none: loads 0 to %u, operators of floats, one value left",
                  mpl_attr_text(g, op, MPL_ATTR_expr, ""), f->n_loads);
     if (mpl_attr_get(g, op, MPL_ATTR_strides, &strides) && strides.n == rank) {
         memcpy(f->to.stride, strides.ints, rank * sizeof *strides.ints);
@@ -142,8 +147,8 @@ mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_TRY(mpl_strided_check(ctx, "a load", &f.load[i].from, call->in_shape[in]));
         if (in == 0 && !mpl_strided_equal(&f.load[i].from, &f.to) &&
             mpl_strided_meet(&f.load[i].from, &f.to, 0) != MPL_APART)
-            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads of the base what other elements of the box overwrite",
-                     i);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "load %u reads of the base what other elements of the box overwrite", i);
     }
     call->out_shape[0] = has_base ? *call->in_shape[0] : f.to.shape;
     call->out_type[0] = call->in_type[first];
@@ -151,9 +156,10 @@ out:
     return st;
 }
 
-/* ---- running it ------------------------------------------------------------------------------------------------------------ */
+/* ---- running it ---- */
 
-/* The view over as few dims as can be, at least one: element k of its row-major order is the same. */
+/* The view over as few dims as can be, at least one: element k of its row-major order is the
+ * same. */
 static void join(mpl_strided *v)
 {
     mpl_strided joined;
@@ -165,20 +171,23 @@ static void join(mpl_strided *v)
 }
 
 /* Copies rows of n elements; strides in elements, of rows and within. */
-MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const char *from, int64_t from_row,
-                          int64_t from_stride, int64_t n_rows, int64_t n, size_t bytes)
+MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const char *from,
+                          int64_t from_row, int64_t from_stride, int64_t n_rows, int64_t n,
+                          size_t bytes)
 {
     for (int64_t r = 0; r < n_rows && to_stride == 1 && from_stride == 1; r++)
-        memcpy(to + r * to_row * (int64_t)bytes, from + r * from_row * (int64_t)bytes, (size_t)n * bytes);
+        memcpy(to + r * to_row * (int64_t)bytes, from + r * from_row * (int64_t)bytes,
+               (size_t)n * bytes);
     for (int64_t r = 0; r < n_rows && (to_stride != 1 || from_stride != 1); r++)
         for (int64_t k = 0; k < n; k++)
             memcpy(to + (r * to_row + k * to_stride) * (int64_t)bytes,
                    from + (r * from_row + k * from_stride) * (int64_t)bytes, bytes);
 }
 
-/* n_rows rows of n elements between a view, whose first is at `memory`, and a piece, where they follow one another. */
-static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, int64_t n_rows, int64_t n,
-                      uint32_t bytes, bool out)
+/* n_rows rows of n elements between a view, whose first is at `memory`, and a piece, where they
+ * follow one another. */
+static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, int64_t n_rows,
+                      int64_t n, uint32_t bytes, bool out)
 {
     switch (bytes) { /* the size as a constant makes each copy one load and one store */
     case 8:
@@ -195,9 +204,10 @@ static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, in
     }
 }
 
-/* Moves elements [at, at + n) of a joined view between a piece and where they lie: whole rows together. */
-static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, char *data, uint32_t bytes,
-                     bool out)
+/* Moves elements [at, at + n) of a joined view between a piece and where they lie: whole rows
+ * together. */
+static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, char *data,
+                     uint32_t bytes, bool out)
 {
     const int64_t *dim = v->shape.dim;
     uint32_t last = v->shape.rank - 1;
@@ -213,16 +223,18 @@ static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, c
 
             n_rows = n / dim[last] < left ? n / dim[last] : left;
         }
-        move_rows(piece, data + offset * bytes, last > 0 ? v->stride[last - 1] : 0, v->stride[last], n_rows,
-                  run, bytes, out);
+        move_rows(piece, data + offset * bytes, last > 0 ? v->stride[last - 1] : 0, v->stride[last],
+                  n_rows, run, bytes, out);
         piece += n_rows * run * bytes;
         at += n_rows * run;
         n -= n_rows * run;
     }
 }
 
-/* Elements [at, at + n) of a joined view: where they lie, one after the other, or copied to buffer. */
-static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at, int64_t n, void *buffer)
+/* Elements [at, at + n) of a joined view: where they lie, one after the other, or copied to
+ * buffer. */
+static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at, int64_t n,
+                   void *buffer)
 {
     if (v->shape.rank == 1 && v->stride[0] == 1)
         return (char *)data + (v->offset + at) * bytes; /* only read */
@@ -230,13 +242,14 @@ static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at,
     return buffer;
 }
 
-/* A whole piece of f32 by the four operations that chains are mostly made of: the number of elements is a constant and nothing
- * overlaps, so that a compiler can do several at once. The results are those of the operator's own loops. */
-#define WHOLE(name, sign)                                                                                    \
-    static void whole_##name(float *restrict y, const float *restrict a, const float *restrict b)            \
-    {                                                                                                        \
-        for (int k = 0; k < PIECE; k++)                                                                      \
-            y[k] = a[k] sign b[k];                                                                           \
+/* A whole piece of f32 by the four operations that chains are mostly made of: the number of
+ * elements is a constant and nothing overlaps, so that a compiler can do several at once. The
+ * results are those of the operator's own loops. */
+#define WHOLE(name, sign)                                                                          \
+    static void whole_##name(float *restrict y, const float *restrict a, const float *restrict b)  \
+    {                                                                                              \
+        for (int k = 0; k < PIECE; k++)                                                            \
+            y[k] = a[k] sign b[k];                                                                 \
     }
 WHOLE(add, +)
 WHOLE(sub, -)
@@ -264,7 +277,8 @@ static bool do_whole(mpl_op_kind kind, float *y, const float *a, const float *b)
 }
 
 /* Elements [at, at + n), n <= PIECE, of the box: computed, and written. */
-static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at, int64_t n)
+static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at,
+                           int64_t n)
 {
     mpl_status st = MPL_OK;
     mpl_piece room[MPL_FUSED_DEPTH + 1];
@@ -294,9 +308,9 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
             stack[depth++] = made;
             continue;
         }
-        MPL_TRY(step_kinds[f->step[i].kind].eval(ctx, &(mpl_op_call){call->graph, call->op,
-                                                                     (uint32_t)(top - &stack[depth]), 1,
-                                                                     &stack[depth], &made, NULL}));
+        MPL_TRY(step_kinds[f->step[i].kind].eval(
+            ctx, &(mpl_op_call){call->graph, call->op, (uint32_t)(top - &stack[depth]), 1,
+                                &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
     move_run(&f->to, at, n, stack[0].data, call->out[0].data, bytes, true);

@@ -1,4 +1,5 @@
-/* fused.h -- the little programs of the operator `fused`, for the pass that makes them and for backends. */
+/* fused.h -- the little programs of the operator `fused`, for the pass that makes them and for
+ * backends. */
 #ifndef MPL_FUSED_H
 #define MPL_FUSED_H
 
@@ -22,10 +23,12 @@ typedef struct mpl_fused {
     mpl_strided to; /* where the result goes: in input 0, or all of an output of its own */
 } mpl_fused;
 
-/* Operands of an operator that a step may be: 1 or 2, of floats, without attributes; 0: it may not. */
+/* Operands of an operator that a step may be: 1 or 2, of floats, without attributes; 0: it may
+ * not. */
 uint32_t mpl_fused_arity(mpl_op_kind kind);
 
-/* What the attributes of a `fused` operation say. MPL_EINPUT where they are none; what else must hold is for the shape rule. */
+/* What the attributes of a `fused` operation say. MPL_EINPUT where they are none; what else must
+ * hold is for the shape rule. */
 mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f);
 
 #endif

@@ -1,23 +1,25 @@
 /* index.c -- gather, scatter and one_hot: elements moved to or from places that the data name.
  *
- * Every index is checked before it is used, so that no data can make the loops read or write outside. */
+ * Every index is checked before it is used, so that no data can make the loops read or write
+ * outside. */
 #include "graphs/ops/ops_priv.h"
 
 /* Index i of `indices` into an axis of `dim` elements, counted from the end where negative. */
-static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim, int64_t *out)
+static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim,
+                           int64_t *out)
 {
     mpl_status st = MPL_OK;
     int64_t index = mpl_get_int(indices->type, indices->data, i);
 
     if (index < -dim || index >= dim)
-        MPL_FAIL(ctx, MPL_EINPUT, "index %" PRId64 " outside [%" PRId64 ",%" PRId64 "]", index, -dim,
-                 dim - 1);
+        MPL_FAIL(ctx, MPL_EINPUT, "index %" PRId64 " outside [%" PRId64 ",%" PRId64 "]", index,
+                 -dim, dim - 1);
     *out = index < 0 ? index + dim : index;
 out:
     return st;
 }
 
-/* ---- gather -------------------------------------------------------------------------------------------- */
+/* ---- gather ---- */
 
 mpl_status mpl_shape_gather(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -60,21 +62,23 @@ mpl_status mpl_eval_gather(mpl_ctx *ctx, const mpl_op_call *call)
     for (int64_t i = 0; i < outer; i++)
         for (int64_t j = 0; j < n; j++, to += row) {
             MPL_TRY(index_at(ctx, &call->in[1], j, in->dim[axis], &at));
-            memcpy(to, (const char *)call->in[0].data + (size_t)(i * in->dim[axis] + at) * row, row);
+            memcpy(to, (const char *)call->in[0].data + (size_t)(i * in->dim[axis] + at) * row,
+                   row);
         }
 out:
     return st;
 }
 
 /* Dims of indices against those of data along every axis but one. */
-static mpl_status check_within(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data, uint32_t axis)
+static mpl_status check_within(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
+                               uint32_t axis)
 {
     mpl_status st = MPL_OK;
     char text[2][200];
 
     if (indices->rank != data->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "indices have %u dims, the data %u; they must agree", indices->rank,
-                 data->rank);
+        MPL_FAIL(ctx, MPL_EINPUT, "indices have %u dims, the data %u; they must agree",
+                 indices->rank, data->rank);
     for (uint32_t i = 0; i < data->rank; i++)
         if (i != axis && indices->dim[i] > data->dim[i])
             MPL_FAIL(ctx, MPL_EINPUT, "indices of dims %s pass data of dims %s beside axis %u",
@@ -89,8 +93,8 @@ mpl_status mpl_shape_gather_elements(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(
-        mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0),
+                     call->in_shape[0]->rank, &axis));
     MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     call->out_shape[0] = *call->in_shape[1];
     call->out_type[0] = call->in_type[0];
@@ -116,15 +120,16 @@ mpl_status mpl_eval_gather_elements(mpl_ctx *ctx, const mpl_op_call *call)
         memcpy((char *)call->out[0].data + i * bytes,
                (const char *)call->in[0].data + (base + at * along) * bytes, bytes);
         i++;
-    } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride, &base));
+    } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride,
+                      &base));
 out:
     return st;
 }
 
-/* The row of `data` that tuple `row` of indices names, `n` indices long, from axis `first` on, as an
- * offset within that batch. [row] */
-static mpl_status tuple_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t row, const mpl_shape *data,
-                           uint32_t first, uint32_t n, int64_t *out)
+/* The row of `data` that tuple `row` of indices names, `n` indices long, from axis `first` on, as
+ * an offset within that batch. [row] */
+static mpl_status tuple_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t row,
+                           const mpl_shape *data, uint32_t first, uint32_t n, int64_t *out)
 {
     mpl_status st = MPL_OK;
     int64_t at = 0, index = 0;
@@ -139,8 +144,8 @@ out:
 }
 
 /* How many of the data's axes, from `first` on, the tuples of indices name. */
-static mpl_status tuple_length(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data, uint32_t first,
-                               uint32_t *n)
+static mpl_status tuple_length(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
+                               uint32_t first, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     int64_t last = indices->dim[indices->rank - 1];
@@ -165,11 +170,12 @@ mpl_status mpl_shape_gather_nd(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
     MPL_TRY(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
     if (batch < 0 || batch >= (int64_t)in->rank || batch >= (int64_t)indices->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "batch_dims %" PRId64 " is not below the dims of data and indices", batch);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "batch_dims %" PRId64 " is not below the dims of data and indices", batch);
     for (uint32_t i = 0; i < batch; i++)
         if (in->dim[i] != indices->dim[i])
-            MPL_FAIL(ctx, MPL_EINPUT, "batch dim %u is %" PRId64 " in data, %" PRId64 " in indices", i,
-                     in->dim[i], indices->dim[i]);
+            MPL_FAIL(ctx, MPL_EINPUT, "batch dim %u is %" PRId64 " in data, %" PRId64 " in indices",
+                     i, in->dim[i], indices->dim[i]);
     MPL_TRY(tuple_length(ctx, indices, in, (uint32_t)batch, &n));
     if (indices->rank - 1 + in->rank - (uint32_t)batch - n > MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "the output has more than %d dims", MPL_MAX_RANK);
@@ -207,7 +213,7 @@ out:
     return st;
 }
 
-/* ---- scatter ------------------------------------------------------------------------------------------- */
+/* ---- scatter ---- */
 
 typedef enum reduction { PUT, ADD, MUL, MAX, MIN, N_REDUCTIONS } reduction;
 
@@ -246,12 +252,13 @@ mpl_status mpl_shape_scatter_elements(mpl_ctx *ctx, const mpl_shape_call *call)
     char text[2][200];
 
     MPL_TRY(check_scatter(ctx, call));
-    MPL_TRY(
-        mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0),
+                     call->in_shape[0]->rank, &axis));
     MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     if (!mpl_shape_equal(call->in_shape[1], call->in_shape[2]))
         MPL_FAIL(ctx, MPL_EINPUT, "indices have dims %s, updates %s; they must be the same",
-                 mpl_shape_text(call->in_shape[1], text[0]), mpl_shape_text(call->in_shape[2], text[1]));
+                 mpl_shape_text(call->in_shape[1], text[0]),
+                 mpl_shape_text(call->in_shape[2], text[1]));
 out:
     return st;
 }
@@ -281,7 +288,8 @@ out:
 }
 
 /* to[i] and from[j] brought together. */
-MPL_INLINE void reduce_float(mpl_type type, reduction how, void *to, int64_t i, const void *from, int64_t j)
+MPL_INLINE void reduce_float(mpl_type type, reduction how, void *to, int64_t i, const void *from,
+                             int64_t j)
 {
     double a = mpl_get(type, to, i), b = mpl_get(type, from, j);
 
@@ -291,7 +299,8 @@ MPL_INLINE void reduce_float(mpl_type type, reduction how, void *to, int64_t i, 
             : how == MAX ? (b > a ? b : a)
                          : (b < a ? b : a));
 }
-MPL_INLINE void reduce_int(mpl_type type, reduction how, void *to, int64_t i, const void *from, int64_t j)
+MPL_INLINE void reduce_int(mpl_type type, reduction how, void *to, int64_t i, const void *from,
+                           int64_t j)
 {
     int64_t a = mpl_get_int(type, to, i), b = mpl_get_int(type, from, j);
     uint64_t sum = (uint64_t)a + (uint64_t)b, product = (uint64_t)a * (uint64_t)b;
@@ -304,8 +313,8 @@ MPL_INLINE void reduce_int(mpl_type type, reduction how, void *to, int64_t i, co
 }
 
 /* Elements [j, j + n) of `from` into [i, i + n) of `to`. */
-static void scatter_row(mpl_type type, reduction how, void *to, int64_t i, const void *from, int64_t j,
-                        int64_t n)
+static void scatter_row(mpl_type type, reduction how, void *to, int64_t i, const void *from,
+                        int64_t j, int64_t n)
 {
     uint32_t bytes = mpl_type_bytes(type);
 
@@ -336,9 +345,11 @@ mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
     stride[0][axis] = 0;
     do {
         MPL_TRY(index_at(ctx, &call->in[1], i, to->dim[axis], &at));
-        scatter_row(call->out[0].type, how, call->out[0].data, base + at * along, call->in[2].data, i, 1);
+        scatter_row(call->out[0].type, how, call->out[0].data, base + at * along, call->in[2].data,
+                    i, 1);
         i++;
-    } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride, &base));
+    } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride,
+                      &base));
 out:
     return st;
 }
@@ -357,13 +368,14 @@ mpl_status mpl_eval_scatter_nd(mpl_ctx *ctx, const mpl_op_call *call)
     row = mpl_count_dims(to, n, to->rank);
     for (int64_t i = 0; i < mpl_count_dims(indices, 0, indices->rank - 1); i++) {
         MPL_TRY(tuple_at(ctx, &call->in[1], i, to, 0, n, &at));
-        scatter_row(call->out[0].type, how, call->out[0].data, at * row, call->in[2].data, i * row, row);
+        scatter_row(call->out[0].type, how, call->out[0].data, at * row, call->in[2].data, i * row,
+                    row);
     }
 out:
     return st;
 }
 
-/* ---- one_hot ------------------------------------------------------------------------------------------- */
+/* ---- one_hot ---- */
 
 mpl_status mpl_shape_one_hot(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -379,7 +391,8 @@ mpl_status mpl_shape_one_hot(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_FAIL(ctx, MPL_EINPUT, "depth %" PRId64 " is missing or not positive", depth);
     if (in->rank == MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "the output has more than %d dims", MPL_MAX_RANK);
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), in->rank + 1, &axis));
+    MPL_TRY(
+        mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), in->rank + 1, &axis));
     call->out_shape[0].rank = in->rank + 1;
     for (uint32_t i = 0, from = 0; i <= in->rank; i++)
         call->out_shape[0].dim[i] = i == axis ? depth : in->dim[from++];
@@ -425,8 +438,9 @@ mpl_status mpl_eval_one_hot(mpl_ctx *ctx, const mpl_op_call *call)
         int64_t at = hot_at(&call->in[0], i, depth);
 
         if (at >= 0)
-            memcpy((char *)call->out[0].data + ((i / inner * depth + at) * inner + i % inner) * bytes, on,
-                   bytes);
+            memcpy((char *)call->out[0].data +
+                       ((i / inner * depth + at) * inner + i % inner) * bytes,
+                   on, bytes);
     }
 out:
     return st;

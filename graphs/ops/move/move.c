@@ -1,5 +1,5 @@
-/* move.c -- concat, split, slice, transpose, expand, tile, depth_to_space, space_to_depth, trilu and
- * reverse_sequence: elements of any type, moved by their size. */
+/* move.c -- concat, split, slice, transpose, expand, tile, depth_to_space, space_to_depth, trilu
+ * and reverse_sequence: elements of any type, moved by their size. */
 #include "graphs/ops/move/move_priv.h"
 
 /* One row of a box: n elements. Strides in elements. */
@@ -44,7 +44,8 @@ void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from)
     memcpy(stride[1], box->from_stride, sizeof stride[1]);
     do
         move_row((char *)to + offset[0] * bytes, box->rank > 0 ? stride[0][outer] : 1,
-                 (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n, bytes);
+                 (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n,
+                 bytes);
     while (mpl_step(box->dim, outer, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
 }
 
@@ -56,7 +57,7 @@ static bool add_dims(int64_t a, int64_t b, int64_t *sum)
     return true;
 }
 
-/* ---- concat and split ---------------------------------------------------------------------------------- */
+/* ---- concat and split ---- */
 
 mpl_status mpl_shape_concat(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -79,8 +80,8 @@ mpl_status mpl_shape_concat(mpl_ctx *ctx, const mpl_shape_call *call)
             other.dim[axis] = to->dim[axis];
         if (!mpl_shape_equal(&other, to))
             MPL_FAIL(ctx, MPL_EINPUT, "inputs of dims %s and %s differ in more than axis %u",
-                     mpl_shape_text(call->in_shape[0], text[0]), mpl_shape_text(call->in_shape[i], text[1]),
-                     axis);
+                     mpl_shape_text(call->in_shape[0], text[0]),
+                     mpl_shape_text(call->in_shape[i], text[1]), axis);
         if (!add_dims(to->dim[axis], call->in_shape[i]->dim[axis], &to->dim[axis]))
             MPL_FAIL(ctx, MPL_EINPUT, "axis %u of the output passes 2^63", axis);
     }
@@ -98,8 +99,10 @@ mpl_status mpl_eval_concat(mpl_ctx *ctx, const mpl_op_call *call)
     MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), to->rank, &axis));
     for (uint32_t i = 0; i < call->n_in; i++) {
         int64_t row = mpl_count_dims(&call->in[i].shape, axis, to->rank);
-        mpl_box box = {
-            2, {mpl_count_dims(to, 0, axis), row}, {mpl_count_dims(to, axis, to->rank), 1}, {row, 1}};
+        mpl_box box = {2,
+                       {mpl_count_dims(to, 0, axis), row},
+                       {mpl_count_dims(to, axis, to->rank), 1},
+                       {row, 1}};
 
         mpl_move(&box, bytes, at, call->in[i].data);
         at += row * bytes;
@@ -134,7 +137,8 @@ mpl_status mpl_shape_split(mpl_ctx *ctx, const mpl_shape_call *call)
         left -= dim;
     }
     if (left != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "the sizes of split leave %" PRId64 " of %" PRId64 " elements over", left,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "the sizes of split leave %" PRId64 " of %" PRId64 " elements over", left,
                  in->dim[axis]);
 out:
     return st;
@@ -150,8 +154,10 @@ mpl_status mpl_eval_split(mpl_ctx *ctx, const mpl_op_call *call)
     MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
     for (uint32_t i = 0; i < call->n_out; i++) {
         int64_t row = mpl_count_dims(&call->out[i].shape, axis, in->rank);
-        mpl_box box = {
-            2, {mpl_count_dims(in, 0, axis), row}, {row, 1}, {mpl_count_dims(in, axis, in->rank), 1}};
+        mpl_box box = {2,
+                       {mpl_count_dims(in, 0, axis), row},
+                       {row, 1},
+                       {mpl_count_dims(in, axis, in->rank), 1}};
 
         if (call->out[i].data != NULL)
             mpl_move(&box, bytes, call->out[i].data, at);
@@ -161,9 +167,10 @@ out:
     return st;
 }
 
-/* ---- slice --------------------------------------------------------------------------------------------- */
+/* ---- slice ---- */
 
-/* Indices start, start + step, .. before `end` of an axis: how many; *start is brought into range. */
+/* Indices start, start + step, .. before `end` of an axis: how many; *start is brought into
+ * range. */
 static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step)
 {
     if (step > 0) {
@@ -173,11 +180,13 @@ static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step
     }
     *start = mpl_clamp_index(*start, dim, 0, dim > 0 ? dim - 1 : 0);
     end = mpl_clamp_index(end, dim, -1, dim - 1);
-    return *start > end && dim > 0 ? (int64_t)((uint64_t)(*start - end - 1) / (0 - (uint64_t)step)) + 1 : 0;
+    return *start > end && dim > 0
+               ? (int64_t)((uint64_t)(*start - end - 1) / (0 - (uint64_t)step)) + 1
+               : 0;
 }
 
-mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_shape *to,
-                        int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK])
+mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                        mpl_shape *to, int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK])
 {
     mpl_status st = MPL_OK;
     uint32_t n, n_ends, n_axes, n_steps, seen = 0;
@@ -191,8 +200,10 @@ mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_s
         start[i] = 0, step[i] = 1;
     if (starts == NULL || ends == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "attributes 'starts' and 'ends' must be there");
-    if (n_ends != n || (axes != NULL && n_axes != n) || (steps != NULL && n_steps != n) || n > in->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "starts, ends, axes and steps must be of one length, at most %u", in->rank);
+    if (n_ends != n || (axes != NULL && n_axes != n) || (steps != NULL && n_steps != n) ||
+        n > in->rank)
+        MPL_FAIL(ctx, MPL_EINPUT, "starts, ends, axes and steps must be of one length, at most %u",
+                 in->rank);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t axis;
 
@@ -228,7 +239,8 @@ mpl_status mpl_shape_slice(mpl_ctx *ctx, const mpl_shape_call *call)
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];
 
     call->out_type[0] = call->in_type[0];
-    return mpl_slice_of(ctx, call->graph, call->op, call->in_shape[0], &call->out_shape[0], start, step);
+    return mpl_slice_of(ctx, call->graph, call->op, call->in_shape[0], &call->out_shape[0], start,
+                        step);
 }
 
 mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
@@ -248,15 +260,15 @@ mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_strides(&call->in[0].shape, stride);
     for (uint32_t i = 0; i < to.rank; i++) {
         base += start[i] * stride[i];
-        box.from_stride[i] =
-            to.dim[i] > 1 ? step[i] * stride[i] : 1; /* a huge step never taken must not overflow */
+        /* a huge step never taken must not overflow */
+        box.from_stride[i] = to.dim[i] > 1 ? step[i] * stride[i] : 1;
     }
     mpl_move(&box, bytes, call->out[0].data, (const char *)call->in[0].data + base * bytes);
 out:
     return st;
 }
 
-/* ---- transpose, expand, tile --------------------------------------------------------------------------- */
+/* ---- transpose, expand, tile ---- */
 
 uint32_t mpl_axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i)
 {
@@ -317,7 +329,8 @@ mpl_status mpl_shape_expand(mpl_ctx *ctx, const mpl_shape_call *call)
     mpl_attr shape;
 
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_shape, &shape) || shape.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'shape' is missing or has more than %d dims", MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'shape' is missing or has more than %d dims",
+                 MPL_MAX_RANK);
     for (; want.rank < shape.n; want.rank++)
         if ((want.dim[want.rank] = shape.ints[want.rank]) < 0)
             MPL_FAIL(ctx, MPL_EINPUT, "shape[%u] = %" PRId64 " is negative", want.rank,
@@ -353,7 +366,8 @@ mpl_status mpl_shape_tile(mpl_ctx *ctx, const mpl_shape_call *call)
 
         if (repeats[i] < 0 || !mpl_mul_bytes((uint64_t)in->dim[i], (uint64_t)repeats[i], &dim) ||
             dim > INT64_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT, "repeats[%u] = %" PRId64 " is negative or makes more than 2^63", i,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "repeats[%u] = %" PRId64 " is negative or makes more than 2^63", i,
                      repeats[i]);
         call->out_shape[0].dim[i] = (int64_t)dim;
     }
@@ -384,7 +398,7 @@ mpl_status mpl_eval_tile(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* ---- depth_to_space, space_to_depth -------------------------------------------------------------------- */
+/* ---- depth_to_space, space_to_depth ---- */
 
 static mpl_status block_size(mpl_ctx *ctx, const mpl_shape_call *call, int64_t *block)
 {
@@ -410,11 +424,13 @@ mpl_status mpl_shape_depth_to_space(mpl_ctx *ctx, const mpl_shape_call *call)
     if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "mode '%.40s' is neither DCR nor CRD", mode);
     if (in[1] % (block * block) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRId64 " channels do not divide by blocksize %" PRId64 " squared",
-                 in[1], block);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRId64 " channels do not divide by blocksize %" PRId64 " squared", in[1],
+                 block);
     if (in[2] > INT64_MAX / block || in[3] > INT64_MAX / block)
         MPL_FAIL(ctx, MPL_EINPUT, "a dim of the output passes 2^63");
-    call->out_shape[0] = (mpl_shape){4, {in[0], in[1] / (block * block), in[2] * block, in[3] * block}};
+    call->out_shape[0] =
+        (mpl_shape){4, {in[0], in[1] / (block * block), in[2] * block, in[3] * block}};
 out:
     return st;
 }
@@ -427,17 +443,20 @@ mpl_status mpl_shape_space_to_depth(mpl_ctx *ctx, const mpl_shape_call *call)
 
     MPL_TRY(block_size(ctx, call, &block));
     if (in[2] % block != 0 || in[3] % block != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRId64 " rows of %" PRId64 " do not divide by blocksize %" PRId64,
-                 in[2], in[3], block);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRId64 " rows of %" PRId64 " do not divide by blocksize %" PRId64, in[2],
+                 in[3], block);
     if (in[1] > INT64_MAX / (block * block))
         MPL_FAIL(ctx, MPL_EINPUT, "a dim of the output passes 2^63");
-    call->out_shape[0] = (mpl_shape){4, {in[0], in[1] * block * block, in[2] / block, in[3] / block}};
+    call->out_shape[0] =
+        (mpl_shape){4, {in[0], in[1] * block * block, in[2] / block, in[3] / block}};
 out:
     return st;
 }
 
-/* Both are one permutation of [batch, row in block, column in block, channel, row, column]: the strides on
- * the side of depth (`deep`, where rows and columns in the block are channels) and on the side of space. */
+/* Both are one permutation of [batch, row in block, column in block, channel, row, column]: the
+ * strides on the side of depth (`deep`, where rows and columns in the block are channels) and on
+ * the side of space. */
 static void block_strides(const mpl_shape *deep, int64_t block, bool block_last, int64_t dim[6],
                           int64_t depth[6], int64_t space[6])
 {
@@ -460,13 +479,14 @@ static void block_strides(const mpl_shape *deep, int64_t block, bool block_last,
 mpl_status mpl_eval_depth_to_space(mpl_ctx *ctx, const mpl_op_call *call)
 {
     mpl_box box = {.rank = 6};
-    bool block_last = strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "DCR"), "CRD") == 0;
+    bool block_last =
+        strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "DCR"), "CRD") == 0;
 
     (void)ctx;
     if (mpl_count(&call->in[0].shape) == 0)
         return MPL_OK;
-    block_strides(&call->in[0].shape, mpl_attr_int(call->graph, call->op, MPL_ATTR_blocksize, 1), block_last,
-                  box.dim, box.from_stride, box.to_stride);
+    block_strides(&call->in[0].shape, mpl_attr_int(call->graph, call->op, MPL_ATTR_blocksize, 1),
+                  block_last, box.dim, box.from_stride, box.to_stride);
     mpl_move(&box, mpl_type_bytes(call->in[0].type), call->out[0].data, call->in[0].data);
     return MPL_OK;
 }
@@ -478,13 +498,13 @@ mpl_status mpl_eval_space_to_depth(mpl_ctx *ctx, const mpl_op_call *call)
     (void)ctx;
     if (mpl_count(&call->in[0].shape) == 0)
         return MPL_OK;
-    block_strides(&call->out[0].shape, mpl_attr_int(call->graph, call->op, MPL_ATTR_blocksize, 1), false,
-                  box.dim, box.to_stride, box.from_stride);
+    block_strides(&call->out[0].shape, mpl_attr_int(call->graph, call->op, MPL_ATTR_blocksize, 1),
+                  false, box.dim, box.to_stride, box.from_stride);
     mpl_move(&box, mpl_type_bytes(call->in[0].type), call->out[0].data, call->in[0].data);
     return MPL_OK;
 }
 
-/* ---- trilu, reverse_sequence --------------------------------------------------------------------------- */
+/* ---- trilu, reverse_sequence ---- */
 
 mpl_status mpl_shape_trilu(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -529,10 +549,11 @@ mpl_status mpl_shape_reverse_sequence(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
     if (!((batch == 0 && time == 1) || (batch == 1 && time == 0)))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "batch_axis %" PRId64 " and time_axis %" PRId64 " are not 0 and 1 or 1 and 0", batch, time);
+                 "batch_axis %" PRId64 " and time_axis %" PRId64 " are not 0 and 1 or 1 and 0",
+                 batch, time);
     if (call->in_shape[1]->dim[0] != call->in_shape[0]->dim[batch])
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRId64 " lengths for a batch of %" PRId64, call->in_shape[1]->dim[0],
-                 call->in_shape[0]->dim[batch]);
+        MPL_FAIL(ctx, MPL_EINPUT, "%" PRId64 " lengths for a batch of %" PRId64,
+                 call->in_shape[1]->dim[0], call->in_shape[0]->dim[batch]);
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;
@@ -544,8 +565,8 @@ mpl_status mpl_eval_reverse_sequence(mpl_ctx *ctx, const mpl_op_call *call)
     const mpl_shape *shape = &call->in[0].shape;
     int64_t batch = mpl_attr_int(call->graph, call->op, MPL_ATTR_batch_axis, 1), time = 1 - batch;
     int64_t stride[2] = {shape->dim[1], 1}; /* [item] */
-    size_t bytes =
-        (size_t)mpl_count_dims(shape, 2, shape->rank) * mpl_type_bytes(call->in[0].type); /* of an item */
+    size_t bytes = (size_t)mpl_count_dims(shape, 2, shape->rank) *
+                   mpl_type_bytes(call->in[0].type); /* of an item */
 
     if (mpl_count(shape) == 0)
         return MPL_OK;

@@ -1,4 +1,5 @@
-/* move_strided.c -- access and assign, boxes read and written; view and the operators X_into of programs. */
+/* move_strided.c -- access and assign, boxes read and written; view and the operators X_into of
+ * programs. */
 #include "graphs/ops/move/move_strided_priv.h"
 
 bool mpl_has_index(const mpl_graph *g, mpl_op op)
@@ -6,7 +7,8 @@ bool mpl_has_index(const mpl_graph *g, mpl_op op)
     return mpl_attr_text(g, op, MPL_ATTR_index, NULL) != NULL;
 }
 
-mpl_status mpl_strided_check(mpl_ctx *ctx, const char *what, const mpl_strided *box, const mpl_shape *in)
+mpl_status mpl_strided_check(mpl_ctx *ctx, const char *what, const mpl_strided *box,
+                             const mpl_shape *in)
 {
     mpl_status st = MPL_OK;
     uint64_t count;
@@ -22,7 +24,8 @@ out:
     return st;
 }
 
-mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_strided *out)
+mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                          mpl_strided *out)
 {
     mpl_status st = MPL_OK;
     mpl_strided box = {.offset = mpl_attr_int(g, op, MPL_ATTR_offset, 0)};
@@ -32,9 +35,11 @@ mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl
         *out = mpl_strided_all(in);
         return mpl_strided_index(ctx, out, mpl_attr_text(g, op, MPL_ATTR_index, NULL));
     }
-    if (!mpl_attr_get(g, op, MPL_ATTR_dims, &dims) || !mpl_attr_get(g, op, MPL_ATTR_strides, &strides) ||
-        dims.n != strides.n || dims.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "a box needs dims and strides, as many of each and at most %d, or an index",
+    if (!mpl_attr_get(g, op, MPL_ATTR_dims, &dims) ||
+        !mpl_attr_get(g, op, MPL_ATTR_strides, &strides) || dims.n != strides.n ||
+        dims.n > MPL_MAX_RANK)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "a box needs dims and strides, as many of each and at most %d, or an index",
                  MPL_MAX_RANK);
     box.shape.rank = dims.n;
     for (uint32_t i = 0; i < dims.n; i++) {
@@ -132,7 +137,7 @@ uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
     return (uint64_t)mpl_count(&box.shape) * size;
 }
 
-/* ---- of programs ------------------------------------------------------------------------------------------------------- */
+/* ---- of programs ---- */
 
 mpl_status mpl_shape_view(mpl_ctx *ctx, const mpl_shape_call *call)
 {
@@ -143,7 +148,8 @@ mpl_status mpl_shape_view(mpl_ctx *ctx, const mpl_shape_call *call)
         return mpl_shape_access(ctx, call);
     /* Its box lies in the root, which is not known here: views.c checks it. */
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_dims, &dims) || dims.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "a view needs dims, at most %d, and strides, or an index", MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "a view needs dims, at most %d, and strides, or an index",
+                 MPL_MAX_RANK);
     call->out_shape[0].rank = dims.n;
     memcpy(call->out_shape[0].dim, dims.ints, dims.n * sizeof *dims.ints);
     call->out_type[0] = call->in_type[0];

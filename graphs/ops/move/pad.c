@@ -28,7 +28,8 @@ static mpl_status pads_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t 
     else
         MPL_TRY(mpl_axis_set(ctx, axes, n_axes, rank, &set));
     if (n != 2 * n_axes)
-        MPL_FAIL(ctx, MPL_EINPUT, "pads has %u items for %u axes; there must be two of each", n, n_axes);
+        MPL_FAIL(ctx, MPL_EINPUT, "pads has %u items for %u axes; there must be two of each", n,
+                 n_axes);
     memset(before, 0, MPL_MAX_RANK * sizeof *before);
     memset(after, 0, MPL_MAX_RANK * sizeof *after);
     for (uint32_t i = 0; i < n_axes; i++) {
@@ -57,11 +58,11 @@ mpl_status mpl_shape_pad(mpl_ctx *ctx, const mpl_shape_call *call)
     for (uint32_t i = 0; i < to->rank; i++) {
         int64_t dim = to->dim[i];
 
-        if (dim > limit || before[i] > limit || after[i] > limit || before[i] < -limit || after[i] < -limit ||
-            dim + before[i] + after[i] < 0)
+        if (dim > limit || before[i] > limit || after[i] > limit || before[i] < -limit ||
+            after[i] < -limit || dim + before[i] + after[i] < 0)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "axis %u of %" PRId64 " elements cannot be padded by %" PRId64 " and %" PRId64, i, dim,
-                     before[i], after[i]);
+                     "axis %u of %" PRId64 " elements cannot be padded by %" PRId64 " and %" PRId64,
+                     i, dim, before[i], after[i]);
         to->dim[i] = dim + before[i] + after[i];
         if (mode != CONSTANT && dim == 0 && to->dim[i] > 0)
             MPL_FAIL(ctx, MPL_EINPUT, "axis %u has no element to repeat", i);
@@ -102,7 +103,8 @@ mpl_status mpl_eval_pad(mpl_ctx *ctx, const mpl_op_call *call)
     static const uint64_t zero = 0;
     const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
     bool valued = call->n_in > 1 && call->in[1].data != NULL;
-    int64_t before[MPL_MAX_RANK], after[MPL_MAX_RANK], index[MPL_MAX_RANK] = {0}, stride[MPL_MAX_RANK];
+    int64_t before[MPL_MAX_RANK], after[MPL_MAX_RANK], index[MPL_MAX_RANK] = {0},
+                                                       stride[MPL_MAX_RANK];
     uint32_t bytes = mpl_type_bytes(call->in[0].type), outer = to->rank > 0 ? to->rank - 1 : 0;
     pad_mode mode = mode_of(call->graph, call->op);
     char *at = call->out[0].data;

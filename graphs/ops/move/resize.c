@@ -1,9 +1,9 @@
-/* resize.c -- resize: nearest, linear and cubic along every axis, as ONNX defines them; not antialiased,
- * and without a region of interest.
+/* resize.c -- resize: nearest, linear and cubic along every axis, as ONNX defines them; not
+ * antialiased, and without a region of interest.
  *
- * An axis has `sizes` (output elements) or `scales` (output over input); with both, sizes decide the dims
- * and scales the coordinates, which is how "keep the aspect ratio" comes out. Both are for `axes`, all
- * where that is absent. */
+ * An axis has `sizes` (output elements) or `scales` (output over input); with both, sizes decide
+ * the dims and scales the coordinates, which is how "keep the aspect ratio" comes out. Both are for
+ * `axes`, all where that is absent. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -18,14 +18,20 @@ typedef enum resize_coordinate {
     TF_HALF_PIXEL,
     N_COORDINATES
 } resize_coordinate;
-typedef enum resize_rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, N_ROUNDINGS } resize_rounding;
+typedef enum resize_rounding {
+    PREFER_FLOOR,
+    PREFER_CEIL,
+    FLOOR,
+    CEIL,
+    N_ROUNDINGS
+} resize_rounding;
 
 static const char *const mode_names[N_RESIZE_MODES] = {"nearest", "linear", "cubic"};
-static const char *const coordinate_names[N_COORDINATES] = {"half_pixel",         "half_pixel_symmetric",
-                                                            "pytorch_half_pixel", "align_corners",
-                                                            "asymmetric",         "tf_half_pixel_for_nn"};
-static const char *const rounding_names[N_ROUNDINGS] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                                        "ceil"};
+static const char *const coordinate_names[N_COORDINATES] = {
+    "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+    "align_corners", "asymmetric",           "tf_half_pixel_for_nn"};
+static const char *const rounding_names[N_ROUNDINGS] = {"round_prefer_floor", "round_prefer_ceil",
+                                                        "floor", "ceil"};
 
 typedef struct resize_plan {
     uint32_t rank;
@@ -70,7 +76,8 @@ static mpl_status extents(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, resize_pl
     if (n_sizes == 0 && scales.n == 0 && n_axes > 0)
         MPL_FAIL(ctx, MPL_EINPUT, "neither 'sizes' nor 'scales' is given");
     if ((n_sizes > 0 && n_sizes != n_axes) || (scales.n > 0 && scales.n != n_axes))
-        MPL_FAIL(ctx, MPL_EINPUT, "sizes has %u and scales %u items for %u axes", n_sizes, scales.n, n_axes);
+        MPL_FAIL(ctx, MPL_EINPUT, "sizes has %u and scales %u items for %u axes", n_sizes, scales.n,
+                 n_axes);
     for (uint32_t i = 0; i < n_axes; i++) {
         double most = 0x1p53, scale, want;
 
@@ -81,7 +88,8 @@ static mpl_status extents(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, resize_pl
             scale = 1;
         if (!(scale > 0 || want == 0) || !(scale < most) || !(want >= 0 && want < most) ||
             (plan->in[axis] == 0 && want > 0))
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %u of %" PRId64 " elements cannot be scaled by %g to %g", axis,
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "axis %u of %" PRId64 " elements cannot be scaled by %g to %g", axis,
                      plan->in[axis], scale, want);
         plan->scale[axis] = scale;
         plan->out[axis] = (int64_t)want;
@@ -90,13 +98,15 @@ out:
     return st;
 }
 
-static mpl_status plan_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, resize_plan *plan)
+static mpl_status plan_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                          resize_plan *plan)
 {
     mpl_status st = MPL_OK;
     int choice[3];
 
     MPL_TRY(choose(ctx, g, op, MPL_ATTR_mode, mode_names, N_RESIZE_MODES, &choice[0]));
-    MPL_TRY(choose(ctx, g, op, MPL_ATTR_coordinate_mode, coordinate_names, N_COORDINATES, &choice[1]));
+    MPL_TRY(
+        choose(ctx, g, op, MPL_ATTR_coordinate_mode, coordinate_names, N_COORDINATES, &choice[1]));
     MPL_TRY(choose(ctx, g, op, MPL_ATTR_nearest_mode, rounding_names, N_ROUNDINGS, &choice[2]));
     plan->rank = in->rank;
     plan->mode = (resize_mode)choice[0];
@@ -132,10 +142,12 @@ out:
 /* Where in the input element x of the output of an axis lies. [element, not whole] */
 static double coordinate(const resize_plan *plan, uint32_t axis, int64_t x)
 {
-    double scale = plan->scale[axis], in = (double)plan->in[axis], length = in * scale, at = (double)x;
+    double scale = plan->scale[axis], in = (double)plan->in[axis], length = in * scale,
+           at = (double)x;
 
     switch (plan->coordinate) {
-    case HALF_PIXEL_SYMMETRIC: /* the output's centre stays over the input's, whatever rounding cut off */
+    case HALF_PIXEL_SYMMETRIC: /* the output's centre stays over the input's, whatever rounding cut
+                                  off */
         return in / 2 * (1 - (double)plan->out[axis] / length) + (at + 0.5) / scale - 0.5;
     case PYTORCH_HALF_PIXEL:
         return plan->out[axis] > 1 ? (at + 0.5) / scale - 0.5 : 0;
@@ -152,7 +164,9 @@ static double coordinate(const resize_plan *plan, uint32_t axis, int64_t x)
 
 static int64_t clamp(double x, int64_t dim)
 {
-    return !(x >= 0) ? 0 : x > (double)(dim - 1) ? dim - 1 : (int64_t)x; /* what is no number goes to 0 */
+    return !(x >= 0)               ? 0
+           : x > (double)(dim - 1) ? dim - 1
+                                   : (int64_t)x; /* what is no number goes to 0 */
 }
 
 static double nearest(resize_rounding rounding, double x)
@@ -208,9 +222,10 @@ static int taps(const resize_plan *plan, uint32_t axis, int64_t x, int64_t at[4]
     return 4;
 }
 
-/* The value at out index `index`, axes [axis, rank) still to be combined, the element at `base` so far. */
-static double sample(const resize_plan *plan, const mpl_tensor *in, const int64_t *index, uint32_t axis,
-                     int64_t base)
+/* The value at out index `index`, axes [axis, rank) still to be combined, the element at `base` so
+ * far. */
+static double sample(const resize_plan *plan, const mpl_tensor *in, const int64_t *index,
+                     uint32_t axis, int64_t base)
 {
     int64_t at[4];
     double weight[4], sum = 0;
@@ -247,10 +262,11 @@ mpl_status mpl_eval_resize(mpl_ctx *ctx, const mpl_op_call *call)
                 taps(&plan, axis, index[axis], from, weight);
                 base += from[0] * plan.stride[axis];
             }
-            memcpy((char *)call->out[0].data + i * bytes, (const char *)call->in[0].data + base * bytes,
-                   bytes);
+            memcpy((char *)call->out[0].data + i * bytes,
+                   (const char *)call->in[0].data + base * bytes, bytes);
         } else {
-            mpl_put(call->out[0].type, call->out[0].data, i, sample(&plan, &call->in[0], index, 0, 0));
+            mpl_put(call->out[0].type, call->out[0].data, i,
+                    sample(&plan, &call->in[0], index, 0, 0));
         }
         i++;
     } while (mpl_step(to->dim, to->rank, index, 0, NULL, NULL));

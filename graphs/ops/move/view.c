@@ -40,8 +40,9 @@ static mpl_status infer_dim(mpl_ctx *ctx, uint64_t count, uint64_t known, int64_
     if (known == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "the dim given as -1 is open: the others hold no element");
     if (count % known != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRIu64 " elements do not divide by %" PRIu64 " for the dim given as -1",
-                 count, known);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRIu64 " elements do not divide by %" PRIu64 " for the dim given as -1", count,
+                 known);
     *dim = (int64_t)(count / known);
 out:
     return st;
@@ -60,14 +61,16 @@ mpl_status mpl_shape_reshape(mpl_ctx *ctx, const mpl_shape_call *call)
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_shape, &shape))
         MPL_FAIL(ctx, MPL_EINPUT, "attribute 'shape' is missing");
     if (shape.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "shape has %u dims; at most %d are supported", shape.n, MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "shape has %u dims; at most %d are supported", shape.n,
+                 MPL_MAX_RANK);
     to->rank = shape.n;
     for (uint32_t i = 0; i < shape.n; i++) {
         int64_t dim = shape.ints[i];
 
         if (dim < -1 || (dim == 0 && i >= in->rank) || (dim == -1 && open != MPL_NONE))
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "shape[%u] = %" PRId64 ": one -1, and 0 for the input's own dim, are allowed", i, dim);
+                     "shape[%u] = %" PRId64 ": one -1, and 0 for the input's own dim, are allowed",
+                     i, dim);
         to->dim[i] = dim == 0 ? in->dim[i] : dim;
         open = dim == -1 ? i : open;
     }
@@ -75,7 +78,8 @@ mpl_status mpl_shape_reshape(mpl_ctx *ctx, const mpl_shape_call *call)
     if (open != MPL_NONE)
         known.dim[open] = 1;
     if (!mpl_shape_count(&known, &made))
-        MPL_FAIL(ctx, MPL_EINPUT, "shape %s has more than 2^63 elements", mpl_shape_text(&known, text[0]));
+        MPL_FAIL(ctx, MPL_EINPUT, "shape %s has more than 2^63 elements",
+                 mpl_shape_text(&known, text[0]));
     if (open != MPL_NONE)
         MPL_TRY(infer_dim(ctx, count, made, &to->dim[open]));
     else if (made != count)
@@ -128,8 +132,9 @@ mpl_status mpl_shape_squeeze(mpl_ctx *ctx, const mpl_shape_call *call)
         if ((set >> i & 1) == 0)
             call->out_shape[0].dim[call->out_shape[0].rank++] = in->dim[i];
         else if (in->dim[i] != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %u has %" PRId64 " elements; only an axis of 1 can be squeezed",
-                     i, in->dim[i]);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "axis %u has %" PRId64 " elements; only an axis of 1 can be squeezed", i,
+                     in->dim[i]);
     }
     call->out_type[0] = call->in_type[0];
 out:

@@ -1,12 +1,15 @@
-/* write_update.c -- what optimisers do to a weight and their state, element by element in double, in place.
+/* write_update.c -- what optimisers do to a weight and their state, element by element in double,
+ * in place.
  *
- * Source   Momentum: B. Polyak, 1964, as it is used for networks (Sutskever et al., 2013, without look-ahead). AdaGrad: J. Duchi,
- *          E. Hazan, Y. Singer, 2011. Adam: D. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1. */
+ * Source   Momentum: B. Polyak, 1964, as it is used for networks (Sutskever et al., 2013, without
+ *          look-ahead). AdaGrad: J. Duchi, E. Hazan, Y. Singer, 2011. Adam: D. Kingma, J. Ba,
+ *          "Adam: A Method for Stochastic Optimization", 2015, algorithm 1. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
 
-/* Inputs from `first` on, and all outputs, are as the gradient; further inputs are only waited for. */
+/* Inputs from `first` on, and all outputs, are as the gradient; further inputs are only waited
+ * for. */
 static mpl_status shape_update(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
     mpl_status st = MPL_OK;
@@ -18,7 +21,8 @@ static mpl_status shape_update(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
         MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
         if (!mpl_shape_equal(call->in_shape[i], call->in_shape[0]))
             MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s, the gradient %s", i,
-                     mpl_shape_text(call->in_shape[i], text), mpl_shape_text(call->in_shape[0], other));
+                     mpl_shape_text(call->in_shape[i], text),
+                     mpl_shape_text(call->in_shape[0], other));
     }
     for (uint32_t i = 0; i < call->n_out; i++)
         mpl_like_input(call, i, call->in_type[0]);

@@ -1,22 +1,24 @@
 /* autodiff.c -- training graphs by reverse mode. See autodiff.h.
  *
- * Source   Reverse accumulation as in A. Griewank, A. Walther, "Evaluating Derivatives", 2008, chapter 3, operation by operation.
- * Idea     Forward, the graph is copied. Backward, operations are taken from the last to the first that the loss depends on; the
- *          gradient of a value is whole once each operand that it is has given its part, and is added up there and then. */
+ * Source   Reverse accumulation as in A. Griewank, A. Walther, "Evaluating Derivatives", 2008,
+ *          chapter 3, operation by operation.
+ * Idea     Forward, the graph is copied. Backward, operations are taken from the last to the first
+ *          that the loss depends on; the gradient of a value is whole once each operand that it is
+ *          has given its part, and is added up there and then. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 #include "graphs/passes/copy_priv.h"
 
 enum { NAME_SIZE = MPL_GRAD_NAME };
 
-/* ---- names ----------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
 {
     return d->block == 0 ? base : mpl_grad_fresh(d, text, base, ".again", MPL_NONE);
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------- */
+/* ---- forward ---- */
 
 /* Running statistics are kept, not trained: what only batch norms read as mean or variance. */
 static bool is_statistic(const mpl_graph *g, mpl_value v)
@@ -41,7 +43,8 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
-/* A running statistic that more than one batch norm moves, or one inside a block: it goes from one to the next. */
+/* A running statistic that more than one batch norm moves, or one inside a block: it goes from one
+ * to the next. */
 static bool is_handed_on(const mpl_graph *g, mpl_value v)
 {
     uint32_t n = 0;
@@ -63,7 +66,8 @@ static mpl_status copy_value(mpl_grad *d, mpl_value v)
 
     if (g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL)
         st = mpl_graph_add_const(d->ctx, d->to, g->value_name[v], (mpl_type)g->value_type[v],
-                                 &g->value_shape[v], g->value_data[v], g->value_splat[v], &d->now[v]);
+                                 &g->value_shape[v], g->value_data[v], g->value_splat[v],
+                                 &d->now[v]);
     else
         st = mpl_graph_add_value(d->ctx, d->to, g->value_name[v], (mpl_role)g->value_role[v],
                                  (mpl_type)g->value_type[v], &g->value_shape[v], &d->now[v]);
@@ -81,16 +85,17 @@ static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
 
     d->op = op; /* forward no rule is at work */
     for (int i = 0; i < 2; i++) {
-        mpl_value share = mpl_grad_constant(d, i == 0 ? "kept" : "moved", type, &(mpl_shape){0, {0}},
-                                            i == 0 ? momentum : 1 - momentum);
+        mpl_value share = mpl_grad_constant(d, i == 0 ? "kept" : "moved", type,
+                                            &(mpl_shape){0, {0}}, i == 0 ? momentum : 1 - momentum);
 
-        part[i] =
-            mpl_grad_helper(d, MPL_OP_mul, 2, (mpl_value[]){i == 0 ? d->moved[v] : batch, share}, 0, NULL);
+        part[i] = mpl_grad_helper(d, MPL_OP_mul, 2,
+                                  (mpl_value[]){i == 0 ? d->moved[v] : batch, share}, 0, NULL);
     }
     d->moved[v] = mpl_grad_helper(d, MPL_OP_add, 2, part, 0, NULL);
 }
 
-/* Batch norm whose running statistics are handed on or, where the round is made again, left alone. */
+/* Batch norm whose running statistics are handed on or, where the round is made again, left
+ * alone. */
 static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
 {
     mpl_status st = MPL_OK;
@@ -102,8 +107,8 @@ static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const 
                           mpl_grad_fresh(d, text[1], y_name, ".batch_var", MPL_NONE)};
     mpl_value out[3];
 
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1, &epsilon, 3,
-                             name, out));
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
+                             &epsilon, 3, name, out));
     d->now[g->op_out[g->op_out_begin[op]]] = out[0];
     for (uint32_t i = 3; i < 5 && d->block == 0; i++)
         if (d->moved[old[i]] != MPL_NONE)
@@ -137,8 +142,8 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
     char text[5][NAME_SIZE];
     const char *name[5] = {y_name};
     const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
-    const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
-                                MPL_INT(seed, op)};
+    const mpl_attr dropped[] = {
+        MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5), MPL_INT(seed, op)};
 
     for (uint32_t i = 0; i < n_in; i++)
         in[i] = d->now[from[i]];
@@ -149,8 +154,8 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
     if (!norm && d->step != MPL_NONE)
         in[n_in++] = d->step;
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
-                             g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped, n_out, name,
-                             out));
+                             g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped,
+                             n_out, name, out));
     d->now[g->op_out[g->op_out_begin[op]]] = out[0];
 out:
     return st;
@@ -172,17 +177,20 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
             name[i] = mpl_grad_copy_name(d, text[i], g->value_name[made[i]]);
     d->op_now[op] = d->to->n_ops;
     if (g->op_kind[op] == MPL_OP_batch_norm ||
-        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) && mpl_is_float(g, from[0])))
+        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) &&
+         mpl_is_float(g, from[0])))
         MPL_TRY(copy_trained(d, op, name[0]));
     else
-        MPL_TRY(mpl_copy_op_as(d->ctx, g, op, d->to, d->now, NULL, &(mpl_copy_as){.out_name = name}));
+        MPL_TRY(
+            mpl_copy_op_as(d->ctx, g, op, d->to, d->now, NULL, &(mpl_copy_as){.out_name = name}));
 out:
     mpl_free(d->ctx, name);
     mpl_free(d->ctx, text);
     return st;
 }
 
-/* The operation whose work the loss does: a softmax along the last of two axes that makes the output; MPL_NONE. */
+/* The operation whose work the loss does: a softmax along the last of two axes that makes the
+ * output; MPL_NONE. */
 static mpl_op last_softmax(const mpl_graph *g)
 {
     mpl_value y = g->output[0];
@@ -222,7 +230,8 @@ static bool vary(mpl_grad *d)
     return again;
 }
 
-/* What varies with a trained weight, what the loss depends on, and how many parts each gradient has. */
+/* What varies with a trained weight, what the loss depends on, and how many parts each gradient
+ * has. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
     mpl_status st = MPL_OK;
@@ -235,12 +244,14 @@ static mpl_status explore(mpl_grad *d, mpl_value logits)
     }
     if (!any)
         MPL_FAIL(d->ctx, MPL_EINPUT,
-                 "graph '%s' has no weight that can be trained: there is nothing to learn", g->name);
+                 "graph '%s' has no weight that can be trained: there is nothing to learn",
+                 g->name);
     while (vary(d)) {
     }
     if (!d->varies[logits] || g->value_op[logits] == MPL_NONE)
-        MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' depends on no weight that can be trained",
-                 g->name, g->value_name[logits]);
+        MPL_FAIL(d->ctx, MPL_EINPUT,
+                 "graph '%s': output '%.100s' depends on no weight that can be trained", g->name,
+                 g->value_name[logits]);
     d->leads[g->value_op[logits]] = 1;
     MPL_TRY(mpl_grad_count_slots(d, 0));
     d->slots[logits]++;
@@ -249,7 +260,7 @@ out:
     return st;
 }
 
-/* ---- loss and backward ----------------------------------------------------------------------------------------------------- */
+/* ---- loss and backward ---- */
 
 static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_value *loss)
 {
@@ -263,15 +274,15 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
 
     for (uint32_t i = s->rank > 1; i < s->rank; i++)
         rows.dim[1] *= s->dim[i];
-    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE), MPL_INPUT,
-                                MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
+    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE),
+                                MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
     if (s->rank != 2) {
         one = mpl_grad_fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
-        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1, &MPL_INTS(shape, 2, rows.dim),
-                                 1, &one, &x));
+        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1,
+                                 &MPL_INTS(shape, 2, rows.dim), 1, &one, &x));
     }
-    name[1] =
-        softmax != MPL_NONE ? g->value_name[g->output[0]] : mpl_grad_fresh(d, text[2], "prob", "", MPL_NONE);
+    name[1] = softmax != MPL_NONE ? g->value_name[g->output[0]]
+                                  : mpl_grad_fresh(d, text[2], "prob", "", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
                              (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
     *loss = out[0];
@@ -296,11 +307,13 @@ static mpl_status take_loss(mpl_grad *d, mpl_value output, mpl_value *loss)
     mpl_status st = MPL_OK;
 
     if (d->g->value_shape[output].rank != 0)
-        MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' is no single number, so it is no loss",
-                 d->g->name, d->g->value_name[output]);
+        MPL_FAIL(d->ctx, MPL_EINPUT,
+                 "graph '%s': output '%.100s' is no single number, so it is no loss", d->g->name,
+                 d->g->value_name[output]);
     *loss = d->now[output];
-    mpl_grad_part(d, output,
-                  mpl_grad_constant(d, "one", (mpl_type)d->g->value_type[output], &(mpl_shape){0, {0}}, 1));
+    mpl_grad_part(
+        d, output,
+        mpl_grad_constant(d, "one", (mpl_type)d->g->value_type[output], &(mpl_shape){0, {0}}, 1));
     st = d->st;
 out:
     return st;
@@ -324,7 +337,8 @@ mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v)
     d->whole[v] = part[0];
     name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     if (n > 1)
-        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name, &d->whole[v]));
+        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name,
+                                 &d->whole[v]));
     d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
     MPL_TRY(d->st);
 out:
@@ -367,7 +381,7 @@ out:
     return st;
 }
 
-/* ---- updates ---------------------------------------------------------------------------------------------------------------- */
+/* ---- updates ---- */
 
 typedef struct optimiser {
     mpl_op_kind kind;
@@ -386,7 +400,8 @@ static const optimiser optimisers[] = {
 typedef struct waiting {
     uint8_t *awaited; /* [n_ops] */
     mpl_op *stack;    /* [n_ops] */
-    mpl_value *shows; /* [n_values] the weight whose contents it shows: itself or through views; MPL_NONE */
+    mpl_value *shows; /* [n_values] the weight whose contents it shows: itself or through views;
+                         MPL_NONE */
     mpl_value *in;
     uint32_t n_in;
     size_t in_cap;
@@ -421,8 +436,8 @@ static void await(const mpl_graph *g, waiting *w, mpl_op op)
             for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
                 for (uint32_t i = g->op_in_begin[in]; i < g->op_in_begin[in + 1]; i++)
                     await_maker(g, w, g->op_in[i], &n);
-            for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b];
-                 i++)
+            for (uint32_t i = g->block_result_begin[b];
+                 i < g->block_result_begin[b] + g->block_n_results[b]; i++)
                 await_maker(g, w, g->block_result[i], &n);
         }
     }
@@ -438,7 +453,8 @@ out:
     return st;
 }
 
-/* Appends an output of `reader`, an operation or one in a block of it, unless it has to run before the update anyway. */
+/* Appends an output of `reader`, an operation or one in a block of it, unless it has to run before
+ * the update anyway. */
 static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
 {
     mpl_status st = MPL_OK;
@@ -487,16 +503,18 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
     bool paced = d->options->rate > 0 && kind != MPL_OP_step_update && kind != MPL_OP_set_update;
 
     for (uint32_t i = 0; i < n; i++)
-        name[i] = mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
+        name[i] =
+            mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
                              &MPL_FLOAT(rate, d->options->rate), n, name, out));
 out:
     return st;
 }
 
-/* The number of the run, and all of the state's constants, stand before the operations that wait, so that ids of values do not
- * move under them. */
-static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint32_t n_ops, mpl_value *next)
+/* The number of the run, and all of the state's constants, stand before the operations that wait,
+ * so that ids of values do not move under them. */
+static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint32_t n_ops,
+                                mpl_value *next)
 {
     mpl_status st = MPL_OK;
     const optimiser *how = &optimisers[d->options->update];
@@ -514,13 +532,15 @@ static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint3
         static const double zero = 0; /* in every floating type */
 
         MPL_TRY(mpl_graph_add_const(
-            d->ctx, d->to, mpl_grad_fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
+            d->ctx, d->to,
+            mpl_grad_fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
             (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
         MPL_TRY(push_in(d, w, state));
     }
     await(d->to, w, d->to->value_op[gradient]);
     MPL_TRY(push_readers(d, w, v, n_ops));
-    MPL_TRY(add_update(d, w, how->kind, how->kind == MPL_OP_adam_update ? 2 : 1, 1 + how->n_state, next));
+    MPL_TRY(add_update(d, w, how->kind, how->kind == MPL_OP_adam_update ? 2 : 1, 1 + how->n_state,
+                       next));
 out:
     return st;
 }
@@ -551,7 +571,8 @@ static mpl_status waiting_init(mpl_grad *d, waiting *w)
     for (mpl_value v = 0; v < to->n_values; v++)
         w->shows[v] = to->value_op[v] == MPL_NONE ? v : MPL_NONE;
     for (mpl_op op = 0; op < to->n_ops; op++)
-        for (uint32_t i = to->op_out_begin[op]; mpl_may_be_view(to, op) && i < to->op_out_begin[op + 1]; i++)
+        for (uint32_t i = to->op_out_begin[op];
+             mpl_may_be_view(to, op) && i < to->op_out_begin[op + 1]; i++)
             if (to->op_out[i] != MPL_NONE)
                 w->shows[to->op_out[i]] = w->shows[to->op_in[to->op_in_begin[op]]];
 out:
@@ -566,7 +587,8 @@ static void waiting_fini(mpl_grad *d, waiting *w)
     mpl_free(d->ctx, w->in);
 }
 
-/* All updates, and what they leave as outputs: weights and state in the order of the weights, then the number of the run. */
+/* All updates, and what they leave as outputs: weights and state in the order of the weights, then
+ * the number of the run. */
 static mpl_status add_updates(mpl_grad *d)
 {
     mpl_status st = MPL_OK;
@@ -590,7 +612,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options)
 {
@@ -606,13 +628,14 @@ static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
                  g->name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_op_table[g->op_kind[op]].traits & (MPL_PROGRAM | MPL_MUTATES))
-            MPL_FAIL(ctx, MPL_EINPUT, "graph '%s': operation '%.100s' (%s) of a program has no gradient",
-                     g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "graph '%s': operation '%.100s' (%s) of a program has no gradient", g->name,
+                     g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "graph '%s' is one for training already: operation '%.100s' updates weights", g->name,
-                     g->op_name[op]);
+                     "graph '%s' is one for training already: operation '%.100s' updates weights",
+                     g->name, g->op_name[op]);
 out:
     return st;
 }
@@ -653,7 +676,8 @@ static mpl_status add_step(mpl_grad *d)
 
     d->step = d->step_next = MPL_NONE;
     for (mpl_op op = 0; op < d->g->n_ops; op++)
-        asked = asked || (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
+        asked = asked ||
+                (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
     if (asked)
         MPL_TRY(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
                                     MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));
@@ -703,7 +727,8 @@ static mpl_status add_outputs(mpl_grad *d)
         MPL_TRY(add_updates(d));
     for (mpl_op op = 0; op < n_ops; op++)
         for (uint32_t i = 3; i < 5 && d->to->op_kind[op] == MPL_OP_batch_norm_train; i++)
-            MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->to->op_out[d->to->op_out_begin[op] + i]));
+            MPL_TRY(
+                mpl_graph_add_output(d->ctx, d->to, d->to->op_out[d->to->op_out_begin[op] + i]));
     MPL_TRY(set_statistics(d));
 out:
     return st;
@@ -728,7 +753,8 @@ static mpl_status differentiate(mpl_grad *d)
             MPL_TRY(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
                         ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
                         : mpl_grad_copy(d, walk.op));
-    MPL_TRY(d->options->own_loss ? take_loss(d, logits, &loss) : add_loss(d, logits, softmax, &loss));
+    MPL_TRY(d->options->own_loss ? take_loss(d, logits, &loss)
+                                 : add_loss(d, logits, softmax, &loss));
     MPL_TRY(mpl_graph_add_output(d->ctx, d->to, loss));
     if (--d->waits[logits] == 0)
         MPL_TRY(mpl_grad_complete(d, logits));
@@ -754,8 +780,9 @@ mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
     *out = d.to, d.to = NULL;
 out:
     mpl_graph_free(ctx, d.to);
-    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape, d.moved,
-                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece, d.count};
+    void *arrays[] = {d.now,   d.op_now,     d.varies,    d.leads,   d.slots,
+                      d.waits, d.tape,       d.moved,     d.n_parts, d.last,
+                      d.whole, d.part_value, d.part_prev, d.piece,   d.count};
     MPL_FREE_ALL(ctx, arrays);
     return st;
 }

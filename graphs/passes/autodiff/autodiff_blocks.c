@@ -1,15 +1,17 @@
 /* autodiff_blocks.c -- loops and branches in reverse mode. See autodiff.h.
  *
- * Idea     A loop that the loss depends on hands out one row more for each carried value: what each round began with, the tape. Its
- *          backward loop runs the rounds from the last to the first; each makes again what it needs of the round, from the tape,
- *          and goes back through it. Gradients of carried values are carried, those of captured values are added up on the way,
- *          those of slices are rows. A branch is made again within its backward branch: nothing is kept for it but what it
- *          captures.
- * Source   Griewank, Walther, "Evaluating Derivatives", 2008, chapters 3 and 12: a tape of states, each step run again from its own. */
+ * Idea     A loop that the loss depends on hands out one row more for each carried value: what each
+ *          round began with, the tape. Its backward loop runs the rounds from the last to the
+ *          first; each makes again what it needs of the round, from the tape, and goes back through
+ *          it. Gradients of carried values are carried, those of captured values are added up on
+ *          the way, those of slices are rows. A branch is made again within its backward branch:
+ *          nothing is kept for it but what it captures.
+ * Source   Griewank, Walther, "Evaluating Derivatives", 2008, chapters 3 and 12: a tape of states,
+ *          each step run again from its own. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 
-/* ---- what is captured --------------------------------------------------------------------------------------------- */
+/* ---- what is captured ---- */
 
 static void capture(const mpl_graph *g, mpl_op owner, mpl_value v, uint8_t *seen)
 {
@@ -33,7 +35,8 @@ static void mark_captured(const mpl_graph *g, mpl_op op, uint8_t *seen)
             for (uint32_t i = g->op_in_begin[in]; i < g->op_in_begin[in + 1]; i++)
                 capture(g, op, g->op_in[i], seen);
         for (uint32_t inner = b; inner < g->n_blocks; inner++)
-            for (uint32_t i = 0; mpl_block_within(g, inner, b) && i < g->block_n_results[inner]; i++)
+            for (uint32_t i = 0; mpl_block_within(g, inner, b) && i < g->block_n_results[inner];
+                 i++)
                 capture(g, op, mpl_result(g, inner, i), seen);
     }
 }
@@ -59,7 +62,7 @@ out:
     return st;
 }
 
-/* ---- what varies -------------------------------------------------------------------------------------------------- */
+/* ---- what varies ---- */
 
 static bool is_varied(const mpl_grad *d, mpl_value v)
 {
@@ -84,14 +87,14 @@ bool mpl_grad_vary_control(mpl_grad *d, mpl_op op)
              n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     bool any = false;
 
-    for (uint32_t k = g->op_body_begin[op]; g->op_kind[op] == MPL_OP_case && k < g->op_body_begin[op + 1];
-         k++)
+    for (uint32_t k = g->op_body_begin[op];
+         g->op_kind[op] == MPL_OP_case && k < g->op_body_begin[op + 1]; k++)
         for (uint32_t i = 0; i < n_out; i++) {
             any |= vary(d, out[i], mpl_result(g, g->op_body[k], i));
             any |= vary(d, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
         }
-    for (uint32_t i = 1; g->op_kind[op] == MPL_OP_while && i < g->block_n_params[mpl_op_first_body(g, op)];
-         i++)
+    for (uint32_t i = 1;
+         g->op_kind[op] == MPL_OP_while && i < g->block_n_params[mpl_op_first_body(g, op)]; i++)
         any |= vary(d, mpl_param(g, mpl_op_first_body(g, op), i), in[1 + i]);
     for (uint32_t i = 0; g->op_kind[op] == MPL_OP_while && i < n_out; i++) {
         mpl_value result = mpl_result(g, mpl_op_first_body(g, op), 1 + i);
@@ -105,7 +108,7 @@ bool mpl_grad_vary_control(mpl_grad *d, mpl_op op)
     return any;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static const char *fresh_block(const mpl_grad *d, char *text, const char *base, const char *suffix)
 {
@@ -156,8 +159,8 @@ static mpl_value number(mpl_grad *d, int64_t n)
     return v;
 }
 
-static mpl_value add_op(mpl_grad *d, mpl_op_kind kind, const char *base, const char *suffix, mpl_value a,
-                        mpl_value b, uint32_t n_attr, const mpl_attr *attr)
+static mpl_value add_op(mpl_grad *d, mpl_op_kind kind, const char *base, const char *suffix,
+                        mpl_value a, mpl_value b, uint32_t n_attr, const mpl_attr *attr)
 {
     char text[MPL_GRAD_NAME];
     const char *name;
@@ -166,7 +169,8 @@ static mpl_value add_op(mpl_grad *d, mpl_op_kind kind, const char *base, const c
     if (d->st != MPL_OK)
         return MPL_NONE;
     name = mpl_grad_fresh(d, text, base, suffix, MPL_NONE);
-    d->st = mpl_graph_add_op(d->ctx, d->to, kind, name, 2, (mpl_value[]){a, b}, n_attr, attr, 1, &name, &out);
+    d->st = mpl_graph_add_op(d->ctx, d->to, kind, name, 2, (mpl_value[]){a, b}, n_attr, attr, 1,
+                             &name, &out);
     return out;
 }
 
@@ -177,9 +181,9 @@ static mpl_value zeros(mpl_grad *d, mpl_value like)
     mpl_value v = MPL_NONE;
 
     if (d->st == MPL_OK)
-        d->st =
-            mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "zeros", "", MPL_NONE),
-                                (mpl_type)d->g->value_type[like], &d->g->value_shape[like], &zero, true, &v);
+        d->st = mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "zeros", "", MPL_NONE),
+                                    (mpl_type)d->g->value_type[like], &d->g->value_shape[like],
+                                    &zero, true, &v);
     return v;
 }
 
@@ -205,24 +209,26 @@ static mpl_value add_param(mpl_grad *d, const char *base, const char *suffix, mp
     mpl_value v = MPL_NONE;
 
     if (d->st == MPL_OK)
-        d->st = mpl_graph_add_param(d->ctx, d->to,
-                                    suffix[0] == '\0' ? mpl_grad_copy_name(d, text, base)
-                                                      : mpl_grad_fresh(d, text, base, suffix, MPL_NONE),
-                                    type, shape, &v);
+        d->st =
+            mpl_graph_add_param(d->ctx, d->to,
+                                suffix[0] == '\0' ? mpl_grad_copy_name(d, text, base)
+                                                  : mpl_grad_fresh(d, text, base, suffix, MPL_NONE),
+                                type, shape, &v);
     return v;
 }
 
 static mpl_value param_like(mpl_grad *d, const char *suffix, mpl_value v)
 {
-    return add_param(d, d->g->value_name[v], suffix, (mpl_type)d->g->value_type[v], &d->g->value_shape[v]);
+    return add_param(d, d->g->value_name[v], suffix, (mpl_type)d->g->value_type[v],
+                     &d->g->value_shape[v]);
 }
 
 /* What a copied loop or case has besides. */
 typedef struct extras {
     bool counts;     /* a loop: the number of its rounds as one more carried value, */
     mpl_value count; /* in its body */
-    list
-        moved; /* of the old graph: running statistics that batch norms in its blocks move, carried or results behind the others */
+    list moved; /* of the old graph: running statistics that batch norms in its blocks move, carried
+                   or results behind the others */
     list before; /* what each was before the operation, in the new graph */
 } extras;
 
@@ -245,8 +251,8 @@ static mpl_status list_moved(mpl_grad *d, mpl_op op, extras *e)
     for (mpl_value v = 0; v < g->n_values && d->block == 0; v++) {
         bool inside = false;
 
-        for (uint32_t i = g->value_use_begin[v]; d->moved[v] != MPL_NONE && i < g->value_use_begin[v + 1];
-             i++)
+        for (uint32_t i = g->value_use_begin[v];
+             d->moved[v] != MPL_NONE && i < g->value_use_begin[v + 1]; i++)
             for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
                 inside = inside || mpl_block_within(g, g->op_block[g->value_use[i]], g->op_body[k]);
         if (!inside)
@@ -293,17 +299,19 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
     uint32_t behind = g->op_kind[op] == MPL_OP_while ? 1 + n : g->block_n_results[b];
     char text[MPL_GRAD_NAME];
 
-    MPL_TRY(mpl_graph_open_block(d->ctx, d->to,
-                                 fresh_block(d, text, g->block_name[b], d->block != 0 ? ".again" : ""), id));
+    MPL_TRY(mpl_graph_open_block(
+        d->ctx, d->to, fresh_block(d, text, g->block_name[b], d->block != 0 ? ".again" : ""), id));
     copy_params(d, op, b, e);
     for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b] && d->st == MPL_OK; in++)
         if (g->op_block[in] == b)
-            MPL_TRY(mpl_grad_owns(g, in) ? mpl_grad_copy_control(d, in, false) : mpl_grad_copy(d, in));
+            MPL_TRY(mpl_grad_owns(g, in) ? mpl_grad_copy_control(d, in, false)
+                                         : mpl_grad_copy(d, in));
     for (uint32_t i = 0; i <= g->block_n_results[b]; i++) {
         if (i == behind)
             push_extras(d, op, e, result);
         if (i < g->block_n_results[b])
-            push(d, result, mpl_result(g, b, i) != MPL_NONE ? d->now[mpl_result(g, b, i)] : MPL_NONE);
+            push(d, result,
+                 mpl_result(g, b, i) != MPL_NONE ? d->now[mpl_result(g, b, i)] : MPL_NONE);
     }
     for (uint32_t i = 1; tape && i <= n; i++) /* what the round began with */
         if (is_read(g, mpl_param(g, b, i)))
@@ -314,8 +322,8 @@ out:
 }
 
 /* Attributes of a copied loop or case with `more` rows behind the others. */
-static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint32_t n_rows, uint32_t more,
-                             mpl_attr **attr, int64_t **flags, uint32_t *n_attr)
+static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint32_t n_rows,
+                             uint32_t more, mpl_attr **attr, int64_t **flags, uint32_t *n_attr)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
@@ -355,9 +363,10 @@ static uint32_t last_carried(const mpl_graph *g, mpl_op op)
                                           : g->op_out_begin[op + 1] - g->op_out_begin[op];
 }
 
-/* Names for the outputs of a copy: those of the old operation, what it has more behind its carried ones, and tapes. */
-static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes, uint32_t *n_out,
-                               char (**text)[MPL_GRAD_NAME], const char ***name)
+/* Names for the outputs of a copy: those of the old operation, what it has more behind its carried
+ * ones, and tapes. */
+static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes,
+                               uint32_t *n_out, char (**text)[MPL_GRAD_NAME], const char ***name)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
@@ -371,12 +380,13 @@ static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t
         if (e->counts && i == last_carried(g, op))
             (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->op_name[op], ".rounds", MPL_NONE), at++;
         for (uint32_t k = 0; k < e->moved.n && i == last_carried(g, op); k++, at++)
-            (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->value_name[e->moved.item[k]], ".behind.", op);
+            (*name)[at] =
+                mpl_grad_fresh(d, (*text)[at], g->value_name[e->moved.item[k]], ".behind.", op);
         if (i == n_old)
             break;
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            (*name)[at] =
-                mpl_grad_copy_name(d, (*text)[at], g->value_name[g->op_out[g->op_out_begin[op] + i]]);
+            (*name)[at] = mpl_grad_copy_name(d, (*text)[at],
+                                             g->value_name[g->op_out[g->op_out_begin[op] + i]]);
         at++;
     }
     for (uint32_t i = 0; i < n_tapes; i++, at++)
@@ -423,7 +433,8 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
     tape = tape && g->op_kind[op] == MPL_OP_while;
     if (tape && mpl_while_most_rounds(g, op) < 0)
         MPL_FAIL(d->ctx, MPL_EINPUT,
-                 "loop '%.100s' cannot be differentiated: nothing says how many rounds it may have at most; "
+                 "loop '%.100s' cannot be differentiated: nothing says how many rounds it may have "
+                 "at most; "
                  "give it "
                  "trips=N",
                  g->op_name[op]);
@@ -447,17 +458,18 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
             push(d, &in, e.before.item[k]);
         if (i < n_in)
             push(d, &in,
-                 g->op_in[g->op_in_begin[op] + i] != MPL_NONE ? d->now[g->op_in[g->op_in_begin[op] + i]]
-                                                              : MPL_NONE);
+                 g->op_in[g->op_in_begin[op] + i] != MPL_NONE
+                     ? d->now[g->op_in[g->op_in_begin[op] + i]]
+                     : MPL_NONE);
     }
     MPL_TRY(d->st);
-    MPL_TRY(copy_attrs(d, op, n_extras(&e), n_flags > 2 + 2 * n ? n_flags - 2 - 2 * n : 0, n_tapes, &attr,
-                       &flags, &n_attr));
+    MPL_TRY(copy_attrs(d, op, n_extras(&e), n_flags > 2 + 2 * n ? n_flags - 2 - 2 * n : 0, n_tapes,
+                       &attr, &flags, &n_attr));
     MPL_TRY(name_outputs(d, op, &e, n_tapes, &n_out, &text, &name));
     MPL_TRY(mpl_new(d->ctx, out, n_out));
     d->op_now[op] = d->to->n_ops;
-    MPL_TRY(add_control(d, (mpl_op_kind)g->op_kind[op], g->op_name[op], &in, n_attr, attr, &block, name,
-                        n_out, out));
+    MPL_TRY(add_control(d, (mpl_op_kind)g->op_kind[op], g->op_name[op], &in, n_attr, attr, &block,
+                        name, n_out, out));
     note_outputs(d, op, tape, &e, out);
 out:
     extras_fini(d, &e);
@@ -472,7 +484,7 @@ out:
     return st;
 }
 
-/* ---- frames: the gradients of one block --------------------------------------------------------------------------- */
+/* ---- frames: the gradients of one block ---- */
 
 /* What is known of gradients in the block around, while one within it is gone through. */
 typedef struct frame {
@@ -559,7 +571,8 @@ out:
     return st;
 }
 
-/* Goes back through block b, of which seed[i] is the gradient of result[i] (MPL_NONE: it has none). */
+/* Goes back through block b, of which seed[i] is the gradient of result[i] (MPL_NONE: it has
+ * none). */
 static mpl_status back_block(mpl_grad *d, uint32_t b, uint32_t n, const mpl_value *result,
                              const mpl_value *seed)
 {
@@ -590,7 +603,7 @@ out:
     return st;
 }
 
-/* ---- values made again -------------------------------------------------------------------------------------------- */
+/* ---- values made again ---- */
 
 /* All that the blocks of `op` read is there, before one is opened. */
 static mpl_status need_captured(mpl_grad *d, mpl_op op)
@@ -607,7 +620,7 @@ out:
     return st;
 }
 
-/* ---- loops backward ----------------------------------------------------------------------------------------------- */
+/* ---- loops backward ---- */
 
 typedef struct back {
     mpl_op op;
@@ -621,7 +634,8 @@ typedef struct back {
     list scan_now;         /* which value of the old body each is; MPL_NONE: of the seeds */
     list result, seed;     /* results of the old body, and their gradients: carried ones, rows */
     list row;              /* of the rows, those that have one */
-    mpl_value round, last; /* number of the round that is gone back through; number of the last one */
+    mpl_value round, last; /* number of the round that is gone back through; number of the last one
+                            */
 } back;
 
 static bool reversed(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -715,7 +729,8 @@ static mpl_status open_body(mpl_grad *d, back *l, list *carried, uint32_t *id)
     mpl_value round;
     list slice = {0};
 
-    MPL_TRY(mpl_graph_open_block(d->ctx, d->to, fresh_block(d, text, g->block_name[l->b], ".back"), id));
+    MPL_TRY(mpl_graph_open_block(d->ctx, d->to, fresh_block(d, text, g->block_name[l->b], ".back"),
+                                 id));
     round = add_param(d, g->op_name[l->op], ".round", MPL_TYPE_i64, &(mpl_shape){0, {0}});
     for (uint32_t i = 0; i < l->n; i++)
         if (d->varies[mpl_param(g, l->b, 1 + i)])
@@ -747,7 +762,8 @@ out:
     return st;
 }
 
-/* Results of the backward body: gradients before the round, sums, rows. Flags of the rows join those of the scans. */
+/* Results of the backward body: gradients before the round, sums, rows. Flags of the rows join
+ * those of the scans. */
 static mpl_status close_body(mpl_grad *d, back *l, const list *carried)
 {
     mpl_status st = MPL_OK;
@@ -811,8 +827,9 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
         name[i] = mpl_grad_fresh(d, text[i], g->op_name[l->op], ".grad.", i);
     all[0] = attr[0], all[1] = attr[1], all[2] = MPL_INTS(scan_reverse, n_flags, flags);
     MPL_TRY(mpl_graph_add_control(
-        d->ctx, d->to, MPL_OP_while, mpl_grad_fresh(d, text[n_out], g->op_name[l->op], ".back", MPL_NONE),
-        l->inputs.n, l->inputs.item, n_flags > 0 ? 3 : 2, all, 1, &body, n_out, name, out));
+        d->ctx, d->to, MPL_OP_while,
+        mpl_grad_fresh(d, text[n_out], g->op_name[l->op], ".back", MPL_NONE), l->inputs.n,
+        l->inputs.item, n_flags > 0 ? 3 : 2, all, 1, &body, n_out, name, out));
     for (uint32_t i = 0; i < l->n; i++)
         if (d->varies[mpl_param(g, l->b, 1 + i)]) {
             if (is_varied(d, l->in[2 + i]))
@@ -839,10 +856,11 @@ static mpl_status check_loop(mpl_grad *d, const back *l)
 
     for (uint32_t i = 0; i < l->n_scans && !l->full; i++)
         if (d->varies[mpl_param(d->g, l->b, 1 + l->n + i)])
-            MPL_FAIL(d->ctx, MPL_EINPUT,
-                     "loop '%.100s' cannot be differentiated: it may end early, and its scanned input "
-                     "'%.100s' is trained",
-                     d->g->op_name[l->op], d->g->value_name[l->in[2 + l->n + i]]);
+            MPL_FAIL(
+                d->ctx, MPL_EINPUT,
+                "loop '%.100s' cannot be differentiated: it may end early, and its scanned input "
+                "'%.100s' is trained",
+                d->g->op_name[l->op], d->g->value_name[l->in[2 + l->n + i]]);
 out:
     return st;
 }
@@ -868,12 +886,13 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
     MPL_TRY(mpl_grad_captured(d, op, true, &l.n_captured, &l.captured));
     MPL_TRY(need_captured(d, op));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(
-            mpl_grad_now(d, g->op_out[i])); /* with it comes the tape, even where nobody needs the output */
+        MPL_TRY(mpl_grad_now(d, g->op_out[i])); /* with it comes the tape, even where nobody needs
+                                                   the output */
     MPL_TRY(list_scans(d, &l));
     list_inits(d, &l);
     l.last = l.full ? number(d, l.most - 1)
-                    : add_op(d, MPL_OP_sub, g->op_name[op], ".last", d->count[op], number(d, 1), 0, NULL);
+                    : add_op(d, MPL_OP_sub, g->op_name[op], ".last", d->count[op], number(d, 1), 0,
+                             NULL);
     MPL_TRY(d->st);
     inside = true;
     MPL_TRY(enter(d, l.b, &old));
@@ -892,11 +911,11 @@ out:
     return st;
 }
 
-/* ---- cases backward ----------------------------------------------------------------------------------------------- */
+/* ---- cases backward ---- */
 
 /* One branch: gradients of captured values, then zeros for what is bypassed. */
-static mpl_status back_branch(mpl_grad *d, mpl_op op, uint32_t b, const list *seed, uint32_t n_captured,
-                              const mpl_value *captured, uint32_t *id)
+static mpl_status back_branch(mpl_grad *d, mpl_op op, uint32_t b, const list *seed,
+                              uint32_t n_captured, const mpl_value *captured, uint32_t *id)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
@@ -905,10 +924,12 @@ static mpl_status back_branch(mpl_grad *d, mpl_op op, uint32_t b, const list *se
     char text[MPL_GRAD_NAME];
 
     MPL_TRY(enter(d, b, &old));
-    MPL_TRY(mpl_graph_open_block(d->ctx, d->to, fresh_block(d, text, g->block_name[b], ".back"), id));
+    MPL_TRY(
+        mpl_graph_open_block(d->ctx, d->to, fresh_block(d, text, g->block_name[b], ".back"), id));
     MPL_TRY(back_block(d, b, seed->n, g->block_result + g->block_result_begin[b], seed->item));
     for (uint32_t i = 0; i < n_captured; i++)
-        push(d, &result, d->whole[captured[i]] != MPL_NONE ? d->whole[captured[i]] : zeros(d, captured[i]));
+        push(d, &result,
+             d->whole[captured[i]] != MPL_NONE ? d->whole[captured[i]] : zeros(d, captured[i]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         if (is_varied(d, g->op_in[i]))
             push(d, &result, zeros(d, g->op_in[i]));
@@ -920,13 +941,14 @@ out:
     return st;
 }
 
-/* The backward case on the same index; without a branch, the bypassed values have the gradients of the outputs. */
+/* The backward case on the same index; without a branch, the bypassed values have the gradients of
+ * the outputs. */
 static mpl_status back_case(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    uint32_t n_outs = g->op_out_begin[op + 1] - g->op_out_begin[op], n_captured, first = g->op_in_begin[op],
-             n = 0, id;
+    uint32_t n_outs = g->op_out_begin[op + 1] - g->op_out_begin[op], n_captured,
+             first = g->op_in_begin[op], n = 0, id;
     list in = {0}, block = {0}, seed = {0}, target = {0};
     mpl_value *captured = NULL, *out = NULL;
     char(*text)[MPL_GRAD_NAME] = NULL;
@@ -943,7 +965,8 @@ static mpl_status back_case(mpl_grad *d, mpl_op op)
             push(d, &in, zeros(d, captured[i]));
     }
     for (uint32_t i = 0; i < n_outs; i++) {
-        mpl_value y = g->op_out[g->op_out_begin[op] + i], x = bypass ? g->op_in[first + 1 + i] : MPL_NONE;
+        mpl_value y = g->op_out[g->op_out_begin[op] + i],
+                  x = bypass ? g->op_in[first + 1 + i] : MPL_NONE;
         mpl_value dy = y != MPL_NONE ? d->whole[y] : MPL_NONE;
 
         push(d, &seed, dy);
@@ -965,8 +988,9 @@ static mpl_status back_case(mpl_grad *d, mpl_op op)
         MPL_TRY(MPL_EMEM);
     for (uint32_t i = 0; i < n; i++)
         name[i] = mpl_grad_fresh(d, text[i], g->op_name[op], ".grad.", i);
-    MPL_TRY(add_control(d, MPL_OP_case, mpl_grad_fresh(d, text[n], g->op_name[op], ".back", MPL_NONE), &in, 0,
-                        NULL, &block, name, n, out));
+    MPL_TRY(add_control(d, MPL_OP_case,
+                        mpl_grad_fresh(d, text[n], g->op_name[op], ".back", MPL_NONE), &in, 0, NULL,
+                        &block, name, n, out));
     for (uint32_t i = 0; i < n; i++)
         mpl_grad_part(d, target.item[i], out[i]);
     st = d->st;

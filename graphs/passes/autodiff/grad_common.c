@@ -15,8 +15,8 @@ const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, cons
     else
         snprintf(text, NAME_SIZE - 16, "%.200s%s%u", base, suffix, number);
     n = strlen(text);
-    for (uint32_t i = 2; mpl_graph_find(d->to, text) != MPL_NONE || mpl_graph_find(d->g, text) != MPL_NONE;
-         i++)
+    for (uint32_t i = 2;
+         mpl_graph_find(d->to, text) != MPL_NONE || mpl_graph_find(d->g, text) != MPL_NONE; i++)
         snprintf(text + n, NAME_SIZE - n, "_%u", i);
     return text;
 }
@@ -62,8 +62,8 @@ void mpl_grad_fail(mpl_grad *d, const char *why)
 {
     if (d->st == MPL_OK)
         d->st = mpl_fail(d->ctx, MPL_EINPUT, __FILE__, __LINE__,
-                         "operation '%.100s' (%s) cannot be differentiated: %s", d->g->op_name[d->op],
-                         mpl_op_table[d->g->op_kind[d->op]].name, why);
+                         "operation '%.100s' (%s) cannot be differentiated: %s",
+                         d->g->op_name[d->op], mpl_op_table[d->g->op_kind[d->op]].name, why);
 }
 
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
@@ -75,8 +75,8 @@ mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const 
 
     mpl_put(type, &element, 0, number);
     if (d->st == MPL_OK)
-        d->st = mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, base, "", MPL_NONE), type, shape,
-                                    &element, true, &v);
+        d->st = mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, base, "", MPL_NONE),
+                                    type, shape, &element, true, &v);
     return v;
 }
 
@@ -85,7 +85,8 @@ mpl_value mpl_grad_number(mpl_grad *d, double number)
     char text[64];
 
     snprintf(text, sizeof text, "number.%g", number);
-    return mpl_grad_constant(d, text, (mpl_type)d->g->value_type[old_in(d, 0)], &(mpl_shape){0, {0}}, number);
+    return mpl_grad_constant(d, text, (mpl_type)d->g->value_type[old_in(d, 0)],
+                             &(mpl_shape){0, {0}}, number);
 }
 
 mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type)
@@ -103,15 +104,17 @@ mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
     return mpl_grad_constant(d, "zeros", (mpl_type)d->g->value_type[v], &d->g->value_shape[v], 0);
 }
 
-void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                     const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out)
+void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
+                     mpl_value *out)
 {
     uint32_t first = 0;
 
     while (name[first] == NULL)
         first++;
     if (d->st == MPL_OK)
-        d->st = mpl_graph_add_op(d->ctx, d->to, kind, name[first], n_in, in, n_attr, attr, n, name, out);
+        d->st = mpl_graph_add_op(d->ctx, d->to, kind, name[first], n_in, in, n_attr, attr, n, name,
+                                 out);
 }
 
 /* Name of a value that operation d->op needs on the way. */
@@ -122,8 +125,8 @@ static const char *helper_name(mpl_grad *d, char *text)
     return mpl_grad_fresh(d, text, d->g->value_name[first], ".back", d->n_helper++);
 }
 
-mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                          const mpl_attr *attr)
+mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                          uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
     const char *name;
@@ -136,8 +139,8 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
     return out;
 }
 
-mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                        uint32_t n_attr, const mpl_attr *attr)
+mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
+                        const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
     const char *name;
@@ -167,7 +170,8 @@ void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part)
         name = mpl_grad_fresh(d, text, d->g->value_name[v],
                               d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
                               d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
-        mpl_grad_add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name, &d->whole[v]);
+        mpl_grad_add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name,
+                        &d->whole[v]);
     } else if (d->options->chained) {
         d->whole[v] = part;
     } else {
@@ -194,8 +198,9 @@ void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, con
     mpl_grad_make_all(d, kind, n_in, in, n_attr, attr, 1, &i, 0);
 }
 
-void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                       const mpl_attr *attr, uint32_t n, const uint32_t *target, uint32_t needed)
+void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                       uint32_t n_attr, const mpl_attr *attr, uint32_t n, const uint32_t *target,
+                       uint32_t needed)
 {
     char(*text)[NAME_SIZE] = mpl_alloc(d->ctx, n, NAME_SIZE);
     const char **name = mpl_alloc(d->ctx, n, sizeof *name);
@@ -208,8 +213,8 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
             name[i] = mpl_grad_part_name(d, old_in(d, target[i]), text[i]);
         else if (i < 32 && (needed >> i & 1) != 0)
             name[i] = helper_name(d, text[i]);
-    for (uint32_t i = 1; i < n && d->st == MPL_OK;
-         i++) /* one value as several operands: names that are not there yet */
+    for (uint32_t i = 1; i < n && d->st == MPL_OK; i++) /* one value as several operands: names that
+                                                           are not there yet */
         for (uint32_t j = 0; j < i && name[i] != NULL; j++)
             if (name[j] != NULL && strcmp(name[i], name[j]) == 0)
                 name[i] = helper_name(d, text[i]);
@@ -293,7 +298,8 @@ mpl_status mpl_grad_now(mpl_grad *d, mpl_value v)
     }
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (needed[op])
-            MPL_TRY(mpl_grad_owns(g, op) ? mpl_grad_copy_control(d, op, d->leads[op]) : mpl_grad_copy(d, op));
+            MPL_TRY(mpl_grad_owns(g, op) ? mpl_grad_copy_control(d, op, d->leads[op])
+                                         : mpl_grad_copy(d, op));
 out:
     mpl_free(d->ctx, needed);
     mpl_free(d->ctx, captured);

@@ -1,16 +1,20 @@
-/* grad_index.c -- gradients of what is read by indices, from boxes, or larger than it is. See gradients_priv.h.
+/* grad_index.c -- gradients of what is read by indices, from boxes, or larger than it is. See
+ * gradients_priv.h.
  *
- * Idea     What an operation reads, its gradient is added to, where it was read: into zeros. Elements that are read twice get both
- *          parts, in the order of the indices, so that a run gives the same bits as any other. */
+ * Idea     What an operation reads, its gradient is added to, where it was read: into zeros.
+ *          Elements that are read twice get both parts, in the order of the indices, so that a run
+ *          gives the same bits as any other. */
 #include "graphs/ops/move/move_strided_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
 /* Zeros that are written over. */
 static mpl_value zero_root(mpl_grad *d, const mpl_shape *shape)
 {
-    mpl_value zero = mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
+    mpl_value zero =
+        mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
 
-    return mpl_grad_helper(d, MPL_OP_expand, 1, &zero, 1, &MPL_INTS(shape, shape->rank, shape->dim));
+    return mpl_grad_helper(d, MPL_OP_expand, 1, &zero, 1,
+                           &MPL_INTS(shape, shape->rank, shape->dim));
 }
 
 /* Rows of dy added to zeros of `shape`, at the indices. */
@@ -36,7 +40,8 @@ static mpl_value rotated(mpl_grad *d, mpl_value v, uint32_t from, uint32_t n, bo
             perm[at++] = i;
     for (uint32_t i = 0; i < rank; i++)
         turned[perm[i]] = i;
-    return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1, &MPL_INTS(perm, rank, back ? turned : perm));
+    return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1,
+                           &MPL_INTS(perm, rank, back ? turned : perm));
 }
 
 void mpl_grad_of_gather(mpl_grad *d)
@@ -45,7 +50,8 @@ void mpl_grad_of_gather(mpl_grad *d)
     int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0);
     uint32_t at = (uint32_t)(axis < 0 ? axis + x->rank : axis);
     mpl_shape rows = *index, root = *x;
-    mpl_value indices = mpl_grad_in(d, 1), dy = rotated(d, mpl_grad_dy(d, 0), at, index->rank, false);
+    mpl_value indices = mpl_grad_in(d, 1),
+              dy = rotated(d, mpl_grad_dy(d, 0), at, index->rank, false);
 
     if (index->rank == MPL_MAX_RANK) {
         mpl_grad_fail(d, "indices of the most dims there can be");
@@ -54,7 +60,8 @@ void mpl_grad_of_gather(mpl_grad *d)
     rows.dim[rows.rank++] = 1;
     memmove(root.dim + 1, root.dim, at * sizeof *root.dim);
     root.dim[0] = x->dim[at];
-    indices = mpl_grad_helper(d, MPL_OP_reshape, 1, &indices, 1, &MPL_INTS(shape, rows.rank, rows.dim));
+    indices =
+        mpl_grad_helper(d, MPL_OP_reshape, 1, &indices, 1, &MPL_INTS(shape, rows.rank, rows.dim));
     mpl_grad_give(d, 0, rotated(d, scattered(d, &root, indices, dy), at, 1, true));
 }
 
@@ -64,7 +71,8 @@ void mpl_grad_of_gather_nd(mpl_grad *d)
         mpl_grad_fail(d, "dims of a batch");
         return;
     }
-    mpl_grad_give(d, 0, scattered(d, mpl_grad_in_shape(d, 0), mpl_grad_in(d, 1), mpl_grad_dy(d, 0)));
+    mpl_grad_give(d, 0,
+                  scattered(d, mpl_grad_in_shape(d, 0), mpl_grad_in(d, 1), mpl_grad_dy(d, 0)));
 }
 
 /* The box of the operation at hand as attributes, whose numbers are in *box. */
@@ -103,7 +111,8 @@ void mpl_grad_of_assign(mpl_grad *d)
 
     box_attrs(d, &box, attr);
     if (mpl_grad_wants(d, 0)) {
-        mpl_value zero = mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
+        mpl_value zero =
+            mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
 
         mpl_grad_make(d, 0, MPL_OP_assign, 2, (mpl_value[]){dy, zero}, 3, attr);
     }
@@ -111,7 +120,8 @@ void mpl_grad_of_assign(mpl_grad *d)
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_access, 1, &dy, 3, attr));
 }
 
-/* How many results each element stands for along an axis, where that is the same for all and they are neighbours; 0: not so. */
+/* How many results each element stands for along an axis, where that is the same for all and they
+ * are neighbours; 0: not so. */
 static int64_t whole_factor(const mpl_grad *d, uint32_t axis)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);
@@ -134,10 +144,12 @@ void mpl_grad_of_resize(mpl_grad *d)
     mpl_value part;
 
     mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
-    neighbours =
-        n_axes == 0 && strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "nearest"), "nearest") == 0 &&
-        strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_coordinate_mode, "half_pixel"), "asymmetric") == 0 &&
-        strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_nearest_mode, "round_prefer_floor"), "floor") == 0;
+    neighbours = n_axes == 0 &&
+                 strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "nearest"), "nearest") == 0 &&
+                 strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_coordinate_mode, "half_pixel"),
+                        "asymmetric") == 0 &&
+                 strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_nearest_mode, "round_prefer_floor"),
+                        "floor") == 0;
     for (uint32_t i = 0; i < x->rank && neighbours; i++) {
         int64_t factor = whole_factor(d, i);
 
@@ -151,7 +163,8 @@ void mpl_grad_of_resize(mpl_grad *d)
         }
     }
     if (!neighbours) {
-        mpl_grad_fail(d, "other than the nearest element (asymmetric, floor), whole numbers of times");
+        mpl_grad_fail(d,
+                      "other than the nearest element (asymmetric, floor), whole numbers of times");
         return;
     }
     part = mpl_grad_dy(d, 0);

@@ -1,12 +1,15 @@
-/* grad_pieces.c -- parts of a gradient that are known for some elements alone: those of slices, and of pieces of splits. See
- * gradients_priv.h.
+/* grad_pieces.c -- parts of a gradient that are known for some elements alone: those of slices, and
+ * of pieces of splits. See gradients_priv.h.
  *
- * Idea     A value that is read in pieces has one gradient, whatever their number. Pieces that follow each other along an axis are its
- *          concat. Else there is one root: the sum of the parts that are whole or, where there is none, zeros; and each piece is
- *          written into its box of the root, in place, one after the other, with what stands there added where an element may
- *          have got a part before. One piece by itself is padded with zeros.
- * Source   zero-initialised gradients whose parts are written through aliases: libnnc, L. Liu; as values without aliases: this project.
- * Cost     pieces^2 meetings of boxes; one root of memory, where each piece padded by itself would take one. */
+ * Idea     A value that is read in pieces has one gradient, whatever their number. Pieces that
+ *          follow each other along an axis are its concat. Else there is one root: the sum of the
+ *          parts that are whole or, where there is none, zeros; and each piece is written into its
+ *          box of the root, in place, one after the other, with what stands there added where an
+ *          element may have got a part before. One piece by itself is padded with zeros.
+ * Source   zero-initialised gradients whose parts are written through aliases: libnnc, L. Liu; as
+ *          values without aliases: this project.
+ * Cost     pieces^2 meetings of boxes; one root of memory, where each piece padded by itself would
+ *          take one. */
 #include "graphs/passes/autodiff/gradients_priv.h"
 
 #include <stdlib.h>
@@ -52,17 +55,19 @@ static mpl_value padded(mpl_grad *d, mpl_value v, const mpl_grad_piece *p)
     return mpl_grad_step(d, v, MPL_OP_pad, 1, &p->part, 1, &MPL_INTS(pads, 2 * x->rank, pads));
 }
 
-static mpl_value box_op(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                        const mpl_strided *box)
+static mpl_value box_op(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
+                        const mpl_value *in, const mpl_strided *box)
 {
     mpl_attr attr[] = {MPL_INTS(dims, box->shape.rank, box->shape.dim),
-                       MPL_INTS(strides, box->shape.rank, box->stride), MPL_INT(offset, box->offset)};
+                       MPL_INTS(strides, box->shape.rank, box->stride),
+                       MPL_INT(offset, box->offset)};
 
     return mpl_grad_step(d, v, kind, n_in, in, 3, attr);
 }
 
 /* `root` with a piece written into its box; where `add`, onto what stands there. */
-static mpl_value with_piece(mpl_grad *d, mpl_value v, mpl_value root, const mpl_grad_piece *p, bool add)
+static mpl_value with_piece(mpl_grad *d, mpl_value v, mpl_value root, const mpl_grad_piece *p,
+                            bool add)
 {
     mpl_strided box = strided_of(d, &d->g->value_shape[v], &p->box);
     mpl_value part = p->part;
@@ -87,7 +92,8 @@ static bool meets_earlier(mpl_grad *d, const mpl_shape *x, const mpl_grad_piece 
     return false;
 }
 
-/* The one axis along which pieces do not have all of x; MPL_NONE: there are several, or steps. Of no axis: 0. */
+/* The one axis along which pieces do not have all of x; MPL_NONE: there are several, or steps. Of
+ * no axis: 0. */
 static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint32_t n)
 {
     uint32_t axis = MPL_NONE;
@@ -105,7 +111,8 @@ static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint
     return axis != MPL_NONE ? axis : x->rank > 0 ? 0 : MPL_NONE;
 }
 
-/* The concat of pieces that follow each other along an axis from its start to its end; MPL_NONE: they do not. */
+/* The concat of pieces that follow each other along an axis from its start to its end; MPL_NONE:
+ * they do not. */
 static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *pieces, uint32_t n)
 {
     const mpl_shape *x = &d->g->value_shape[v];
@@ -117,11 +124,12 @@ static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *piece
         d->st = MPL_EMEM;
         return MPL_NONE;
     }
-    for (uint32_t k = 0; axis != MPL_NONE && k < n && n_in < n;
-         k++) { /* the one that begins where the last ends */
+    /* the one that begins where the last ends */
+    for (uint32_t k = 0; axis != MPL_NONE && k < n && n_in < n; k++) {
         uint32_t next = 0;
 
-        while (next < n && (pieces[next].box.start[axis] != at || pieces[next].box.shape.dim[axis] == 0))
+        while (next < n &&
+               (pieces[next].box.start[axis] != at || pieces[next].box.shape.dim[axis] == 0))
             next++;
         if (next == n)
             break;
@@ -143,13 +151,15 @@ static mpl_value zero_root(mpl_grad *d, mpl_value v)
     return mpl_grad_step(d, v, MPL_OP_expand, 1, &zero, 1, &MPL_INTS(shape, x->rank, x->dim));
 }
 
-static mpl_value join(mpl_grad *d, mpl_value v, mpl_value whole, const mpl_grad_piece *pieces, uint32_t n)
+static mpl_value join(mpl_grad *d, mpl_value v, mpl_value whole, const mpl_grad_piece *pieces,
+                      uint32_t n)
 {
     const mpl_shape *x = &d->g->value_shape[v];
     mpl_value root = whole;
     uint32_t first = 0;
 
-    if (whole == MPL_NONE && n == 1 && is_solid(&pieces[0].box) && mpl_shape_equal(&pieces[0].box.shape, x))
+    if (whole == MPL_NONE && n == 1 && is_solid(&pieces[0].box) &&
+        mpl_shape_equal(&pieces[0].box.shape, x))
         return pieces[0].part;
     if (whole == MPL_NONE && n > 1 && (root = concat_of(d, v, pieces, n)) != MPL_NONE)
         return root;
@@ -160,7 +170,8 @@ static mpl_value join(mpl_grad *d, mpl_value v, mpl_value whole, const mpl_grad_
         first = solid;
     }
     for (uint32_t i = first; i < n && d->st == MPL_OK; i++)
-        root = with_piece(d, v, root, &pieces[i], whole != MPL_NONE || meets_earlier(d, x, pieces, i));
+        root =
+            with_piece(d, v, root, &pieces[i], whole != MPL_NONE || meets_earlier(d, x, pieces, i));
     return root;
 }
 

@@ -1,6 +1,7 @@
 /* gradients.c -- the rules: how each operator's inputs get their gradients. See gradients_priv.h.
  *
- * A rule prefers what keeps least alive: the result where either would do, since a result is often there anyway. */
+ * A rule prefers what keeps least alive: the result where either would do, since a result is often
+ * there anyway. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
@@ -17,7 +18,8 @@ static uint32_t copy_attrs(const mpl_grad *d, mpl_attr *attr)
     const mpl_graph *g = d->g;
     uint32_t n = 0;
 
-    for (uint32_t i = g->op_attr_begin[d->op]; i < g->op_attr_begin[d->op + 1] && n < MOST_ATTRS - 2; i++)
+    for (uint32_t i = g->op_attr_begin[d->op];
+         i < g->op_attr_begin[d->op + 1] && n < MOST_ATTRS - 2; i++)
         attr[n++] = mpl_attr_at(g, i);
     return n;
 }
@@ -44,7 +46,7 @@ static void make_two(mpl_grad *d, uint32_t i, mpl_op_kind kind, mpl_value a, mpl
     mpl_grad_make(d, i, kind, 2, (mpl_value[]){a, b}, 0, NULL);
 }
 
-/* ---- element-wise -------------------------------------------------------------------------------------------------- */
+/* ---- element-wise ---- */
 
 void mpl_grad_of_from_result(mpl_grad *d)
 {
@@ -98,12 +100,14 @@ void mpl_grad_of_cos(mpl_grad *d)
 {
     mpl_value sin = mpl_grad_helper(d, MPL_OP_sin, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
 
-    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, mpl_grad_dy(d, 0), sin)}, 0, NULL);
+    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, mpl_grad_dy(d, 0), sin)}, 0,
+                  NULL);
 }
 
 void mpl_grad_of_softplus(mpl_grad *d)
 {
-    mpl_value slope = mpl_grad_helper(d, MPL_OP_sigmoid, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+    mpl_value slope =
+        mpl_grad_helper(d, MPL_OP_sigmoid, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
 
     make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
 }
@@ -157,7 +161,8 @@ void mpl_grad_of_mul(mpl_grad *d)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (mpl_grad_wants(d, i))
-            mpl_grad_give_summed(d, i, two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_in(d, 1 - i)));
+            mpl_grad_give_summed(d, i,
+                                 two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_in(d, 1 - i)));
 }
 
 /* a / b: dy / b, and - y dy / b. */
@@ -173,7 +178,8 @@ void mpl_grad_of_div(mpl_grad *d)
     }
 }
 
-/* min, max: to every operand that is the result there: of several equal ones each gets all of it. */
+/* min, max: to every operand that is the result there: of several equal ones each gets all of
+ * it. */
 void mpl_grad_of_extreme(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
@@ -189,7 +195,8 @@ void mpl_grad_of_extreme(mpl_grad *d)
 
 void mpl_grad_of_where(mpl_grad *d)
 {
-    mpl_value dy = mpl_grad_dy(d, 0), zero = mpl_grad_zero(d, value_type(d, 1)), test = mpl_grad_in(d, 0);
+    mpl_value dy = mpl_grad_dy(d, 0), zero = mpl_grad_zero(d, value_type(d, 1)),
+              test = mpl_grad_in(d, 0);
 
     for (uint32_t i = 1; i < 3; i++)
         if (mpl_grad_wants(d, i)) {
@@ -199,7 +206,7 @@ void mpl_grad_of_where(mpl_grad *d)
         }
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------ */
+/* ---- products ---- */
 
 /* The gradients of inputs 1, 2 and 0 by one operation. */
 static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
@@ -210,7 +217,8 @@ static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
                           mpl_grad_wants(d, 0) ? 0 : MPL_NONE};
     uint32_t n = target[2] != MPL_NONE ? 3 : target[1] != MPL_NONE ? 2 : 1;
 
-    mpl_grad_make_all(d, kind, 3, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)},
+    mpl_grad_make_all(d, kind, 3,
+                      (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)},
                       n_attr, attr, n, target, 0);
 }
 
@@ -229,14 +237,16 @@ void mpl_grad_of_conv(mpl_grad *d)
     }
     if (mpl_grad_wants(d, 1)) {
         attr[n] = sizes_of(d, 1);
-        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){dy, mpl_grad_in(d, 0)}, n + 1, attr);
+        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){dy, mpl_grad_in(d, 0)}, n + 1,
+                      attr);
     }
     if (biased && mpl_grad_wants(d, 2))
         mpl_grad_make(d, 2, MPL_OP_reduce_sum, 1, &dy, 2,
                       (const mpl_attr[]){MPL_INTS(axes, y->rank - 1, axes), MPL_INT(keepdims, 0)});
     if (mpl_grad_wants(d, 0)) {
         attr[n] = sizes_of(d, 0);
-        mpl_grad_make(d, 0, MPL_OP_conv_grad_input, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n + 1, attr);
+        mpl_grad_make(d, 0, MPL_OP_conv_grad_input, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n + 1,
+                      attr);
     }
 }
 
@@ -255,7 +265,8 @@ void mpl_grad_of_conv_transpose(mpl_grad *d)
             attr[n++] = attr[i];
     if (mpl_grad_wants(d, 1)) {
         attr[n] = sizes_of(d, 1);
-        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){mpl_grad_in(d, 0), dy}, n + 1, attr);
+        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){mpl_grad_in(d, 0), dy}, n + 1,
+                      attr);
     }
     if (d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2))
         mpl_grad_make(d, 2, MPL_OP_reduce_sum, 1, &dy, 2,
@@ -288,13 +299,15 @@ void mpl_grad_of_gemm(mpl_grad *d)
     bool trans_b = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_b, 0) != 0;
     double beta = mpl_attr_float(d->g, d->op, MPL_ATTR_beta, 1);
     const mpl_shape *y = mpl_grad_out_shape(d, 0);
-    bool added = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2);
+    bool added =
+        d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2);
     mpl_attr alpha;
     uint32_t n_alpha = mpl_attr_get(d->g, d->op, MPL_ATTR_alpha, &alpha);
     mpl_value dy = mpl_grad_dy(d, 0);
 
     if (!d->options->apart && mpl_grad_wants(d, 1) &&
-        (!added || (mpl_grad_in_shape(d, 2)->rank == 1 && mpl_grad_in_shape(d, 2)->dim[0] == y->dim[1]))) {
+        (!added ||
+         (mpl_grad_in_shape(d, 2)->rank == 1 && mpl_grad_in_shape(d, 2)->dim[0] == y->dim[1]))) {
         joint(d, MPL_OP_gemm_grad, added);
         return;
     }
@@ -302,7 +315,8 @@ void mpl_grad_of_gemm(mpl_grad *d)
         if (mpl_grad_wants(d, i))
             product_part(d, i, trans_a, trans_b, &alpha, n_alpha);
     if (added)
-        mpl_grad_give_summed(d, 2, beta == 1 ? dy : two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
+        mpl_grad_give_summed(d, 2,
+                             beta == 1 ? dy : two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
 }
 
 /* The last two axes change places. */
@@ -334,14 +348,14 @@ void mpl_grad_of_matmul(mpl_grad *d)
         else if (rank_a == 2 && rank_b == 2)
             product_part(d, i, false, false, NULL, 0);
         else if (i == 0)
-            mpl_grad_give_summed(d, 0,
-                                 two(d, MPL_OP_matmul, mpl_grad_dy(d, 0), turned(d, mpl_grad_in(d, 1))));
+            mpl_grad_give_summed(
+                d, 0, two(d, MPL_OP_matmul, mpl_grad_dy(d, 0), turned(d, mpl_grad_in(d, 1))));
         else
-            mpl_grad_give_summed(d, 1,
-                                 two(d, MPL_OP_matmul, turned(d, mpl_grad_in(d, 0)), mpl_grad_dy(d, 0)));
+            mpl_grad_give_summed(
+                d, 1, two(d, MPL_OP_matmul, turned(d, mpl_grad_in(d, 0)), mpl_grad_dy(d, 0)));
 }
 
-/* ---- pooling, normalisation ---------------------------------------------------------------------------------------------- */
+/* ---- pooling, normalisation ---- */
 
 /* From dy and the operand, with the same attributes. */
 static void from_operand(mpl_grad *d, mpl_op_kind kind)
@@ -368,8 +382,9 @@ void mpl_grad_of_pool_sizes(mpl_grad *d)
     uint32_t n = copy_attrs(d, attr);
 
     attr[n] = sizes_of(d, 0);
-    mpl_grad_make(d, 0, kind_of(d) == MPL_OP_avg_pool ? MPL_OP_avg_pool_grad : MPL_OP_global_avg_pool_grad, 1,
-                  (mpl_value[]){mpl_grad_dy(d, 0)}, n + 1, attr);
+    mpl_grad_make(
+        d, 0, kind_of(d) == MPL_OP_avg_pool ? MPL_OP_avg_pool_grad : MPL_OP_global_avg_pool_grad, 1,
+        (mpl_value[]){mpl_grad_dy(d, 0)}, n + 1, attr);
 }
 
 /* The moments of the batch are outputs of the training form. */
@@ -391,8 +406,8 @@ void mpl_grad_of_softmax(mpl_grad *d)
     mpl_attr attr[MOST_ATTRS];
     uint32_t n = copy_attrs(d, attr);
 
-    mpl_grad_make(d, 0, MPL_OP_softmax_grad, 2, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_out(d, 0)}, n,
-                  attr);
+    mpl_grad_make(d, 0, MPL_OP_softmax_grad, 2,
+                  (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_out(d, 0)}, n, attr);
 }
 
 /* Whether v is the number 1, as the gradient of a loss is. */
@@ -412,7 +427,8 @@ void mpl_grad_of_cross_entropy(mpl_grad *d)
     else if (is_one(d, dy))
         mpl_grad_make(d, 0, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL);
     else
-        make_two(d, 0, MPL_OP_mul, mpl_grad_helper(d, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL), dy);
+        make_two(d, 0, MPL_OP_mul,
+                 mpl_grad_helper(d, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL), dy);
 }
 
 /* The mask is an output of the training form. */
@@ -425,7 +441,7 @@ void mpl_grad_of_dropout(mpl_grad *d)
                   &MPL_FLOAT(ratio, mpl_attr_float(d->to, made, MPL_ATTR_ratio, 0.5)));
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions ---- */
 
 /* Input 0's dims, those reduced being 1. */
 static mpl_shape kept_dims(const mpl_grad *d)
@@ -480,13 +496,15 @@ void mpl_grad_of_reduce_mean(mpl_grad *d)
 void mpl_grad_of_reduce_max(mpl_grad *d)
 {
     mpl_shape kept = kept_dims(d);
-    mpl_value dy = with_dims(d, mpl_grad_dy(d, 0), &kept), y = with_dims(d, mpl_grad_out(d, 0), &kept);
+    mpl_value dy = with_dims(d, mpl_grad_dy(d, 0), &kept),
+              y = with_dims(d, mpl_grad_out(d, 0), &kept);
     mpl_value largest = two(d, MPL_OP_equal, mpl_grad_in(d, 0), y);
 
-    mpl_grad_make(d, 0, MPL_OP_where, 3, (mpl_value[]){largest, dy, mpl_grad_number(d, 0)}, 0, NULL);
+    mpl_grad_make(d, 0, MPL_OP_where, 3, (mpl_value[]){largest, dy, mpl_grad_number(d, 0)}, 0,
+                  NULL);
 }
 
-/* ---- elements moved ----------------------------------------------------------------------------------------------------------- */
+/* ---- elements moved ---- */
 
 void mpl_grad_of_reshape(mpl_grad *d)
 {
@@ -511,7 +529,8 @@ void mpl_grad_of_concat(mpl_grad *d)
             part[i] = mpl_grad_in_shape(d, i)->dim[at];
         }
         mpl_grad_make_all(d, MPL_OP_split, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 2,
-                          (const mpl_attr[]){MPL_INT(axis, axis), MPL_INTS(split, n, part)}, n, target, 1);
+                          (const mpl_attr[]){MPL_INT(axis, axis), MPL_INTS(split, n, part)}, n,
+                          target, 1);
     }
     mpl_free(d->ctx, target);
     mpl_free(d->ctx, part);
@@ -542,7 +561,9 @@ void mpl_grad_of_split(mpl_grad *d)
     axis = axis < 0 ? axis + x->rank : axis;
     for (uint32_t i = 0; i < n && d->st == MPL_OK; i++) {
         int64_t equal = (x->dim[axis] + n - 1) / n;
-        int64_t length = size != NULL ? size[i] : start + equal < x->dim[axis] ? equal : x->dim[axis] - start;
+        int64_t length = size != NULL                   ? size[i]
+                         : start + equal < x->dim[axis] ? equal
+                                                        : x->dim[axis] - start;
         mpl_grad_box box = box_along(d, (uint32_t)axis, start, length);
 
         if (made[i] != MPL_NONE && d->whole[made[i]] != MPL_NONE)
@@ -587,8 +608,8 @@ void mpl_grad_of_pad(mpl_grad *d)
     int64_t start[MPL_MAX_RANK] = {0}, end[MPL_MAX_RANK] = {0}, axis[MPL_MAX_RANK] = {0};
 
     mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
-    if (strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "constant"), "constant") != 0 || n_axes > 0 ||
-        n != 2 * x->rank) {
+    if (strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "constant"), "constant") != 0 ||
+        n_axes > 0 || n != 2 * x->rank) {
         mpl_grad_fail(d, "a mode other than constant, or axes");
         return;
     }

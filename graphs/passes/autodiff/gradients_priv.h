@@ -1,7 +1,8 @@
 /* gradients_priv.h -- what a gradient rule is given, and what it may do. See autodiff.h.
  *
- * A rule looks at operation d->op of the old graph, adds operations to the new one, and gives each input that it `wants` its part of
- * the gradient, once. Failures stick in d->st; afterwards every function here does nothing and returns MPL_NONE. */
+ * A rule looks at operation d->op of the old graph, adds operations to the new one, and gives each
+ * input that it `wants` its part of the gradient, once. Failures stick in d->st; afterwards every
+ * function here does nothing and returns MPL_NONE. */
 #ifndef MPL_GRADIENTS_PRIV_H
 #define MPL_GRADIENTS_PRIV_H
 
@@ -35,7 +36,8 @@ typedef struct mpl_grad {
     uint32_t *waits;   /* [n_values] those of them that have not given their part of the gradient */
     uint32_t *n_parts; /* [n_values] parts given */
     uint32_t *last;    /* [n_values] the last part: into part_*; MPL_NONE */
-    mpl_value *whole;  /* [n_values] the gradient, once it is whole (chained: as far as it is); MPL_NONE */
+    mpl_value *whole;  /* [n_values] the gradient, once it is whole (chained: as far as it is);
+                          MPL_NONE */
     uint32_t n_all_parts;
     size_t value_cap, prev_cap;
     mpl_value *part_value;
@@ -43,9 +45,12 @@ typedef struct mpl_grad {
     uint32_t n_pieces; /* given and not yet part of a whole gradient */
     size_t piece_cap;
     mpl_grad_piece *piece;
-    uint32_t block;   /* of g, that is gone through; 0: the whole graph, of which all values are there */
-    mpl_value *tape;  /* [n_values] of a carried parameter: the rows that hold it round by round; MPL_NONE */
-    mpl_value *moved; /* [n_values] of running statistics that blocks move: what they are so far; MPL_NONE */
+    uint32_t block; /* of g, that is gone through; 0: the whole graph, of which all values are there
+                     */
+    mpl_value *tape;  /* [n_values] of a carried parameter: the rows that hold it round by round;
+                         MPL_NONE */
+    mpl_value *moved; /* [n_values] of running statistics that blocks move: what they are so far;
+                         MPL_NONE */
     mpl_value *count; /* [n_ops] of a loop that may end early: how many rounds it had; MPL_NONE */
     mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
 } mpl_grad;
@@ -62,29 +67,32 @@ bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i gets a part */
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
 mpl_value mpl_grad_out(mpl_grad *d, uint32_t i);    /* in the new graph */
 mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);     /* zeros where the loss does not depend on it */
-const mpl_shape *mpl_grad_in_shape(const mpl_grad *d,
-                                   uint32_t i); /* of the old graph: it stays where it is */
+/* of the old graph: it stays where it is */
+const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i);
 const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i); /* likewise */
 
 /* One output, for the rule's own use. */
-mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                          const mpl_attr *attr);
+mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                          uint32_t n_attr, const mpl_attr *attr);
 /* One output, given to input i. */
 void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                    uint32_t n_attr, const mpl_attr *attr);
-/* n outputs, given to the inputs target[]; MPL_NONE: output left out, or, where it must be there (bit in `needed`), dropped. */
-void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                       const mpl_attr *attr, uint32_t n, const uint32_t *target, uint32_t needed);
+/* n outputs, given to the inputs target[]; MPL_NONE: output left out, or, where it must be there
+ * (bit in `needed`), dropped. */
+void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                       uint32_t n_attr, const mpl_attr *attr, uint32_t n, const uint32_t *target,
+                       uint32_t needed);
 void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part);
 /* The same, summed over the axes along which input i was repeated. */
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part);
 /* A part for the elements of a box alone; what is not in any part is 0. */
 void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box);
-/* The gradient of v, a value of the old graph: the sum `whole` of its other parts (MPL_NONE: it has none) with its pieces. */
+/* The gradient of v, a value of the old graph: the sum `whole` of its other parts (MPL_NONE: it has
+ * none) with its pieces. */
 mpl_value mpl_grad_join(mpl_grad *d, mpl_value v, mpl_value whole);
 /* One output, on the way to the gradient of v. */
-mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                        uint32_t n_attr, const mpl_attr *attr);
+mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
+                        const mpl_value *in, uint32_t n_attr, const mpl_attr *attr);
 mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* of no dims */
 /* A constant of input 0's type. */
 mpl_value mpl_grad_number(mpl_grad *d, double number);
@@ -95,9 +103,11 @@ mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v);
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
 /* An operation of the new graph with n outputs of these names, out[n]. */
-void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                     const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out);
-/* "v.grad" where there will be one part only, or parts that are added as they come; else a number behind it. */
+void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
+                     mpl_value *out);
+/* "v.grad" where there will be one part only, or parts that are added as they come; else a number
+ * behind it. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
 /* Whether the operation has blocks. */
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);

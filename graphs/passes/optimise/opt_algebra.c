@@ -41,7 +41,8 @@ mpl_status mpl_match_add_zero(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 mpl_status mpl_match_mul_one(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
-    for (uint32_t i = 0; i < 2 && m->g->op_kind[op] == MPL_OP_mul && edit->kind == MPL_EDIT_NONE; i++)
+    for (uint32_t i = 0; i < 2 && m->g->op_kind[op] == MPL_OP_mul && edit->kind == MPL_EDIT_NONE;
+         i++)
         if (is_all(m->g, op, i, 1))
             mpl_edit_alias(m->g, op, mpl_op_input(m->g, op, 1 - i), edit);
     return MPL_OK;
@@ -76,7 +77,8 @@ mpl_status mpl_match_zero_div(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* Which input of a product is one element, where the other is a tensor all of whose elements are x; MPL_NONE: none. */
+/* Which input of a product is one element, where the other is a tensor all of whose elements are x;
+ * MPL_NONE: none. */
 static uint32_t scalar_beside(const mpl_graph *g, mpl_op op, double x)
 {
     for (uint32_t i = 0; i < 2 && g->op_kind[op] == MPL_OP_mul; i++)

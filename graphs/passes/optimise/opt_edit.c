@@ -35,7 +35,8 @@ void mpl_edit_alias(const mpl_graph *g, mpl_op op, mpl_value x, mpl_edit *edit)
     edit->in[0] = x;
 }
 
-mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat, mpl_fresh *fresh)
+mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat,
+                          mpl_fresh *fresh)
 {
     mpl_status st = MPL_OK;
     uint64_t n = 0;

@@ -17,12 +17,12 @@ mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
 
         if (product == MPL_NONE)
             continue;
-        *edit = (mpl_edit){
-            .kind = MPL_EDIT_REPLACE,
-            .op_kind = MPL_OP_fma,
-            .from = MPL_NONE,
-            .n_in = 3,
-            .in = {mpl_op_input(g, product, 0), mpl_op_input(g, product, 1), mpl_op_input(g, op, 1 - i)}};
+        *edit = (mpl_edit){.kind = MPL_EDIT_REPLACE,
+                           .op_kind = MPL_OP_fma,
+                           .from = MPL_NONE,
+                           .n_in = 3,
+                           .in = {mpl_op_input(g, product, 0), mpl_op_input(g, product, 1),
+                                  mpl_op_input(g, op, 1 - i)}};
         break;
     }
     return MPL_OK;
@@ -129,16 +129,19 @@ static mpl_status contents(mpl_match *m, mpl_value v, void **data)
     if (g->value_data[v] == NULL)
         return m->weights->fill(m->weights->arg, g, v, *data);
     for (uint64_t at = 0; at < g->value_bytes[v]; at += size)
-        memcpy((char *)*data + at, (const char *)g->value_data[v] + (g->value_splat[v] ? 0 : at), size);
+        memcpy((char *)*data + at, (const char *)g->value_data[v] + (g->value_splat[v] ? 0 : at),
+               size);
     return st;
 }
 
-/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias is a convolution, too; in double, rounded once. */
-static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon, int64_t n_channels,
-                      int64_t n_each, void *filter, void *offset)
+/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias is a convolution, too; in double,
+ * rounded once. */
+static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon,
+                      int64_t n_channels, int64_t n_each, void *filter, void *offset)
 {
     for (int64_t c = 0; c < n_channels; c++) {
-        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) + epsilon);
+        double factor =
+            mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) + epsilon);
         double own = data[OFFSET] != NULL ? mpl_get(type, data[OFFSET], c) : 0;
 
         for (int64_t i = c * n_each; i < (c + 1) * n_each; i++)
@@ -176,7 +179,8 @@ mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
                 goto out;
         }
     MPL_TRY(mpl_edit_fresh(m->ctx, type, filter, false, &edit->fresh[0]));
-    MPL_TRY(mpl_edit_fresh(m->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false, &edit->fresh[1]));
+    MPL_TRY(
+        mpl_edit_fresh(m->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false, &edit->fresh[1]));
     fold_norm(type, data, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5), filter->dim[0],
               mpl_count_dims(filter, 1, filter->rank), edit->fresh[0].data, edit->fresh[1].data);
     edit->kind = MPL_EDIT_REPLACE;
@@ -194,8 +198,10 @@ out:
 
 /* ---- batch norm by itself ---- */
 
-/* Scale, bias, mean and variance of a batch norm; *known: all are of that type, and have contents. */
-static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER], bool *known)
+/* Scale, bias, mean and variance of a batch norm; *known: all are of that type, and have
+ * contents. */
+static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER],
+                                bool *known)
 {
     mpl_status st = MPL_OK;
 
@@ -234,8 +240,9 @@ mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
     for (int k = 0; k < 2; k++)
         MPL_TRY(mpl_edit_fresh(m->ctx, type, &shape, false, &edit->fresh[k]));
     for (int64_t c = 0; c < shape.dim[1]; c++) {
-        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) +
-                                                             mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+        double factor =
+            mpl_get(type, data[SCALE], c) /
+            sqrt(mpl_get(type, data[VARIANCE], c) + mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
 
         mpl_put(type, edit->fresh[0].data, c, factor);
         mpl_put(type, edit->fresh[1].data, c,
@@ -277,14 +284,19 @@ typedef struct affine {
     double *times, *plus; /* [n_channels] */
 } affine;
 
-/* y with x: y * x, y / x, y + x, y - x, or x - y where x is the first operand, as y * times + plus. */
+/* y with x: y * x, y / x, y + x, y - x, or x - y where x is the first operand, as y * times +
+ * plus. */
 static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, double *plus)
 {
-    *times = does == MPL_OP_mul ? x : does == MPL_OP_div ? 1 / x : does == MPL_OP_sub && x_first ? -1 : 1;
+    *times = does == MPL_OP_mul              ? x
+             : does == MPL_OP_div            ? 1 / x
+             : does == MPL_OP_sub && x_first ? -1
+                                             : 1;
     *plus = does == MPL_OP_add ? x : does == MPL_OP_sub ? (x_first ? x : -x) : 0;
 }
 
-/* a->maker: MPL_NONE where the operation is none such behind one of that kind, or contents of the two are not known. */
+/* a->maker: MPL_NONE where the operation is none such behind one of that kind, or contents of the
+ * two are not known. */
 static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
 {
     mpl_status st = MPL_OK;
@@ -331,10 +343,11 @@ out:
     return st;
 }
 
-/* Input `i` of the maker, `n_each` numbers a channel, times (and plus, where it is an offset) what is there; in double, rounded once.
- * An offset that the maker lacks is 0. Its operand in the edit becomes fresh[k]. */
-static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset, mpl_edit *edit,
-                               uint32_t k)
+/* Input `i` of the maker, `n_each` numbers a channel, times (and plus, where it is an offset) what
+ * is there; in double, rounded once. An offset that the maker lacks is 0. Its operand in the edit
+ * becomes fresh[k]. */
+static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset,
+                               mpl_edit *edit, uint32_t k)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
@@ -411,12 +424,15 @@ static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
 /* A sum of two in floats that are not rounded once less where it is taken in. */
 static bool is_sum(const mpl_graph *g, mpl_op op)
 {
-    return (g->op_kind[op] == MPL_OP_add || (g->op_kind[op] == MPL_OP_sum && mpl_op_n_in(g, op) == 2)) &&
-           mpl_type_in((mpl_type)g->value_type[mpl_op_output(g, op, 0)], MPL_SET(f32) | MPL_SET(f64));
+    return (g->op_kind[op] == MPL_OP_add ||
+            (g->op_kind[op] == MPL_OP_sum && mpl_op_n_in(g, op) == 2)) &&
+           mpl_type_in((mpl_type)g->value_type[mpl_op_output(g, op, 0)],
+                       MPL_SET(f32) | MPL_SET(f64));
 }
 
 /* A sum: *other is what is added to what an operation of one of the kinds made. */
-static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_value *other)
+static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
+                     mpl_value *other)
 {
     mpl_value out = mpl_op_output(g, op, 0);
     mpl_op found = MPL_NONE;
@@ -427,7 +443,8 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
         mpl_value b = mpl_op_input(g, op, 1 - i % 2);
         mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
 
-        /* The later of two: what it reads then lives no longer than before. Weights keep their reader, which decides their range. */
+        /* The later of two: what it reads then lives no longer than before. Weights keep their
+         * reader, which decides their range. */
         if (c != MPL_NONE && (found == MPL_NONE || c > found) && g->value_role[b] != MPL_WEIGHT &&
             mpl_same_form(g, b, out) && mpl_same_form(g, mpl_op_output(g, c, 0), out))
             found = c, *other = b;
@@ -435,9 +452,10 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
     return found;
 }
 
-/* The sum goes into the operation of one of the kinds that made a part of it, which becomes `to`. */
-static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_op_kind to,
-                      mpl_edit *edit)
+/* The sum goes into the operation of one of the kinds that made a part of it, which becomes
+ * `to`. */
+static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
+                      mpl_op_kind to, mpl_edit *edit)
 {
     mpl_value other = MPL_NONE;
     mpl_op from = summed(g, op, n, kind, &other);
@@ -481,8 +499,9 @@ mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
         const mpl_shape *s = &g->value_shape[c];
 
         if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
-            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product) || s->rank == 0 || s->rank > 2 ||
-            (s->rank == 2 && s->dim[0] != 1) || s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
+            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product) || s->rank == 0 ||
+            s->rank > 2 || (s->rank == 2 && s->dim[0] != 1) ||
+            s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
             !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
             mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
             continue;
@@ -502,15 +521,16 @@ static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
 
     if (g->op_kind[op] == MPL_OP_relu)
         return MPL_ACT_RELU;
-    if (g->op_kind[op] != MPL_OP_clip || least == MPL_NONE || !mpl_is_uniform(g, least, &low) || low != 0 ||
-        signbit(low))
+    if (g->op_kind[op] != MPL_OP_clip || least == MPL_NONE || !mpl_is_uniform(g, least, &low) ||
+        low != 0 || signbit(low))
         return MPL_ACT_NONE;
     if (most == MPL_NONE)
         return MPL_ACT_RELU;
     return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
 }
 
-/* The activation goes into the operation of one of the kinds that `op` alone reads, which becomes to[] of that. */
+/* The activation goes into the operation of one of the kinds that `op` alone reads, which becomes
+ * to[] of that. */
 static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                              const mpl_op_kind *to, mpl_edit *edit)
 {
@@ -523,9 +543,10 @@ static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mp
             !mpl_is_float(g, mpl_op_output(g, op, 0)))
             continue;
         edit->op_kind = to[i];
-        edit->attr[edit->n_attr++] = (mpl_attr){.key = MPL_ATTR_activation,
-                                                .n = (uint32_t)strlen(mpl_activation_name(activation)),
-                                                .text = mpl_activation_name(activation)};
+        edit->attr[edit->n_attr++] =
+            (mpl_attr){.key = MPL_ATTR_activation,
+                       .n = (uint32_t)strlen(mpl_activation_name(activation)),
+                       .text = mpl_activation_name(activation)};
         take_operands(g, from, edit);
     }
 }

@@ -1,4 +1,5 @@
-/* opt_move.c -- passes for what only hands elements on: copies, views, expansions, reductions of nothing. See optimise.h. */
+/* opt_move.c -- passes for what only hands elements on: copies, views, expansions, reductions of
+ * nothing. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
 mpl_status mpl_match_identity(mpl_match *m, mpl_op op, mpl_edit *edit)
@@ -71,7 +72,8 @@ mpl_status mpl_match_copy(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* The operand of an expand, or of a tile that repeats axes of length 1 alone; MPL_NONE: v is made by something else. */
+/* The operand of an expand, or of a tile that repeats axes of length 1 alone; MPL_NONE: v is made
+ * by something else. */
 static mpl_value before_expand(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = v != MPL_NONE ? g->value_op[v] : MPL_NONE;
@@ -89,7 +91,8 @@ static mpl_value before_expand(const mpl_graph *g, mpl_value v)
 }
 
 /* The operands broadcast to the dims of the output. */
-static bool still_fits(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_value *in, uint32_t n_in)
+static bool still_fits(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_value *in,
+                       uint32_t n_in)
 {
     mpl_shape shape = g->value_shape[in[0]];
 
@@ -136,7 +139,8 @@ mpl_status mpl_match_reduce_one(mpl_match *m, mpl_op op, mpl_edit *edit)
     mpl_value in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
     const mpl_shape *shape = &g->value_shape[out];
 
-    if ((!sums && kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min && kind != MPL_OP_reduce_prod) ||
+    if ((!sums && kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min &&
+         kind != MPL_OP_reduce_prod) ||
         (sums && mpl_is_float(g, in) && !m->unsafe) || g->value_bytes[out] != g->value_bytes[in] ||
         g->value_bytes[in] == 0 || g->value_type[in] != g->value_type[out])
         return MPL_OK;

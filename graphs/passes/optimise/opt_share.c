@@ -13,11 +13,12 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL;
 }
 
-/* Noted where all operands are constants now; those that become so are found in the next turn. Kept by mpl_graph_add_folded where it
- * is dear: then nothing changes, and it must not be counted. */
+/* Noted where all operands are constants now; those that become so are found in the next turn. Kept
+ * by mpl_graph_add_folded where it is dear: then nothing changes, and it must not be counted. */
 static bool folds(const mpl_graph *g, mpl_op op)
 {
-    static const uint64_t most = UINT64_C(64) << 20; /* within what mpl_graph_add_folded computes [byte] */
+    static const uint64_t most = UINT64_C(64) << 20; /* within what mpl_graph_add_folded computes
+                                                        [byte] */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint64_t bytes = 0, largest = 1, made = 1, work;
     bool heavy = (mpl_op_table[kind].traits & (MPL_ELEMENTWISE | MPL_VIEW)) == 0;
@@ -95,8 +96,12 @@ static uint64_t hash_value(const mpl_match *m, mpl_value v, uint64_t hash)
 /* The items that an attribute points to. */
 static const void *attr_data(const mpl_attr *a, size_t *size)
 {
-    *size = a->ints != NULL ? a->n * sizeof *a->ints : a->floats != NULL ? a->n * sizeof *a->floats : a->n;
-    return a->ints != NULL ? (const void *)a->ints : a->floats != NULL ? (const void *)a->floats : a->text;
+    *size = a->ints != NULL     ? a->n * sizeof *a->ints
+            : a->floats != NULL ? a->n * sizeof *a->floats
+                                : a->n;
+    return a->ints != NULL     ? (const void *)a->ints
+           : a->floats != NULL ? (const void *)a->floats
+                               : a->text;
 }
 
 static uint64_t hash_op(const mpl_match *m, mpl_op op)
@@ -123,11 +128,13 @@ static bool same_attrs(const mpl_graph *g, mpl_op a, mpl_op b)
     if (n != g->op_attr_begin[b + 1] - g->op_attr_begin[b])
         return false;
     for (uint32_t i = 0; i < n; i++) {
-        mpl_attr x = mpl_attr_at(g, g->op_attr_begin[a] + i), y = mpl_attr_at(g, g->op_attr_begin[b] + i);
+        mpl_attr x = mpl_attr_at(g, g->op_attr_begin[a] + i),
+                 y = mpl_attr_at(g, g->op_attr_begin[b] + i);
         size_t x_size, y_size;
         const void *x_data = attr_data(&x, &x_size), *y_data = attr_data(&y, &y_size);
 
-        if (x.key != y.key || x_size != y_size || (x_size > 0 && memcmp(x_data, y_data, x_size) != 0))
+        if (x.key != y.key || x_size != y_size ||
+            (x_size > 0 && memcmp(x_data, y_data, x_size) != 0))
             return false;
     }
     return true;

@@ -19,7 +19,7 @@ static match *const match_table[MPL_N_PASSES] = {
 
 enum { MOST_TURNS = 100 }; /* every edit makes a graph simpler; this many have never been seen */
 
-/* ---- the list of passes ---------------------------------------------------------------------------------------- */
+/* ---- the list of passes ---- */
 
 static bool same_word(const char *word, size_t n, const char *name)
 {
@@ -52,8 +52,10 @@ mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
     if (strcmp(text, "none") == 0)
         goto done;
     for (int i = 0; i < MPL_N_PASSES; i++)
-        n_names += snprintf(names + n_names, sizeof names - (size_t)n_names, " %s", mpl_pass_table[i].name);
-    for (const char *at = text; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        n_names += snprintf(names + n_names, sizeof names - (size_t)n_names, " %s",
+                            mpl_pass_table[i].name);
+    for (const char *at = text; at != NULL;
+         at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
         size_t n = strcspn(at, ",");
 
         if (!set_word(at, n, &set))
@@ -73,11 +75,11 @@ out:
 
 bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
 {
-    return set->on[MPL_PASS_bn_scale] || set->on[MPL_PASS_conv_bn] || set->on[MPL_PASS_conv_scale] ||
-           set->on[MPL_PASS_bn_fma];
+    return set->on[MPL_PASS_bn_scale] || set->on[MPL_PASS_conv_bn] ||
+           set->on[MPL_PASS_conv_scale] || set->on[MPL_PASS_bn_fma];
 }
 
-/* ---- one pass: what it finds ------------------------------------------------------------------------------------- */
+/* ---- one pass: what it finds ---- */
 
 /* An alias would rename an output of the graph. */
 static bool renames_output(const mpl_graph *g, mpl_op op)
@@ -121,7 +123,7 @@ out:
     return st;
 }
 
-/* ---- one pass: what it found is done ------------------------------------------------------------------------------- */
+/* ---- one pass: what it found is done ---- */
 
 typedef struct rebuild {
     mpl_ctx *ctx;
@@ -132,7 +134,8 @@ typedef struct rebuild {
 } rebuild;
 
 /* A new constant; named after output 0 of `op`, under that very name when it takes its place. */
-static mpl_status add_fresh(rebuild *r, mpl_op op, const mpl_fresh *f, bool as_output, mpl_value *out)
+static mpl_status add_fresh(rebuild *r, mpl_op op, const mpl_fresh *f, bool as_output,
+                            mpl_value *out)
 {
     mpl_status st = MPL_OK;
     const char *base = r->g->value_name[mpl_op_output(r->g, op, 0)];
@@ -141,7 +144,8 @@ static mpl_status add_fresh(rebuild *r, mpl_op op, const mpl_fresh *f, bool as_o
 
     MPL_TRY(mpl_new(r->ctx, name, size));
     snprintf(name, size, "%s", base);
-    while (!as_output && (mpl_graph_find(r->g, name) != MPL_NONE || mpl_graph_find(r->to, name) != MPL_NONE))
+    while (!as_output &&
+           (mpl_graph_find(r->g, name) != MPL_NONE || mpl_graph_find(r->to, name) != MPL_NONE))
         snprintf(name, size, "%s.const%" PRIu32, base, r->n_made++);
     MPL_TRY(mpl_graph_add_const(r->ctx, r->to, name, f->type, &f->shape, f->data, f->splat, out));
 out:
@@ -184,8 +188,8 @@ static mpl_status replace(rebuild *r, mpl_op op, const mpl_edit *e)
                 : e->in[i] == MPL_FRESH(1) ? fresh[1]
                 : e->in[i] == MPL_NONE     ? MPL_NONE
                                            : r->map[e->in[i]];
-    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, e->op_kind, r->g->op_name[op], e->n_in, in, n_attr, attr, 1,
-                             (const char *const *)&r->g->value_name[out], &r->map[out]));
+    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, e->op_kind, r->g->op_name[op], e->n_in, in, n_attr,
+                             attr, 1, (const char *const *)&r->g->value_name[out], &r->map[out]));
     mpl_assert(mpl_shape_equal(&r->to->value_shape[r->map[out]], &r->g->value_shape[out]));
 out:
     return st;
@@ -209,7 +213,8 @@ static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
     case MPL_EDIT_CONSTANT:
         return add_fresh(r, op, &e->fresh[0], true, &r->map[mpl_op_output(g, op, 0)]);
     case MPL_EDIT_FOLD:
-        return mpl_copy_op_as(r->ctx, g, op, r->to, r->map, r->block, &(mpl_copy_as){.folded = true});
+        return mpl_copy_op_as(r->ctx, g, op, r->to, r->map, r->block,
+                              &(mpl_copy_as){.folded = true});
     default:
         return mpl_copy_op(r->ctx, g, op, r->to, r->map, r->block);
     }
@@ -256,7 +261,7 @@ out:
     return st;
 }
 
-/* ---- passes in turns ---------------------------------------------------------------------------------------------- */
+/* ---- passes in turns ---- */
 
 static int64_t made_bytes(const mpl_graph *g)
 {
@@ -305,9 +310,11 @@ static mpl_status refuse_writes(mpl_ctx *ctx, const mpl_graph *g)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-        if (mpl_n_updates(kind) > 0 || (mpl_op_table[kind].traits & (MPL_PROGRAM | MPL_MUTATES)) != 0)
+        if (mpl_n_updates(kind) > 0 ||
+            (mpl_op_table[kind].traits & (MPL_PROGRAM | MPL_MUTATES)) != 0)
             MPL_FAIL(ctx, MPL_EINPUT,
-                     "optimise: operation '%s' (%s) writes over what was there; passes are for graphs where "
+                     "optimise: operation '%s' (%s) writes over what was there; passes are for "
+                     "graphs where "
                      "none does",
                      g->op_name[op], mpl_op_table[kind].name);
     }

@@ -1,10 +1,12 @@
-/* optimise.h -- passes that make a graph smaller and leave its outputs as they are; passes.def lists them.
+/* optimise.h -- passes that make a graph smaller and leave its outputs as they are; passes.def
+ * lists them.
  *
- * A pass looks at a finished graph and notes edits, each of which says what the outputs of an operation are in terms of earlier
- * values of that graph: so edits hold whichever others are made. Then a new graph is built. Operations in
- * blocks of control flow are left alone; what they capture follows the edits. Names of inputs and outputs stay.
- * Patterns: those of the Owl library's optimiser (P. Vandenhove, "Functional Design of Computation Graph"), common
- * subexpressions, constants, batch norm into weights. */
+ * A pass looks at a finished graph and notes edits, each of which says what the outputs of an
+ * operation are in terms of earlier values of that graph: so edits hold whichever others are made.
+ * Then a new graph is built. Operations in blocks of control flow are left alone; what they capture
+ * follows the edits. Names of inputs and outputs stay. Patterns: those of the Owl library's
+ * optimiser (P. Vandenhove, "Functional Design of Computation Graph"), common subexpressions,
+ * constants, batch norm into weights. */
 #ifndef MPL_OPTIMISE_H
 #define MPL_OPTIMISE_H
 
@@ -30,15 +32,16 @@ typedef struct mpl_pass_set {
     bool unsafe; /* what does not hold for every float, too */
 } mpl_pass_set;
 
-/* "none", "all", or names of passes and "unsafe", with commas; "all,unsafe" is all there is but bn_fma, which takes
- * an operator apart that libraries have whole. MPL_EINPUT: another name, with those
- * there are; unsafe without a pass. */
+/* "none", "all", or names of passes and "unsafe", with commas; "all,unsafe" is all there is but
+ * bn_fma, which takes an operator apart that libraries have whole. MPL_EINPUT: another name, with
+ * those there are; unsafe without a pass. */
 mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out);
 
 /* Whether a pass of the set computes with the contents of weights that may have no data. */
 bool mpl_pass_set_reads_weights(const mpl_pass_set *set);
 
-/* Contents of weights that have no data, for passes that compute with them: writes all value_bytes of weight v. */
+/* Contents of weights that have no data, for passes that compute with them: writes all value_bytes
+ * of weight v. */
 typedef struct mpl_weight_source {
     mpl_status (*fill)(void *arg, const mpl_graph *g, mpl_value v, void *data);
     void *arg;
@@ -51,9 +54,11 @@ typedef struct mpl_pass_count {
     int64_t bytes_less; /* what operations make, before minus after [byte] */
 } mpl_pass_count;
 
-/* Replaces *g (finished) by what the passes of the set make of it, in turns until none finds anything. weights may be
- * NULL: batch norms take and give only weights with data. A pass that found something leaves no operation without a reader. count[MPL_N_PASSES] may
- * be NULL. MPL_EINPUT: an operation updates a weight, or writes into a value. On failure *g is fit for mpl_graph_free alone. O(size) a turn, and what folding computes. */
+/* Replaces *g (finished) by what the passes of the set make of it, in turns until none finds
+ * anything. weights may be NULL: batch norms take and give only weights with data. A pass that
+ * found something leaves no operation without a reader. count[MPL_N_PASSES] may be NULL.
+ * MPL_EINPUT: an operation updates a weight, or writes into a value. On failure *g is fit for
+ * mpl_graph_free alone. O(size) a turn, and what folding computes. */
 mpl_status mpl_graph_optimise(mpl_ctx *ctx, mpl_graph **g, const mpl_pass_set *set,
                               const mpl_weight_source *weights, mpl_pass_count *count);
 

@@ -12,9 +12,11 @@ enum { MPL_EDIT_IN = 8, MPL_EDIT_ATTRS = 4, MPL_EDIT_FRESH = 2 };
 
 typedef enum mpl_edit_kind {
     MPL_EDIT_NONE,
-    MPL_EDIT_ALIAS,   /* output 0 is in[0]; not of an output of the graph */
-    MPL_EDIT_TWIN,    /* outputs are those of the earlier operation `from`; not of an output of the graph */
-    MPL_EDIT_REPLACE, /* output 0 is made by another operation; its attributes are those of `from` and attr */
+    MPL_EDIT_ALIAS,    /* output 0 is in[0]; not of an output of the graph */
+    MPL_EDIT_TWIN,     /* outputs are those of the earlier operation `from`; not of an output of the
+                          graph */
+    MPL_EDIT_REPLACE,  /* output 0 is made by another operation; its attributes are those of `from`
+                          and attr */
     MPL_EDIT_CONSTANT, /* output 0 is fresh[0] */
     MPL_EDIT_FOLD,     /* the operation is computed, where that is cheap */
 } mpl_edit_kind;
@@ -45,13 +47,15 @@ typedef struct mpl_match {
     const mpl_graph *g;
     bool unsafe;
     const mpl_weight_source *weights; /* NULL: none */
-    mpl_op *slot;                     /* [n_slots] of cse: operations by hash, all MPL_NONE at first */
-    uint32_t n_slots;                 /* a power of two, more than twice the operations */
-    mpl_value *number;                /* [n_values] of cse: the first value that is the same */
+    mpl_op *slot;      /* [n_slots] of cse: operations by hash, all MPL_NONE at first */
+    uint32_t n_slots;  /* a power of two, more than twice the operations */
+    mpl_value *number; /* [n_values] of cse: the first value that is the same */
 } mpl_match;
 
-/* Looks at operation `op` of block 0 and may fill the edit, which is zero; operations come in their order. */
-#define PASS(name, tolerance, about) mpl_status mpl_match_##name(mpl_match *m, mpl_op op, mpl_edit *edit);
+/* Looks at operation `op` of block 0 and may fill the edit, which is zero; operations come in their
+ * order. */
+#define PASS(name, tolerance, about)                                                               \
+    mpl_status mpl_match_##name(mpl_match *m, mpl_op op, mpl_edit *edit);
 #include "graphs/passes/passes.def"
 #undef PASS
 
@@ -65,7 +69,8 @@ static inline uint32_t mpl_n_uses(const mpl_graph *g, mpl_value v)
 /* v is a constant all of whose elements are the same; *x: that. */
 bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x);
 
-/* The operation of block 0 of that kind that makes v, where nobody but one reader has v, and it is no output; else MPL_NONE. */
+/* The operation of block 0 of that kind that makes v, where nobody but one reader has v, and it is
+ * no output; else MPL_NONE. */
 mpl_op mpl_only_for(const mpl_graph *g, mpl_value v, mpl_op_kind kind);
 
 /* The output of `op` is x, if x is of its form; else nothing is noted. */
@@ -75,6 +80,7 @@ void mpl_edit_alias(const mpl_graph *g, mpl_op op, mpl_value x, mpl_edit *edit);
 mpl_status mpl_edit_zeros(mpl_match *m, mpl_op op, mpl_edit *edit);
 
 /* edit->fresh[k], without contents: `data` is zero. MPL_EMEM. */
-mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat, mpl_fresh *fresh);
+mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat,
+                          mpl_fresh *fresh);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct replay {
     mpl_graph *to;
     bool bare;
     mpl_value *now, *first; /* [n_values] latest and first copy; MPL_NONE: not made yet */
-    mpl_value *shows; /* [n_values] the weight whose contents it shows, itself or through views; MPL_NONE */
+    mpl_value *shows; /* [n_values] the weight whose contents it shows, itself or through views;
+                         MPL_NONE */
     uint32_t *n_runs; /* [n_ops] copies so far */
     uint8_t *updated; /* [n_values] weights */
     bool waiting;     /* something runs again: updates wait for every reader */
@@ -29,7 +30,7 @@ typedef struct replay {
     size_t wait_cap;
 } replay;
 
-/* ---- what may run again ------------------------------------------------------------------------------------------------ */
+/* ---- what may run again ---- */
 
 /* The repeat takes the moments' types from the scale. */
 static bool norm_repeats(const mpl_graph *g, mpl_op op)
@@ -70,7 +71,7 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
                                                      : mpl_op_n_in(g, op);
 }
 
-/* ---- one operation of a run ---------------------------------------------------------------------------------------------- */
+/* ---- one operation of a run ---- */
 
 /* "NAME.again", "NAME.again2", .., or what comes next that nobody is called. */
 static const char *repeat_name(const replay *r, mpl_value v, uint32_t k, char *text)
@@ -93,7 +94,8 @@ static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
     return false;
 }
 
-/* The update of a weight has to wait for every copy that reads it: a gradient made of repeats does not wait for the first ones. */
+/* The update of a weight has to wait for every copy that reads it: a gradient made of repeats does
+ * not wait for the first ones. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
     mpl_status st = MPL_OK;
@@ -105,7 +107,8 @@ static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
         if (weight == MPL_NONE || (k == 0 && updates(r->g, op, weight)))
             continue;
         if (r->updated[weight])
-            MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' cannot run again: '%.100s' is updated before",
+            MPL_FAIL(r->ctx, MPL_EINPUT,
+                     "operation '%.100s' cannot run again: '%.100s' is updated before",
                      r->g->op_name[op], r->g->value_name[weight]);
         MPL_TRY(mpl_reserve(r->ctx, r->wait, r->wait_cap, (size_t)r->n_waits + 1));
         r->wait[r->n_waits] = (wait){made, r->waits[weight]};
@@ -167,7 +170,8 @@ static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
             r->updated[weight] = 1;
     }
     if (*n_in > n_read && mpl_op_table[r->g->op_kind[op]].max_in < 255)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' cannot wait for what runs again", r->g->op_name[op]);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' cannot wait for what runs again",
+                 r->g->op_name[op]);
 out:
     return st;
 }
@@ -177,7 +181,8 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
     if (k > 0 && g->op_kind[op] == MPL_OP_batch_norm_train)
         return MPL_OP_batch_norm_again;
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
-        return MPL_OP_dropout_grad; /* of dropout and its gradient, what is done with the mask is the same */
+        return MPL_OP_dropout_grad; /* of dropout and its gradient, what is done with the mask is
+                                       the same */
     return (mpl_op_kind)g->op_kind[op];
 }
 
@@ -192,7 +197,9 @@ static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char 
 
         if (k > 0 && !mpl_repeat_makes(r->g, op, i))
             continue;
-        name[n++] = v == MPL_NONE ? NULL : k == 0 ? r->g->value_name[v] : repeat_name(r, v, k, text[i]);
+        name[n++] = v == MPL_NONE ? NULL
+                    : k == 0      ? r->g->value_name[v]
+                                  : repeat_name(r, v, k, text[i]);
     }
     return n;
 }
@@ -233,8 +240,8 @@ static mpl_status add_copy(replay *r, mpl_op op)
     MPL_TRY(gather_in(r, op, k, in, &n_in));
     MPL_TRY(add_waits(r, op, in, &n_in));
     n_names = name_outputs(r, op, k, name, text);
-    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, kind_of(g, op, k), g->op_name[op], n_in, in, n_attr, attr,
-                             n_names, name, out));
+    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, kind_of(g, op, k), g->op_name[op], n_in, in, n_attr,
+                             attr, n_names, name, out));
     while (any + 1 < n_names && out[any] == MPL_NONE)
         any++;
     if (r->waiting && any < n_names)
@@ -249,7 +256,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static mpl_status copy_value(replay *r, mpl_value v)
 {
@@ -264,7 +271,8 @@ static mpl_status copy_value(replay *r, mpl_value v)
                                     g->value_splat[v], &r->now[v]));
     else
         MPL_TRY(mpl_graph_add_value(r->ctx, r->to, g->value_name[v],
-                                    bound ? MPL_INPUT : (mpl_role)g->value_role[v], type, shape, &r->now[v]));
+                                    bound ? MPL_INPUT : (mpl_role)g->value_role[v], type, shape,
+                                    &r->now[v]));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(r->ctx, r->to, r->now[v], g->value_data[v]));
     r->first[v] = r->now[v];
@@ -365,22 +373,22 @@ out:
     return st;
 }
 
-mpl_status mpl_rerun(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run, mpl_graph **out,
-                     mpl_rerun_facts *facts)
+mpl_status mpl_rerun(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
+                     mpl_graph **out, mpl_rerun_facts *facts)
 {
     return replay_run(&(replay){.ctx = ctx, .g = g}, n, run, out, facts);
 }
 
-mpl_status mpl_rerun_bare(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run, mpl_graph **out,
-                          mpl_rerun_facts *facts)
+mpl_status mpl_rerun_bare(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
+                          mpl_graph **out, mpl_rerun_facts *facts)
 {
     return replay_run(&(replay){.ctx = ctx, .g = g, .bare = true}, n, run, out, facts);
 }
 
-/* ---- what runs in vain --------------------------------------------------------------------------------------------------- */
+/* ---- what runs in vain ---- */
 
-/* From the end: needed[v], somebody reads the copy of v that is there. A repeat of which nothing is needed goes; then
- * nobody notices, since reads in between would have needed it. */
+/* From the end: needed[v], somebody reads the copy of v that is there. A repeat of which nothing is
+ * needed goes; then nobody notices, since reads in between would have needed it. */
 mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op *run)
 {
     mpl_status st = MPL_OK;
@@ -422,7 +430,7 @@ out:
     return st;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forward)
 {
@@ -438,14 +446,16 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
         more = more || !is_forward[op];
     }
     if (!loss || !more)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no %s: recomputation is for training (mode=train)", g->name,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "graph '%s' has no %s: recomputation is for training (mode=train)", g->name,
                  loss ? "backward part" : "loss");
 out:
     return st;
 }
 
 mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
-                          const mpl_problem_options *options, uint64_t *peak, mpl_rerun_facts *facts)
+                          const mpl_problem_options *options, uint64_t *peak,
+                          mpl_rerun_facts *facts)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options serial = *options;

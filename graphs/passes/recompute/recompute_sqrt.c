@@ -1,14 +1,18 @@
 /* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute_pass.h.
  *
- * Idea     Between two operations of the forward part lie the values that the first ones made and the later ones read: a cut. A
- *          segment from one cut to another that is dropped costs the values of the cut behind it, as long as the backward part
- *          is not there; then all that the backward part reads of it, and its work once more. What is kept costs itself. Of all ways to cut,
- *          the least work within a limit on those bytes is found by going over the cuts from the first to the last; what no
- *          way with less work and less bytes reaches is gone on from. Limits are tried one after the other; what each gives is
- *          made a graph, whose peak counts.
- * Source   T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016, algorithms 2 and 3.
- * Differs  Segments end where little crosses, not only at single values; the search over their size is over the limit on bytes,
- *          each solved by dynamic programming rather than greedily; segments may be kept.
+ * Idea     Between two operations of the forward part lie the values that the first ones made and
+ *          the later ones read: a cut. A segment from one cut to another that is dropped costs the
+ *          values of the cut behind it, as long as the backward part is not there; then all that
+ *          the backward part reads of it, and its work once more. What is kept costs itself. Of all
+ *          ways to cut, the least work within a limit on those bytes is found by going over the
+ *          cuts from the first to the last; what no way with less work and less bytes reaches is
+ *          gone on from. Limits are tried one after the other; what each gives is made a graph,
+ *          whose peak counts.
+ * Source   T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
+ *          2016, algorithms 2 and 3.
+ * Differs  Segments end where little crosses, not only at single values; the search over their size
+ *          is over the limit on bytes, each solved by dynamic programming rather than greedily;
+ *          segments may be kept.
  * Cost     O(cuts^2 * POINTS) a limit, at most CUTS cuts; then O(size) of the graph. */
 #include "graphs/orders/work.h"
 #include "graphs/passes/run_list.h"
@@ -36,22 +40,24 @@ typedef struct segments {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    uint32_t n;            /* forward operations, views apart */
-    mpl_op *op;            /* [n] */
-    uint32_t *at;          /* [n_ops] index into op[]; MPL_NONE */
-    mpl_value *root;       /* [n_values] what it is a view of, or itself */
-    uint32_t *last;        /* [n_values] of a root: index of its last forward reader, or of its maker */
-    uint8_t *back;         /* [n_values] of a root: the backward part reads it */
-    uint8_t *small;        /* [n_values] always kept */
-    uint64_t *bytes;       /* [n_values] of a root made forward: what it takes; 0: pinned */
-    uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before operation cut[i]; 0 and n are among them */
+    uint32_t n;      /* forward operations, views apart */
+    mpl_op *op;      /* [n] */
+    uint32_t *at;    /* [n_ops] index into op[]; MPL_NONE */
+    mpl_value *root; /* [n_values] what it is a view of, or itself */
+    uint32_t *last;  /* [n_values] of a root: index of its last forward reader, or of its maker */
+    uint8_t *back;   /* [n_values] of a root: the backward part reads it */
+    uint8_t *small;  /* [n_values] always kept */
+    uint64_t *bytes; /* [n_values] of a root made forward: what it takes; 0: pinned */
+    uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before operation cut[i]; 0 and n are among
+                              them */
     reach *reach;          /* [n_cuts] */
     point slot[POINTS];    /* of the cut at hand */
-    uint32_t n_ends, *end; /* [n_ends] the segments of the answer: behind the last operation of each */
+    uint32_t n_ends, *end; /* [n_ends] the segments of the answer: behind the last operation of each
+                            */
     uint8_t *dropped;      /* [n_ends] */
 } segments;
 
-/* ---- the forward part ------------------------------------------------------------------------------------------------- */
+/* ---- the forward part ---- */
 
 static void note_reads(segments *s, const uint8_t *forward)
 {
@@ -70,7 +76,8 @@ static void note_reads(segments *s, const uint8_t *forward)
         }
 }
 
-/* What an operation makes, in slots; what is small beside the rest of it, or cannot be made again, is kept. */
+/* What an operation makes, in slots; what is small beside the rest of it, or cannot be made again,
+ * is kept. */
 static void weigh(segments *s, mpl_op op)
 {
     const mpl_graph *g = s->g;
@@ -87,7 +94,8 @@ static void weigh(segments *s, mpl_op op)
         s->small[v] = g->value_bytes[v] <= most / SMALL || !mpl_may_repeat(g, op) ||
                       !mpl_repeat_makes(g, op, i - g->op_out_begin[op]);
         if (g->value_role[v] != MPL_OUTPUT || !s->options->pin_outputs)
-            s->bytes[v] = (g->value_bytes[v] + s->options->align - 1) & ~((uint64_t)s->options->align - 1);
+            s->bytes[v] =
+                (g->value_bytes[v] + s->options->align - 1) & ~((uint64_t)s->options->align - 1);
     }
 }
 
@@ -124,7 +132,8 @@ static mpl_status choose_cuts(segments *s)
     s->cut[s->n_cuts++] = 0;
     for (uint32_t k = 0; k + 1 < n_stretches; k++) {
         uint32_t from = (uint32_t)((uint64_t)(s->n - 1) * k / (n_stretches - 1)) + 1;
-        uint32_t to = (uint32_t)((uint64_t)(s->n - 1) * (k + 1) / (n_stretches - 1)) + 1, best = from;
+        uint32_t to = (uint32_t)((uint64_t)(s->n - 1) * (k + 1) / (n_stretches - 1)) + 1,
+                 best = from;
 
         for (uint32_t i = from; i < to; i++)
             best = bytes[i] < bytes[best] ? i : best;
@@ -180,7 +189,7 @@ static void close_segments(segments *s)
     MPL_FREE_ALL(s->ctx, arrays);
 }
 
-/* ---- the best segments within a limit ------------------------------------------------------------------------------------- */
+/* ---- the best segments within a limit ---- */
 
 /* A segment as it grows towards the front; its end stays. [byte] */
 typedef struct segment {
@@ -214,7 +223,8 @@ static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
         x->work = mpl_add_work(x->work, mpl_op_work(g, op));
 }
 
-/* Into the slot of what it keeps, if it does less work than what is there; slot 0 is for what keeps least. */
+/* Into the slot of what it keeps, if it does less work than what is there; slot 0 is for what keeps
+ * least. */
 static void offer(segments *s, point p, uint64_t limit)
 {
     uint32_t k = 1 + (uint32_t)((double)p.kept / ((double)limit + 1) * (POINTS - 1));
@@ -254,13 +264,15 @@ static void extend(segments *s, uint32_t i, const segment *x, uint64_t limit)
         const point *p = &from->point[k];
 
         if (p->kept + x->behind + x->inside <= limit)
-            offer(s, (point){p->kept + x->behind, mpl_add_work(p->work, x->work), i, k, true}, limit);
+            offer(s, (point){p->kept + x->behind, mpl_add_work(p->work, x->work), i, k, true},
+                  limit);
         if (p->kept + x->whole <= limit)
             offer(s, (point){p->kept + x->whole, p->work, i, k, false}, limit);
     }
 }
 
-/* The segments of the least work within the limit, into end[] and dropped[]; false: there are none. */
+/* The segments of the least work within the limit, into end[] and dropped[]; false: there are
+ * none. */
 static bool solve(segments *s, uint64_t limit)
 {
     uint32_t at = s->n_cuts - 1, k;
@@ -281,7 +293,8 @@ static bool solve(segments *s, uint64_t limit)
     if (s->reach[at].n == 0)
         return false;
     s->n_ends = 0;
-    for (k = s->reach[at].n - 1; at > 0;) { /* the least work of all; from the last segment to the first */
+    for (k = s->reach[at].n - 1; at > 0;) { /* the least work of all; from the last segment to the
+                                               first */
         const point *p = &s->reach[at].point[k];
 
         s->end[s->n_ends] = s->cut[at];
@@ -292,7 +305,7 @@ static bool solve(segments *s, uint64_t limit)
     return true;
 }
 
-/* ---- segments as a run ------------------------------------------------------------------------------------------------------- */
+/* ---- segments as a run ---- */
 
 typedef struct writer {
     segments *s;
@@ -306,7 +319,8 @@ static bool is_kept(const writer *w, mpl_value v)
 {
     const segments *s = w->s;
 
-    return s->small[v] || s->bytes[v] == 0 || s->last[v] >= s->end[w->segment_of[s->at[s->g->value_op[v]]]];
+    return s->small[v] || s->bytes[v] == 0 ||
+           s->last[v] >= s->end[w->segment_of[s->at[s->g->value_op[v]]]];
 }
 
 static mpl_status write_segment(writer *w, uint32_t k)
@@ -338,7 +352,8 @@ static mpl_status write_needed(writer *w, mpl_op op)
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
         mpl_value v = g->op_in[i] != MPL_NONE ? s->root[g->op_in[i]] : MPL_NONE;
-        uint32_t at = v != MPL_NONE && g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
+        uint32_t at =
+            v != MPL_NONE && g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
 
         if (at != MPL_NONE && s->dropped[w->segment_of[at]] && !w->written[w->segment_of[at]] &&
             !is_kept(w, v))
@@ -375,7 +390,7 @@ out:
     return st;
 }
 
-/* ---- limits -------------------------------------------------------------------------------------------------------------------- */
+/* ---- limits ---- */
 
 typedef struct best {
     uint64_t budget; /* UINT64_MAX: the least peak counts */
@@ -444,7 +459,8 @@ static mpl_status search(segments *s, best *b)
             too_little = middle;
     }
     for (uint32_t i = 0; i <= LIMITS; i++) {
-        uint64_t limit = between(least, most, i * i, LIMITS * LIMITS); /* closer where there is little */
+        /* closer where there is little */
+        uint64_t limit = between(least, most, i * i, LIMITS * LIMITS);
 
         MPL_TRY(try_limit(s, limit, b, &fits));
         if (fits)
@@ -474,8 +490,9 @@ mpl_status mpl_recompute_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     MPL_TRY(open_segments(&s));
     MPL_TRY(search(&s, &b));
     if (b.run == NULL)
-        MPL_FAIL(ctx, MPL_ELIMIT, "graph '%s': no segments were found that need at most %" PRIu64 " bytes",
-                 g->name, budget);
+        MPL_FAIL(ctx, MPL_ELIMIT,
+                 "graph '%s': no segments were found that need at most %" PRIu64 " bytes", g->name,
+                 budget);
     *run = b.run, b.run = NULL;
     *n = b.n;
 out:

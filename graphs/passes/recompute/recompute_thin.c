@@ -1,9 +1,10 @@
 /* recompute_thin.c -- repeats taken out as long as memory allows. See recompute_pass.h.
  *
- * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was run again for the repeat alone goes
- *          with it. Repeats are tried from the most work to the least, until none can go. What a run takes is told by the
- *          copies' lives added up, corrected by what the graph of the first run takes more or less; the graph of the last run has to be
- *          within the budget, or half of what was taken out comes back, and so on.
+ * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was
+ *          run again for the repeat alone goes with it. Repeats are tried from the most work to the
+ *          least, until none can go. What a run takes is told by the copies' lives added up,
+ *          corrected by what the graph of the first run takes more or less; the graph of the last
+ *          run has to be within the budget, or half of what was taken out comes back, and so on.
  * Cost     O(size of the run) a repeat and round. */
 #include <stdlib.h>
 
@@ -17,22 +18,24 @@ typedef struct thinner {
     const mpl_graph *g;
     const mpl_problem_options *options;
     const mpl_value *root; /* [n_values] */
-    uint64_t *bytes;       /* [n_values] of a root that an operation makes: what it takes; 0: pinned */
-    uint32_t *made,
-        *last; /* [n_values] of its latest copy: where it was made and read last; made MPL_NONE: none yet */
-    uint32_t room;  /* longest run */
-    uint64_t *live; /* [room + 1] */
-    uint8_t *slid;  /* [room] its result lies in an operand's place */
-    uint8_t *ran;   /* [n_ops] */
+    uint64_t *bytes; /* [n_values] of a root that an operation makes: what it takes; 0: pinned */
+    uint32_t *made, *last; /* [n_values] of its latest copy: where it was made and read last; made
+                              MPL_NONE: none yet */
+    uint32_t room;         /* longest run */
+    uint64_t *live;        /* [room + 1] */
+    uint8_t *slid;         /* [room] its result lies in an operand's place */
+    uint8_t *ran;          /* [n_ops] */
 } thinner;
 
 static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
 {
     const mpl_graph *g = t->g;
     unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
-    mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    mpl_value out =
+        g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (traits == 0 || !t->options->in_place || out == MPL_NONE || g->value_type[v] != g->value_type[out] ||
+    if (traits == 0 || !t->options->in_place || out == MPL_NONE ||
+        g->value_type[v] != g->value_type[out] ||
         !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
         return false;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
@@ -120,7 +123,7 @@ static void close_thinner(thinner *t)
     MPL_FREE_ALL(t->ctx, arrays);
 }
 
-/* ---- one repeat after the other ------------------------------------------------------------------------------------------- */
+/* ---- one repeat after the other ---- */
 
 typedef struct heavy {
     uint64_t work;
@@ -136,7 +139,8 @@ static int by_work(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The run without the last repeat of op, and without what that leaves in vain; *without is its length, n where op has no repeat. */
+/* The run without the last repeat of op, and without what that leaves in vain; *without is its
+ * length, n where op has no repeat. */
 static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl_op op, mpl_op *to,
                             uint32_t *without)
 {
@@ -157,8 +161,10 @@ out:
     return st;
 }
 
-/* Up to `most` repeats, each with what goes with it, as long as lives add up to no more than limit; *n_out: how many went. */
-static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run, uint32_t *n_out)
+/* Up to `most` repeats, each with what goes with it, as long as lives add up to no more than limit;
+ * *n_out: how many went. */
+static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run,
+                       uint32_t *n_out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;

@@ -12,7 +12,7 @@ static bool is_full(mpl_ssa_level level)
 }
 const char *const mpl_ssa_step_name[MPL_SSA_STEPS] = {"rewritten", "removed", "merged", "fused"};
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 static mpl_status add_value(mpl_ssa *s, uint32_t node, mpl_value source, mpl_type type,
                             const mpl_shape *shape, uint32_t *out)
@@ -28,7 +28,8 @@ out:
 
 /* A node with one output, named after `source`, of the dims given and the type of input 0. */
 static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const uint32_t *in,
-                           const mpl_strided *box, mpl_value source, const mpl_shape *shape, uint32_t *out)
+                           const mpl_strided *box, mpl_value source, const mpl_shape *shape,
+                           uint32_t *out)
 {
     mpl_status st = MPL_OK;
     uint32_t node = s->n_nodes, made;
@@ -58,22 +59,22 @@ static mpl_status add_access(mpl_ssa *s, uint32_t from, const mpl_strided *box, 
     return add_node(s, MPL_OP_access, 1, &from, box, source, &box->shape, out);
 }
 
-static mpl_status add_assign(mpl_ssa *s, uint32_t to, uint32_t what, const mpl_strided *box, mpl_value source,
-                             uint32_t *out)
+static mpl_status add_assign(mpl_ssa *s, uint32_t to, uint32_t what, const mpl_strided *box,
+                             mpl_value source, uint32_t *out)
 {
     mpl_shape shape = s->value[to].shape;
 
     return add_node(s, MPL_OP_assign, 2, (const uint32_t[]){to, what}, box, source, &shape, out);
 }
 
-/* ---- step 1 --------------------------------------------------------------------------------------------------------------- */
+/* ---- step 1 ---- */
 
 /* What the program's values are at the operation that has been reached. */
 typedef struct rewriter {
     mpl_ssa *s;
     mpl_ssa_level level;
-    uint32_t *
-        now; /* [n_values] their contents; MPL_NONE: not yet made, or (but for FULL) to be copied when read */
+    uint32_t *now; /* [n_values] their contents; MPL_NONE: not yet made, or (but for FULL) to be
+                      copied when read */
     uint8_t *path; /* [n_values] 1: an ancestor of the one written to, or that one */
 } rewriter;
 
@@ -102,14 +103,16 @@ static mpl_status make_view(rewriter *r, mpl_value v)
     uint32_t made;
 
     if (is_full(r->level)) {
-        MPL_TRY(add_access(r->s, r->now[r->s->views->parent[v]], &r->s->views->of_parent[v], v, &made));
+        MPL_TRY(
+            add_access(r->s, r->now[r->s->views->parent[v]], &r->s->views->of_parent[v], v, &made));
         r->now[v] = made;
     }
 out:
     return st;
 }
 
-/* Whether no ancestor of v has an element of its parent twice: what is written to v stands once in each of them. */
+/* Whether no ancestor of v has an element of its parent twice: what is written to v stands once in
+ * each of them. */
 static bool stands_once(const mpl_views *views, mpl_value v)
 {
     for (; views->parent[v] != MPL_NONE; v = views->parent[v])
@@ -118,8 +121,9 @@ static bool stands_once(const mpl_views *views, mpl_value v)
     return true;
 }
 
-/* `made` is what v holds from now on: up to the root, then down to every other view of it that there is. An ancestor that has
- * elements twice is left out, and all between: the root is written to at once, and they are accessed anew. */
+/* `made` is what v holds from now on: up to the root, then down to every other view of it that
+ * there is. An ancestor that has elements twice is left out, and all between: the root is written
+ * to at once, and they are accessed anew. */
 static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t made)
 {
     mpl_status st = MPL_OK;
@@ -136,7 +140,8 @@ static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t
     }
     for (mpl_value child = v, parent; !r->path[root]; child = parent) {
         parent = views->parent[child];
-        MPL_TRY(add_assign(r->s, r->now[parent], r->now[child], &views->of_parent[child], parent, &made));
+        MPL_TRY(add_assign(r->s, r->now[parent], r->now[child], &views->of_parent[child], parent,
+                           &made));
         r->now[parent] = made;
         r->path[parent] = 1;
     }
@@ -266,7 +271,8 @@ static mpl_status rewrite(mpl_ssa *s, mpl_ssa_level level)
     for (mpl_value v = 0; v < g->n_values; v++) {
         r.now[v] = MPL_NONE;
         if (g->value_op[v] == MPL_NONE)
-            MPL_TRY(add_value(s, MPL_NONE, v, (mpl_type)g->value_type[v], &g->value_shape[v], &r.now[v]));
+            MPL_TRY(add_value(s, MPL_NONE, v, (mpl_type)g->value_type[v], &g->value_shape[v],
+                              &r.now[v]));
     }
     for (mpl_op op = 0; op < g->n_ops; op++) {
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_MUTATES) != 0) {
@@ -290,7 +296,7 @@ out:
     return st;
 }
 
-/* ---- the graph of the nodes ------------------------------------------------------------------------------------------ */
+/* ---- the graph of the nodes ---- */
 
 typedef struct emitter {
     mpl_ssa *s;
@@ -311,7 +317,8 @@ static const char *fresh_name(emitter *e, mpl_value source)
     }
     do
         sprintf(e->name, "%s.%" PRIu32, name, e->versions[source]++);
-    while (mpl_graph_find(e->to, e->name) != MPL_NONE || mpl_graph_find(e->s->g, e->name) != MPL_NONE);
+    while (mpl_graph_find(e->to, e->name) != MPL_NONE ||
+           mpl_graph_find(e->s->g, e->name) != MPL_NONE);
     return e->name;
 }
 
@@ -330,10 +337,10 @@ static mpl_status emit_given(emitter *e, uint32_t v)
     if (g->value_role[from] == MPL_WEIGHT && !bound && e->s->value[v].n_uses == 0)
         return MPL_OK;
     if (g->value_data[from] != NULL && !bound)
-        return mpl_graph_add_const(ctx, e->to, name, type, shape, g->value_data[from], g->value_splat[from],
-                                   &e->map[v]);
-    MPL_TRY(mpl_graph_add_value(ctx, e->to, name, bound ? MPL_INPUT : (mpl_role)g->value_role[from], type,
-                                shape, &e->map[v]));
+        return mpl_graph_add_const(ctx, e->to, name, type, shape, g->value_data[from],
+                                   g->value_splat[from], &e->map[v]);
+    MPL_TRY(mpl_graph_add_value(ctx, e->to, name, bound ? MPL_INPUT : (mpl_role)g->value_role[from],
+                                type, shape, &e->map[v]));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(ctx, e->to, e->map[v], g->value_data[from]));
 out:
@@ -341,13 +348,14 @@ out:
 }
 
 /* An operation of one output, with its inputs in `in`. */
-static mpl_status emit_one(emitter *e, const mpl_ssa_node *node, mpl_op_kind kind, const mpl_value *in,
-                           uint32_t n_attr, const mpl_attr *attr)
+static mpl_status emit_one(emitter *e, const mpl_ssa_node *node, mpl_op_kind kind,
+                           const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     uint32_t v = mpl_ssa_out(e->s, node);
     const char *name = fresh_name(e, e->s->value[v].source);
 
-    return mpl_graph_add_op(e->s->ctx, e->to, kind, name, node->n_in, in, n_attr, attr, 1, &name, &e->map[v]);
+    return mpl_graph_add_op(e->s->ctx, e->to, kind, name, node->n_in, in, n_attr, attr, 1, &name,
+                            &e->map[v]);
 }
 
 static mpl_status emit_box(emitter *e, const mpl_ssa_node *node, const mpl_value *in)
@@ -357,7 +365,8 @@ static mpl_status emit_box(emitter *e, const mpl_ssa_node *node, const mpl_value
     bool whole = mpl_strided_whole(box, (uint64_t)mpl_count(from));
     mpl_attr shape = MPL_INTS(shape, box->shape.rank, box->shape.dim);
     mpl_attr attr[] = {MPL_INTS(dims, box->shape.rank, box->shape.dim),
-                       MPL_INTS(strides, box->shape.rank, box->stride), MPL_INT(offset, box->offset)};
+                       MPL_INTS(strides, box->shape.rank, box->stride),
+                       MPL_INT(offset, box->offset)};
 
     if (node->kind == MPL_OP_access && whole && mpl_count(from) > 0)
         return emit_one(e, node, MPL_OP_reshape, in, 1, &shape); /* takes no memory */
@@ -385,8 +394,9 @@ static mpl_status emit_fused(emitter *e, const mpl_ssa_node *node, const mpl_val
         else
             at += sprintf(at, "%s", mpl_op_table[f->step[i].kind].name);
     }
-    mpl_attr attr[] = {MPL_INTS(dims, rank, f->to.shape.dim), MPL_INTS(loads, n, loads), MPL_TEXT(expr, expr),
-                       MPL_INTS(strides, rank, f->to.stride), MPL_INT(offset, f->to.offset)};
+    mpl_attr attr[] = {MPL_INTS(dims, rank, f->to.shape.dim), MPL_INTS(loads, n, loads),
+                       MPL_TEXT(expr, expr), MPL_INTS(strides, rank, f->to.stride),
+                       MPL_INT(offset, f->to.offset)};
     MPL_TRY(emit_one(e, node, MPL_OP_fused, in, in[0] != MPL_NONE ? 5 : 3, attr));
 out:
     return st;
@@ -413,13 +423,14 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
 
         if (v == MPL_NONE)
             continue;
-        MPL_TRY((store[i] = mpl_strdup(s->ctx, fresh_name(e, s->value[v].source))) != NULL ? MPL_OK
-                                                                                           : MPL_EMEM);
+        MPL_TRY((store[i] = mpl_strdup(s->ctx, fresh_name(e, s->value[v].source))) != NULL
+                    ? MPL_OK
+                    : MPL_EMEM);
         name[i] = store[i];
     }
     MPL_TRY(mpl_graph_add_op(s->ctx, e->to, node->kind,
-                             node->from != MPL_NONE ? g->op_name[node->from] : name[0], node->n_in, in,
-                             n_attr, attr, node->n_out, name, out));
+                             node->from != MPL_NONE ? g->op_name[node->from] : name[0], node->n_in,
+                             in, n_attr, attr, node->n_out, name, out));
     for (uint32_t i = 0; i < node->n_out; i++)
         if (s->item[node->out + i] != MPL_NONE)
             e->map[s->item[node->out + i]] = out[i];
@@ -485,7 +496,7 @@ out:
     return st;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static mpl_status end_step(mpl_ssa *s, const mpl_ssa_watch *watch, uint32_t step)
 {

@@ -1,7 +1,9 @@
-/* tensor_ssa_fuse.c -- step 4 of tensor_ssa: element-wise operations take in what feeds them, and what takes them.
+/* tensor_ssa_fuse.c -- step 4 of tensor_ssa: element-wise operations take in what feeds them, and
+ * what takes them.
  *
- * A node that could be fused has its operations as steps (mpl_fused), where a load's `input` is a value until the end. It becomes one
- * (kind MPL_OP_fused) with the first other node that it takes in; input 0 is then its base, the others what it loads. */
+ * A node that could be fused has its operations as steps (mpl_fused), where a load's `input` is a
+ * value until the end. It becomes one (kind MPL_OP_fused) with the first other node that it takes
+ * in; input 0 is then its base, the others what it loads. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 typedef struct fuser {
@@ -16,7 +18,8 @@ static bool may_fuse(const mpl_ssa *s, const mpl_ssa_node *node)
 
     return arity > 0 && node->n_in == arity && node->n_out == 1 && node->fused == NULL &&
            mpl_type_in(s->value[mpl_ssa_out(s, node)].type, MPL_SET_FLOAT) &&
-           (node->from == MPL_NONE || g->op_attr_begin[node->from] == g->op_attr_begin[node->from + 1]);
+           (node->from == MPL_NONE ||
+            g->op_attr_begin[node->from] == g->op_attr_begin[node->from + 1]);
 }
 
 /* The node's one operation as steps. */
@@ -56,14 +59,15 @@ static uint32_t depth_of(const mpl_fused *f)
     return most;
 }
 
-/* Puts the steps of g where f pushes load k, whose indices are those of g's box seen through the load; false, f then being
- * worthless, where that cannot be said or is too long. */
+/* Puts the steps of g where f pushes load k, whose indices are those of g's box seen through the
+ * load; false, f then being worthless, where that cannot be said or is too long. */
 static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
 {
     mpl_fused made = {.to = f->to};
     uint32_t new_of[MPL_FUSED_LOADS];
 
-    if (f->n_loads - 1 + g->n_loads > MPL_FUSED_LOADS || f->n_steps - 1 + g->n_steps > MPL_FUSED_STEPS)
+    if (f->n_loads - 1 + g->n_loads > MPL_FUSED_LOADS ||
+        f->n_steps - 1 + g->n_steps > MPL_FUSED_STEPS)
         return false;
     for (uint32_t i = 0; i < f->n_loads; i++) {
         new_of[i] = made.n_loads;
@@ -78,12 +82,14 @@ static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
         }
         for (uint32_t j = 0; j < g->n_steps; j++) {
             made.step[made.n_steps] = g->step[j];
-            made.step[made.n_steps++].of = g->step[j].kind == MPL_N_OPS ? made.n_loads + g->step[j].of : 0;
+            made.step[made.n_steps++].of =
+                g->step[j].kind == MPL_N_OPS ? made.n_loads + g->step[j].of : 0;
         }
     }
     for (uint32_t j = 0; j < g->n_loads; j++) {
         made.load[made.n_loads].input = g->load[j].input;
-        if (!mpl_strided_compose(&g->load[j].from, &f->load[k].from, &made.load[made.n_loads++].from))
+        if (!mpl_strided_compose(&g->load[j].from, &f->load[k].from,
+                                 &made.load[made.n_loads++].from))
             return false;
     }
     *f = made;
@@ -100,7 +106,8 @@ static bool place_loads(mpl_ssa *s, mpl_fused *f, uint32_t at)
 }
 
 /* What a node reads as a load: an access, as one load; or a chain; NULL: anything else. */
-static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided *from, mpl_fused *room)
+static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided *from,
+                                 mpl_fused *room)
 {
     const mpl_ssa *s = fu->s;
     const mpl_ssa_node *access = mpl_ssa_maker(s, v, MPL_OP_access), *node;
@@ -120,9 +127,11 @@ static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided 
     if (node == NULL || node->fused == NULL || s->value[v].n_uses != 1 ||
         (node->kind == MPL_OP_fused && mpl_ssa_in(s, node, 0) != MPL_NONE))
         return NULL;
-    if (!mpl_shape_count(&from->shape, &made) || !mpl_shape_count(&s->value[v].shape, &had) || made > had)
+    if (!mpl_shape_count(&from->shape, &made) || !mpl_shape_count(&s->value[v].shape, &had) ||
+        made > had)
         return NULL; /* repeated elements would be computed again and again */
-    if (!fu->across && !(mpl_strided_whole(from, had) && mpl_shape_equal(&from->shape, &s->value[v].shape)))
+    if (!fu->across &&
+        !(mpl_strided_whole(from, had) && mpl_shape_equal(&from->shape, &s->value[v].shape)))
         return NULL;
     return node->fused;
 }
@@ -219,7 +228,8 @@ static bool read_below(const mpl_ssa *s, uint32_t v, uint32_t at)
     return false;
 }
 
-/* A value of the dims of the result, read in its order and not below: the result may lie where it lay. MPL_NONE: none. */
+/* A value of the dims of the result, read in its order and not below: the result may lie where it
+ * lay. MPL_NONE: none. */
 static uint32_t find_base(mpl_ssa *s, uint32_t at)
 {
     const mpl_fused *f = s->node[at].fused;
@@ -228,7 +238,8 @@ static uint32_t find_base(mpl_ssa *s, uint32_t at)
         uint32_t v = f->load[i].input;
 
         if (s->value[v].node != MPL_NONE && mpl_shape_equal(&s->value[v].shape, &f->to.shape) &&
-            mpl_strided_equal(&f->load[i].from, &f->to) && !read_below(s, v, at) && base_is_safe(s, f, v))
+            mpl_strided_equal(&f->load[i].from, &f->to) && !read_below(s, v, at) &&
+            base_is_safe(s, f, v))
             return v;
     }
     return MPL_NONE;

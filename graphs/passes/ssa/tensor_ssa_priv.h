@@ -1,7 +1,9 @@
-/* tensor_ssa_priv.h -- what the files of the pass tensor_ssa share: a list of nodes that rules rewrite in place.
+/* tensor_ssa_priv.h -- what the files of the pass tensor_ssa share: a list of nodes that rules
+ * rewrite in place.
  *
- * Values are made once and never change; a value that turned out to be another one forwards to it. Nodes stand in an order in
- * which they can run; a rule only ever makes a node read what stands above it. */
+ * Values are made once and never change; a value that turned out to be another one forwards to it.
+ * Nodes stand in an order in which they can run; a rule only ever makes a node read what stands
+ * above it. */
 #ifndef MPL_TENSOR_SSA_PRIV_H
 #define MPL_TENSOR_SSA_PRIV_H
 
@@ -21,11 +23,12 @@ typedef struct mpl_ssa_value {
 
 typedef struct mpl_ssa_node {
     mpl_op_kind kind;
-    mpl_op from; /* the program's operation whose attributes it has; MPL_NONE: it has its box, or none */
+    mpl_op from; /* the program's operation whose attributes it has; MPL_NONE: it has its box, or
+                    none */
     uint32_t in, n_in, out, n_out; /* ranges of items: values or MPL_NONE */
     mpl_strided box;               /* of access and assign: of input 0's elements */
-    mpl_fused
-        *fused; /* step 4: what it does as a fused operation, whose input 0 is the base; NULL: no such */
+    mpl_fused *fused; /* step 4: what it does as a fused operation, whose input 0 is the base; NULL:
+                         no such */
     bool live;
 } mpl_ssa_node;
 
@@ -57,13 +60,16 @@ mpl_ssa_node *mpl_ssa_maker(const mpl_ssa *s, uint32_t v, mpl_op_kind kind);
 void mpl_ssa_count(mpl_ssa *s, bool all);
 /* Whether the boxes share no element, for sure; noted in the facts. */
 bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b);
-/* What node `at` should read for the box of `v`: v, or where v may be overwritten above `at`, the last version of it there that
- * still has the box. False: there is none, so the box must be copied before. */
-bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at, uint32_t *version);
+/* What node `at` should read for the box of `v`: v, or where v may be overwritten above `at`, the
+ * last version of it there that still has the box. False: there is none, so the box must be copied
+ * before. */
+bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at,
+                     uint32_t *version);
 
 /* Step 2: accesses and assigns that nobody needs. Step 3 with `merge`: chains of them as one. */
 mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge);
-/* Step 4: chains of element-wise operations as one node; with `across`, with the boxes that they read and write. */
+/* Step 4: chains of element-wise operations as one node; with `across`, with the boxes that they
+ * read and write. */
 mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across);
 
 #endif

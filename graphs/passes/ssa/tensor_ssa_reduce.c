@@ -1,5 +1,5 @@
-/* tensor_ssa_reduce.c -- steps 2 and 3 of tensor_ssa: rules that make a node another one, or its value another value, until none
- * applies. See tensor_ssa_priv.h. */
+/* tensor_ssa_reduce.c -- steps 2 and 3 of tensor_ssa: rules that make a node another one, or its
+ * value another value, until none applies. See tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b)
@@ -17,11 +17,13 @@ bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b)
     }
 }
 
-/* The first live node above `at` that writes a box of v, in place if v is not read below; MPL_NONE: none does. */
+/* The first live node above `at` that writes a box of v, in place if v is not read below; MPL_NONE:
+ * none does. */
 static uint32_t overwriter(const mpl_ssa *s, uint32_t v, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
-        if (s->node[i].live && (s->node[i].kind == MPL_OP_assign || s->node[i].kind == MPL_OP_fused) &&
+        if (s->node[i].live &&
+            (s->node[i].kind == MPL_OP_assign || s->node[i].kind == MPL_OP_fused) &&
             mpl_ssa_in(s, &s->node[i], 0) == v)
             return i;
     return MPL_NONE;
@@ -34,7 +36,8 @@ bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at
     while ((at_write = overwriter(s, v, at)) != MPL_NONE) {
         const mpl_ssa_node *node = &s->node[at_write];
 
-        if (node->kind == MPL_OP_fused && node->fused == NULL) /* the program's own: not looked into */
+        if (node->kind == MPL_OP_fused && node->fused == NULL) /* the program's own: not looked into
+                                                                */
             return false;
         if (!mpl_ssa_apart(s, box, node->fused != NULL ? &node->fused->to : &node->box))
             return false;
@@ -64,8 +67,8 @@ static bool is_empty(const mpl_shape *shape)
     return mpl_shape_count(shape, &n) && n == 0;
 }
 
-/* An access of that box of v above node `at`: its value, or MPL_NONE. Before anything was dropped, one that nobody reads is as good:
- * it stands above what wrote elsewhere in v since. */
+/* An access of that box of v above node `at`: its value, or MPL_NONE. Before anything was dropped,
+ * one that nobody reads is as good: it stands above what wrote elsewhere in v since. */
 static uint32_t find_access(const mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -85,7 +88,8 @@ static uint32_t find_contents(mpl_ssa *s, uint32_t v, const mpl_strided *box, ui
 
         if (found != MPL_NONE || assign == NULL)
             return found;
-        if (mpl_strided_equal(box, &assign->box) && same_dims(s, mpl_ssa_in(s, assign, 1), &box->shape))
+        if (mpl_strided_equal(box, &assign->box) &&
+            same_dims(s, mpl_ssa_in(s, assign, 1), &box->shape))
             return mpl_ssa_in(s, assign, 1);
         if (!mpl_ssa_apart(s, box, &assign->box))
             return MPL_NONE;
@@ -127,7 +131,8 @@ out:
     return st;
 }
 
-/* What was assigned to that box before and is read by nobody but the assigns behind it, up to v, is never seen. */
+/* What was assigned to that box before and is read by nobody but the assigns behind it, up to v, is
+ * never seen. */
 static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, bool *changed)
 {
     mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign);
@@ -153,7 +158,8 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
 
     if (is_empty(&node->box.shape)) {
         forward(s, node, v, changed);
-    } else if (mpl_strided_whole(&node->box, count_of(s, v)) && same_dims(s, what, &node->box.shape)) {
+    } else if (mpl_strided_whole(&node->box, count_of(s, v)) &&
+               same_dims(s, what, &node->box.shape)) {
         if (same_dims(s, what, &s->value[v].shape)) {
             forward(s, node, what, changed);
             goto out;
@@ -162,7 +168,8 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
         node->box = mpl_strided_all(&s->value[v].shape);
         MPL_TRY(mpl_ssa_set_in(s, at, 1, &what));
         *changed = true;
-    } else if (read != NULL && mpl_ssa_in(s, read, 0) == v && mpl_strided_equal(&read->box, &node->box)) {
+    } else if (read != NULL && mpl_ssa_in(s, read, 0) == v &&
+               mpl_strided_equal(&read->box, &node->box)) {
         forward(s, node, v, changed);
     } else if (s->dropping) {
         drop_overwritten(s, v, &node->box, changed);
@@ -171,7 +178,7 @@ out:
     return st;
 }
 
-/* ---- step 3 --------------------------------------------------------------------------------------------------------------- */
+/* ---- step 3 ---- */
 
 static mpl_status merge_access(mpl_ssa *s, uint32_t at, bool *changed)
 {
@@ -200,12 +207,14 @@ static bool reads_between(const mpl_ssa *s, uint32_t v, uint32_t begin, uint32_t
     return false;
 }
 
-/* What is assigned to v was itself made by an assign, into what v held there: then the small part goes straight into v, and
- * what was made of it is read back where it is still needed. Both nodes change places. */
+/* What is assigned to v was itself made by an assign, into what v held there: then the small part
+ * goes straight into v, and what was made of it is read back where it is still needed. Both nodes
+ * change places. */
 static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
 {
     mpl_status st = MPL_OK;
-    mpl_ssa_node *node = &s->node[at], *part = mpl_ssa_maker(s, mpl_ssa_in(s, node, 1), MPL_OP_assign);
+    mpl_ssa_node *node = &s->node[at],
+                 *part = mpl_ssa_maker(s, mpl_ssa_in(s, node, 1), MPL_OP_assign);
     uint32_t v = mpl_ssa_in(s, node, 0), place, made, made_part, small[2];
     mpl_strided box;
 

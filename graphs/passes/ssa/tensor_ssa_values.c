@@ -1,4 +1,5 @@
-/* tensor_ssa_values.c -- the list of operations that the passes on SSA edit. See tensor_ssa_priv.h. */
+/* tensor_ssa_values.c -- the list of operations that the passes on SSA edit. See
+ * tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 #include "graphs/passes/copy_priv.h"
@@ -56,8 +57,8 @@ void mpl_ssa_count(mpl_ssa *s, bool all)
         for (uint32_t k = 0; k < node->n_out; k++) {
             uint32_t v = s->item[node->out + k];
 
-            node->live =
-                node->live || (v != MPL_NONE && s->value[v].forward == MPL_NONE && s->value[v].n_uses > 0);
+            node->live = node->live || (v != MPL_NONE && s->value[v].forward == MPL_NONE &&
+                                        s->value[v].n_uses > 0);
         }
         for (uint32_t k = 0; k < node->n_in && node->live; k++)
             if (mpl_ssa_in(s, node, k) != MPL_NONE)

@@ -1,13 +1,14 @@
 /* antichain.c -- the bound of parallel safety and its witness; facts of the interference graph.
  *
- * Idea     Buffers that may be alive at once in some execution are pairwise not before one another; the heaviest such set
- *          is the heaviest clique of the interference graph, a perfect graph.
- * Source   R. P. Dilworth, "A decomposition theorem for partially ordered sets", 1950, in its weighted form; D. R.
- *          Fulkerson, "Note on Dilworth's decomposition theorem", 1956, for the reading as a flow.
- * Network  source -> L(a) of capacity w(a), R(b) -> sink of capacity w(b), L(a) -> R(b) for a covered by b, and
- *          R(b) -> L(b) so that a path may pass through b to what b covers; the last two without limit. Sum of
- *          weights less the maximum flow is the answer; the antichain is read off a minimum cut: L(v) on the source's
- *          side and R(v) not.
+ * Idea     Buffers that may be alive at once in some execution are pairwise not before one another;
+ *          the heaviest such set is the heaviest clique of the interference graph, a perfect graph.
+ * Source   R. P. Dilworth, "A decomposition theorem for partially ordered sets", 1950, in its
+ *          weighted form; D. R. Fulkerson, "Note on Dilworth's decomposition theorem", 1956, for
+ *          the reading as a flow.
+ * Network  source -> L(a) of capacity w(a), R(b) -> sink of capacity w(b), L(a) -> R(b) for a
+ *          covered by b, and R(b) -> L(b) so that a path may pass through b to what b covers; the
+ *          last two without limit. Sum of weights less the maximum flow is the answer; the
+ *          antichain is read off a minimum cut: L(v) on the source's side and R(v) not.
  * Cost     One maximum flow over 2n + 2 nodes and 3n + |reduction| arcs. */
 #include "graphs/problem/before.h"
 
@@ -27,8 +28,8 @@ static void push_arc(network *net, uint32_t from, uint32_t to, uint64_t capacity
 }
 
 /* L(v) is v, R(v) is n + v, then source and sink. An in-place pair is one more arc of the order. */
-static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight, uint64_t no_limit,
-                                network *net)
+static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight,
+                                uint64_t no_limit, network *net)
 {
     mpl_status st = MPL_OK;
     const mpl_before *o = p->before;
@@ -51,14 +52,15 @@ out:
     return st;
 }
 
-/* Bytes in whole slots of the pool's least alignment: what no other buffer can use (see bounds.c). */
+/* Bytes in whole slots of the pool's least alignment: what no other buffer can use (see
+ * bounds.c). */
 static uint64_t slots(const mpl_problem *p, uint64_t grain, mpl_buffer v)
 {
     return (p->bytes[v] + grain - 1) & ~(grain - 1);
 }
 
-static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain, uint64_t *weight,
-                        uint64_t *sum)
+static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain,
+                        uint64_t *weight, uint64_t *sum)
 {
     mpl_status st = MPL_OK;
     char label[24];
@@ -69,9 +71,10 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
             continue;
         weight[v] = slots(p, grain, v);
         if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
-                     mpl_buffer_label(p, v, label));
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
+                mpl_buffer_label(p, v, label));
     }
 out:
     return st;
@@ -87,7 +90,8 @@ static uint64_t least_alignment(const mpl_problem *p, uint32_t pool)
     return grain;
 }
 
-mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member)
+mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                         uint8_t *member)
 {
     mpl_status st = MPL_OK;
     network net = {0};
@@ -120,7 +124,8 @@ out:
     return st;
 }
 
-/* The same problem with every buffer of one byte and no pairs: its antichain counts buffers. Borrows all arrays. */
+/* The same problem with every buffer of one byte and no pairs: its antichain counts buffers.
+ * Borrows all arrays. */
 static mpl_status widest(mpl_ctx *ctx, const mpl_problem *p, uint32_t *width)
 {
     mpl_status st = MPL_OK;

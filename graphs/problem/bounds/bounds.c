@@ -1,8 +1,9 @@
-/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take. See bounds.h.
+/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take.
+ * See bounds.h.
  *
- * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots of g bytes to itself,
- * in-place pairs aside. The arena ends where its topmost buffer ends, which need not fill its last slot: the largest
- * such rest among the live ones is taken off. */
+ * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots
+ * of g bytes to itself, in-place pairs aside. The arena ends where its topmost buffer ends, which
+ * need not fill its last slot: the largest such rest among the live ones is taken off. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/problem.h"
 
@@ -84,7 +85,8 @@ static void heap_pop(sweep *s)
     uint32_t at = 0;
 
     for (uint32_t child = 1; child < s->n_heap; child = 2 * at + 1) {
-        if (child + 1 < s->n_heap && rest(s, s->rest_heap[child]) < rest(s, s->rest_heap[child + 1]))
+        if (child + 1 < s->n_heap &&
+            rest(s, s->rest_heap[child]) < rest(s, s->rest_heap[child + 1]))
             child++;
         if (rest(s, moved) >= rest(s, s->rest_heap[child]))
             break;
@@ -102,9 +104,9 @@ static uint64_t live_rest(sweep *s, uint32_t step)
     return s->n_heap > 0 ? rest(s, s->rest_heap[0]) : 0;
 }
 
-/* The most that in-place pairs [*at, ..) of `step` can save; *at moves behind them. Each output lies on one input, each
- * input under one output; where one operation has several of both, the largest outputs count, as many as there are
- * inputs: never less than what is possible. */
+/* The most that in-place pairs [*at, ..) of `step` can save; *at moves behind them. Each output
+ * lies on one input, each input under one output; where one operation has several of both, the
+ * largest outputs count, as many as there are inputs: never less than what is possible. */
 static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
 {
     const mpl_problem *p = s->p;
@@ -115,7 +117,8 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
     for (; *at < p->n_in_place && p->in_place_step[*at] <= step; ++*at) {
         mpl_buffer out = p->in_place_out[*at];
 
-        if (p->pool[out] != s->pool) /* those of earlier steps, too: this pool's were counted there */
+        if (p->pool[out] != s->pool) /* those of earlier steps, too: this pool's were counted there
+                                      */
             continue;
         if (out != last)
             s->saved[n_out++] = slots(s, out);
@@ -196,7 +199,8 @@ static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *
         for (; n_dead < s->n && s->death[n_dead].step == step; n_dead++)
             sum -= slots(s, s->piece[s->death[n_dead].id].b);
         for (; n_born < s->n && s->birth[n_born].step == step; n_born++) {
-            if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) || sum > INT64_MAX)
+            if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) ||
+                sum > INT64_MAX)
                 MPL_FAIL(s->ctx, MPL_EINPUT, "live bytes pass 2^63 at step %u", step);
             heap_push(s, s->birth[n_born].id);
         }
@@ -213,8 +217,8 @@ out:
     return st;
 }
 
-mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak, uint64_t *live,
-                         uint32_t *peak_step)
+mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak,
+                         uint64_t *live, uint32_t *peak_step)
 {
     mpl_status st = MPL_OK;
     sweep s = {.ctx = ctx, .p = p, .pool = pool};
@@ -222,8 +226,8 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     uint32_t where;
 
     if (p->before != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "peak live bytes need steps; '%.100s' has a partial order instead",
-                 p->name);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "peak live bytes need steps; '%.100s' has a partial order instead", p->name);
     MPL_TRY(sweep_init(&s));
     MPL_TRY(sweep_run(&s, &highest, live, &where));
     *peak = highest;

@@ -4,7 +4,8 @@
 #include <igraph.h>
 #include <pthread.h>
 
-/* igraph keeps what it has to free, and its error handler, in globals, unless it was built otherwise (IGRAPH_THREAD_SAFE). */
+/* igraph keeps what it has to free, and its error handler, in globals, unless it was built
+ * otherwise (IGRAPH_THREAD_SAFE). */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 /* igraph's default handler aborts the process; this one lets the code come back. */
@@ -26,8 +27,8 @@ static mpl_status status_of(mpl_ctx *ctx, igraph_error_t code)
 #define IG(call) MPL_TRY(status_of(ctx, call))
 
 mpl_status mpl_max_flow(mpl_ctx *ctx, uint32_t n_nodes, size_t n_arcs, const uint32_t *from,
-                        const uint32_t *to, const uint64_t *capacity, uint32_t source, uint32_t sink,
-                        uint64_t *flow, uint8_t *side)
+                        const uint32_t *to, const uint64_t *capacity, uint32_t source,
+                        uint32_t sink, uint64_t *flow, uint8_t *side)
 {
     mpl_status st = MPL_OK;
     igraph_error_handler_t *before;

@@ -1,8 +1,10 @@
-/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See bounds.h. */
+/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See
+ * bounds.h. */
 #include "graphs/problem/before.h"
 #include "graphs/problem/bounds/bounds.h"
 
-/* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is counted already. */
+/* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is
+ * counted already. */
 static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
 {
     for (uint32_t i = 0; i < p->n_in_place; i++)
@@ -38,7 +40,8 @@ static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t 
     return sum - rest;
 }
 
-/* The least end at `bytes` or above: a pool ends where one of its buffers does, and that begins at a multiple of its alignment. */
+/* The least end at `bytes` or above: a pool ends where one of its buffers does, and that begins at
+ * a multiple of its alignment. */
 static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
 {
     uint64_t least = UINT64_MAX;
@@ -47,8 +50,8 @@ static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
         if (p->pool[b] == pool) {
             uint64_t above = bytes > p->bytes[b] ? bytes - p->bytes[b] : 0;
 
-            least =
-                mpl_min_u64(least, p->bytes[b] + ((above + p->align[b] - 1) & ~(uint64_t)(p->align[b] - 1)));
+            least = mpl_min_u64(
+                least, p->bytes[b] + ((above + p->align[b] - 1) & ~(uint64_t)(p->align[b] - 1)));
         }
     return least < UINT64_MAX ? least : bytes;
 }

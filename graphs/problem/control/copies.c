@@ -17,7 +17,8 @@ static bool lies_somewhere(const lister *l, mpl_value v)
 
     if (root == MPL_NONE || l->g->value_bytes[v] == 0)
         return false;
-    return l->map->places->value_place[root] != MPL_NONE || l->map->value_buffer[root] != MPL_NONE ||
+    return l->map->places->value_place[root] != MPL_NONE ||
+           l->map->value_buffer[root] != MPL_NONE ||
            (l->g->value_role[root] != MPL_PARAMETER && !mpl_is_chosen(l->g, root));
 }
 
@@ -38,15 +39,16 @@ static mpl_status add_while(lister *l, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     const mpl_places *p = l->map->places;
-    uint32_t body = g->op_body[g->op_body_begin[op]], n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    uint32_t body = g->op_body[g->op_body_begin[op]],
+             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
     const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
     const mpl_value *param = g->block_param + g->block_param_begin[body];
     const mpl_value *result = g->block_result + g->block_result_begin[body];
 
     for (uint32_t i = 2; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
         if (p->in_copied[g->op_in_begin[op] + i])
-            MPL_TRY(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i], param[i - 1],
-                                      g->value_bytes[param[i - 1]]}));
+            MPL_TRY(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
+                                      param[i - 1], g->value_bytes[param[i - 1]]}));
     for (uint32_t i = 1; i < g->block_n_results[body]; i++)
         if (p->result_copied[g->block_result_begin[body] + i])
             MPL_TRY(add(l, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
@@ -71,15 +73,17 @@ static mpl_status add_case(lister *l, mpl_op op)
                                           out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
         }
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
-        if (p->in_copied[i] && i - g->op_in_begin[op] <= g->op_out_begin[op + 1] - g->op_out_begin[op])
-            MPL_TRY(add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
-                                      out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
+        if (p->in_copied[i] &&
+            i - g->op_in_begin[op] <= g->op_out_begin[op + 1] - g->op_out_begin[op])
+            MPL_TRY(
+                add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
+                                  out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
 out:
     return st;
 }
 
-mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, mpl_copy **list,
-                         uint32_t *n)
+mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                         mpl_copy **list, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     lister l = {.ctx = ctx, .g = g, .map = map};

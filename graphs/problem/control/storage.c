@@ -15,7 +15,7 @@ bool mpl_is_chosen(const mpl_graph *g, mpl_value v)
     return g->op_kind[op] == MPL_OP_case;
 }
 
-/* ---- setting up ---------------------------------------------------------------------------------------------------- */
+/* ---- setting up ---- */
 
 static bool slice_fits(const mpl_store *s, mpl_value part)
 {
@@ -29,7 +29,8 @@ static void share_slices(mpl_store *s)
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t first = 2 + mpl_n_carried(g, op), n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+        uint32_t first = 2 + mpl_n_carried(g, op),
+                 n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
 
         if (g->op_kind[op] != MPL_OP_while)
             continue;
@@ -37,7 +38,8 @@ static void share_slices(mpl_store *s)
             mpl_value part = mpl_param(g, g->op_body[g->op_body_begin[op]], i - 1);
             mpl_value scan = s->spec->root[g->op_in[g->op_in_begin[op] + i]];
 
-            if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) { /* a scan of no slices is nowhere */
+            /* a scan of no slices is nowhere */
+            if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) {
                 s->how[part] = MPL_HOW_SLICE;
                 s->of[part] = op;
                 s->at[part] = i;
@@ -59,19 +61,23 @@ static bool is_source(const mpl_store *s, mpl_op op, mpl_value root)
     return false;
 }
 
-/* A row that an operation of the body makes, and that goes nowhere else behind the round, is made where it is stacked. */
+/* A row that an operation of the body makes, and that goes nowhere else behind the round, is made
+ * where it is stacked. */
 static void share_rows(mpl_store *s)
 {
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t first = mpl_n_carried(g, op), n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+        uint32_t first = mpl_n_carried(g, op),
+                 n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
 
         if (g->op_kind[op] != MPL_OP_while)
             continue;
         for (uint32_t i = first; i < n_out; i++) {
-            uint32_t body = g->op_body[g->op_body_begin[op]], at = g->block_result_begin[body] + 1 + i;
-            mpl_value row = s->spec->root[g->block_result[at]], out = g->op_out[g->op_out_begin[op] + i];
+            uint32_t body = g->op_body[g->op_body_begin[op]],
+                     at = g->block_result_begin[body] + 1 + i;
+            mpl_value row = s->spec->root[g->block_result[at]],
+                      out = g->op_out[g->op_out_begin[op] + i];
             mpl_op maker = g->value_op[row];
 
             if (out == MPL_NONE)
@@ -89,7 +95,8 @@ static void share_rows(mpl_store *s)
     }
 }
 
-/* hold[]: for slices of scans the scan's; a row that is made where it is stacked stands for itself. */
+/* hold[]: for slices of scans the scan's; a row that is made where it is stacked stands for
+ * itself. */
 static void fill_hold(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -128,10 +135,8 @@ static mpl_status allocate(mpl_store *s)
     uint64_t most = (uint64_t)g->n_values + g->n_blocks, n_results = 0;
 
     for (uint32_t b = 1; b < g->n_blocks; b++) {
-        most +=
-            3 *
-            (uint64_t)
-                g->block_n_params[b]; /* at most two cells a carried value goes round, one for its first */
+        most += 3 * (uint64_t)g->block_n_params[b]; /* at most two cells a carried value goes round,
+                                                       one for its first */
         n_results += g->block_n_results[b];
     }
     most += n_results; /* a case's outputs: where its branches leave them */
@@ -174,10 +179,11 @@ out:
 
 static void store_fini(mpl_store *s)
 {
-    void *arrays[] = {s->hold,          s->wanted,  s->out_live, s->how,   s->of,     s->at,   s->dep_begin,
-                      s->ref0,          s->ref1,    s->dep_n,    s->row,   s->parent, s->next, s->turn,
-                      s->bytes,         s->named,   s->copy,     s->turns, s->refs,   s->deps, s->in_copied,
-                      s->result_copied, s->staging, s->skipped,  s->same};
+    void *arrays[] = {s->hold,      s->wanted,        s->out_live, s->how,     s->of,
+                      s->at,        s->dep_begin,     s->ref0,     s->ref1,    s->dep_n,
+                      s->row,       s->parent,        s->next,     s->turn,    s->bytes,
+                      s->named,     s->copy,          s->turns,    s->refs,    s->deps,
+                      s->in_copied, s->result_copied, s->staging,  s->skipped, s->same};
 
     MPL_FREE_ALL(s->ctx, arrays);
     mpl_units_free(s->ctx, s->units);
@@ -205,9 +211,10 @@ static void give_all_a_step(mpl_store *s)
     }
 }
 
-/* ---- the result ---------------------------------------------------------------------------------------------------- */
+/* ---- the result ---- */
 
-/* Initial values are copied before it is known whether there is a round: not onto what is needed if there is none. */
+/* Initial values are copied before it is known whether there is a round: not onto what is needed if
+ * there is none. */
 static mpl_status keep_skipped(mpl_store *s, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -252,7 +259,8 @@ out:
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id);
 
 /* Places of several items, as the list of a further one. */
-static mpl_status push_list(finisher *f, mpl_place place, uint32_t n, const uint32_t *item, uint32_t *id)
+static mpl_status push_list(finisher *f, mpl_place place, uint32_t n, const uint32_t *item,
+                            uint32_t *id)
 {
     mpl_status st = MPL_OK;
     mpl_places *p = f->out->places;
@@ -287,7 +295,9 @@ static mpl_status place_slice(finisher *f, mpl_value v, uint32_t *id)
                        .bytes = g->value_bytes[v],
                        .reversed = n_flags > 0 && flags[flag] != 0};
 
-    whole = f->s->spec->root[scan ? g->op_in[g->op_in_begin[op] + at] : g->op_out[g->op_out_begin[op] + at]];
+    whole =
+        f->s->spec
+            ->root[scan ? g->op_in[g->op_in_begin[op] + at] : g->op_out[g->op_out_begin[op] + at]];
     MPL_TRY(push_list(f, place, 1, &whole, id));
 out:
     return st;
@@ -306,8 +316,9 @@ static mpl_status place_branch(finisher *f, mpl_value v, uint32_t *id)
     for (uint32_t k = 0; k < n; k++) {
         uint32_t b = g->op_body[g->op_body_begin[op] + k];
 
-        item[k] = s->result_copied[g->block_result_begin[b] + at] ? s->ref0[v]
-                                                                  : s->spec->root[mpl_result(g, b, at)];
+        item[k] = s->result_copied[g->block_result_begin[b] + at]
+                      ? s->ref0[v]
+                      : s->spec->root[mpl_result(g, b, at)];
     }
     item[n] = bypass >= g->op_in_begin[op + 1] ? item[0]
               : s->in_copied[bypass]           ? s->ref0[v]
@@ -332,8 +343,8 @@ static mpl_status place_cell(finisher *f, uint32_t item, uint32_t *id)
                      t->n_first + t->n_cycle, s->refs + t->begin, id);
 }
 
-/* The place of an item. It refers to those of values with lower ids, of stacked outputs, and of cells in blocks around: that does
- * not go deeper than blocks nest. */
+/* The place of an item. It refers to those of values with lower ids, of stacked outputs, and of
+ * cells in blocks around: that does not go deeper than blocks nest. */
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id)
 {
     mpl_status st = MPL_OK;
@@ -360,8 +371,8 @@ out:
     return st;
 }
 
-/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something lies in it. What is joined with others
- * has contents of its own. */
+/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something
+ * lies in it. What is joined with others has contents of its own. */
 static bool is_buffer(mpl_store *s, uint32_t item)
 {
     if (mpl_cell(s, item) != item || s->turn[item] != MPL_NONE ||
@@ -417,7 +428,8 @@ static uint32_t settled_cell(mpl_store *s, uint32_t item)
         const mpl_turn *t = &s->turns[s->turn[cell]];
 
         item = s->refs[t->begin];
-        if (t->n_first > 0 || t->n_cycle > 1 || (item < s->g->n_values && s->how[item] != MPL_HOW_CELL))
+        if (t->n_first > 0 || t->n_cycle > 1 ||
+            (item < s->g->n_values && s->how[item] != MPL_HOW_CELL))
             return MPL_NONE;
         cell = mpl_cell(s, item);
     }
@@ -463,7 +475,8 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     MPL_TRY(mpl_store_live(&s));
     give_all_a_step(&s);
     MPL_TRY(mpl_store_widen(&s));
-    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its outputs */
+    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its
+                                                  outputs */
         if (s.g->op_kind[op] == MPL_OP_while)
             MPL_TRY(mpl_store_while(&s, op));
         else if (s.g->op_kind[op] == MPL_OP_case)

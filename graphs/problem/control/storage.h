@@ -1,10 +1,10 @@
-/* storage.h -- which values of a graph with control flow lie together, and where they go from round to round. Private to
- * graphs/problem/.
+/* storage.h -- which values of a graph with control flow lie together, and where they go from round
+ * to round. Private to graphs/problem/.
  *
- * Values that can lie at one address become one cell. A carried value that cannot lie where its parameter does is given as many
- * cells as it has copies alive at once, and its address goes round them: only such values are unrolled, never the body
- * (the NNC library unrolls the body). It is the modulo variable expansion of software pipelining
- * (Lam, "Software Pipelining", PLDI 1988). */
+ * Values that can lie at one address become one cell. A carried value that cannot lie where its
+ * parameter does is given as many cells as it has copies alive at once, and its address goes round
+ * them: only such values are unrolled, never the body (the NNC library unrolls the body). It is the
+ * modulo variable expansion of software pipelining (Lam, "Software Pipelining", PLDI 1988). */
 #ifndef MPL_STORAGE_H
 #define MPL_STORAGE_H
 
@@ -25,15 +25,17 @@ typedef struct mpl_storage_spec {
 typedef struct mpl_storage {
     uint32_t n_cells; /* in the order of the lowest id of a value in them; staging last */
     uint64_t *bytes;  /* [n_cells] */
-    mpl_value *named; /* [n_cells] the value that gives the name, type and dims; MPL_NONE: staging */
+    mpl_value *named; /* [n_cells] the value that gives the name, type and dims; MPL_NONE: staging
+                       */
     uint32_t *copy;   /* [n_cells] which of the cells that a value goes round, from 0 */
     uint32_t words;   /* 64-bit words of a row */
-    uint64_t
-        *row; /* [n_cells * words] bit s: it is needed at step s; bit n_steps: it is kept; parallel: points */
-    mpl_units *units;     /* parallel: what runs at the same time; else NULL. Owned. */
+    uint64_t *row;    /* [n_cells * words] bit s: it is needed at step s; bit n_steps: it is kept;
+                         parallel: points */
+    mpl_units *units; /* parallel: what runs at the same time; else NULL. Owned. */
     uint32_t *value_cell; /* [n_values] of a root that stays in one cell; MPL_NONE */
-    uint8_t *alone;       /* [n_cells] it holds one value only, or what stands at one place in the graph */
-    mpl_places *places;   /* buffers are cells */
+    uint8_t *alone; /* [n_cells] it holds one value only, or what stands at one place in the graph
+                     */
+    mpl_places *places; /* buffers are cells */
 } mpl_storage;
 
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out);

@@ -1,8 +1,9 @@
 /* store_case.c -- where the outputs of a case lie. See storage.h.
  *
- * A branch makes its result where the output is, if nothing needs that place; a value from outside of the branch, and what is
- * bypassed, stays where it is, and whoever reads the output looks there. Only where the output must have one address, since a
- * loop carries it on, or where the value cannot stay, is it copied. */
+ * A branch makes its result where the output is, if nothing needs that place; a value from outside
+ * of the branch, and what is bypassed, stays where it is, and whoever reads the output looks there.
+ * Only where the output must have one address, since a loop carries it on, or where the value
+ * cannot stay, is it copied. */
 #include "graphs/problem/control/storage_priv.h"
 
 /* Whether the loop around carries the value on, as it is or as a view. */
@@ -27,12 +28,14 @@ typedef struct output {
     bool home_used, elsewhere;
 } output;
 
-/* Decides for one result, root value v: it is made at home, stays where it is, or is copied to home at `step`. */
+/* Decides for one result, root value v: it is made at home, stays where it is, or is copied to home
+ * at `step`. */
 static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t block, uint32_t step,
                                uint8_t *copied)
 {
     mpl_status st = MPL_OK;
-    bool local = s->how[v] == MPL_HOW_CELL && s->g->value_op[v] != MPL_NONE && s->g->value_block[v] == block;
+    bool local =
+        s->how[v] == MPL_HOW_CELL && s->g->value_op[v] != MPL_NONE && s->g->value_block[v] == block;
 
     if (local && mpl_cells_join(s, v, o->home)) {
         o->home_used = true;

@@ -1,4 +1,5 @@
-/* store_items.c -- storage that values take turns in, and what must be decided before it. See storage_priv.h. */
+/* store_items.c -- storage that values take turns in, and what must be decided before it. See
+ * storage_priv.h. */
 #include "graphs/problem/control/storage_priv.h"
 
 #include <stdlib.h>

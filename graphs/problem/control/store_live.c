@@ -1,7 +1,8 @@
 /* store_live.c -- who must stand at which step of a program with loops and branches. See storage.h.
  *
- * The data flow goes over the steps, and over nodes for what happens between two: on entry to a loop (ENTER, then FIRST for the first
- * round or SKIP for none), at an exit test (EXIT), where a case chooses (DISPATCH) or takes no branch (BYPASS). */
+ * The data flow goes over the steps, and over nodes for what happens between two: on entry to a
+ * loop (ENTER, then FIRST for the first round or SKIP for none), at an exit test (EXIT), where a
+ * case chooses (DISPATCH) or takes no branch (BYPASS). */
 #include "graphs/problem/liveness.h"
 #include "graphs/problem/control/storage_priv.h"
 
@@ -59,7 +60,7 @@ static bool is_body(const mpl_graph *g, uint32_t b)
     return g->op_kind[g->block_owner[b]] == MPL_OP_while;
 }
 
-/* ---- nodes between steps ------------------------------------------------------------------------------------------ */
+/* ---- nodes between steps ---- */
 
 static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
 {
@@ -98,8 +99,8 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         MPL_TRY(add(b, &b->succ, dispatch, b->s->program->begin_step[g->op_body[k]]));
-    MPL_TRY(add(b, &b->succ, dispatch,
-                bypass)); /* it goes nowhere: what is needed behind is needed in a branch, too */
+    MPL_TRY(add(b, &b->succ, dispatch, bypass)); /* it goes nowhere: what is needed behind is needed
+                                                    in a branch, too */
     MPL_TRY(add_use(b, dispatch, g->op_in[g->op_in_begin[op]]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));
@@ -122,7 +123,8 @@ static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
 
         to = b->n_nodes;
         b->n_nodes += is_body(b->s->g, p->of[next]) ? 3 : 2;
-        MPL_TRY(is_body(b->s->g, p->of[next]) ? add_loop_entry(b, op, to) : add_dispatch(b, op, to));
+        MPL_TRY(is_body(b->s->g, p->of[next]) ? add_loop_entry(b, op, to)
+                                              : add_dispatch(b, op, to));
     }
     if (node != MPL_NONE)
         MPL_TRY(add(b, &b->succ, node, to));
@@ -130,7 +132,7 @@ out:
     return st;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static mpl_status add_begin(builder *b, uint32_t step, uint32_t block)
 {
@@ -175,7 +177,8 @@ static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
     MPL_TRY(add(b, &b->succ, step, b->s->program->begin_step[block]));
     for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
         MPL_TRY(add_use(b, step, g->op_out[i])); /* what rows were put into it must stay */
-    for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1]; i++)
+    for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1];
+         i++)
         MPL_TRY(add_use(b, step, g->op_in[i])); /* a further slice may be read */
 out:
     return st;
@@ -212,7 +215,8 @@ static mpl_status add_op(builder *b, uint32_t step, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op) && !owner; i++)
         MPL_TRY(add_use(b, step, g->op_in[i]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
-        bool stacked = g->op_kind[op] == MPL_OP_while && i - g->op_out_begin[op] >= mpl_n_carried(g, op);
+        bool stacked =
+            g->op_kind[op] == MPL_OP_while && i - g->op_out_begin[op] >= mpl_n_carried(g, op);
 
         MPL_TRY(stacked ? add_use(b, step, g->op_out[i]) : add_def(b, step, g->op_out[i]));
     }
@@ -238,7 +242,7 @@ out:
     return st;
 }
 
-/* ---- what is wanted ----------------------------------------------------------------------------------------------- */
+/* ---- what is wanted ---- */
 
 /* Marks what operations, tests and block ends read; carried values are left to mark_carried. */
 static void mark_read(mpl_store *s)
@@ -250,7 +254,8 @@ static void mark_read(mpl_store *s)
             if (g->op_in[i] != MPL_NONE)
                 s->wanted[s->spec->root[g->op_in[i]]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++)
-        s->out_live[v] = g->value_use_begin[v] < g->value_use_begin[v + 1] || s->spec->kept[s->spec->root[v]];
+        s->out_live[v] =
+            g->value_use_begin[v] < g->value_use_begin[v + 1] || s->spec->kept[s->spec->root[v]];
 }
 
 /* One pass over the results; whether it marked anything. */
@@ -290,10 +295,11 @@ static void mark_exits(mpl_store *s)
     }
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* The items of each node, in the order in which they were added. */
-static mpl_status index_pairs(mpl_ctx *ctx, const pairs *list, uint32_t n, uint32_t **begin, uint32_t **item)
+static mpl_status index_pairs(mpl_ctx *ctx, const pairs *list, uint32_t n, uint32_t **begin,
+                              uint32_t **item)
 {
     return mpl_lists_new(ctx, n, list->n, list->node, list->item, begin, item);
 }
@@ -354,7 +360,11 @@ mpl_status mpl_store_live(mpl_store *s)
     MPL_TRY(solve(&b));
 out:
     for (int i = 0; i < 5; i++) {
-        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : i == 2 ? &b.def : i == 3 ? &b.skip : &b.late;
+        pairs *list = i == 0   ? &b.succ
+                      : i == 1 ? &b.use
+                      : i == 2 ? &b.def
+                      : i == 3 ? &b.skip
+                               : &b.late;
 
         mpl_free(s->ctx, list->node);
         mpl_free(s->ctx, list->item);

@@ -1,7 +1,9 @@
-/* store_units.c -- when contents must stand, in one order of a program and in all of them. See storage_priv.h.
+/* store_units.c -- when contents must stand, in one order of a program and in all of them. See
+ * storage_priv.h.
  *
- * Serial, a row is a set of steps. Parallel, two values may share memory if neither may have to stand where the other certainly
- * does: what runs at the same time as something is in its second set, and all that is born is born at a point of its first. */
+ * Serial, a row is a set of steps. Parallel, two values may share memory if neither may have to
+ * stand where the other certainly does: what runs at the same time as something is in its second
+ * set, and all that is born is born at a point of its first. */
 #include "graphs/problem/control/storage_priv.h"
 
 static uint64_t meet(const mpl_store *s, const uint64_t *a, const uint64_t *b, uint32_t w)
@@ -48,7 +50,7 @@ void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step)
     row_set_range(s, row, step, step);
 }
 
-/* ---- rows for every order ------------------------------------------------------------------------------------------ */
+/* ---- rows for every order ---- */
 
 typedef struct widener {
     mpl_store *s;
@@ -76,8 +78,10 @@ static void list_users(widener *w)
             add_user(w, mpl_result(g, b, i), mpl_unit_of(w->u, w->s->program, g->block_owner[b]));
 }
 
-/* The points of one unit in the row of a value of the whole graph. `all`: something that reads the value may come later still. */
-static void widen_unit(const widener *w, uint64_t *row, uint32_t unit, bool makes, bool reads, bool all)
+/* The points of one unit in the row of a value of the whole graph. `all`: something that reads the
+ * value may come later still. */
+static void widen_unit(const widener *w, uint64_t *row, uint32_t unit, bool makes, bool reads,
+                       bool all)
 {
     const mpl_units *u = w->u;
     uint64_t *wide = row + w->s->half;
@@ -111,7 +115,8 @@ static void widen_outer(const widener *w, mpl_value v)
     const mpl_units *u = w->u;
     const mpl_store *s = w->s;
     uint64_t *row = mpl_row(s, v), *users = w->users + (size_t)v * u->words;
-    uint32_t maker = s->g->value_op[v] != MPL_NONE ? mpl_unit_of(u, s->program, s->g->value_op[v]) : MPL_NONE;
+    uint32_t maker =
+        s->g->value_op[v] != MPL_NONE ? mpl_unit_of(u, s->program, s->g->value_op[v]) : MPL_NONE;
     bool kept = mpl_bit_has(w->old, mpl_point_end(u)), used = maker != MPL_NONE;
 
     memset(w->behind, 0xff, u->words * sizeof *w->behind);

@@ -1,27 +1,30 @@
 /* store_while.c -- where the carried values of a while lie, round by round. See storage.h.
  *
- * Behind each parameter stands a chain: the value that the round before handed it, which may be another parameter, and so on back to a
- * value that the body makes (its source), to one from outside, or round in a ring. The instance of the source that round r
- * makes is parameter number `age` of the chain in round r + age. With n cells, instance i lies in cell i mod n: the least n
- * for which no step needs two instances in one cell. In the first rounds a parameter reads the initial values of its
- * chain: where they may, they lie in the cells already; else the parameter points at them; else they are copied once.
+ * Behind each parameter stands a chain: the value that the round before handed it, which may be
+ * another parameter, and so on back to a value that the body makes (its source), to one from
+ * outside, or round in a ring. The instance of the source that round r makes is parameter number
+ * `age` of the chain in round r + age. With n cells, instance i lies in cell i mod n: the least n
+ * for which no step needs two instances in one cell. In the first rounds a parameter reads the
+ * initial values of its chain: where they may, they lie in the cells already; else the parameter
+ * points at them; else they are copied once.
  *
- * What cannot be placed so is copied at the end of each round, pair by pair: the attempt starts again without it. */
+ * What cannot be placed so is copied at the end of each round, pair by pair: the attempt starts
+ * again without it. */
 #include "graphs/problem/liveness.h"
 #include "graphs/problem/control/storage_priv.h"
 
 typedef struct pair {
     mpl_value param, init, source, out; /* roots; out MPL_NONE: nobody reads it */
     uint32_t in, result;                /* indices into op_in and block_result */
-    uint32_t up;  /* the pair whose parameter is its source; MPL_NONE: the source is none */
-    uint32_t age; /* hops to the source; in a ring or leading to one: to the ring's entry */
-    uint32_t
-        chain; /* the pair at the chain's head: whose source is no parameter, or the lowest of the ring */
-    uint32_t first;   /* the item that stands for its initial value */
-    uint32_t cell;    /* of a head: its first cell's item; the others follow */
-    uint32_t n_cells; /* of a head: 0: the source is not of the body */
-    uint32_t dep,
-        n_deps; /* items in deps: what may hold its initial value, then, of a copied one, its source */
+    uint32_t up;    /* the pair whose parameter is its source; MPL_NONE: the source is none */
+    uint32_t age;   /* hops to the source; in a ring or leading to one: to the ring's entry */
+    uint32_t chain; /* the pair at the chain's head: whose source is no parameter, or the lowest of
+                       the ring */
+    uint32_t first; /* the item that stands for its initial value */
+    uint32_t cell;  /* of a head: its first cell's item; the others follow */
+    uint32_t n_cells;     /* of a head: 0: the source is not of the body */
+    uint32_t dep, n_deps; /* items in deps: what may hold its initial value, then, of a copied one,
+                             its source */
     bool wanted, ring, shared, copied; /* shared: others may start in the same place */
 } pair;
 
@@ -36,7 +39,7 @@ typedef struct loop {
     uint64_t *row, *other;       /* scratch */
 } loop;
 
-/* ---- looking at the pairs ----------------------------------------------------------------------------------------- */
+/* ---- looking at the pairs ---- */
 
 /* How many rounds there are, when nothing else can end the loop; -1: not known before. */
 static int64_t known_rounds(const loop *l)
@@ -59,14 +62,15 @@ static int64_t known_rounds(const loop *l)
     return most >= 0 && most < trips ? most : trips;
 }
 
-/* The item that always lies where `item` does, and stays there: itself, or one that a loop inside left where it was. MPL_NONE: that
- * depends on control flow. */
+/* The item that always lies where `item` does, and stays there: itself, or one that a loop inside
+ * left where it was. MPL_NONE: that depends on control flow. */
 static uint32_t same_place(mpl_store *s, uint32_t item)
 {
     while (item != MPL_NONE) {
         bool cell = item >= s->g->n_values || s->how[item] == MPL_HOW_CELL;
-        const mpl_turn *turn =
-            cell && s->turn[mpl_cell(s, item)] != MPL_NONE ? &s->turns[s->turn[mpl_cell(s, item)]] : NULL;
+        const mpl_turn *turn = cell && s->turn[mpl_cell(s, item)] != MPL_NONE
+                                   ? &s->turns[s->turn[mpl_cell(s, item)]]
+                                   : NULL;
 
         if (turn != NULL)
             item = turn->n_first == 0 && turn->n_cycle == 1 ? s->refs[turn->begin] : MPL_NONE;
@@ -100,7 +104,8 @@ static void find_pairs(loop *l)
         p->result = g->block_result_begin[l->body] + 1 + i;
         p->init = s->spec->root[g->op_in[p->in]];
         p->source = source_of(s, s->spec->root[g->block_result[p->result]]);
-        p->out = out != MPL_NONE && s->out_live[out] && s->how[out] == MPL_HOW_CELL ? out : MPL_NONE;
+        p->out =
+            out != MPL_NONE && s->out_live[out] && s->how[out] == MPL_HOW_CELL ? out : MPL_NONE;
         p->wanted = s->how[p->param] == MPL_HOW_CELL;
         p->first = p->init;
         p->copied = s->spec->options->loop_copy;
@@ -116,7 +121,8 @@ static bool is_given_anew(const loop *l, mpl_value v)
     return false;
 }
 
-/* Whether the source of a pair is made in the body and has a cell to be in; cells of blocks inside are settled. */
+/* Whether the source of a pair is made in the body and has a cell to be in; cells of blocks inside
+ * are settled. */
 static bool is_made_here(const loop *l, mpl_value v)
 {
     return l->s->how[v] == MPL_HOW_CELL && l->g->value_block[v] == l->body &&
@@ -128,8 +134,8 @@ static bool is_outside(const loop *l, mpl_value v)
     return l->g->value_block[v] != l->body;
 }
 
-/* Follows the chains. Pairs whose source has no address of its own from round to round are copied, and with them those that
- * wait for their parameters. */
+/* Follows the chains. Pairs whose source has no address of its own from round to round are copied,
+ * and with them those that wait for their parameters. */
 static void link_pairs(loop *l)
 {
     bool changed = true;
@@ -172,7 +178,8 @@ static void link_pairs(loop *l)
 }
 
 /* Whether two lists of items have one of the same cell. */
-static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint32_t *b, uint32_t n_b)
+static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint32_t *b,
+                       uint32_t n_b)
 {
     for (uint32_t i = 0; i < n_a; i++)
         for (uint32_t k = 0; k < n_b; k++)
@@ -181,7 +188,8 @@ static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint
     return false;
 }
 
-/* Pairs that start with the same value, or with values that control flow may have left in one place. */
+/* Pairs that start with the same value, or with values that control flow may have left in one
+ * place. */
 static mpl_status find_shared(loop *l)
 {
     mpl_status st = MPL_OK;
@@ -204,7 +212,7 @@ out:
     return st;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static void row_or(const mpl_store *s, uint64_t *to, const uint64_t *from)
 {
@@ -230,18 +238,20 @@ static void age_row(loop *l, uint32_t head, uint32_t age, uint64_t *to)
     if (age == 0)
         cell_row(l->s, l->pair[head].source, to);
     for (uint32_t i = 0; i < l->n && age > 0; i++)
-        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted && !l->pair[i].copied)
+        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted &&
+            !l->pair[i].copied)
             cell_row(l->s, l->pair[i].param, to);
 }
 
-/* ---- how many cells a chain goes round ----------------------------------------------------------------------------- */
+/* ---- how many cells a chain goes round ---- */
 
 static bool is_single(const mpl_store *s, uint32_t item)
 {
     return s->next[item] == item;
 }
 
-/* Whether the source may be written over the only parameter of age `age`, at the one step that needs both. */
+/* Whether the source may be written over the only parameter of age `age`, at the one step that
+ * needs both. */
 static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
 {
     const mpl_store *s = l->s;
@@ -253,13 +263,14 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
         return false;
     step = s->program->op_step[op];
     for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted && !l->pair[i].copied) {
+        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted &&
+            !l->pair[i].copied) {
             if (param != MPL_NONE)
                 return false;
             param = l->pair[i].param;
         }
-    if (param == MPL_NONE || !is_single(s, param) || !is_single(s, source) || !s->spec->options->in_place ||
-        l->g->op_out[l->g->op_out_begin[op]] != source)
+    if (param == MPL_NONE || !is_single(s, param) || !is_single(s, source) ||
+        !s->spec->options->in_place || l->g->op_out[l->g->op_out_begin[op]] != source)
         return false;
     if (!mpl_rows_meet_at(s, l->row, l->other, step))
         return false;
@@ -283,7 +294,8 @@ static bool cells_suffice(loop *l, uint32_t head, uint32_t oldest, uint32_t n)
     return true;
 }
 
-/* Whether two parameters, or one and the source, lie in one cell already though their ages put them n apart. */
+/* Whether two parameters, or one and the source, lie in one cell already though their ages put them
+ * n apart. */
 static bool ages_agree(loop *l, uint32_t head, uint32_t n)
 {
     uint32_t source = mpl_cell(l->s, l->pair[head].source);
@@ -304,14 +316,15 @@ static bool ages_agree(loop *l, uint32_t head, uint32_t n)
     return true;
 }
 
-/* ---- cells and turns ---------------------------------------------------------------------------------------------- */
+/* ---- cells and turns ---- */
 
 static uint32_t oldest_of(const loop *l, uint32_t head)
 {
     uint32_t oldest = 0;
 
     for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].chain == head && l->pair[i].wanted && !l->pair[i].copied && l->pair[i].age > oldest)
+        if (l->pair[i].chain == head && l->pair[i].wanted && !l->pair[i].copied &&
+            l->pair[i].age > oldest)
             oldest = l->pair[i].age;
     return oldest;
 }
@@ -377,22 +390,24 @@ static bool holds_copied(const loop *l, uint32_t item)
     return false;
 }
 
-/* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give as well become part of it.
- * *good: false when what else lies in the cell does not go with it. */
+/* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give
+ * as well become part of it. *good: false when what else lies in the cell does not go with it. */
 static mpl_status push_turn(loop *l, uint32_t item, uint32_t begin, uint32_t n_first, bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
     uint32_t cell = mpl_cell(s, item);
-    mpl_turn t = {
-        .block = l->body, .begin = begin, .n_first = n_first, .n_cycle = s->n_refs - begin - n_first};
+    mpl_turn t = {.block = l->body,
+                  .begin = begin,
+                  .n_first = n_first,
+                  .n_cycle = s->n_refs - begin - n_first};
 
     while (t.n_first > 0 && s->refs[begin + t.n_first - 1] == s->refs[s->n_refs - 1]) {
         t.n_first--;
         s->n_refs--; /* the cycle begins one earlier, with what was its last */
     }
-    *good =
-        !holds_copied(l, item) && (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
+    *good = !holds_copied(l, item) &&
+            (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
     MPL_TRY(mpl_reserve(s->ctx, s->turns, s->turns_cap, (size_t)s->n_turns + 1));
     s->turn[cell] = s->n_turns;
     s->turns[s->n_turns++] = t;
@@ -409,7 +424,8 @@ static bool same_age(const loop *l, uint32_t i)
     return false;
 }
 
-/* Initial values move into the cells that their instances would have, where nothing else needs either. */
+/* Initial values move into the cells that their instances would have, where nothing else needs
+ * either. */
 static void settle_firsts(loop *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -437,8 +453,8 @@ static uint32_t hops_to(const loop *l, uint32_t x, uint32_t i)
     return n;
 }
 
-/* Steps at which the initial value of pair i is read, by parameters that point at it; *fits: each of them alone is at its
- * address, so that nothing is written there. */
+/* Steps at which the initial value of pair i is read, by parameters that point at it; *fits: each
+ * of them alone is at its address, so that nothing is written there. */
 static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
 {
     memset(row, 0, l->s->words * sizeof *row);
@@ -461,8 +477,8 @@ static bool hold_at(loop *l, mpl_value v, uint32_t step)
     return mpl_hold(l->s, v, l->other);
 }
 
-/* Where the initial value of pair i is read in the first rounds, if it did not settle: where it is, or a copy. False when it
- * cannot even be kept for the copy. */
+/* Where the initial value of pair i is read in the first rounds, if it did not settle: where it is,
+ * or a copy. False when it cannot even be kept for the copy. */
 static bool place_first(loop *l, uint32_t i)
 {
     pair *p = &l->pair[i], *head = &l->pair[p->chain];
@@ -498,8 +514,8 @@ static bool in_ring(const loop *l, uint32_t i)
     return at == i;
 }
 
-/* Whether a parameter that lies in one cell with other values may have the address that turn_param gives it: what those write must
- * not fall on what others still read. */
+/* Whether a parameter that lies in one cell with other values may have the address that turn_param
+ * gives it: what those write must not fall on what others still read. */
 static bool turn_is_safe(loop *l, uint32_t i)
 {
     const pair *p = &l->pair[i], *head = &l->pair[p->chain];
@@ -512,13 +528,14 @@ static bool turn_is_safe(loop *l, uint32_t i)
         uint32_t first = l->pair[at].first;
         bool own = first >= head->cell && first < head->cell + head->n_cells;
 
-        if (!own && (first < l->g->n_values || mpl_cell(l->s, p->param) == mpl_cell(l->s, head->source)))
+        if (!own &&
+            (first < l->g->n_values || mpl_cell(l->s, p->param) == mpl_cell(l->s, head->source)))
             return false;
     }
     return true;
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------------------------- */
+/* ---- one attempt ---- */
 
 /* What a parameter's address is, round by round. */
 static mpl_status turn_param(loop *l, uint32_t i, bool *good)
@@ -563,12 +580,13 @@ out:
     return st;
 }
 
-/* The cell that certainly holds the output of pair i behind the loop; MPL_NONE when that depends on the rounds. */
+/* The cell that certainly holds the output of pair i behind the loop; MPL_NONE when that depends on
+ * the rounds. */
 static uint32_t last_cell(const loop *l, const pair *p)
 {
     const pair *head = &l->pair[p->chain];
-    int64_t instance =
-        l->rounds - p->age; /* of the source: that of the last round, less the hops in between */
+    int64_t instance = l->rounds - p->age; /* of the source: that of the last round, less the hops
+                                              in between */
 
     if (p->ring || head->n_cells == 0)
         return MPL_NONE;
@@ -606,7 +624,8 @@ out:
     return st;
 }
 
-/* A pair whose value is copied from round to round: the parameter has a cell that nothing else of the loop uses. */
+/* A pair whose value is copied from round to round: the parameter has a cell that nothing else of
+ * the loop uses. */
 static mpl_status place_copied(loop *l, uint32_t i)
 {
     mpl_status st = MPL_OK;
@@ -632,7 +651,8 @@ out:
     return st;
 }
 
-/* Whether pair i cannot be copied before pair k is: what k copies may lie where the parameter of i does. */
+/* Whether pair i cannot be copied before pair k is: what k copies may lie where the parameter of i
+ * does. */
 static bool waits_for(const loop *l, uint32_t i, uint32_t k)
 {
     const pair *from = &l->pair[k];
@@ -659,9 +679,10 @@ static bool copy_what_can(const loop *l, uint8_t *left)
     return moved;
 }
 
-/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for nobody; where all wait, the first
- * that another waits for is staged. Whoever copies, and sees which places really are the same, does likewise: then it
- * stages some of these, and no others. `left` has a 1 for each copied pair. */
+/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for
+ * nobody; where all wait, the first that another waits for is staged. Whoever copies, and sees
+ * which places really are the same, does likewise: then it stages some of these, and no others.
+ * `left` has a 1 for each copied pair. */
 static uint64_t staged_bytes(const loop *l, uint8_t *left)
 {
     uint64_t bytes = 0;
@@ -713,7 +734,8 @@ out:
     return st;
 }
 
-/* Places all pairs; *bad: the first that has to be copied instead, MPL_NONE: none. What it did up to there is not undone. */
+/* Places all pairs; *bad: the first that has to be copied instead, MPL_NONE: none. What it did up
+ * to there is not undone. */
 static mpl_status attempt(loop *l, uint32_t *bad)
 {
     mpl_status st = MPL_OK;
@@ -734,7 +756,8 @@ static mpl_status attempt(loop *l, uint32_t *bad)
     }
     settle_firsts(l);
     for (uint32_t i = 0; i < l->n; i++)
-        if (!l->pair[i].copied && (!place_first(l, i) || (l->pair[i].wanted && !turn_is_safe(l, i))))
+        if (!l->pair[i].copied &&
+            (!place_first(l, i) || (l->pair[i].wanted && !turn_is_safe(l, i))))
             return *bad = i, MPL_OK;
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->pair[i].wanted && !l->pair[i].copied)
@@ -759,9 +782,10 @@ out:
     return st;
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------------------------- */
+/* ---- attempts ---- */
 
-/* All of the store that an attempt changes, but for result_copied: what one copies all that follow do. */
+/* All of the store that an attempt changes, but for result_copied: what one copies all that follow
+ * do. */
 typedef struct snapshot {
     void *part[13];
     uint32_t n_items, n_turns, n_refs, n_deps;
@@ -815,7 +839,8 @@ static void snapshot_restore(mpl_store *s, const snapshot *snap)
     size_t size[13];
     uint32_t n;
 
-    memset(mpl_row(s, snap->n_items), 0, (size_t)(s->n_items - snap->n_items) * s->words * sizeof *s->row);
+    memset(mpl_row(s, snap->n_items), 0,
+           (size_t)(s->n_items - snap->n_items) * s->words * sizeof *s->row);
     s->n_items = snap->n_items, s->n_turns = snap->n_turns, s->n_refs = snap->n_refs,
     s->n_deps = snap->n_deps;
     n = list_parts(s, at, size);

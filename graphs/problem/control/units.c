@@ -1,9 +1,11 @@
-/* units.c -- the outermost operations of a graph with control flow, and their order. See units.h. */
+/* units.c -- the outermost operations of a graph with control flow, and their order. See
+ * units.h. */
 #include "graphs/problem/control/units.h"
 
-/* ---- units and their order ---------------------------------------------------------------------------------------- */
+/* ---- units and their order ---- */
 
-static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program, mpl_units *u)
+static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
+                               mpl_units *u)
 {
     mpl_status st = MPL_OK;
     uint32_t begin = 0;
@@ -31,7 +33,8 @@ out:
 }
 
 /* Unit `unit` reads value v: whoever makes it is before. */
-static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *u, uint32_t unit, mpl_value v)
+static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *u, uint32_t unit,
+                     mpl_value v)
 {
     uint64_t *earlier = u->earlier + (size_t)unit * u->words;
     uint32_t maker;
@@ -42,7 +45,8 @@ static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *
     if (mpl_bit_has(earlier, maker))
         return;
     mpl_bit_add(earlier, maker);
-    for (uint32_t w = 0; w < u->words; w++) /* makers stand earlier in the program: theirs are complete */
+    for (uint32_t w = 0; w < u->words; w++) /* makers stand earlier in the program: theirs are
+                                               complete */
         earlier[w] |= u->earlier[(size_t)maker * u->words + w];
 }
 
@@ -82,7 +86,8 @@ void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint
         row[u->point_words + w] |= beside[w];
 }
 
-mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program, mpl_units **out)
+mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
+                         mpl_units **out)
 {
     mpl_status st = MPL_OK;
     mpl_units *u = NULL;
@@ -117,14 +122,14 @@ void mpl_units_free(mpl_ctx *ctx, mpl_units *u)
     mpl_free(ctx, u);
 }
 
-/* ---- sets of points ----------------------------------------------------------------------------------------------- */
+/* ---- sets of points ---- */
 
 /* What the order of two sets hangs on. Positions in a unit: 0 its beginning, then its steps. */
 typedef struct extent {
     uint64_t *units;  /* those that it has points in */
     uint64_t *behind; /* those that run only after all of them */
     bool start, end;  /* it has the beginning of the run; its end */
-    uint32_t last;    /* the unit that runs only after all others of them; MPL_NONE: there is none */
+    uint32_t last; /* the unit that runs only after all others of them; MPL_NONE: there is none */
     uint32_t last_at; /* its latest position in that one */
 } extent;
 
@@ -182,7 +187,8 @@ static bool units_follow(const mpl_units *u, const extent *a, const extent *b)
     if (a->end || b->start)
         return false;
     for (uint32_t w = 0; w < u->words; w++) {
-        uint64_t last = a->last != MPL_NONE && w == a->last / 64 ? UINT64_C(1) << (a->last % 64) : 0;
+        uint64_t last =
+            a->last != MPL_NONE && w == a->last / 64 ? UINT64_C(1) << (a->last % 64) : 0;
 
         if ((b->units[w] & ~a->behind[w] & ~last) != 0)
             return false;
@@ -200,7 +206,8 @@ bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b)
     const extent *x = &e->at[a], *y = &e->at[b];
 
     return units_follow(e->u, x, y) &&
-           (!share_last(x, y) || x->last_at < position(e->u, e->set + b * e->stride, x->last, false));
+           (!share_last(x, y) ||
+            x->last_at < position(e->u, e->set + b * e->stride, x->last, false));
 }
 
 bool mpl_extents_meet_at(const mpl_extents *e, uint32_t a, uint32_t b, uint32_t step)
@@ -212,8 +219,8 @@ bool mpl_extents_meet_at(const mpl_extents *e, uint32_t a, uint32_t b, uint32_t 
            position(e->u, e->set + b * e->stride, unit, false) == at;
 }
 
-mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set, size_t stride,
-                           mpl_extents **out)
+mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set,
+                           size_t stride, mpl_extents **out)
 {
     mpl_status st = MPL_OK;
     mpl_extents *e = NULL;

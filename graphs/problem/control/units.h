@@ -1,9 +1,10 @@
-/* units.h -- what may run at the same time in a graph with control flow: its outermost operations, each with all of its blocks.
- * Private to graphs/problem/.
+/* units.h -- what may run at the same time in a graph with control flow: its outermost operations,
+ * each with all of its blocks. Private to graphs/problem/.
  *
- * A unit is one operation of block 0; its steps are one chain, run in program order by one worker. Units are ordered by what they read of
- * each other, blocks included, and by nothing else. A point is a step of the program, or one of those between and around them: the
- * beginning of a unit, before its first step, where it reads what decides; the beginning and the end of the run. */
+ * A unit is one operation of block 0; its steps are one chain, run in program order by one worker.
+ * Units are ordered by what they read of each other, blocks included, and by nothing else. A point
+ * is a step of the program, or one of those between and around them: the beginning of a unit,
+ * before its first step, where it reads what decides; the beginning and the end of the run. */
 #ifndef MPL_UNITS_H
 #define MPL_UNITS_H
 
@@ -22,7 +23,8 @@ typedef struct mpl_units {
 } mpl_units;
 
 /* O(units * (reads + points) / 64). */
-mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program, mpl_units **out);
+mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
+                         mpl_units **out);
 void mpl_units_free(mpl_ctx *ctx, mpl_units *units);
 
 /* Points: a step is its own number. */
@@ -44,17 +46,18 @@ static inline uint32_t mpl_unit_of(const mpl_units *u, const mpl_program *progra
     return u->of_step[program->op_step[op]];
 }
 
-/* Rows of two sets: points at which something is needed in every run, and behind them those at which it may be in some, which are
- * all points of what may run at the same time. It is needed at step `from`, and at all up to `last`, of one unit. */
+/* Rows of two sets: points at which something is needed in every run, and behind them those at
+ * which it may be in some, which are all points of what may run at the same time. It is needed at
+ * step `from`, and at all up to `last`, of one unit. */
 void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint64_t *row);
 /* Sets all points of a unit, in one set. */
 void mpl_points_set_unit(const mpl_units *u, uint32_t unit, uint64_t *points);
 
-/* The order of n sets of points, `stride` words apart, none of them empty: a is before b when every point of a comes before every
- * point of b in each run. The sets are borrowed. */
+/* The order of n sets of points, `stride` words apart, none of them empty: a is before b when every
+ * point of a comes before every point of b in each run. The sets are borrowed. */
 typedef struct mpl_extents mpl_extents;
-mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set, size_t stride,
-                           mpl_extents **out);
+mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set,
+                           size_t stride, mpl_extents **out);
 void mpl_extents_free(mpl_ctx *ctx, mpl_extents *extents);
 /* O(units / 64 + steps of a unit). */
 bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b);

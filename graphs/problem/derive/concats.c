@@ -1,8 +1,10 @@
-/* concats.c -- which concats copy, and which have their operands inside their results. See concats.h.
+/* concats.c -- which concats copy, and which have their operands inside their results. See
+ * concats.h.
  *
- * Idea     Sharing costs peak where a result that grows is there longer than its operands would be. Of a few concats, all choices
- *          are looked at. Of more, all share at first; while that costs peak, the one at the peak that saves least
- *          copies; in the end those that were given up try again, the largest first.
+ * Idea     Sharing costs peak where a result that grows is there longer than its operands would be.
+ *          Of a few concats, all choices are looked at. Of more, all share at first; while that
+ *          costs peak, the one at the peak that saves least copies; in the end those that were
+ *          given up try again, the largest first.
  * Source   this project
  * Cost     2^concats problems, or about 2 * concats of them. */
 #include "graphs/problem/derive/concats.h"
@@ -25,7 +27,8 @@ typedef struct chooser {
     mpl_value_map *map;
 } chooser;
 
-/* The problem of the choice at hand and the bound of pool 0; *step of a serial one: its peak (NULL: not asked for). */
+/* The problem of the choice at hand and the bound of pool 0; *step of a serial one: its peak (NULL:
+ * not asked for). */
 static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
 {
     mpl_status st = MPL_OK;
@@ -77,7 +80,8 @@ out:
     return st;
 }
 
-/* Whether some part of the result of `op` is among what the bound counts: alive at `step`, or a member of the witness. */
+/* Whether some part of the result of `op` is among what the bound counts: alive at `step`, or a
+ * member of the witness. */
 static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *member)
 {
     mpl_value out = c->g->op_out[c->g->op_out_begin[op]];
@@ -85,12 +89,14 @@ static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *me
     uint32_t n = c->map->value_buffers != NULL ? c->map->value_buffers[out] : 1;
 
     for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
-        if (member != NULL ? member[b + k] : c->p->birth[b + k] <= step && step < c->p->death[b + k])
+        if (member != NULL ? member[b + k]
+                           : c->p->birth[b + k] <= step && step < c->p->death[b + k])
             return true;
     return false;
 }
 
-/* The shared concat that the bound counts and that saves the least by sharing; where there is none, any; MPL_NONE: none shares. */
+/* The shared concat that the bound counts and that saves the least by sharing; where there is none,
+ * any; MPL_NONE: none shares. */
 static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
 {
     mpl_status st = MPL_OK;
@@ -105,7 +111,8 @@ static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
     }
     for (mpl_op op = 0; op < c->g->n_ops; op++) {
         any = any == MPL_NONE && c->shared[op] ? op : any;
-        if (c->shared[op] && (*found == MPL_NONE || result_bytes(c->g, op) < result_bytes(c->g, *found)) &&
+        if (c->shared[op] &&
+            (*found == MPL_NONE || result_bytes(c->g, op) < result_bytes(c->g, *found)) &&
             counts(c, op, step, member))
             *found = op;
     }
@@ -115,7 +122,8 @@ out:
     return st;
 }
 
-/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a higher id); MPL_NONE: none. */
+/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a
+ * higher id); MPL_NONE: none. */
 static mpl_op next_copying(const chooser *c, mpl_op after)
 {
     const mpl_graph *g = c->g;
@@ -132,7 +140,8 @@ static mpl_op next_copying(const chooser *c, mpl_op after)
     return found;
 }
 
-/* Concats that were given up though others made room: the largest first, each shares again if the bound stays. */
+/* Concats that were given up though others made room: the largest first, each shares again if the
+ * bound stays. */
 static mpl_status share_again(chooser *c)
 {
     mpl_status st = MPL_OK;
@@ -148,7 +157,8 @@ out:
     return st;
 }
 
-/* All share at first; while that costs peak, the one at the peak that saves least copies after all. */
+/* All share at first; while that costs peak, the one at the peak that saves least copies after
+ * all. */
 static mpl_status give_up(chooser *c)
 {
     mpl_status st = MPL_OK;
@@ -181,16 +191,17 @@ static bool cannot_move(const void *arg, mpl_value root)
 {
     const fixed *f = arg;
 
-    return f->is_output[root] || f->g->value_role[root] == MPL_INPUT || f->g->value_role[root] == MPL_WEIGHT;
+    return f->is_output[root] || f->g->value_role[root] == MPL_INPUT ||
+           f->g->value_role[root] == MPL_WEIGHT;
 }
 
 /* Concats that can share, by the options; *n: how many. */
-static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                uint8_t *sharable, uint32_t *n)
+static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g,
+                                const mpl_problem_options *options, uint8_t *sharable, uint32_t *n)
 {
     mpl_status st = MPL_OK;
-    mpl_alias_options o = {options->views, options->align, NULL, options->in_place && options->pin_outputs,
-                           options->boxes};
+    mpl_alias_options o = {options->views, options->align, NULL,
+                           options->in_place && options->pin_outputs, options->boxes};
     mpl_alias alias = {0};
     uint8_t *is_output = NULL, *taken = NULL;
 
@@ -285,7 +296,8 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     mpl_concats *concats = NULL;
 
     MPL_TRY(mpl_concats_new(ctx, g, order, options, &concats));
-    MPL_TRY(mpl_problem_build(ctx, g, order, options, concats->n > 0 ? concats->shared : NULL, problem, map));
+    MPL_TRY(mpl_problem_build(ctx, g, order, options, concats->n > 0 ? concats->shared : NULL,
+                              problem, map));
 out:
     mpl_concats_free(ctx, concats);
     return st;

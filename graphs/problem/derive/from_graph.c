@@ -1,9 +1,10 @@
-/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See from_graph.h.
+/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See
+ * from_graph.h.
  *
- * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and end; its parts are a family,
- * each there for as long as something in it is needed.
- * Buffers come in the order of their values' ids, workspaces behind them in the order of their operations. A root that
- * a graph output is a view of is an output itself: its storage is what the caller gets. */
+ * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and
+ * end; its parts are a family, each there for as long as something in it is needed. Buffers come in
+ * the order of their values' ids, workspaces behind them in the order of their operations. A root
+ * that a graph output is a view of is an output itself: its storage is what the caller gets. */
 #include "graphs/problem/access.h"
 #include "graphs/problem/before.h"
 #include "graphs/problem/liveness.h"
@@ -25,11 +26,12 @@ typedef struct maker {
     uint8_t *part_kept;               /* [cuts.n] likewise: it must still be there at the end */
     bool any_cut;                     /* of what is not pinned */
     mpl_program *program;
-    mpl_storage *storage;       /* NULL: no control flow, each root has a buffer of its own */
-    uint8_t *is_output;         /* [n_values] a root that holds a graph output */
-    uint8_t *part;              /* [n_values] of a root: the mpl_part that decides its pool; else none */
+    mpl_storage *storage; /* NULL: no control flow, each root has a buffer of its own */
+    uint8_t *is_output;   /* [n_values] a root that holds a graph output */
+    uint8_t *part;        /* [n_values] of a root: the mpl_part that decides its pool; else none */
     uint32_t pool[MPL_N_PARTS]; /* of the problem; 0: none of its own */
-    uint64_t *points; /* parallel with storage: [n * storage->words] when each buffer is needed; else NULL */
+    uint64_t *points;     /* parallel with storage: [n * storage->words] when each buffer is needed;
+                             else NULL */
     mpl_extents *extents; /* of them */
     mpl_value_map *map;
     mpl_problem *p;
@@ -109,7 +111,8 @@ out:
     return st;
 }
 
-/* Numbers the buffers: map->value_buffer of roots first, then of their views, map->op_workspace, and pinned bytes. */
+/* Numbers the buffers: map->value_buffer of roots first, then of their views, map->op_workspace,
+ * and pinned bytes. */
 static mpl_status number_buffers(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -126,7 +129,8 @@ static mpl_status number_buffers(maker *m)
         else if (!mpl_align_bytes(g->value_bytes[v], m->options->align, &bytes) ||
                  !mpl_add_bytes(map->pinned_bytes, bytes, &map->pinned_bytes) ||
                  map->pinned_bytes > INT64_MAX)
-            MPL_FAIL(m->ctx, MPL_EINPUT, "the pinned values of '%.100s' together pass 2^63 bytes", g->name);
+            MPL_FAIL(m->ctx, MPL_EINPUT, "the pinned values of '%.100s' together pass 2^63 bytes",
+                     g->name);
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         map->value_buffer[v] = map->value_buffer[m->ranges->alias.root[v]];
@@ -137,13 +141,15 @@ static mpl_status number_buffers(maker *m)
     m->n_values = m->n;
     for (mpl_op op = 0; op < g->n_ops; op++)
         map->op_workspace[op] =
-            m->options->op_workspace_bytes != NULL && m->options->op_workspace_bytes[op] > 0 ? m->n++
-                                                                                             : MPL_NONE;
+            m->options->op_workspace_bytes != NULL && m->options->op_workspace_bytes[op] > 0
+                ? m->n++
+                : MPL_NONE;
 out:
     return st;
 }
 
-/* Which roots lie in pools of their own: a view's part is its root's, but that weights are what they are. */
+/* Which roots lie in pools of their own: a view's part is its root's, but that weights are what
+ * they are. */
 static mpl_status find_parts(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -154,8 +160,8 @@ static mpl_status find_parts(maker *m)
     if (m->options->own_pools == 0)
         goto out;
     if (g->n_blocks > 1)
-        MPL_FAIL(m->ctx, MPL_EUNAVAIL, "graph '%s': pools of their own are not there for control flow",
-                 g->name);
+        MPL_FAIL(m->ctx, MPL_EUNAVAIL,
+                 "graph '%s': pools of their own are not there for control flow", g->name);
     MPL_TRY(mpl_new(m->ctx, part, g->n_values));
     mpl_graph_parts(g, part);
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -220,8 +226,8 @@ static mpl_status find_lives(maker *m)
         uint32_t n = n_read + g->op_out_begin[op + 1] - g->op_out_begin[op];
 
         for (uint32_t i = 0; i < n && !m->ranges->alias.nothing[op]; i++) {
-            mpl_value v =
-                i < n_read ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_read];
+            mpl_value v = i < n_read ? g->op_in[g->op_in_begin[op] + i]
+                                     : g->op_out[g->op_out_begin[op] + i - n_read];
 
             for (uint32_t k = 0; v != MPL_NONE && k < cuts->count[v]; k++) {
                 uint32_t part = cuts->first[v] + k;
@@ -293,7 +299,9 @@ static mpl_status name_parts(maker *m)
         if (b == MPL_NONE || cuts->count[v] != 1 || !mpl_cuts_cut(cuts, &m->ranges->alias, v) ||
             m->g->value_bytes[v] != cuts->bytes[cuts->first[v]] || m->p->buffer_name[b] != NULL)
             continue;
-        MPL_TRY((m->p->buffer_name[b] = mpl_strdup(m->ctx, m->g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((m->p->buffer_name[b] = mpl_strdup(m->ctx, m->g->value_name[v])) != NULL
+                    ? MPL_OK
+                    : MPL_EMEM);
     }
 out:
     return st;
@@ -329,7 +337,8 @@ static mpl_status fill_values(maker *m)
         p->death[b] = is_kept(m, v) ? p->n_steps : m->ranges->last[v] + 1;
         p->type_id[b] = g->value_type[v];
         p->no_reuse[b] = count == 1;
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, g->value_name[v])) != NULL ? MPL_OK
+                                                                                   : MPL_EMEM);
     }
 out:
     return st;
@@ -363,7 +372,8 @@ out:
     return st;
 }
 
-/* Name of a cell: its value's, with the number of the copy behind the first; or of the loop that copies through it. */
+/* Name of a cell: its value's, with the number of the copy behind the first; or of the loop that
+ * copies through it. */
 static mpl_status name_cell(maker *m, mpl_buffer b)
 {
     mpl_status st = MPL_OK;
@@ -436,8 +446,8 @@ out:
     return st;
 }
 
-/* Equal ids for equal dims: the lowest buffer that has them, found through a table with open addressing. A workspace is
- * one dimension of bytes. */
+/* Equal ids for equal dims: the lowest buffer that has them, found through a table with open
+ * addressing. A workspace is one dimension of bytes. */
 static mpl_status fill_shapes(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -457,8 +467,9 @@ static mpl_status fill_shapes(maker *m)
              k++)
             shape[m->map->value_buffer[v] + k] = g->value_shape[v];
     for (mpl_buffer b = 0; m->storage != NULL && b < m->n_values; b++)
-        shape[b] = m->storage->named[b] != MPL_NONE ? g->value_shape[m->storage->named[b]]
-                                                    : (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
+        shape[b] = m->storage->named[b] != MPL_NONE
+                       ? g->value_shape[m->storage->named[b]]
+                       : (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
     for (mpl_buffer b = m->n_values; b < p->n; b++)
         shape[b] = (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -501,7 +512,8 @@ static bool is_older(const maker *m, mpl_buffer in, uint32_t step)
     return false;
 }
 
-/* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it, the other from it on. */
+/* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it,
+ * the other from it on. */
 static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = m->p;
@@ -514,7 +526,8 @@ static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint3
            p->bytes[out] <= p->bytes[in];
 }
 
-/* Whether a loop or case that begins right behind `step` may read cell `in` before it does: no step tells of that. */
+/* Whether a loop or case that begins right behind `step` may read cell `in` before it does: no step
+ * tells of that. */
 static bool read_on_entry(const maker *m, mpl_buffer in, uint32_t step)
 {
     const mpl_graph *g = m->g;
@@ -526,14 +539,16 @@ static bool read_on_entry(const maker *m, mpl_buffer in, uint32_t step)
     for (uint32_t i = g->op_in_begin[owner]; i < g->op_in_begin[owner + 1]; i++) {
         mpl_value v = g->op_in[i];
 
-        if (v != MPL_NONE && (m->map->value_buffer[v] == in ||
-                              m->storage->places->value_place[m->ranges->alias.root[v]] != MPL_NONE))
+        if (v != MPL_NONE &&
+            (m->map->value_buffer[v] == in ||
+             m->storage->places->value_place[m->ranges->alias.root[v]] != MPL_NONE))
             return true;
     }
     return false;
 }
 
-/* The same of an input that lies in storage that is cut: in one part, which is needed no more, of another family than the output. */
+/* The same of an input that lies in storage that is cut: in one part, which is needed no more, of
+ * another family than the output. */
 static bool may_overwrite_part(const maker *m, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = m->g;
@@ -565,13 +580,15 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
                                m->ranges->step_of[op]) &&
                !read_on_entry(m, m->map->value_buffer[in], m->ranges->step_of[op]) &&
                mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
-    /* A pair needs a step between births: an input that the first operation reads is born with its output. */
+    /* A pair needs a step between births: an input that the first operation reads is born with its
+     * output. */
     return m->ranges->last[root] == m->ranges->step_of[op] &&
            m->ranges->first[root] != m->ranges->step_of[op] &&
            mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
 }
 
-/* Whether `out`, which `op` writes, fills a buffer alone: as a root, or as a part of storage that is cut. */
+/* Whether `out`, which `op` writes, fills a buffer alone: as a root, or as a part of storage that
+ * is cut. */
 static bool has_buffer(const maker *m, mpl_op op, mpl_value out)
 {
     const mpl_alias *alias = &m->ranges->alias;
@@ -582,13 +599,15 @@ static bool has_buffer(const maker *m, mpl_op op, mpl_value out)
            !alias->nothing[op];
 }
 
-/* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their number. */
+/* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their
+ * number. */
 static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
 {
     const mpl_graph *g = m->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
-    mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    mpl_value out =
+        g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
     if (out == MPL_NONE || m->map->value_buffer[out] == MPL_NONE || !has_buffer(m, op, out))
         return 0;
@@ -599,7 +618,8 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
         if (!may_overwrite(m, op, i))
             continue;
         b = m->map->value_buffer[in[i]];
-        if (m->p->bytes[m->map->value_buffer[out]] > m->p->bytes[b]) /* a part may end behind its value */
+        /* a part may end behind its value */
+        if (m->p->bytes[m->map->value_buffer[out]] > m->p->bytes[b])
             continue;
         while (at > 0 && found[at - 1] > b)
             at--;
@@ -688,11 +708,11 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
     if (o->in_place)
         MPL_TRY(add_pairs(m, order));
     if (m->storage == NULL && (!m->any_cut || o->parallel))
-        MPL_TRY(
-            mpl_access_new(m->ctx, m->g, p->n,
-                           &(mpl_touches){m->map->value_buffer, m->map->value_buffers, m->map->op_workspace,
-                                          m->any_cut ? m->ranges->alias.nothing : NULL},
-                           &access));
+        MPL_TRY(mpl_access_new(m->ctx, m->g, p->n,
+                               &(mpl_touches){m->map->value_buffer, m->map->value_buffers,
+                                              m->map->op_workspace,
+                                              m->any_cut ? m->ranges->alias.nothing : NULL},
+                               &access));
     p->access = access;
     if (m->extents == NULL) /* a workspace can be too large: that is the backend's word, not ours */
         MPL_TRY(mpl_problem_check(m->ctx, p));
@@ -700,9 +720,9 @@ out:
     return st;
 }
 
-/* From lifetimes to the partial order. Values that outlive the graph are before nothing, values that are there from the
- * start are after nothing; an input may be overwritten only where nothing else can still read it: where the
- * operation is its only last event. */
+/* From lifetimes to the partial order. Values that outlive the graph are before nothing, values
+ * that are there from the start are after nothing; an input may be overwritten only where nothing
+ * else can still read it: where the operation is its only last event. */
 static mpl_status parallel_values(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -751,8 +771,9 @@ out:
     return st;
 }
 
-/* Cells that are needed at once in no run, though neither is before the other, conflict all the same: an order says no more. They
- * are those of different branches, where something else lies in both, and those that are there again and again in a round. */
+/* Cells that are needed at once in no run, though neither is before the other, conflict all the
+ * same: an order says no more. They are those of different branches, where something else lies in
+ * both, and those that are there again and again in a round. */
 static mpl_status parallel_cells(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -801,7 +822,8 @@ static mpl_status assign_storage(maker *m)
     }
     memcpy(m->ranges->step_of, m->program->op_step, m->g->n_ops * sizeof *m->ranges->step_of);
     MPL_TRY(mpl_storage_new(
-        m->ctx, &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->alias.root, pinned, kept},
+        m->ctx,
+        &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->alias.root, pinned, kept},
         &m->storage));
 out:
     mpl_free(m->ctx, pinned);
@@ -810,8 +832,8 @@ out:
 }
 
 mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                             const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
-                             mpl_value_map **map)
+                             const mpl_problem_options *options, const uint8_t *shared,
+                             mpl_problem **problem, mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};

@@ -1,4 +1,5 @@
-/* dnn.c -- which operators go to cuDNN and cuBLAS, and the calls of the table (api.h) for them: f32, plain layouts. */
+/* dnn.c -- which operators go to cuDNN and cuBLAS, and the calls of the table (api.h) for them:
+ * f32, plain layouts. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -7,13 +8,14 @@
 
 #define WORKSPACE_ALIGN 256 /* cuBLAS asks for it; buffers of the backend are aligned to less */
 
-/* ---- pieces ------------------------------------------------------------------------------------------------ */
+/* ---- pieces ---- */
 
 /* Operators whose further outputs the libraries give too. */
 static bool gives_all(mpl_op_kind kind)
 {
-    return kind == MPL_OP_conv_grad || kind == MPL_OP_gemm_grad || kind == MPL_OP_batch_norm_train ||
-           kind == MPL_OP_batch_norm_again || kind == MPL_OP_batch_norm_grad;
+    return kind == MPL_OP_conv_grad || kind == MPL_OP_gemm_grad ||
+           kind == MPL_OP_batch_norm_train || kind == MPL_OP_batch_norm_again ||
+           kind == MPL_OP_batch_norm_grad;
 }
 
 /* Everything is f32, has elements, and at most 2^31 - 1 of them: the libraries count in int. */
@@ -31,15 +33,15 @@ static bool suits(const mpl_dnn_maker *m)
     for (uint32_t i = g->op_out_begin[m->op]; i < g->op_out_begin[m->op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        if (v != MPL_NONE &&
-            ((i > g->op_out_begin[m->op] && !gives_all(m->kind)) || g->value_type[v] != MPL_TYPE_f32 ||
-             g->value_bytes[v] == 0 || g->value_bytes[v] / sizeof(float) > INT32_MAX))
+        if (v != MPL_NONE && ((i > g->op_out_begin[m->op] && !gives_all(m->kind)) ||
+                              g->value_type[v] != MPL_TYPE_f32 || g->value_bytes[v] == 0 ||
+                              g->value_bytes[v] / sizeof(float) > INT32_MAX))
             return false;
     }
     return true;
 }
 
-/* ---- the entries of the table ------------------------------------------------------------------------------ */
+/* ---- the entries of the table ---- */
 
 static bool describe(mpl_dnn_maker *m)
 {
@@ -123,8 +125,8 @@ void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *d)
 }
 
 mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
-                           const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
-                           const char **how)
+                           const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
+                           uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_choice within = *choice; /* of the library itself, without alignment */

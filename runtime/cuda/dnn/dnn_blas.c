@@ -1,12 +1,14 @@
-/* dnn_blas.c -- matrix products as cuBLAS has them: row-major y = a b is column-major y' = b' a'. See dnn_priv.h. */
+/* dnn_blas.c -- matrix products as cuBLAS has them: row-major y = a b is column-major y' = b' a'.
+ * See dnn_priv.h. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
 
 #include "runtime/cuda/dnn/dnn_priv.h"
 
-#define BLAS_WORKSPACE  (UINT64_C(4) << 20)
-#define LEAST_WORKSPACE (UINT64_C(16) << 10) /* its manual: with less, routines may fail for want of memory */
+#define BLAS_WORKSPACE (UINT64_C(4) << 20)
+/* its manual: with less, routines may fail for want of memory */
+#define LEAST_WORKSPACE (UINT64_C(16) << 10)
 
 static const float one = 1, zero = 0;
 
@@ -16,19 +18,21 @@ static cublasStatus_t multiply(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_dnn
     float kept = p->adds ? p->beta : 0;
 
     return c->library->cublasGemmStridedBatchedEx(
-        c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha, call->in[p->right].data,
-        CUDA_R_32F, p->a_stride, p->a_step, call->in[p->left].data, CUDA_R_32F, p->b_stride, p->b_step, &kept,
-        call->out[p->out].data, CUDA_R_32F, p->rows, p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
+        c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha,
+        call->in[p->right].data, CUDA_R_32F, p->a_stride, p->a_step, call->in[p->left].data,
+        CUDA_R_32F, p->b_stride, p->b_step, &kept, call->out[p->out].data, CUDA_R_32F, p->rows,
+        p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
 }
 
-static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                        void *workspace)
 {
     const mpl_cuda_library *lib = c->library;
     cublasStatus_t code;
 
     if (d->product[0].adds) { /* the output becomes c, then alpha a b + beta c */
-        cudnnStatus_t put =
-            lib->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &zero, d->y, call->out[0].data);
+        cudnnStatus_t put = lib->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &zero, d->y,
+                                                call->out[0].data);
 
         if (put != CUDNN_STATUS_SUCCESS)
             return mpl_dnn_code(put);
@@ -39,8 +43,8 @@ static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *c
     return mpl_blas_code(code);
 }
 
-/* One more product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each as it is or turned. NULL: too
- * large, or too little room for a workspace. */
+/* One more product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each
+ * as it is or turned. NULL: too large, or too little room for a workspace. */
 static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
                                 int64_t terms, int64_t columns)
 {
@@ -64,7 +68,8 @@ static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_ri
     d->math = m->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
               : m->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                 : CUBLAS_COMPUTE_32F;
-    d->workspace_bytes = m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : LEAST_WORKSPACE;
+    d->workspace_bytes =
+        m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : LEAST_WORKSPACE;
     snprintf(d->how, sizeof d->how, "cublas:gemm%s",
              d->workspace_bytes == BLAS_WORKSPACE ? "" : " in little workspace");
     return p;
@@ -90,16 +95,19 @@ bool mpl_dnn_gemm(mpl_dnn_maker *m)
     p->adds = true;
     for (uint32_t i = 0; i < c->rank; i++)
         spread[4 - c->rank + i] = c->dim[i];
-    if (spread[2] == 1 && spread[3] == to->dim[1]) /* one number a column: as biases of channels lie */
+    if (spread[2] == 1 && spread[3] == to->dim[1]) /* one number a column: as biases of channels lie
+                                                    */
         return mpl_dnn_tensor(m, &m->d->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
                mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
     return mpl_dnn_tensor(m, &m->d->b, 4, spread) &&
            mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
 }
 
-/* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; what lies turned is made turned ------------- */
+/* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; what lies turned
+ * is made turned ---- */
 
-static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                         void *workspace)
 {
     const mpl_shape *dy = &call->in[0].shape;
     mpl_cuda_kernel k = {.id = MPL_CUDA_REDUCE,
@@ -114,14 +122,15 @@ static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *
     if (code != 0 || call->n_out < 2 || call->out[1].data == NULL)
         return code;
     k.out[0] = call->out[1].data; /* beta times the sums of columns */
-    k.as.reduce = (mpl_cuda_reduce){.n_kept = 1,
-                                    .n_reduced = 1,
-                                    .kept_dim = {dy->dim[1]},
-                                    .kept_stride = {1},
-                                    .reduced_dim = {dy->dim[0]},
-                                    .reduced_stride = {dy->dim[1]},
-                                    .n = dy->dim[0],
-                                    .factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1)};
+    k.as.reduce =
+        (mpl_cuda_reduce){.n_kept = 1,
+                          .n_reduced = 1,
+                          .kept_dim = {dy->dim[1]},
+                          .kept_stride = {1},
+                          .reduced_dim = {dy->dim[0]},
+                          .reduced_stride = {dy->dim[1]},
+                          .n = dy->dim[0],
+                          .factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1)};
     return c->library->launch(&k, c->stream);
 }
 

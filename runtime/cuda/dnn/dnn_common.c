@@ -5,9 +5,11 @@
 
 #include "runtime/cuda/dnn/dnn_priv.h"
 
-bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim)
+bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n,
+                    const int64_t *dim)
 {
-    int size[MPL_DNN_DIMS] = {1, 1, 1, 1, 1}, stride[MPL_DNN_DIMS], whole = 1, rank = n < 4 ? 4 : (int)n;
+    int size[MPL_DNN_DIMS] = {1, 1, 1, 1, 1}, stride[MPL_DNN_DIMS], whole = 1,
+        rank = n < 4 ? 4 : (int)n;
 
     if (n > MPL_DNN_DIMS)
         return false;

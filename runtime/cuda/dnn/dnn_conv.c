@@ -1,7 +1,8 @@
 /* dnn_conv.c -- convolution and its gradients as cuDNN describes them. See dnn_priv.h.
  *
- * Algorithms come from cuDNN's heuristics, never from timing: the first that is deterministic, keeps to the stated math
- * type and fits the workspace limit. A transposed convolution is the gradient of one with respect to its input. */
+ * Algorithms come from cuDNN's heuristics, never from timing: the first that is deterministic,
+ * keeps to the stated math type and fits the workspace limit. A transposed convolution is the
+ * gradient of one with respect to its input. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -11,9 +12,10 @@
 
 static const float one = 1, zero = 0;
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------ */
+/* ---- descriptors ---- */
 
-/* As cuDNN has a shape: at least two spatial dims, the first of them of size 1 where there was one. */
+/* As cuDNN has a shape: at least two spatial dims, the first of them of size 1 where there was
+ * one. */
 static mpl_shape with_planes(const mpl_shape *s)
 {
     mpl_shape planes = *s;
@@ -58,12 +60,14 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
         size[i] = (int)w.dim[i];
     return mpl_dnn_tensor(m, &d->x, x.rank, x.dim) && mpl_dnn_tensor(m, &d->y, y.rank, y.dim) &&
            lib->cudnnCreateFilterDescriptor(&d->filter) == CUDNN_STATUS_SUCCESS &&
-           lib->cudnnSetFilterNdDescriptor(d->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, n + 2, size) ==
-               CUDNN_STATUS_SUCCESS &&
+           lib->cudnnSetFilterNdDescriptor(d->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, n + 2,
+                                           size) == CUDNN_STATUS_SUCCESS &&
            lib->cudnnCreateConvolutionDescriptor(&d->conv) == CUDNN_STATUS_SUCCESS &&
-           lib->cudnnSetConvolutionNdDescriptor(d->conv, n, pad, stride, dilation, CUDNN_CROSS_CORRELATION,
+           lib->cudnnSetConvolutionNdDescriptor(d->conv, n, pad, stride, dilation,
+                                                CUDNN_CROSS_CORRELATION,
                                                 CUDNN_DATA_FLOAT) == CUDNN_STATUS_SUCCESS &&
-           lib->cudnnSetConvolutionGroupCount(d->conv, (int)mpl_attr_int(m->g, m->op, MPL_ATTR_group, 1)) ==
+           lib->cudnnSetConvolutionGroupCount(d->conv,
+                                              (int)mpl_attr_int(m->g, m->op, MPL_ATTR_group, 1)) ==
                CUDNN_STATUS_SUCCESS &&
            lib->cudnnSetConvolutionMathType(d->conv, mpl_dnn_math(m)) == CUDNN_STATUS_SUCCESS;
 }
@@ -71,49 +75,52 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
 /* One number for each channel of a shape that has at least four dims for cuDNN. */
 static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
 {
-    return mpl_dnn_tensor(m, &m->d->b, s->rank, (const int64_t[MPL_DNN_DIMS]){1, s->dim[1], 1, 1, 1});
+    return mpl_dnn_tensor(m, &m->d->b, s->rank,
+                          (const int64_t[MPL_DNN_DIMS]){1, s->dim[1], 1, 1, 1});
 }
 
-/* ---- algorithms --------------------------------------------------------------------------------------------------- */
+/* ---- algorithms ---- */
 
-/* The heuristics' first choice that repeats bit for bit, keeps the math type and fits the limit; the workspace grows to
- * what it needs, and its name is added to `how`. */
-#define CHOOSE(name, perf, most, get, size, first, second, third, algorithm)                                 \
-    static bool name(mpl_dnn_maker *m, const char *const *names, int n_names)                                \
-    {                                                                                                        \
-        mpl_cuda_dnn *d = m->d;                                                                              \
-        perf found[most];                                                                                    \
-        int n = 0;                                                                                           \
-                                                                                                             \
-        if (m->lib->get(m->c->dnn, first, second, d->conv, third, most, &n, found) != CUDNN_STATUS_SUCCESS)  \
-            return false;                                                                                    \
-        for (int i = 0; i < n; i++) {                                                                        \
-            size_t bytes = 0, length = strlen(d->how);                                                       \
-            int algo = (int)found[i].algo;                                                                   \
-                                                                                                             \
-            if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC ||    \
-                !mpl_dnn_keeps_math(m, found[i].mathType) ||                                                 \
-                m->lib->size(m->c->dnn, first, second, d->conv, third, found[i].algo, &bytes) !=             \
-                    CUDNN_STATUS_SUCCESS ||                                                                  \
-                bytes > m->choice->workspace_limit)                                                          \
-                continue;                                                                                    \
-            d->algorithm = found[i].algo;                                                                    \
-            d->workspace_bytes = bytes > d->workspace_bytes ? bytes : d->workspace_bytes;                    \
-            snprintf(d->how + length, sizeof d->how - length, "%s%s",                                        \
-                     length > 0 ? "+" : "cudnn:", algo >= 0 && algo < n_names ? names[algo] : "conv");       \
-            return true;                                                                                     \
-        }                                                                                                    \
-        return false;                                                                                        \
+/* The heuristics' first choice that repeats bit for bit, keeps the math type and fits the limit;
+ * the workspace grows to what it needs, and its name is added to `how`. */
+#define CHOOSE(name, perf, most, get, size, first, second, third, algorithm)                       \
+    static bool name(mpl_dnn_maker *m, const char *const *names, int n_names)                      \
+    {                                                                                              \
+        mpl_cuda_dnn *d = m->d;                                                                    \
+        perf found[most];                                                                          \
+        int n = 0;                                                                                 \
+                                                                                                   \
+        if (m->lib->get(m->c->dnn, first, second, d->conv, third, most, &n, found) !=              \
+            CUDNN_STATUS_SUCCESS)                                                                  \
+            return false;                                                                          \
+        for (int i = 0; i < n; i++) {                                                              \
+            size_t bytes = 0, length = strlen(d->how);                                             \
+            int algo = (int)found[i].algo;                                                         \
+                                                                                                   \
+            if (found[i].status != CUDNN_STATUS_SUCCESS ||                                         \
+                found[i].determinism != CUDNN_DETERMINISTIC ||                                     \
+                !mpl_dnn_keeps_math(m, found[i].mathType) ||                                       \
+                m->lib->size(m->c->dnn, first, second, d->conv, third, found[i].algo, &bytes) !=   \
+                    CUDNN_STATUS_SUCCESS ||                                                        \
+                bytes > m->choice->workspace_limit)                                                \
+                continue;                                                                          \
+            d->algorithm = found[i].algo;                                                          \
+            d->workspace_bytes = bytes > d->workspace_bytes ? bytes : d->workspace_bytes;          \
+            snprintf(d->how + length, sizeof d->how - length, "%s%s", length > 0 ? "+" : "cudnn:", \
+                     algo >= 0 && algo < n_names ? names[algo] : "conv");                          \
+            return true;                                                                           \
+        }                                                                                          \
+        return false;                                                                              \
     }
 CHOOSE(choose_forward_of, cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
-       cudnnGetConvolutionForwardAlgorithm_v7, cudnnGetConvolutionForwardWorkspaceSize, d->x, d->filter, d->y,
-       algorithm)
+       cudnnGetConvolutionForwardAlgorithm_v7, cudnnGetConvolutionForwardWorkspaceSize, d->x,
+       d->filter, d->y, algorithm)
 CHOOSE(choose_data_of, cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
-       cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnGetConvolutionBackwardDataWorkspaceSize, d->filter,
-       d->y, d->x, data_algorithm)
-CHOOSE(choose_filter_of, cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT,
-       cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnGetConvolutionBackwardFilterWorkspaceSize, d->x,
-       d->y, d->filter, filter_algorithm)
+       cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnGetConvolutionBackwardDataWorkspaceSize,
+       d->filter, d->y, d->x, data_algorithm)
+CHOOSE(choose_filter_of, cudnnConvolutionBwdFilterAlgoPerf_t,
+       CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+       cudnnGetConvolutionBackwardFilterWorkspaceSize, d->x, d->y, d->filter, filter_algorithm)
 
 #define COUNT(names) (int)(sizeof names / sizeof *names)
 
@@ -128,22 +135,24 @@ static bool choose_forward(mpl_dnn_maker *m)
 
 static bool choose_data(mpl_dnn_maker *m)
 {
-    static const char *const names[] = {"data_0",          "data_1",        "data_fft",
-                                        "data_fft_tiling", "data_winograd", "data_winograd_nonfused"};
+    static const char *const names[] = {"data_0",        "data_1",
+                                        "data_fft",      "data_fft_tiling",
+                                        "data_winograd", "data_winograd_nonfused"};
 
     return choose_data_of(m, names, COUNT(names));
 }
 
 static bool choose_filter(mpl_dnn_maker *m)
 {
-    static const char *const names[] = {"filter_0",         "filter_1",        "filter_fft",
-                                        "filter_3",         "filter_winograd", "filter_winograd_nonfused",
+    static const char *const names[] = {"filter_0",         "filter_1",
+                                        "filter_fft",       "filter_3",
+                                        "filter_winograd",  "filter_winograd_nonfused",
                                         "filter_fft_tiling"};
 
     return choose_filter_of(m, names, COUNT(names));
 }
 
-/* ---- forward: y = activation(conv(x, w) + bias + z) ------------------------------------------------------------------ */
+/* ---- forward: y = activation(conv(x, w) + bias + z) ---- */
 
 static int run_conv(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
@@ -156,9 +165,9 @@ static int run_conv(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
     if (adds && call->in[0].data != y)
         code = lib->cudnnAddTensor(c->dnn, &one, d->y, call->in[0].data, &zero, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS)
-        code = lib->cudnnConvolutionForward(c->dnn, &one, d->x, in[0].data, d->filter, in[1].data, d->conv,
-                                            d->algorithm, workspace, d->workspace_bytes, adds ? &one : &zero,
-                                            d->y, y);
+        code = lib->cudnnConvolutionForward(c->dnn, &one, d->x, in[0].data, d->filter, in[1].data,
+                                            d->conv, d->algorithm, workspace, d->workspace_bytes,
+                                            adds ? &one : &zero, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS && d->b != NULL)
         code = lib->cudnnAddTensor(c->dnn, &one, d->b, in[2].data, &one, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS && d->activates)
@@ -166,25 +175,27 @@ static int run_conv(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
     return mpl_dnn_code(code);
 }
 
-/* One call for all. Where this version of cuDNN does not know how after all, the same in several. */
+/* One call for all. Where this version of cuDNN does not know how after all, the same in
+ * several. */
 static int run_fused(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
     const mpl_tensor *in = call->in + d->first;
     void *y = call->out[0].data;
-    bool adds =
-        d->first >
-        0; /* what is added may lie where y does; where nothing is, y stands for it, and is not read */
+    bool adds = d->first > 0; /* what is added may lie where y does; where nothing is, y stands for
+                                 it, and is not read */
     cudnnStatus_t code = c->library->cudnnConvolutionBiasActivationForward(
         c->dnn, &one, d->x, in[0].data, d->filter, in[1].data, d->conv, d->algorithm, workspace,
-        d->workspace_bytes, adds ? &one : &zero, d->y, adds ? call->in[0].data : y, d->b, in[2].data,
-        d->activation, d->y, y);
+        d->workspace_bytes, adds ? &one : &zero, d->y, adds ? call->in[0].data : y, d->b,
+        in[2].data, d->activation, d->y, y);
 
-    return CUDNN_STATUS_CATEGORY(code) == CUDNN_STATUS_NOT_SUPPORTED ? run_conv(c, d, call, workspace)
-                                                                     : mpl_dnn_code(code);
+    return CUDNN_STATUS_CATEGORY(code) == CUDNN_STATUS_NOT_SUPPORTED
+               ? run_conv(c, d, call, workspace)
+               : mpl_dnn_code(code);
 }
 
-/* One call takes all where the algorithm is the one that every activation is documented for, none included; and there is
- * a bias, which it asks for. It wants the kind of relu that may lose a NaN. */
+/* One call takes all where the algorithm is the one that every activation is documented for, none
+ * included; and there is a bias, which it asks for. It wants the kind of relu that may lose a
+ * NaN. */
 static bool fits_one_call(const mpl_dnn_maker *m, mpl_activation activation)
 {
     return m->d->b != NULL && m->d->algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
@@ -213,30 +224,32 @@ bool mpl_dnn_conv(mpl_dnn_maker *m)
     d->run = fused ? run_fused : run_conv;
     if (!fused && !d->activates)
         return true;
-    snprintf(d->how + strlen(d->how), sizeof d->how - strlen(d->how), "%s", fused ? "+bias_activation" : "");
+    snprintf(d->how + strlen(d->how), sizeof d->how - strlen(d->how), "%s",
+             fused ? "+bias_activation" : "");
     return m->lib->cudnnCreateActivationDescriptor(&d->activation) == CUDNN_STATUS_SUCCESS &&
-           m->lib->cudnnSetActivationDescriptor(d->activation, mode,
-                                                fused ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN,
-                                                activation == MPL_ACT_RELU6 ? 6 : 0) == CUDNN_STATUS_SUCCESS;
+           m->lib->cudnnSetActivationDescriptor(
+               d->activation, mode, fused ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN,
+               activation == MPL_ACT_RELU6 ? 6 : 0) == CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---- */
 
-static cudnnStatus_t run_data(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_tensor *w, const mpl_tensor *dy,
-                              const mpl_tensor *dx, void *workspace)
+static cudnnStatus_t run_data(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_tensor *w,
+                              const mpl_tensor *dy, const mpl_tensor *dx, void *workspace)
 {
-    return c->library->cudnnConvolutionBackwardData(c->dnn, &one, d->filter, w->data, d->y, dy->data, d->conv,
-                                                    d->data_algorithm, workspace, d->workspace_bytes, &zero,
-                                                    d->x, dx->data);
+    return c->library->cudnnConvolutionBackwardData(c->dnn, &one, d->filter, w->data, d->y,
+                                                    dy->data, d->conv, d->data_algorithm, workspace,
+                                                    d->workspace_bytes, &zero, d->x, dx->data);
 }
 
-static int run_transpose(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_transpose(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                         void *workspace)
 {
     cudnnStatus_t code = run_data(c, d, &call->in[1], &call->in[0], &call->out[0], workspace);
 
     if (code == CUDNN_STATUS_SUCCESS && d->b != NULL)
-        code =
-            c->library->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &one, d->x, call->out[0].data);
+        code = c->library->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &one, d->x,
+                                          call->out[0].data);
     return mpl_dnn_code(code);
 }
 
@@ -249,11 +262,13 @@ bool mpl_dnn_conv_transpose(mpl_dnn_maker *m)
         !mpl_attr_get(m->g, m->op, MPL_ATTR_pads, &attr))
         return false; /* it decides the pads, not always the same on both sides */
     m->d->run = run_transpose;
-    return describe_conv(m, mpl_dnn_out_shape(m, 0), mpl_dnn_in_shape(m, 1), mpl_dnn_in_shape(m, 0)) &&
+    return describe_conv(m, mpl_dnn_out_shape(m, 0), mpl_dnn_in_shape(m, 1),
+                         mpl_dnn_in_shape(m, 0)) &&
            (mpl_dnn_in(m, 2) == MPL_NONE || describe_bias(m, &y)) && choose_data(m);
 }
 
-static int run_grad_input(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_grad_input(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                          void *workspace)
 {
     return mpl_dnn_code(run_data(c, d, &call->in[1], &call->in[0], &call->out[0], workspace));
 }
@@ -268,7 +283,8 @@ static int run_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
         d->workspace_bytes, &zero, d->filter, call->out[0].data);
 
     if (code == CUDNN_STATUS_SUCCESS && call->n_out > 1 && call->out[1].data != NULL)
-        code = lib->cudnnConvolutionBackwardBias(c->dnn, &one, d->y, dy, &zero, d->b, call->out[1].data);
+        code = lib->cudnnConvolutionBackwardBias(c->dnn, &one, d->y, dy, &zero, d->b,
+                                                 call->out[1].data);
     if (code == CUDNN_STATUS_SUCCESS && call->n_out > 2 && call->out[2].data != NULL)
         code = run_data(c, d, &call->in[2], &call->in[0], &call->out[2], workspace);
     return mpl_dnn_code(code);
@@ -283,7 +299,8 @@ bool mpl_dnn_conv_grad(mpl_dnn_maker *m)
 
     m->d->run = input ? run_grad_input : run_grad;
     return describe_conv(m, x, w, mpl_dnn_in_shape(m, 0)) && (!all || describe_bias(m, &y)) &&
-           (input || choose_filter(m)) && ((!input && mpl_dnn_out(m, 2) == MPL_NONE) || choose_data(m));
+           (input || choose_filter(m)) &&
+           ((!input && mpl_dnn_out(m, 2) == MPL_NONE) || choose_data(m));
 }
 
 #else

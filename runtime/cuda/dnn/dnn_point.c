@@ -7,28 +7,31 @@
 
 static const float one = 1, zero = 0;
 
-static int run_activation(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_activation(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                          void *workspace)
 {
     (void)workspace;
-    return mpl_dnn_code(c->library->cudnnActivationForward(c->dnn, d->activation, &one, d->x,
-                                                           call->in[0].data, &zero, d->y, call->out[0].data));
+    return mpl_dnn_code(c->library->cudnnActivationForward(
+        c->dnn, d->activation, &one, d->x, call->in[0].data, &zero, d->y, call->out[0].data));
 }
 
 /* From dy and y. Of relu alone, as x is not at hand: y is above 0 where x was. */
-static int run_relu_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_relu_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                         void *workspace)
 {
     const void *dy = call->in[0].data, *y = call->in[1].data;
 
     (void)workspace;
-    return mpl_dnn_code(c->library->cudnnActivationBackward(c->dnn, d->activation, &one, d->y, y, d->y, dy,
-                                                            d->x, y, &zero, d->x, call->out[0].data));
+    return mpl_dnn_code(c->library->cudnnActivationBackward(
+        c->dnn, d->activation, &one, d->y, y, d->y, dy, d->x, y, &zero, d->x, call->out[0].data));
 }
 
 bool mpl_dnn_activation(mpl_dnn_maker *m)
 {
     const mpl_shape *to = mpl_dnn_out_shape(m, 0);
     int64_t n = mpl_count_dims(to, 0, to->rank);
-    cudnnActivationMode_t mode = m->kind == MPL_OP_relu || m->kind == MPL_OP_relu_grad ? CUDNN_ACTIVATION_RELU
+    cudnnActivationMode_t mode = m->kind == MPL_OP_relu || m->kind == MPL_OP_relu_grad
+                                     ? CUDNN_ACTIVATION_RELU
                                  : m->kind == MPL_OP_sigmoid ? CUDNN_ACTIVATION_SIGMOID
                                                              : CUDNN_ACTIVATION_TANH;
     mpl_cuda_dnn *d = m->d;
@@ -42,15 +45,18 @@ bool mpl_dnn_activation(mpl_dnn_maker *m)
                CUDNN_STATUS_SUCCESS;
 }
 
-/* The second operand may lie where the output does only if the first one does too: they change places then. */
-static int run_op_tensor(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+/* The second operand may lie where the output does only if the first one does too: they change
+ * places then. */
+static int run_op_tensor(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                         void *workspace)
 {
     void *y = call->out[0].data;
     int first = call->in[1].data == y ? 1 : 0;
 
     (void)workspace;
-    return mpl_dnn_code(c->library->cudnnOpTensor(c->dnn, d->op, &one, d->x, call->in[first].data, &one, d->x,
-                                                  call->in[1 - first].data, &zero, d->x, y));
+    return mpl_dnn_code(c->library->cudnnOpTensor(c->dnn, d->op, &one, d->x, call->in[first].data,
+                                                  &one, d->x, call->in[1 - first].data, &zero, d->x,
+                                                  y));
 }
 
 /* add, mul, min, max, sum of equal dims. */

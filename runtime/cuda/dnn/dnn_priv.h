@@ -1,7 +1,8 @@
 /* dnn_priv.h -- what the files dnn*.c share: how an operation is described to cuDNN and cuBLAS.
  *
- * An operator's function fills in the descriptors and `run`, and says whether a library takes the operation; what it refuses
- * goes to our own kernels. Whatever was made by then is freed with the mpl_cuda_dnn. */
+ * An operator's function fills in the descriptors and `run`, and says whether a library takes the
+ * operation; what it refuses goes to our own kernels. Whatever was made by then is freed with the
+ * mpl_cuda_dnn. */
 #ifndef MPL_CUDA_DNN_PRIV_H
 #define MPL_CUDA_DNN_PRIV_H
 
@@ -9,8 +10,8 @@
 
 #define MPL_DNN_DIMS 5 /* of a tensor, at most */
 
-typedef struct
-    mpl_dnn_product { /* as cuBLAS, which is column-major, has it: its first operand is our second */
+typedef struct mpl_dnn_product { /* as cuBLAS, which is column-major, has it: its first operand is
+                                    our second */
     cublasOperation_t trans_a, trans_b;
     int rows, columns, terms, a_stride, b_stride, n;
     long long a_step, b_step, y_step;
@@ -19,8 +20,10 @@ typedef struct
     uint32_t left, right, out; /* inputs and output as the row-major product has them */
 } mpl_dnn_product;
 
-/* Puts an operation on the stream, which both libraries have been given; a code as in real_priv.h. */
-typedef int mpl_dnn_runner(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace);
+/* Puts an operation on the stream, which both libraries have been given; a code as in
+ * real_priv.h. */
+typedef int mpl_dnn_runner(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+                           void *workspace);
 
 struct mpl_cuda_dnn {
     mpl_dnn_runner *run;
@@ -87,11 +90,15 @@ static inline int mpl_blas_code(cublasStatus_t code)
     return code == CUBLAS_STATUS_SUCCESS ? 0 : MPL_CUBLAS_CODE + (int)code;
 }
 
-/* A plain tensor of these dims, at least four of them: cuDNN has no fewer. False: more than MPL_DNN_DIMS, or refused. */
-bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim);
+/* A plain tensor of these dims, at least four of them: cuDNN has no fewer. False: more than
+ * MPL_DNN_DIMS, or refused. */
+bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n,
+                    const int64_t *dim);
 /* n numbers of an attribute; `otherwise` where it has none. */
-void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise, int *out);
-/* Pads, where both ends of each dim have the same; false elsewhere: cuDNN has one number for both. */
+void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise,
+                  int *out);
+/* Pads, where both ends of each dim have the same; false elsewhere: cuDNN has one number for
+ * both. */
 bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad);
 
 /* The math type of convolutions, as --device says, and whether an algorithm keeps to it. */
