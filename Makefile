@@ -1,6 +1,7 @@
 # memplan: one Makefile, no recursion.
 #
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
+#   make data           what tests and tables read of others, into MEMPLAN_DATA
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
 #   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: 10 s each
 #   make install PREFIX=..  program, libraries, headers  make bundle     a folder that runs where nothing installs
@@ -22,7 +23,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden
 
 .DEFAULT_GOAL := all
-.PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
@@ -31,7 +32,7 @@ MAKEFLAGS += --no-builtin-rules
 , := ,
 
 # What needs no build must not start one: the probe is skipped for these.
-ifeq ($(filter clean lint format deps deps-test determinism,$(MAKECMDGOALS)),)
+ifeq ($(filter clean data lint format deps deps-test determinism,$(MAKECMDGOALS)),)
 -include $B/features.mk
 endif
 
@@ -59,7 +60,7 @@ $O/memplan: $(OBJ)
 $O/libmemplan.a: $(LIB)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
+$O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a | build/data
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
@@ -153,6 +154,11 @@ $B/gen/viewer_gen.h: harness/view/viewer.html Makefile
 $O/harness/view/viewer.o: $B/gen/viewer_gen.h
 
 -include $(OBJ:.o=.d) $(wildcard $O/tests/*.d)
+
+# What tests, suites and tables read of others: brought into MEMPLAN_DATA, from MEMPLAN_MIRROR or its public homes.
+data: ; $(Q)scripts/data.sh
+build/data: FORCE
+	$(Q)mkdir -p build && ln -sfn "$$(scripts/data.sh --where)" $@
 
 deps: ; $(Q)scripts/install-deps.sh
 deps-test: ; $(Q)scripts/install-deps.sh --test
@@ -250,7 +256,7 @@ bench-search: $O/tests/bench_search
 bench-exact: $O/tests/bench_exact
 	$(Q)$O/tests/bench_exact $(ARGS)
 
-$O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a
+$O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a | build/data
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Plan time against the number of buffers, of every planner of lists: a table and its figure.

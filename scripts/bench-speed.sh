@@ -9,7 +9,8 @@ table=results/tables/speed.tsv
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 mkdir -p results/tables
-lists=$(ls ../shared/data/idealloc/*.csv ../shared/data/minimalloc/[A-Z].*.csv 2>/dev/null || true)
+data=$(scripts/data.sh --where)
+lists=$(ls "$data"/idealloc/*.csv "$data"/minimalloc/[A-Z].*.csv 2>/dev/null || true)
 [ -n "$lists" ] || echo "bench-speed: no recorded lists beside the project; their lines are left out" >&2
 
 # shellcheck disable=SC2086 # one word a list

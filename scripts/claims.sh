@@ -5,11 +5,11 @@
 #   scripts/claims.sh MEMPLAN FOLDER_OF_TESTS [PATTERN]      PATTERN: only claims whose text matches
 #
 # Rows go to results/tables/claims.tsv: verdict (met, NOT MET, skipped), claim, asked, reached, seconds. A claim about data of
-# others is skipped where ../shared/data is not. Exit status 1 when one is not met.
+# others is skipped where `make data` has not brought it. Exit status 1 when one is not met.
 set -u
 cd "$(dirname "$0")/.."
 memplan=$(realpath "${1:?usage: scripts/claims.sh MEMPLAN FOLDER_OF_TESTS [PATTERN]}") tests=$(realpath "${2:?}") pattern=${3:-}
-data=../shared/data work=$(mktemp -d)
+data=$(scripts/data.sh --where) work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 met=0 not_met=0 skipped=0

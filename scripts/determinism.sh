@@ -31,7 +31,7 @@ cases=()
 for graph in resnet18 densenet121 inception_v1 lstm:layers=2,steps=8 mlp; do
     cases+=("$graph --safety serial" "$graph --safety parallel")
 done
-for file in tests/data/*.csv ../shared/data/minimalloc/[AK].*.csv; do
+for file in tests/data/*.csv "$(scripts/data.sh --where)"/minimalloc/[AK].*.csv; do
     case $file in *.before.csv | *.tensors.csv) continue ;; esac
     [ -e "$file" ] && cases+=("$file --safety serial")
 done

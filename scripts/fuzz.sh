@@ -4,7 +4,7 @@
 #   scripts/fuzz.sh FOLDER LIMIT TARGET..     LIMIT: a libFuzzer flag, -runs=N or -max_total_time=SECONDS
 #
 # The first inputs are copied into FOLDER/corpus/NAME at run time: files of the kind in tests/data, graphs/data and, where
-# they are there, ../shared/data and Debian's ONNX test data, up to 64 KiB each. What a target finds stays in the
+# they are there, what `make data` brings and Debian's ONNX test data, up to 64 KiB each. What a target finds stays in the
 # corpus for the next run; an input that breaks it goes to FOLDER/crashes.
 # Prints one line a target with the number of executions. Exit status 1 when a target broke.
 set -u
@@ -26,7 +26,7 @@ seeds() {
     import) pattern='small.*' ;;
     *) pattern="*.$1" ;;
     esac
-    find tests/data graphs/data ../shared/data /usr/share/libonnx-testdata -name "$pattern" -size -64k 2>/dev/null |
+    find tests/data graphs/data "$(scripts/data.sh --where)/" /usr/share/libonnx-testdata -name "$pattern" -size -64k 2>/dev/null |
         while read -r file; do
             cp "$file" "$2/seed-$(echo "$file" | tr / _)"
         done

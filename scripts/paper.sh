@@ -3,18 +3,19 @@
 #
 #   scripts/paper.sh MEMPLAN BENCH_SPEED BENCH_EXACT
 #
-# A suite's rows are rewritten whole, results/raw/NAME.jsonl. A suite whose first line says `# needs FOLDER ..: ..` keeps its
-# committed rows where a folder lacks. A line `# again with NAME=VALUE ..` has the suite measured once more in that environment,
+# A suite's rows are rewritten whole, results/raw/NAME.jsonl. A suite whose first line says `# needs FOLDER ..: ..`, of
+# what scripts/data.sh brings, keeps its committed rows where a folder lacks. A line `# again with NAME=VALUE ..` has the suite measured once more in that environment,
 # its rows behind the others; a library to be preloaded that is not there is said, and its rows lack. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
 # with ~. Everything else stays as it is. ONLY='NAME ..', names or patterns: those suites alone are measured, no table beside them.
 set -eu
 cd "$(dirname "$0")/.."
+export MEMPLAN_DATA; MEMPLAN_DATA=$(scripts/data.sh --where)
 memplan=$1 bench_speed=$2 bench_exact=$3
 
 # lacks SUITE: the folders that it needs and that are not there
 lacks() {
     sed -n '1s/^# needs \([^:]*\):.*/\1/p' "$1" | tr ' ' '\n' | while read -r folder; do
-        [ -z "$folder" ] || [ -d "$folder" ] || printf ' %s' "$folder"
+        [ -z "$folder" ] || [ -d "$MEMPLAN_DATA/$folder" ] || printf ' %s' "$MEMPLAN_DATA/$folder"
     done
 }
 
@@ -57,7 +58,7 @@ for suite in results/paper/*.suite; do
     grep -qvE '^(#|--|$)' "$suite" || continue # measured by another program
     lack=$(lacks "$suite")
     if [ -n "$lack" ]; then
-        echo "paper: no$lack here; $rows stays as it is" >&2
+        echo "paper: no$lack here, make data brings it; $rows stays as it is" >&2
         continue
     fi
     start=$(date +%s)
@@ -72,13 +73,13 @@ if [ -n "${ONLY-}" ]; then
     exit
 fi
 scripts/bench-speed.sh "$bench_speed" >/dev/null
-if [ -d ../shared/data/minimalloc ]; then
+if [ -d "$MEMPLAN_DATA/minimalloc" ]; then
     # ticks, so that how far a search comes does not depend on the machine; the clock only ends what hangs
     "$bench_exact" -k 4000000000 -l 300 -o results/tables/exact.tsv >/dev/null
     "$bench_exact" -k 4000000000 -l 300 -m -b -s 5 -o results/tables/exact_seeds.tsv \
-        ../shared/data/minimalloc/[A-K].*.csv >/dev/null
+        "$MEMPLAN_DATA"/minimalloc/[A-K].*.csv >/dev/null
 else
-    echo "paper: no ../shared/data/minimalloc here; results/tables/exact.tsv and exact_seeds.tsv stay as they are" >&2
+    echo "paper: no $MEMPLAN_DATA/minimalloc here, make data brings it; results/tables/exact.tsv and exact_seeds.tsv stay as they are" >&2
 fi
 "$memplan" plot densenet121 --planner nnc_arena -o results/figures/plan_densenet121.svg
 "$memplan" paper

@@ -3,7 +3,8 @@
 #
 #   scripts/run-tests.sh BUILD_FOLDER TEST_PROGRAM..
 #
-# Prints, in the order given, each program's own output where it fails, its skips always, one line a program, and last
+# Prints, in the order given, each program's own output where it fails, its skips always, one line a program, what was skipped for
+# want of data (scripts/data.sh) once more, and last
 # `N passed, N failed, N skipped` over all. Exit status 1 when anything failed.
 set -u
 build=${1:?usage: scripts/run-tests.sh BUILD_FOLDER TEST_PROGRAM..}
@@ -41,6 +42,7 @@ report() { # PROGRAM NUMBER
     fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + left))
     grep '^skip: ' "$log"
+    sed -n 's/^skip: \([a-z_0-9]*\): no build\/data.*/\1/p' "$log" >>"$work/without_data"
     if [ "$status" -ne 0 ]; then
         cat "$log"
         echo "$1: exit status $status"
@@ -64,5 +66,8 @@ for i in "${!programs[@]}"; do
 done
 wait
 report_ended
+if [ -s "$work/without_data" ]; then
+    echo "skipped for want of data, which \`make data\` brings (README.md): $(sort -u "$work/without_data" | paste -sd " ")"
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

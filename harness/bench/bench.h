@@ -60,8 +60,6 @@ mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **ro
 
 /* ---- bench_group.c ---- */
 
-/* What rows call a graph of the suite: the same on every machine, wherever --data lies. */
-const char *mpl_bench_graph_name(const char *graph);
 /* Runs of a unit that are this shard's. */
 uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t unit);
 /* Measures n units from the first on, on every backend: workspaces asked, problems made, every

@@ -527,48 +527,16 @@ out:
     return st;
 }
 
-static const char data_mark[] = "{data}/";
-
-const char *mpl_bench_graph_name(const char *graph)
-{
-    return strncmp(graph, data_mark, sizeof data_mark - 1) == 0 ? graph + sizeof data_mark - 1
-                                                                : graph;
-}
-
-/* The file that a graph of the suite lies in below --data, twins and all; NULL: the graph is none
- * of these. */
-static mpl_status find_data(const mpl_bench *b, const char *graph, char **path)
-{
-    mpl_status st = MPL_OK;
-    const char *folder = b->options->data != NULL ? b->options->data : getenv("MEMPLAN_DATA");
-    const char *name = mpl_bench_graph_name(graph);
-
-    *path = NULL;
-    if (name == graph)
-        goto out;
-    if (folder == NULL || folder[0] == '\0')
-        folder = "../shared/data";
-    MPL_TRY(mpl_new(b->ctx, *path, strlen(folder) + strlen(name) + 2));
-    sprintf(*path, "%s/%s", folder, name);
-out:
-    return st;
-}
-
-/* Bytes of a path up to the ':' that says what becomes of the file. */
-static size_t file_length(const char *path)
-{
-    const char *name = strrchr(path, '/');
-
-    return (size_t)(name - path) + strcspn(name, ":");
-}
-
 /* A worker's word goes by the one who hears all. */
 static void tell_skip(mpl_bench *b, const char *file)
 {
     if (b->crew != NULL)
-        fprintf(b->crew, "skip: no %s here; --data names the folder\n", file);
+        fprintf(b->crew, "skip: no %s here; --data names the folder, scripts/data.sh brings it\n",
+                file);
     else
-        mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
+        mpl_progress_line(&b->progress,
+                          "skip: no %s here; --data names the folder, scripts/data.sh brings it",
+                          file);
 }
 
 /* Whether the unit's file is absent: that is told once, for its twins too. Takes the path over if
@@ -577,14 +545,15 @@ static mpl_status skip_absent(mpl_bench *b, unit *u)
 {
     mpl_status st = MPL_OK;
     char *file = NULL;
-    size_t n = file_length(u->path);
+    size_t n = mpl_suite_file_length(u->path);
 
     MPL_TRY(mpl_new(b->ctx, file, n + 1));
     memcpy(file, u->path, n);
     u->absent = access(file, R_OK) != 0;
     if (!u->absent)
         goto out;
-    if (b->skipped == NULL || file_length(b->skipped) != n || strncmp(b->skipped, file, n) != 0)
+    if (b->skipped == NULL || mpl_suite_file_length(b->skipped) != n ||
+        strncmp(b->skipped, file, n) != 0)
         tell_skip(b, file);
     mpl_free(b->ctx, b->skipped);
     b->skipped = u->path;
@@ -611,10 +580,10 @@ static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
     mpl_ctx *ctx = b->ctx;
     const char *graph = b->suite.graph.item[number / b->safeties.n];
 
-    *u = (unit){.number = number, .graph = mpl_bench_graph_name(graph)};
+    *u = (unit){.number = number, .graph = mpl_suite_graph_name(graph)};
     u->absent = mpl_bench_count_mine(b, number) == 0;
     if (!u->absent)
-        MPL_TRY(find_data(b, graph, &u->path));
+        MPL_TRY(mpl_suite_graph_path(b->ctx, b->options, graph, &u->path));
     if (u->path != NULL)
         MPL_TRY(skip_absent(b, u));
     if (u->absent)

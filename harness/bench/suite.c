@@ -1,6 +1,7 @@
 /* suite.c -- suites as text. See suite.h. */
 #include "harness/bench/suite.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "graphs/core/file.h"
@@ -13,6 +14,52 @@ const mpl_builtin_suite mpl_builtin_suites[] = {
 #undef SUITE
     {NULL, NULL},
 };
+
+const char *mpl_suite_graph_name(const char *graph)
+{
+    static const char mark[] = "{data}/";
+    size_t n = sizeof mark - 1;
+
+    return strncmp(graph, mark, n) == 0 ? graph + n : graph;
+}
+
+static bool is_set(const char *folder)
+{
+    return folder != NULL && folder[0] != '\0';
+}
+
+mpl_status mpl_suite_graph_path(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                                char **path)
+{
+    mpl_status st = MPL_OK;
+    const char *name = mpl_suite_graph_name(graph), *below = "";
+    const char *folder = options->data != NULL ? options->data : getenv("MEMPLAN_DATA");
+    size_t size;
+
+    *path = NULL;
+    if (name == graph)
+        goto out;
+    if (!is_set(folder) && access("../shared/data", R_OK) == 0)
+        folder = "../shared/data";
+    if (!is_set(folder) && is_set(folder = getenv("XDG_CACHE_HOME")))
+        below = "/memplan/data";
+    if (!is_set(folder) && is_set(folder = getenv("HOME")))
+        below = "/.cache/memplan/data";
+    if (!is_set(folder))
+        folder = ".cache/memplan/data";
+    size = strlen(folder) + strlen(below) + strlen(name) + 2;
+    MPL_TRY(mpl_new(ctx, *path, size));
+    snprintf(*path, size, "%s%s/%s", folder, below, name);
+out:
+    return st;
+}
+
+size_t mpl_suite_file_length(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return (size_t)(name - path) + strcspn(name, ":");
+}
 
 uint32_t mpl_shard_of(uint64_t run, uint32_t n)
 {

@@ -44,6 +44,15 @@ mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_o
 uint32_t mpl_shard_of(uint64_t run, uint32_t n);
 /* "I/N" as --shard takes it, I from 1; *index from 0. MPL_EINPUT. */
 mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n);
+/* The graph's name in rows: without the `{data}/` that it may begin with. */
+const char *mpl_suite_graph_name(const char *graph);
+/* The path of a graph that begins with `{data}/`, with what may follow a ':', to be freed; NULL of
+ * another. The folder is --data's, else MEMPLAN_DATA, else ../shared/data where it is there, else
+ * memplan/data in the user's cache, where scripts/data.sh puts it. */
+mpl_status mpl_suite_graph_path(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                                char **path);
+/* Bytes of such a path up to the ':' that says what becomes of the file. */
+size_t mpl_suite_file_length(const char *path);
 /* The first comment line of a suite's text, into line; empty where there is none. */
 void mpl_suite_about(const char *text, char *line, size_t size);
 

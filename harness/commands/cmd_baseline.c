@@ -171,30 +171,27 @@ out:
 /* A suite's graph that may lie below --data: skipped, and told, where it is absent. */
 static mpl_status add_from_suite(update *u, const char *graph)
 {
-    static const char mark[] = "{data}/";
     mpl_status st = MPL_OK;
-    const char *folder = u->options->data != NULL ? u->options->data : getenv("MEMPLAN_DATA"),
-               *name = graph;
-    char *path = NULL;
-    size_t n;
+    char *path = NULL, *file = NULL;
 
-    if (strncmp(graph, mark, sizeof mark - 1) != 0)
-        return add_graph(u, graph, graph);
-    name += sizeof mark - 1;
-    folder = folder == NULL || folder[0] == '\0' ? "../shared/data" : folder;
-    n = strlen(folder) + 1;
-    MPL_TRY(mpl_new(u->ctx, path, n + strlen(name) + 1));
-    sprintf(path, "%s/%s", folder, name);
-    n += strcspn(name, ":"); /* what becomes of the file stands behind */
-    path[n] = '\0';
-    if (access(path, R_OK) != 0) {
-        fprintf(stderr, "skip: no %s here; --data names the folder\n", mpl_shown(path));
+    MPL_TRY(mpl_suite_graph_path(u->ctx, u->options, graph, &path));
+    if (path == NULL) {
+        st = add_graph(u, graph, graph);
         goto out;
     }
-    sprintf(path, "%s/%s", folder, name);
-    MPL_TRY(add_graph(u, path, name));
+    if ((file = mpl_strdup(u->ctx, path)) == NULL) {
+        st = MPL_EMEM;
+        goto out;
+    }
+    file[mpl_suite_file_length(path)] = '\0';
+    if (access(file, R_OK) != 0)
+        fprintf(stderr, "skip: no %s here; --data names the folder, scripts/data.sh brings it\n",
+                mpl_shown(file));
+    else
+        MPL_TRY(add_graph(u, path, mpl_suite_graph_name(graph)));
 out:
     mpl_free(u->ctx, path);
+    mpl_free(u->ctx, file);
     return st;
 }
 

@@ -207,7 +207,7 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
 {
     mpl_status st = MPL_OK;
     mpl_bench *b = arg;
-    const char *graph = mpl_bench_graph_name(b->suite.graph.item[unit / b->safeties.n]);
+    const char *graph = mpl_suite_graph_name(b->suite.graph.item[unit / b->safeties.n]);
     mpl_options own;
     mpl_job job = {0};
     mpl_record *row = NULL;

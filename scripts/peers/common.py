@@ -16,6 +16,12 @@ import tempfile
 ROOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 
+def data_folder():
+    """Where scripts/data.sh has put the lists and models of others."""
+    command = [os.path.join(ROOT, "scripts", "data.sh"), "--where"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 class Failed(Exception):
     """A command that ended badly; its last line says why."""
 

@@ -99,7 +99,7 @@ def compare(program, case, seconds, threads, folder):
 
 
 def main():
-    data = os.path.join(common.ROOT, "..", "shared", "data")
+    data = common.data_folder()
     lists = sorted(glob.glob(os.path.join(data, "minimalloc", "[A-Z].*.csv")))
     lists += sorted(glob.glob(os.path.join(data, "planted", "*.csv")))
     parser = common.options(__doc__.splitlines()[0], lists + ["resnet50", "densenet121", "inception_v3"], rounds=1)

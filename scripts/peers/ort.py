@@ -100,7 +100,7 @@ def compare(program, graph, rounds, folder, extra):
 
 
 def main():
-    light = sorted(glob.glob(os.path.join(common.ROOT, "..", "shared", "data", "onnx-light", "*.onnx")))
+    light = sorted(glob.glob(os.path.join(common.data_folder(), "onnx-light", "*.onnx")))
     parser = common.options(__doc__.splitlines()[0], light + ZOO)
     parser.add_argument("--run", default="--optimise all --layout auto",
                         help="further options of memplan run, one text (%(default)s)")

@@ -17,7 +17,7 @@
 #include "graphs/source.h"
 #include "planners/planner.h"
 
-#define SHARED "../shared/data"
+#define SHARED "build/data"
 
 static const char *const known[] = {
     SHARED "/minimalloc/A.1048576.csv", SHARED "/minimalloc/C.1048576.csv",
