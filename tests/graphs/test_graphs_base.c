@@ -33,26 +33,24 @@ static const row rows[] = {
      {9, 2, 9, 8, 9}},
 };
 
-static void by_hand(void **state)
+TEST(by_hand)
 {
-    (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const row *t = &rows[r];
-        mpl_ctx ctx;
         uint32_t *begin = NULL, *item = NULL;
 
         print_message("%s\n", t->name);
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_lists_new(&ctx, t->n_keys, t->n_items, t->key,
-                                      t->value[0] != MPL_NONE ? t->value : NULL, &begin, &item));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_lists_new(ctx, t->n_keys, t->n_items, t->key,
+                                     t->value[0] != MPL_NONE ? t->value : NULL, &begin, &item));
         for (uint32_t k = 0; k <= t->n_keys; k++)
             assert_int_equal(begin[k], t->begin[k]);
         assert_int_equal(begin[t->n_keys + 1], t->begin[t->n_keys]);
         for (uint32_t i = 0; i < begin[t->n_keys]; i++)
             assert_int_equal(item[i], t->item[i]);
-        mpl_free(&ctx, begin);
-        mpl_free(&ctx, item);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, begin);
+        mpl_free(ctx, item);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -60,17 +58,15 @@ static void by_hand(void **state)
 
 /* Random lists of keys, some of them in none, turned round: key by key, each list is searched for
  * it. */
-static void turned(void **state)
+TEST(turned)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
         uint32_t n = (uint32_t)mpl_rng_below(&rng, 6),
                  n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;
         uint32_t from[7] = {0}, key[6 * 4], *begin = NULL, *item = NULL;
-        mpl_ctx ctx;
 
         for (uint32_t i = 0; i < n; i++) {
             uint32_t length = (uint32_t)mpl_rng_below(&rng, 5);
@@ -80,8 +76,8 @@ static void turned(void **state)
                 key[k] =
                     mpl_rng_below(&rng, 8) == 0 ? MPL_NONE : (uint32_t)mpl_rng_below(&rng, n_keys);
         }
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_lists_turn(&ctx, n_keys, n, from, key, &begin, &item));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_lists_turn(ctx, n_keys, n, from, key, &begin, &item));
         for (uint32_t k = 0; k < n_keys; k++) {
             assert_int_equal(begin[k], at);
             for (uint32_t i = 0; i < n; i++)
@@ -90,45 +86,43 @@ static void turned(void **state)
                         assert_int_equal(item[at++], i);
         }
         assert_int_equal(begin[n_keys], at);
-        mpl_free(&ctx, begin);
-        mpl_free(&ctx, item);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, begin);
+        mpl_free(ctx, item);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* ---- what cannot be ---- */
 
-static void refused(void **state)
+TEST(refused)
 {
     const uint32_t from[] = {0, 2, 3}, key[] = {1, 0, 1};
     uint32_t *begin = NULL, *item = NULL;
-    mpl_ctx ctx;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_lists_new(&ctx, 1, (size_t)UINT32_MAX + 1, NULL, NULL, &begin, &item),
+    mpl_ctx_init(ctx);
+    assert_status(ctx, mpl_lists_new(ctx, 1, (size_t)UINT32_MAX + 1, NULL, NULL, &begin, &item),
                   MPL_EMEM);
-    assert_non_null(strstr(ctx.message, "4294967296 items"));
-    assert_int_equal(ctx.n_allocs, 0);
+    assert_non_null(strstr(ctx->message, "4294967296 items"));
+    assert_int_equal(ctx->n_allocs, 0);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         assert_null(begin);
         assert_null(item);
         assert_true(k < 10);
-        mpl_ctx_init(&ctx);
-        ctx.fail_after = k;
-        st = mpl_lists_turn(&ctx, 2, 2, from, key, &begin, &item);
-        assert_int_equal(ctx.n_live, st == MPL_OK ? 2 : 0);
+        mpl_ctx_init(ctx);
+        ctx->fail_after = k;
+        st = mpl_lists_turn(ctx, 2, 2, from, key, &begin, &item);
+        assert_int_equal(ctx->n_live, st == MPL_OK ? 2 : 0);
     }
-    assert_ok(&ctx, st);
-    mpl_free(&ctx, begin);
-    mpl_free(&ctx, item);
+    assert_ok(ctx, st);
+    mpl_free(ctx, begin);
+    mpl_free(ctx, item);
 }
 
 /* ---- keys that a file chooses ---- */
 
 /* The authors' vectors: the key is 0, 1, .. 15, the text 0, 1, .. */
-static void siphash_is_its_authors(void **state)
+TEST(siphash_is_its_authors)
 {
     static const struct {
         size_t n;
@@ -137,7 +131,6 @@ static void siphash_is_its_authors(void **state)
     unsigned char text[16];
     uint64_t key[2];
 
-    (void)state;
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (unsigned char)i;
     memcpy(key, text, sizeof key);
@@ -166,12 +159,11 @@ static uint64_t steps_of(uint64_t hash(uint64_t, const void *, size_t), char (*n
 
 /* Names that all lie in one slot of a table by FNV, found as anybody would: two letters behind each
  * number that bring the hash near, and a third that hits. By the tables' own hash they scatter. */
-static void chosen_names_do_not_meet(void **state)
+TEST(chosen_names_do_not_meet)
 {
     static char name[CHOSEN][16];
     uint32_t n = 0;
 
-    (void)state;
     for (uint32_t number = 0; n < CHOSEN; number++) {
         char text[16];
         int length = snprintf(text, sizeof text, "%u", number);
@@ -217,28 +209,19 @@ static uint64_t hash_elsewhere(void)
 }
 
 /* Nobody can tell beforehand where a name lies: not from another process either. */
-static void slots_are_a_secret(void **state)
+TEST(slots_are_a_secret)
 {
     uint64_t here = mpl_table_hash(0, "memplan", 7), there = hash_elsewhere(),
              again = hash_elsewhere();
 
-    (void)state;
     assert_true(here == mpl_table_hash(0, "memplan", 7));
     assert_true(here != there && there != again && here != again);
 }
 
 int main(int n_args, char **arg)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(turned),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(siphash_is_its_authors),
-        cmocka_unit_test(slots_are_a_secret),
-        cmocka_unit_test(chosen_names_do_not_meet),
-    };
-
     if (n_args == 2 && strcmp(arg[1], "hash") == 0)
         return printf("%" PRIx64 "\n", mpl_table_hash(0, "memplan", 7)) < 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, by_hand, turned, refused, siphash_is_its_authors,
+                     slots_are_a_secret, chosen_names_do_not_meet);
 }

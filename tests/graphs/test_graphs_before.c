@@ -46,14 +46,11 @@ static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const
                 reach[a][b] |= reach[a][k] && reach[k][b];
 }
 
-static void closure_and_reduction(void **state)
+TEST(closure_and_reduction)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 1);
     for (int round = 0; round < 2000; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, MOST);
@@ -63,7 +60,7 @@ static void closure_and_reduction(void **state)
         uint32_t n_covers = 0;
 
         close_plainly(n, n_arcs, from, to, reach);
-        assert_ok(&ctx, mpl_before_from_arcs(&ctx, n, n_arcs, from, to, &o));
+        assert_ok(ctx, mpl_before_from_arcs(ctx, n, n_arcs, from, to, &o));
         for (uint32_t a = 0; a < n; a++)
             for (uint32_t b = 0; b < n; b++) {
                 bool covers = reach[a][b];
@@ -81,26 +78,21 @@ static void closure_and_reduction(void **state)
                 }
             }
         assert_int_equal(o->red_begin[n], n_covers);
-        mpl_before_free(&ctx, o);
+        mpl_before_free(ctx, o);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void cycles_are_refused(void **state)
+TEST(cycles_are_refused)
 {
-    mpl_ctx ctx;
     mpl_before *o = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(
-        &ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
-        MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "cycle"));
-    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o),
+    assert_status(ctx,
+                  mpl_before_from_arcs(ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "cycle"));
+    assert_status(ctx, mpl_before_from_arcs(ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o),
                   MPL_EINPUT);
     assert_null(o);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static mpl_problem *parallel_problem(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
@@ -138,19 +130,16 @@ static uint64_t heaviest_plainly(const mpl_problem *p)
     return best;
 }
 
-static void antichain_is_heaviest(void **state)
+TEST(antichain_is_heaviest)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 2);
     for (int round = 0; round < 300; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
         size_t n_arcs = random_arcs(&rng, n, from, to);
-        mpl_problem *p = parallel_problem(&ctx, n, n_arcs, from, to);
+        mpl_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
         uint8_t member[MOST];
         uint64_t bytes, sum = 0, rest = 0;
 
@@ -158,7 +147,7 @@ static void antichain_is_heaviest(void **state)
             p->bytes[b] = 1 + mpl_rng_below(&rng, 1000);
             p->align[b] = round % 2 == 0 ? 1 : 64;
         }
-        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, member));
+        assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, member));
         for (uint32_t a = 0; a < n; a++) {
             uint64_t slots = (p->bytes[a] + p->align[a] - 1) / p->align[a] * p->align[a];
 
@@ -169,40 +158,32 @@ static void antichain_is_heaviest(void **state)
         }
         assert_int_equal(sum, heaviest_plainly(p));
         assert_int_equal(sum - rest, bytes);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void sums_past_a_double_are_refused(void **state)
+TEST(sums_past_a_double_are_refused)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     uint64_t bytes;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = parallel_problem(&ctx, 2, 0, NULL, NULL);
+    p = parallel_problem(ctx, 2, 0, NULL, NULL);
     p->bytes[0] = p->bytes[1] = UINT64_C(1) << 52;
-    assert_status(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL), MPL_EINPUT);
     p->bytes[1]--;
-    assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL));
+    assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL));
     assert_int_equal(bytes, (UINT64_C(1) << 53) - 1);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* a -> x -> y in place, with c alive beside them all: one group and c. */
-static void folding_merges_chains(void **state)
+TEST(folding_merges_chains)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL, *f = NULL;
     uint32_t into[4];
     uint32_t pairs[] = {0, 1}, outs[] = {1, 2}, steps[] = {1, 2};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "chain", 4, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "chain", 4, &p));
     for (uint32_t b = 0; b < 3; b++) {
         p->bytes[b] = 100 - b;
         p->birth[b] = b;
@@ -210,15 +191,15 @@ static void folding_merges_chains(void **state)
     }
     p->bytes[3] = 7;
     p->death[3] = p->n_steps = 4;
-    assert_ok(&ctx, mpl_new(&ctx, p->in_place_in, 2));
-    assert_ok(&ctx, mpl_new(&ctx, p->in_place_out, 2));
-    assert_ok(&ctx, mpl_new(&ctx, p->in_place_step, 2));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_in, 2));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_out, 2));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_step, 2));
     p->n_in_place = 2;
     memcpy(p->in_place_in, pairs, sizeof pairs);
     memcpy(p->in_place_out, outs, sizeof outs);
     memcpy(p->in_place_step, steps, sizeof steps);
-    assert_ok(&ctx, mpl_problem_check(&ctx, p));
-    assert_ok(&ctx, mpl_problem_fold(&ctx, p, &f, into));
+    assert_ok(ctx, mpl_problem_check(ctx, p));
+    assert_ok(ctx, mpl_problem_fold(ctx, p, &f, into));
     assert_int_equal(f->n, 2);
     assert_int_equal(into[0], 0);
     assert_int_equal(into[1], 0);
@@ -228,16 +209,14 @@ static void folding_merges_chains(void **state)
     assert_int_equal(f->birth[0], 0);
     assert_int_equal(f->death[0], 4);
     assert_int_equal(f->n_in_place, 0);
-    mpl_problem_free(&ctx, p);
-    mpl_problem_free(&ctx, f);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
+    mpl_problem_free(ctx, f);
 }
 
 /* A diamond 0 -> {1, 2} -> 3 of events: what is used on one arm may meet the other arm, whatever an
  * order says. */
-static void access_gives_the_order(void **state)
+TEST(access_gives_the_order)
 {
-    mpl_ctx ctx;
     mpl_before *o = NULL;
     uint32_t edge_begin[] = {0, 2, 3, 4, 4}, edge_item[] = {1, 2, 3, 3};
     /* buffers: x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made
@@ -248,30 +227,24 @@ static void access_gives_the_order(void **state)
                                first_item, last_begin, last_item};
     const char *want[] = {"00001", "00000", "00000", "00001", "00000"};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_before_from_access(&ctx, 5, &access, &o));
+    assert_ok(ctx, mpl_before_from_access(ctx, 5, &access, &o));
     for (uint32_t a = 0; a < 5; a++)
         for (uint32_t b = 0; b < 5; b++)
             assert_int_equal(mpl_is_before(o, a, b), want[a][b] == '1');
-    mpl_before_free(&ctx, o);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_before_free(ctx, o);
 }
 
-static void intervals_become_an_order(void **state)
+TEST(intervals_become_an_order)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 3);
     for (int round = 0; round < 100; round++) {
         mpl_problem *p = NULL;
         bool conflict[20][20];
         uint64_t peak, bytes;
 
-        assert_ok(&ctx, mpl_problem_new(&ctx, "intervals", 20, &p));
+        assert_ok(ctx, mpl_problem_new(ctx, "intervals", 20, &p));
         p->n_steps = 40;
         for (uint32_t b = 0; b < p->n; b++) {
             p->bytes[b] = 1 + mpl_rng_below(&rng, 100);
@@ -281,53 +254,38 @@ static void intervals_become_an_order(void **state)
         for (uint32_t a = 0; a < p->n; a++)
             for (uint32_t b = 0; b < p->n; b++)
                 conflict[a][b] = mpl_conflict(p, a, b);
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
-        assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
+        assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
         for (uint32_t a = 0; a < p->n; a++)
             for (uint32_t b = 0; b < p->n; b++)
                 assert_int_equal(mpl_conflict(p, a, b), conflict[a][b]);
-        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL));
+        assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL));
         assert_int_equal(bytes, peak); /* the cliques of intervals are the sets alive at one step */
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* No leak and a clean status whichever allocation fails. */
-static void allocation_failures(void **state)
+TEST(allocation_failures)
 {
-    mpl_ctx ctx;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_problem *p = NULL;
         uint64_t bytes;
 
-        mpl_ctx_init(&ctx);
-        ctx.fail_after = k;
-        st = mpl_problem_synthetic_training(&ctx, 60, 1, &p);
+        mpl_ctx_init(ctx);
+        ctx->fail_after = k;
+        st = mpl_problem_synthetic_training(ctx, 60, 1, &p);
         if (st == MPL_OK)
-            st = mpl_antichain(&ctx, p, 0, &bytes, NULL);
-        mpl_problem_free(&ctx, p);
-        assert_int_equal(ctx.n_live, 0);
+            st = mpl_antichain(ctx, p, 0, &bytes, NULL);
+        mpl_problem_free(ctx, p);
+        assert_int_equal(ctx->n_live, 0);
         assert_true(k < 10000);
     }
     assert_int_equal(st, MPL_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closure_and_reduction),
-        cmocka_unit_test(cycles_are_refused),
-        cmocka_unit_test(antichain_is_heaviest),
-        cmocka_unit_test(sums_past_a_double_are_refused),
-        cmocka_unit_test(folding_merges_chains),
-        cmocka_unit_test(access_gives_the_order),
-        cmocka_unit_test(intervals_become_an_order),
-        cmocka_unit_test(allocation_failures),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(closure_and_reduction, cycles_are_refused, antichain_is_heaviest,
+      sums_past_a_double_are_refused, folding_merges_chains, access_gives_the_order,
+      intervals_become_an_order, allocation_failures)

@@ -382,30 +382,28 @@ static const mpl_autodiff_options variants[] = {
     {.chained = true, .apart = false, .gradients = MPL_GRADIENTS_PINNED},
 };
 
-static void each_rule_agrees_with_differences(void **state)
+TEST(each_rule_agrees_with_differences)
 {
     bool seen[MPL_N_OPS] = {false};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             mpl_autodiff_options options;
-            mpl_ctx ctx;
             mpl_graph *g, *t = NULL;
             char name[300];
 
-            mpl_ctx_init(&ctx);
-            g = read_double(&ctx, rows[i].text);
+            mpl_ctx_init(ctx);
+            g = read_double(ctx, rows[i].text);
             options = variants[k];
             options.own_loss = rows[i].kind == MPL_OP_softmax_cross_entropy;
-            assert_ok(&ctx, mpl_autodiff(&ctx, g, &options, &t));
+            assert_ok(ctx, mpl_autodiff(ctx, g, &options, &t));
             snprintf(name, sizeof name, "row %zu (%s), variant %zu", i,
                      mpl_op_table[rows[i].kind].name, k);
-            assert_true(check_gradients(&ctx, name, t, 1000, 1e-7) > 0);
+            assert_true(check_gradients(ctx, name, t, 1000, 1e-7) > 0);
             seen[rows[i].kind] = true;
-            mpl_graph_free(&ctx, g);
-            mpl_graph_free(&ctx, t);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            mpl_graph_free(ctx, t);
+            assert_int_equal(ctx->n_live, 0);
         }
     for (int kind = 0; kind < MPL_N_OPS; kind++)
         if (mpl_has_gradient((mpl_op_kind)kind) && !seen[kind])
@@ -427,73 +425,69 @@ static const network networks[] = {
     {"randwire:regime=cell,batch=1,image=32,channels=1,nodes=5", 2, false},
 };
 
-static void networks_agree_with_differences(void **state)
+TEST(networks_agree_with_differences)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL, *d, *t = NULL;
         char *text = NULL;
         size_t size;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_zoo_build(&ctx, networks[i].spec, &g));
-        assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &size));
-        d = read_double(&ctx, text);
-        assert_ok(&ctx, mpl_autodiff(&ctx, d, &variants[i % 2], &t));
-        assert_true(check_gradients(&ctx, networks[i].spec, t, networks[i].most, 1e-6) > 0);
-        mpl_free(&ctx, text);
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, d);
-        mpl_graph_free(&ctx, t);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_zoo_build(ctx, networks[i].spec, &g));
+        assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &size));
+        d = read_double(ctx, text);
+        assert_ok(ctx, mpl_autodiff(ctx, d, &variants[i % 2], &t));
+        assert_true(check_gradients(ctx, networks[i].spec, t, networks[i].most, 1e-6) > 0);
+        mpl_free(ctx, text);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, d);
+        mpl_graph_free(ctx, t);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Every network can be trained, in every way; names, text and hash survive; each order that is
  * tried keeps readers of a weight before its update. */
-static void every_network_trains(void **state)
+TEST(every_network_trains)
 {
     static const char *const ways[] = {"", ",update=sgd", ",update=momentum,gradients=pinned",
                                        ",update=adagrad,accumulate=chain",
                                        ",update=adam,products=apart"};
     uint32_t n = 0;
 
-    (void)state;
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++, n++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL, *again = NULL;
         char spec[200], *text = NULL;
         size_t size;
         bool learns = false;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_zoo_build(&ctx, (*z)->name, &g));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_zoo_build(ctx, (*z)->name, &g));
         for (mpl_value v = 0; v < g->n_values; v++)
             learns = learns || (g->value_role[v] == MPL_WEIGHT && g->value_data[v] == NULL);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
         snprintf(spec, sizeof spec, "%s:mode=train%s", (*z)->name, ways[n % 5]);
         if (!learns) { /* a program without weights */
-            assert_status(&ctx, mpl_zoo_build(&ctx, spec, &g), MPL_EINPUT);
-            assert_non_null(strstr(ctx.message, "there is nothing to learn"));
+            assert_status(ctx, mpl_zoo_build(ctx, spec, &g), MPL_EINPUT);
+            assert_non_null(strstr(ctx->message, "there is nothing to learn"));
             continue;
         }
-        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
         assert_string_equal(g->name, spec);
-        assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &size));
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, size, &again));
+        assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &size));
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, size, &again));
         assert_int_equal(mpl_graph_hash(g), mpl_graph_hash(again));
-        mpl_free(&ctx, text);
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, again);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, text);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, again);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* ---- updates ---- */
 
 /* One step of each optimiser by hand, from gradient 0.5 and weight 2, state as said. */
-static void updates_are_their_formulas(void **state)
+TEST(updates_are_their_formulas)
 {
     static const struct {
         const char *op;
@@ -507,32 +501,30 @@ static void updates_are_their_formulas(void **state)
          2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
         interpreter it;
         char text[600];
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(text, sizeof text,
                  "graph t\ninput g f64 []\nweight w f64 [] = data 2\nweight m f64 [] = data "
                  "1\nweight v f64 "
                  "[] = data 2\n"
                  "weight t i64 [] = data 2\n%s\noutput w1\n",
                  want[i].op);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
-        it = interpret_begin(&ctx, g);
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+        it = interpret_begin(ctx, g);
         *(double *)it.data[mpl_graph_find(g, "g")] = 0.5;
-        assert_ok(&ctx, interpret(&it));
+        assert_ok(ctx, interpret(&it));
         assert_true(fabs(*(double *)it.data[g->output[0]] - want[i].w) < 1e-12);
         if (want[i].first != 0)
             assert_true(fabs(*(double *)it.data[mpl_graph_find(g, "m1")] - want[i].first) < 1e-12);
         if (want[i].second != 0)
             assert_true(fabs(*(double *)it.data[mpl_graph_find(g, "v1")] - want[i].second) < 1e-12);
         interpret_end(&it);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -556,19 +548,17 @@ static const refusal refused_updates[] = {
     {"graph t\ninput g f32 [2]\nweight w f32 [3]\na = sgd_update(g, w)\noutput a\n", "gradient"},
 };
 
-static void wrong_updates_are_refused(void **state)
+TEST(wrong_updates_are_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refused_updates / sizeof *refused_updates; i++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
         const char *text = refused_updates[i].text;
 
-        mpl_ctx_init(&ctx);
-        assert_status(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g), MPL_EINPUT);
-        if (strstr(ctx.message, refused_updates[i].why) == NULL)
-            fail_msg("row %zu says: %s", i, ctx.message);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_ctx_init(ctx);
+        assert_status(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g), MPL_EINPUT);
+        if (strstr(ctx->message, refused_updates[i].why) == NULL)
+            fail_msg("row %zu says: %s", i, ctx->message);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -592,21 +582,19 @@ static const refusal refused_graphs[] = {
 
 /* Gradients of what is read in pieces: right, made by the operations that are said above, and one
  * root of memory at most. */
-static void pieces_make_one_gradient(void **state)
+TEST(pieces_make_one_gradient)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof piece_rows / sizeof *piece_rows; i++)
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             const pieces *want = &piece_rows[i];
-            mpl_ctx ctx;
             mpl_graph *g, *t = NULL;
             char name[32];
 
-            mpl_ctx_init(&ctx);
-            g = read_double(&ctx, want->text);
-            assert_ok(&ctx, mpl_autodiff(&ctx, g, &variants[k], &t));
+            mpl_ctx_init(ctx);
+            g = read_double(ctx, want->text);
+            assert_ok(ctx, mpl_autodiff(ctx, g, &variants[k], &t));
             snprintf(name, sizeof name, "pieces %zu, variant %zu", i, k);
-            assert_true(check_gradients(&ctx, name, t, 100, 1e-6) > 0);
+            assert_true(check_gradients(ctx, name, t, 100, 1e-6) > 0);
             if (count_kind(t, MPL_OP_pad) != want->pad ||
                 count_kind(t, MPL_OP_access) != want->access ||
                 count_kind(t, MPL_OP_assign) != want->assign ||
@@ -615,15 +603,15 @@ static void pieces_make_one_gradient(void **state)
                          count_kind(t, MPL_OP_pad),
                          count_kind(t, MPL_OP_concat) - count_kind(g, MPL_OP_concat),
                          count_kind(t, MPL_OP_assign), count_kind(t, MPL_OP_access));
-            mpl_graph_free(&ctx, g);
-            mpl_graph_free(&ctx, t);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            mpl_graph_free(ctx, t);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
 /* Sixteen pieces of one value: their gradients are written into one root, and take no more memory
  * than it and one piece. */
-static void pieces_share_one_root(void **state)
+TEST(pieces_share_one_root)
 {
     char text[4000];
     size_t n =
@@ -634,10 +622,7 @@ static void pieces_share_one_root(void **state)
     mpl_graph *g = NULL, *t = NULL;
     mpl_order_run run;
     mpl_op *order;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 16; i++) /* rows 4i to 4i + 2: every fourth one is not read */
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "s%d = slice(z) starts=[%d] ends=[%d] axes=[0]\na%d = "
@@ -647,82 +632,63 @@ static void pieces_share_one_root(void **state)
     for (int i = 0; i < 16; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%sa%d", i > 0 ? ", " : "", i);
     n += (size_t)snprintf(text + n, sizeof text - n, ") axis=1\noutput y\n");
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, n, &g));
-    assert_ok(&ctx, mpl_autodiff(&ctx, g, &options, &t));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, n, &g));
+    assert_ok(ctx, mpl_autodiff(ctx, g, &options, &t));
     assert_int_equal(count_kind(t, MPL_OP_assign), 15);
     order = calloc(t->n_ops, sizeof *order);
     assert_non_null(order);
-    mpl_order_run_init(&run, &ctx);
+    mpl_order_run_init(&run, ctx);
     run.options = &o;
-    assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
+    assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
     assert_true(run.live_bytes < 2 * root + root / 8); /* z, which its own gradient reads, and the
                                                           gradient */
     free(order);
-    mpl_graph_free(&ctx, g);
-    mpl_graph_free(&ctx, t);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
+    mpl_graph_free(ctx, t);
 }
 
-static void what_has_no_gradient_is_refused(void **state)
+TEST(what_has_no_gradient_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refused_graphs / sizeof *refused_graphs; i++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL, *t = NULL;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", refused_graphs[i].text,
-                                             strlen(refused_graphs[i].text), &g));
-        assert_status(&ctx, mpl_autodiff(&ctx, g, &variants[0], &t), MPL_EINPUT);
-        if (strstr(ctx.message, refused_graphs[i].why) == NULL)
-            fail_msg("row %zu says: %s", i, ctx.message);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", refused_graphs[i].text,
+                                            strlen(refused_graphs[i].text), &g));
+        assert_status(ctx, mpl_autodiff(ctx, g, &variants[0], &t), MPL_EINPUT);
+        if (strstr(ctx->message, refused_graphs[i].why) == NULL)
+            fail_msg("row %zu says: %s", i, ctx->message);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-static void survives_lost_memory(void **state)
+TEST(survives_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_autodiff_options options = {.update = MPL_OPTIMISER_ADAM};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i <= sizeof piece_rows / sizeof *piece_rows; i++) {
         mpl_graph *g = NULL, *t = NULL;
         mpl_status st = MPL_EMEM;
 
         if (i == 0)
-            assert_ok(&ctx, mpl_zoo_build(&ctx, "mnist_conv:batch=1,image=4", &g));
+            assert_ok(ctx, mpl_zoo_build(ctx, "mnist_conv:batch=1,image=4", &g));
         else
-            g = read_double(&ctx, piece_rows[i - 1].text);
-        for (int64_t k = 0, live = ctx.n_live; st == MPL_EMEM; k++) {
-            ctx.n_allocs = 0;
-            ctx.fail_after = k;
-            st = mpl_autodiff(&ctx, g, &options, &t);
-            assert_true(st == MPL_OK || (st == MPL_EMEM && ctx.n_live == live));
+            g = read_double(ctx, piece_rows[i - 1].text);
+        for (int64_t k = 0, live = ctx->n_live; st == MPL_EMEM; k++) {
+            ctx->n_allocs = 0;
+            ctx->fail_after = k;
+            st = mpl_autodiff(ctx, g, &options, &t);
+            assert_true(st == MPL_OK || (st == MPL_EMEM && ctx->n_live == live));
         }
-        assert_ok(&ctx, st);
-        ctx.fail_after = -1;
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, t);
-        assert_int_equal(ctx.n_live, 0);
+        assert_ok(ctx, st);
+        ctx->fail_after = -1;
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, t);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_rule_agrees_with_differences),
-        cmocka_unit_test(pieces_make_one_gradient),
-        cmocka_unit_test(pieces_share_one_root),
-        cmocka_unit_test(networks_agree_with_differences),
-        cmocka_unit_test(every_network_trains),
-        cmocka_unit_test(updates_are_their_formulas),
-        cmocka_unit_test(wrong_updates_are_refused),
-        cmocka_unit_test(what_has_no_gradient_is_refused),
-        cmocka_unit_test(survives_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(each_rule_agrees_with_differences, pieces_make_one_gradient, pieces_share_one_root,
+      networks_agree_with_differences, every_network_trains, updates_are_their_formulas,
+      wrong_updates_are_refused, what_has_no_gradient_is_refused, survives_lost_memory)

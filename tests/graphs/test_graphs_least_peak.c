@@ -7,19 +7,16 @@
 
 static const char *const searching[] = {"least_peak", "beam", "anneal"};
 
-static void least_of_all_orders(void **state)
+TEST(least_of_all_orders)
 {
     const char *text = getenv("MPL_ORDERS");
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 1500, better = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         mpl_graph *g =
-            random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
+            random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
-        uint64_t n_orders, least = least_live_peak(&ctx, g, &o, 0, &n_orders);
+        uint64_t n_orders, least = least_live_peak(ctx, g, &o, 0, &n_orders);
         mpl_op order[16], given[16];
 
         for (mpl_op op = 0; op < g->n_ops; op++)
@@ -28,10 +25,10 @@ static void least_of_all_orders(void **state)
             mpl_order_run run;
             uint64_t peak;
 
-            mpl_order_run_init(&run, &ctx);
+            mpl_order_run_init(&run, ctx);
             run.options = &o;
-            assert_ok(&ctx, mpl_order_make(&run, mpl_order_find(searching[k]), g, order));
-            peak = live_peak(&ctx, g, order, &o);
+            assert_ok(ctx, mpl_order_make(&run, mpl_order_find(searching[k]), g, order));
+            peak = live_peak(ctx, g, order, &o);
             if (o.pin_inputs) { /* else the first step counts for more than the model says */
                 assert_int_equal(run.live_bytes, peak);
                 if (k == 0)
@@ -42,14 +39,13 @@ static void least_of_all_orders(void **state)
             if (k == 0)
                 assert_int_equal(run.bound_bytes, run.live_bytes);
         }
-        better += least < live_peak(&ctx, g, given, &o);
-        mpl_graph_free(&ctx, g);
+        better += least < live_peak(ctx, g, given, &o);
+        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs, of which %" PRIu64
                   " have a better order than the given one\n",
                   n_graphs, better);
     assert_true(better * 5 > n_graphs);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- each part by itself ---- */
@@ -156,27 +152,24 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least, 
     mpl_order_model_free(ctx, reverse);
 }
 
-static void parts_by_themselves(void **state)
+TEST(parts_by_themselves)
 {
     uint32_t n_series = 0;
     mended_counts mended = {0};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 500; seed++) {
         mpl_graph *g =
-            random_graph(&ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
+            random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL;
         uint64_t n_orders, least;
 
         o.pin_inputs = true;
-        least = least_live_peak(&ctx, g, &o, 0, &n_orders);
-        assert_ok(&ctx, mpl_order_model_new(&ctx, g, &o, &m));
-        check_parts(&ctx, m, least, &n_series, &mended);
-        mpl_order_model_free(&ctx, m);
-        mpl_graph_free(&ctx, g);
+        least = least_live_peak(ctx, g, &o, 0, &n_orders);
+        assert_ok(ctx, mpl_order_model_new(ctx, g, &o, &m));
+        check_parts(ctx, m, least, &n_series, &mended);
+        mpl_order_model_free(ctx, m);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u of 500 graphs are series-parallel with one last user of each buffer\n",
                   n_series);
@@ -184,7 +177,6 @@ static void parts_by_themselves(void **state)
                   mended.n, mended.better, mended.least, mended.proved);
     assert_true(n_series > 50);
     assert_true(mended.least * 4 > mended.n * 3 && mended.proved * 4 > mended.n * 3);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Every value is read once: trees of relus, sums and concats. */
@@ -237,15 +229,12 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 
 /* Series-parallel graphs that are too large to try all orders of: the polynomial answer against
  * both searches. */
-static void larger_trees(void **state)
+TEST(larger_trees)
 {
     uint32_t better = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 300; seed++) {
-        mpl_graph *g = random_tree(&ctx, seed, 10 + (uint32_t)seed % 20);
+        mpl_graph *g = random_tree(ctx, seed, 10 + (uint32_t)seed % 20);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         uint32_t order[64];
@@ -253,37 +242,32 @@ static void larger_trees(void **state)
         bool exact, found, done;
 
         o.pin_inputs = true;
-        assert_ok(&ctx, mpl_order_model_new(&ctx, g, &o, &m));
-        assert_ok(&ctx, mpl_order_model_reverse(&ctx, m, &reverse));
+        assert_ok(ctx, mpl_order_model_new(ctx, g, &o, &m));
+        assert_ok(ctx, mpl_order_model_reverse(ctx, m, &reverse));
         for (uint32_t v = 0; v < m->n; v++)
             order[v] = v;
-        peak = peak_of(&ctx, m, order);
-        assert_ok(&ctx, mpl_order_series(&ctx, m, order, order, &bound, &exact, &found));
+        peak = peak_of(ctx, m, order);
+        assert_ok(ctx, mpl_order_series(ctx, m, order, order, &bound, &exact, &found));
         assert_true(found && exact);
         better += bound < peak;
-        assert_int_equal(bound, peak_of(&ctx, m, order));
-        search_alone(&ctx, m, 1000000, UINT64_MAX, &least, &bound, &done);
-        assert_true(done && least == peak_of(&ctx, m, order));
-        search_alone(&ctx, reverse, 1000000, UINT64_MAX, &peak, &bound, &done);
+        assert_int_equal(bound, peak_of(ctx, m, order));
+        search_alone(ctx, m, 1000000, UINT64_MAX, &least, &bound, &done);
+        assert_true(done && least == peak_of(ctx, m, order));
+        search_alone(ctx, reverse, 1000000, UINT64_MAX, &peak, &bound, &done);
         assert_true(done && peak == least);
-        mpl_order_model_free(&ctx, m);
-        mpl_order_model_free(&ctx, reverse);
-        mpl_graph_free(&ctx, g);
+        mpl_order_model_free(ctx, m);
+        mpl_order_model_free(ctx, reverse);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u of 300 trees have a better order than the given one\n", better);
     assert_true(better > 60);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Larger graphs: both directions agree, as does what is made of all parts, the same each time. */
-static void larger_graphs(void **state)
+TEST(larger_graphs)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 120; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 12 + (uint32_t)(seed % 18), 5);
+        mpl_graph *g = random_graph(ctx, seed, 12 + (uint32_t)(seed % 18), 5);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         mpl_op order[2][64];
@@ -291,31 +275,30 @@ static void larger_graphs(void **state)
         bool done;
 
         o.pin_inputs = true;
-        assert_ok(&ctx, mpl_order_model_new(&ctx, g, &o, &m));
-        assert_ok(&ctx, mpl_order_model_reverse(&ctx, m, &reverse));
-        search_alone(&ctx, m, 1000000, UINT64_MAX, &peak[0], &bound, &done);
-        search_alone(&ctx, reverse, 1000000, UINT64_MAX, &peak[1], &bound, &done);
+        assert_ok(ctx, mpl_order_model_new(ctx, g, &o, &m));
+        assert_ok(ctx, mpl_order_model_reverse(ctx, m, &reverse));
+        search_alone(ctx, m, 1000000, UINT64_MAX, &peak[0], &bound, &done);
+        search_alone(ctx, reverse, 1000000, UINT64_MAX, &peak[1], &bound, &done);
         assert_int_equal(peak[0], peak[1]);
         for (int again = 0; again < 2; again++) {
             mpl_order_run run;
 
-            mpl_order_run_init(&run, &ctx);
+            mpl_order_run_init(&run, ctx);
             run.options = &o;
-            assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order[again]));
+            assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order[again]));
             assert_int_equal(run.live_bytes, peak[0]);
             assert_int_equal(run.bound_bytes, peak[0]);
-            assert_int_equal(live_peak(&ctx, g, order[again], &o), peak[0]);
+            assert_int_equal(live_peak(ctx, g, order[again], &o), peak[0]);
         }
         assert_memory_equal(order[0], order[1], g->n_ops * sizeof **order);
-        mpl_order_model_free(&ctx, m);
-        mpl_order_model_free(&ctx, reverse);
-        mpl_graph_free(&ctx, g);
+        mpl_order_model_free(ctx, m);
+        mpl_order_model_free(ctx, reverse);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The random-wired network of the zoo: its least peak, proved; and what it saves. */
-static void random_wiring(void **state)
+TEST(random_wiring)
 {
     static const struct {
         const char *spec;
@@ -325,10 +308,7 @@ static void random_wiring(void **state)
         {"randwire:regime=cell,image=32,neighbours=2,rewired=100", 1.7},
         {"randwire:regime=cell,image=32,neighbours=2,form=fused,nodes=48,seed=2", 1.7},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_graph *g = NULL;
@@ -336,24 +316,23 @@ static void random_wiring(void **state)
         mpl_order_run run;
         uint64_t given;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, rows[i].spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, rows[i].spec, &g));
         assert_true(g->n_ops <= 150);
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
-        assert_ok(&ctx, mpl_order_find("given")->make(&ctx, g, order));
-        given = live_peak(&ctx, g, order, &o);
-        mpl_order_run_init(&run, &ctx);
-        assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
-        assert_int_equal(run.live_bytes, live_peak(&ctx, g, order, &o));
+        assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
+        given = live_peak(ctx, g, order, &o);
+        mpl_order_run_init(&run, ctx);
+        assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
+        assert_int_equal(run.live_bytes, live_peak(ctx, g, order, &o));
         assert_int_equal(run.bound_bytes, run.live_bytes);
         assert_true((double)given >= rows[i].ratio * (double)run.live_bytes);
         free(order);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void parameters(void **state)
+TEST(parameters)
 {
     static const struct {
         const char *order, *key, *value;
@@ -369,34 +348,23 @@ static void parameters(void **state)
         {"anneal", "rounds", "10", MPL_OK},
         {"given", "width", "2", MPL_EINPUT},
     };
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = random_graph(&ctx, 5, 30, 5);
+    g = random_graph(ctx, 5, 30, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_order_run run;
         mpl_op order[64];
 
-        mpl_order_run_init(&run, &ctx);
+        mpl_order_run_init(&run, ctx);
         run.n_params = 1;
         run.param_key = &rows[i].key;
         run.param_value = &rows[i].value;
-        assert_status(&ctx, mpl_order_make(&run, mpl_order_find(rows[i].order), g, order),
+        assert_status(ctx, mpl_order_make(&run, mpl_order_find(rows[i].order), g, order),
                       rows[i].st);
         assert_true(rows[i].st != MPL_OK || run.bound_bytes <= run.live_bytes);
     }
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_of_all_orders), cmocka_unit_test(parts_by_themselves),
-        cmocka_unit_test(larger_trees),        cmocka_unit_test(larger_graphs),
-        cmocka_unit_test(random_wiring),       cmocka_unit_test(parameters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(least_of_all_orders, parts_by_themselves, larger_trees, larger_graphs, random_wiring,
+      parameters)

@@ -149,7 +149,7 @@ static void run_conv(const conv_row *r, bool transposed, mpl_type type, const ch
     free(x), free(weight), free(b), free(y);
 }
 
-static void test_conv(void **state)
+TEST(test_conv)
 {
     /* clang-format off */
     static const conv_row rows[] = {
@@ -171,7 +171,6 @@ static void test_conv(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t type = 0; type < 4; type++) {
             char name[40];
@@ -181,7 +180,7 @@ static void test_conv(void **state)
         }
 }
 
-static void test_conv_transpose(void **state)
+TEST(test_conv_transpose)
 {
     /* clang-format off */
     static const conv_row rows[] = {
@@ -196,7 +195,6 @@ static void test_conv_transpose(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t type = 0; type < 4; type++) {
             char name[40];
@@ -208,7 +206,7 @@ static void test_conv_transpose(void **state)
 
 /* output_shape: 3 -> 4 with stride 2, kernel 2 cuts one of 6 before (the larger half of two) and
  * one behind; a larger one than there is grows behind, where only the bias arrives. */
-static void test_conv_transpose_output_shape(void **state)
+TEST(test_conv_transpose_output_shape)
 {
     /* clang-format off */
     static const struct {
@@ -223,7 +221,6 @@ static void test_conv_transpose_output_shape(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const test_tensor in[] = {IN(f32, DIMS(1, 1, 3), VALUES(1, 2, 3)),
                                   IN(f32, DIMS(1, 1, 2), VALUES(1, 1))};
@@ -286,9 +283,8 @@ static void run_gemm(mpl_type type, int64_t rows, int64_t terms, int64_t columns
     free(va), free(vb), free(vc), free(want);
 }
 
-static void test_gemm(void **state)
+TEST(test_gemm)
 {
-    (void)state;
     for (size_t type = 0; type < sizeof product_types / sizeof *product_types; type++)
         for (size_t i = 0; i < sizeof products / sizeof *products; i++)
             for (int way = 0; way < 4; way++)
@@ -297,7 +293,7 @@ static void test_gemm(void **state)
                          (int)((i + (size_t)way) % 5));
 }
 
-static void test_matmul(void **state)
+TEST(test_matmul)
 {
     /* clang-format off */
     static const struct {
@@ -316,7 +312,6 @@ static void test_matmul(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t type = 0; type < sizeof product_types / sizeof *product_types; type++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             const test_tensor in[] = {{true, product_types[type], rows[i].a, NULL, NULL},
@@ -333,13 +328,12 @@ static void test_matmul(void **state)
 }
 
 /* Integers wrap, as unsigned ones do. */
-static void test_matmul_wraps(void **state)
+TEST(test_matmul_wraps)
 {
     const test_tensor in[] = {IN(i32, DIMS(1, 2), VALUES(2147483647, 1)),
                               IN(i32, DIMS(2, 1), VALUES(2, 5))};
     test_op t;
 
-    (void)state;
     assert_ok(&t.ctx, test_op_make(&t, MPL_OP_matmul, 2, in, 0, NULL, 1));
     assert_ok(&t.ctx, test_op_run(&t));
     assert_int_equal(*(int32_t *)t.out[0].data, 3);
@@ -348,7 +342,7 @@ static void test_matmul_wraps(void **state)
 
 /* f32 sums are, to the last bit, bias + (sum of 64 products) + (sum of the next 64) + .., as the
  * file says. */
-static void test_order_of_accumulation(void **state)
+TEST(test_order_of_accumulation)
 {
     enum { TERMS = 300, COLUMNS = 70 };
     uint64_t seed = 11;
@@ -357,7 +351,6 @@ static void test_order_of_accumulation(void **state)
                               IN(f32, DIMS(1, TERMS, 1), weight), IN(f32, DIMS(1), &bias)};
     test_op t;
 
-    (void)state;
     for (int i = 0; i < TERMS * COLUMNS; i++)
         x[i] = (x[i] + test_random(&seed, 1000) / 999.0) / 3;
     assert_ok(&t.ctx, test_op_make(&t, MPL_OP_conv, 3, in, 0, NULL, 1));
@@ -495,12 +488,11 @@ static void run_pool(const pool_row *r, pool_way way, mpl_type type, const char 
     free(x), free(want), free(place);
 }
 
-static void test_pools(void **state)
+TEST(test_pools)
 {
     static const char *const names[N_WAYS] = {"max_pool", "max_pool, column-major", "avg_pool",
                                               "avg_pool, padding counts", "lp_pool"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         for (int way = 0; way < N_WAYS; way++) {
             char name[60];
@@ -514,7 +506,7 @@ static void test_pools(void **state)
 }
 
 /* Literal cases: a window of padding alone, p = 3, global pools, an empty plane. */
-static void test_pool_corners(void **state)
+TEST(test_pool_corners)
 {
     /* clang-format off */
     static const struct {
@@ -538,7 +530,6 @@ static void test_pool_corners(void **state)
     /* clang-format on */
     static const double x[] = {3, -4, 4, 12};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const mpl_attr attr[] = {LIST(kernel_shape, 1), MPL_INTS(pads, 2, rows[i].pads),
                                  MPL_INT(p, rows[i].p)};
@@ -554,7 +545,7 @@ static void test_pool_corners(void **state)
 
 /* ---- refusals ---- */
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     const int64_t big = INT64_C(1) << 31;
     /* clang-format off */
@@ -648,7 +639,6 @@ static void test_refusals(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint32_t n_in = rows[i].in[2].present ? 3 : rows[i].in[1].present ? 2 : 1;
         test_op t;
@@ -661,20 +651,5 @@ static void test_refusals(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_conv_transpose),
-        cmocka_unit_test(test_conv_transpose_output_shape),
-        cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_matmul_wraps),
-        cmocka_unit_test(test_order_of_accumulation),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_pool_corners),
-        cmocka_unit_test(test_refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_conv, test_conv_transpose, test_conv_transpose_output_shape, test_gemm, test_matmul,
+      test_matmul_wraps, test_order_of_accumulation, test_pools, test_pool_corners, test_refusals)

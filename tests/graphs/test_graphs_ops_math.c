@@ -181,9 +181,8 @@ static double swish_of(double x)
     return x * logistic(x);
 }
 
-static void functions_of_one_operand(void **state)
+TEST(functions_of_one_operand)
 {
-    (void)state;
     const row table[] = {
         FUNCTION(sigmoid, -2.0, 0.0, 3.0, logistic),
         FUNCTION(softplus, -2.0, 0.0, 3.0, log_of_one_and_exp),
@@ -293,9 +292,8 @@ static void functions_of_one_operand(void **state)
     CHECK_ROWS(table);
 }
 
-static void operators_of_two_operands(void **state)
+TEST(operators_of_two_operands)
 {
-    (void)state;
     const row table[] = {
         ROW("add", add, NUMBERS, NO_ATTRS, INPUTS(T(D(3), V(1, 2, 3)), T(D(3), V(5, 0, 7))),
             T(D(3), V(6, 2, 10))),
@@ -394,9 +392,8 @@ static void operators_of_two_operands(void **state)
     CHECK_ROWS(table);
 }
 
-static void operators_of_many_operands(void **state)
+TEST(operators_of_many_operands)
 {
-    (void)state;
     const row table[] = {
         ROW("min", min, NUMBERS, NO_ATTRS,
             INPUTS(T(D(3), V(3, 2, 9)), T(D(3), V(1, 5, 9)), T(D(3), V(2, 7, 8))),
@@ -427,9 +424,8 @@ static void operators_of_many_operands(void **state)
 }
 
 /* where's condition is bool whatever the others are. */
-static void where_picks(void **state)
+TEST(where_picks)
 {
-    (void)state;
     for (int type = 0; type < MPL_N_TYPES; type++)
         for (int place = IN_NEW_MEMORY; place < 3; place++) {
             test_tensor in[] = {
@@ -448,13 +444,12 @@ static void where_picks(void **state)
         }
 }
 
-static void normalisation(void **state)
+TEST(normalisation)
 {
     const double e1 = exp(1), e2 = exp(2), e3 = exp(3), three = e1 + e2 + e3;
     const double one = 1 / (1 + 1e-9), fifth = 5 / (5 + 1e-9); /* a distance over the deviation and
                                                                   1e-9 */
 
-    (void)state;
     const row table[] = {
         ROW("softmax", softmax, FLOATS, NO_ATTRS, INPUTS(T(D(2, 3), V(1, 2, 3, 8, 8, 8))),
             T(D(2, 3), V(e1 / three, e2 / three, e3 / three, 1 / 3.0, 1 / 3.0, 1 / 3.0))),
@@ -524,12 +519,11 @@ static void normalisation(void **state)
     CHECK_ROWS(table);
 }
 
-static void batch_norm_by_channel(void **state)
+TEST(batch_norm_by_channel)
 {
     /* (x - mean) * scale / sqrt(variance + 1) + bias, the roots being 2 and 3 */
     mpl_attr epsilon = MPL_FLOAT(epsilon, 1);
 
-    (void)state;
     for (int type = 0; type < MPL_N_TYPES; type++) {
         mpl_type t = (mpl_type)type;
         test_tensor in[] = {{true, t, D(2, 2, 2), V(1, 2, 3, 4, 5, 6, 7, 8), NULL},
@@ -558,7 +552,7 @@ static void batch_norm_by_channel(void **state)
     }
 }
 
-static void layer_norm_tells_moments(void **state)
+TEST(layer_norm_tells_moments)
 {
     test_tensor in[] = {{true, MPL_TYPE_f16, D(2, 1, 2), V(1, 3, 10, 30), NULL},
                         {true, MPL_TYPE_f16, D(2), V(1, 1), NULL}};
@@ -567,7 +561,6 @@ static void layer_norm_tells_moments(void **state)
     values mean = {D(2, 1, 1), V(2, 20)}, inverse_deviation = {D(2, 1, 1), V(0.5, 1 / sqrt(103))};
     test_op r;
 
-    (void)state;
     assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_layer_norm, 2, in, 1, &epsilon, 3, IN_NEW_MEMORY));
     for (uint32_t i = 1; i < 3; i++) {
         assert_int_equal(r.out[i].type, MPL_TYPE_f32);
@@ -580,11 +573,10 @@ static void layer_norm_tells_moments(void **state)
 
 #define AXES(n, ...) MPL_INTS(axes, n, ((const int64_t[]){__VA_ARGS__}))
 
-static void reductions(void **state)
+TEST(reductions)
 {
     const double six[] = {1, 2, 3, 4, 5, 6};
 
-    (void)state;
     const row table[] = {
         ROW("sum of all", reduce_sum, NUMBERS, ATTRS(MPL_INT(keepdims, 0)), INPUTS(T(D(2, 3), six)),
             T(SCALAR, V(21))),
@@ -668,9 +660,8 @@ static void reductions(void **state)
     CHECK_ROWS(table);
 }
 
-static void places(void **state)
+TEST(places)
 {
-    (void)state;
     const row table[] = {
         ROW("arg_max", arg_max, NUMBERS, ATTRS(MPL_INT(axis, 1)),
             INPUTS(T(D(2, 3), V(1, 9, 9, 7, 2, 3))), T(D(2, 1), V(1, 0))),
@@ -704,7 +695,7 @@ static void places(void **state)
     CHECK_ROWS(table);
 }
 
-static void the_best_k(void **state)
+TEST(the_best_k)
 {
     static const struct {
         const char *what;
@@ -729,7 +720,6 @@ static void the_best_k(void **state)
         {"none of them", 0, 1, 1, D(2, 3), {3, 1, 4, 1, 5, 9}, D(2, 0), {0}, {0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         for (int type = 0; type < MPL_N_TYPES; type++) {
             const mpl_attr attr[] = {MPL_INT(k, table[i].k), MPL_INT(axis, table[i].axis),
@@ -751,7 +741,7 @@ static void the_best_k(void **state)
 }
 
 /* i64 is never computed in double, and never traps. */
-static void whole_range_of_i64(void **state)
+TEST(whole_range_of_i64)
 {
     static const int64_t low = INT64_MIN, high = INT64_MAX;
     static const struct {
@@ -772,7 +762,6 @@ static void whole_range_of_i64(void **state)
         {MPL_OP_prelu, low, -1, INT64_MIN},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         test_tensor in[] = {{true, MPL_TYPE_i64, D(1), NULL, &table[i].x},
                             {true, MPL_TYPE_i64, D(1), NULL, &table[i].z}};
@@ -785,7 +774,7 @@ static void whole_range_of_i64(void **state)
     }
 }
 
-static void powers_of_mixed_types(void **state)
+TEST(powers_of_mixed_types)
 {
     static const struct {
         mpl_type base, exponent;
@@ -797,7 +786,6 @@ static void powers_of_mixed_types(void **state)
         {MPL_TYPE_bf16, MPL_TYPE_f64, 4, 1.5, 8},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         test_tensor in[] = {{true, table[i].base, D(1), &table[i].x, NULL},
                             {true, table[i].exponent, D(1), &table[i].z, NULL}};
@@ -810,7 +798,7 @@ static void powers_of_mixed_types(void **state)
     }
 }
 
-static void casts(void **state)
+TEST(casts)
 {
     static const struct {
         mpl_type from, to;
@@ -846,7 +834,6 @@ static void casts(void **state)
         {MPL_TYPE_f16, MPL_TYPE_f32, NAN, NAN},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         test_tensor in = {true, table[i].from, D(1), &table[i].x, NULL};
         mpl_attr to = MPL_TEXT(to, mpl_type_name(table[i].to));
@@ -864,14 +851,13 @@ static void casts(void **state)
 }
 
 /* i64 just above the middle between two f32, by less than a double can tell. */
-static void casts_of_large_integers_round_once(void **state)
+TEST(casts_of_large_integers_round_once)
 {
     const int64_t x = (INT64_C(1) << 62) + (INT64_C(1) << 38) + 1;
     test_tensor in = {true, MPL_TYPE_i64, D(1), NULL, &x};
     mpl_attr to = MPL_TEXT(to, "f32");
     test_op r;
 
-    (void)state;
     assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_cast, 1, &in, 1, &to, 1, IN_NEW_MEMORY));
     assert_true(*(float *)r.out[0].data == 0x1p62f + 0x1p39f);
     test_op_free(&r);
@@ -879,13 +865,12 @@ static void casts_of_large_integers_round_once(void **state)
 
 /* Every 16-bit float against its definition, and every midpoint between two neighbours, where ties
  * go to the even. */
-static void sixteen_bits(void **state)
+TEST(sixteen_bits)
 {
     static const struct {
         int mantissa, bias;
     } kinds[] = {{10, 15}, {7, 127}};
 
-    (void)state;
     for (int kind = 0; kind < 2; kind++)
         for (uint32_t bits = 0; bits < 0x8000; bits++) {
             mpl_type type = kind == 0 ? MPL_TYPE_f16 : MPL_TYPE_bf16;
@@ -945,7 +930,7 @@ typedef struct refusal {
         what, MPL_OP_##op, __VA_ARGS__                                                             \
     }
 
-static void refused(void **state)
+TEST(refused)
 {
     const refusal table[] = {
         REFUSAL("type i64", exp, NO_ATTRS, TYPED(OF(i64, 2))),
@@ -1013,7 +998,6 @@ static void refused(void **state)
         REFUSAL("k is -1", top_k, NO_ATTRS, TYPED(OF(f32, 3))),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const refusal *c = &table[i];
         const char *name = mpl_op_table[c->kind].name;
@@ -1031,26 +1015,7 @@ static void refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_of_one_operand),
-        cmocka_unit_test(operators_of_two_operands),
-        cmocka_unit_test(operators_of_many_operands),
-        cmocka_unit_test(where_picks),
-        cmocka_unit_test(normalisation),
-        cmocka_unit_test(batch_norm_by_channel),
-        cmocka_unit_test(layer_norm_tells_moments),
-        cmocka_unit_test(reductions),
-        cmocka_unit_test(places),
-        cmocka_unit_test(the_best_k),
-        cmocka_unit_test(whole_range_of_i64),
-        cmocka_unit_test(powers_of_mixed_types),
-        cmocka_unit_test(casts),
-        cmocka_unit_test(casts_of_large_integers_round_once),
-        cmocka_unit_test(sixteen_bits),
-        cmocka_unit_test(refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(functions_of_one_operand, operators_of_two_operands, operators_of_many_operands, where_picks,
+      normalisation, batch_norm_by_channel, layer_norm_tells_moments, reductions, places,
+      the_best_k, whole_range_of_i64, powers_of_mixed_types, casts,
+      casts_of_large_integers_round_once, sixteen_bits, refused)

@@ -96,7 +96,7 @@ static void run_rows(const row *rows, size_t n)
 #define IOTA6 VALUES(0, 1, 2, 3, 4, 5)
 #define EMPTY VALUES(0)
 
-static void test_views(void **state)
+TEST(test_views)
 {
     /* clang-format off */
     const row rows[] = {
@@ -136,11 +136,10 @@ static void test_views(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
-static void test_concat_and_split(void **state)
+TEST(test_concat_and_split)
 {
     /* clang-format off */
     const row rows[] = {
@@ -162,11 +161,10 @@ static void test_concat_and_split(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
-static void test_slice_and_transpose(void **state)
+TEST(test_slice_and_transpose)
 {
     /* clang-format off */
     const row rows[] = {
@@ -209,11 +207,10 @@ static void test_slice_and_transpose(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
-static void test_repeats(void **state)
+TEST(test_repeats)
 {
     /* clang-format off */
     const row rows[] = {
@@ -255,11 +252,10 @@ static void test_repeats(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
-static void test_gather(void **state)
+TEST(test_gather)
 {
     /* clang-format off */
     const row rows[] = {
@@ -294,13 +290,12 @@ static void test_gather(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
 #define NUMBERS (MPL_SET_NUMBER)
 
-static void test_scatter(void **state)
+TEST(test_scatter)
 {
     /* clang-format off */
     const row rows[] = {
@@ -349,11 +344,10 @@ static void test_scatter(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
-static void test_blocks_and_triangles(void **state)
+TEST(test_blocks_and_triangles)
 {
     /* clang-format off */
     const row rows[] = {
@@ -406,12 +400,11 @@ static void test_blocks_and_triangles(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
 /* Values are those of ONNX's own examples or follow from its formulas by hand. */
-static void test_resize(void **state)
+TEST(test_resize)
 {
     const unsigned f32 = MPL_SET(f32) | MPL_SET(f64);
     /* clang-format off */
@@ -471,7 +464,6 @@ static void test_resize(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     RUN(rows);
 }
 
@@ -485,7 +477,7 @@ typedef struct refusal {
 
 /* Boxes read, written, and computed while they are. The last row is longer than a piece of the
  * loops. */
-static void test_boxes(void **state)
+TEST(test_boxes)
 {
     static double long_in[1300], long_out[1300];
     /* clang-format off */
@@ -527,7 +519,6 @@ static void test_boxes(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (int i = 0; i < 1300; i++) {
         long_in[i] = i;
         long_out[i] = i % 2 == 0 ? -i - 1 : i; /* what index i + 1 held, negated, where the box has
@@ -536,7 +527,7 @@ static void test_boxes(void **state)
     RUN(rows);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     const int64_t big = INT64_C(1) << 62;
     /* clang-format off */
@@ -709,7 +700,6 @@ static void test_refusals(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         row as_row = {.kind = rows[i].kind};
         test_op t;
@@ -727,7 +717,7 @@ static void test_refusals(void **state)
 }
 
 /* What only the data can tell: refused while running, before anything outside is touched. */
-static void test_indices_out_of_range(void **state)
+TEST(test_indices_out_of_range)
 {
     /* clang-format off */
     const refusal rows[] = {
@@ -757,7 +747,6 @@ static void test_indices_out_of_range(void **state)
     };
     /* clang-format on */
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         row as_row = {.kind = rows[i].kind};
         test_op t;
@@ -869,12 +858,11 @@ static uint32_t draw(mpl_op_kind kind, uint64_t *seed, random_case *c, int64_t *
     return kind == MPL_OP_slice ? 3 : 1;
 }
 
-static void test_random_moves(void **state)
+TEST(test_random_moves)
 {
     static const mpl_op_kind kinds[] = {MPL_OP_transpose, MPL_OP_tile, MPL_OP_slice, MPL_OP_pad};
     uint64_t seed = 1;
 
-    (void)state;
     for (int round = 0; round < 400; round++) {
         mpl_op_kind kind = kinds[round % 4];
         random_case c = {.in = random_shape(&seed)};
@@ -899,22 +887,6 @@ static void test_random_moves(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_views),
-        cmocka_unit_test(test_concat_and_split),
-        cmocka_unit_test(test_slice_and_transpose),
-        cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_blocks_and_triangles),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_indices_out_of_range),
-        cmocka_unit_test(test_random_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_views, test_concat_and_split, test_slice_and_transpose, test_repeats, test_gather,
+      test_scatter, test_blocks_and_triangles, test_resize, test_boxes, test_refusals,
+      test_indices_out_of_range, test_random_moves)

@@ -88,11 +88,10 @@ static void check_element(const char *what, const test_op *r, int64_t i, double 
 
 static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f16, MPL_TYPE_f64};
 
-static void two_operands_broadcast(void **state)
+TEST(two_operands_broadcast)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 1);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape whole = random_shape(&rng), a = random_part(&rng, &whole),
@@ -136,13 +135,12 @@ static void check_fma(const test_tensor *in, const mpl_shape *out, int place)
 
 /* Rows longer than what goes through vectors, and than a piece; each operand whole, a number for
  * each channel, or one of all. */
-static void fma_by_channel(void **state)
+TEST(fma_by_channel)
 {
     static const mpl_shape out = {4, {2, 3, 37, 15}},
                            part[] = {{4, {2, 3, 37, 15}}, {3, {3, 1, 1}}, {0, {0}}};
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 8);
     for (uint32_t code = 0; code < 3 * 3 * 3; code++) {
         uint32_t which[3] = {code % 3, code / 3 % 3, code / 9};
@@ -164,11 +162,10 @@ static void fma_by_channel(void **state)
     }
 }
 
-static void three_operands_broadcast(void **state)
+TEST(three_operands_broadcast)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 2);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape whole = random_shape(&rng), part[3], out;
@@ -241,14 +238,13 @@ static double tally_of(mpl_op_kind kind, const tally *t)
     }
 }
 
-static void reductions_of_any_axes(void **state)
+TEST(reductions_of_any_axes)
 {
     static const mpl_op_kind kinds[] = {
         MPL_OP_reduce_sum, MPL_OP_reduce_mean,       MPL_OP_reduce_l1,          MPL_OP_reduce_l2,
         MPL_OP_reduce_max, MPL_OP_reduce_sum_square, MPL_OP_reduce_log_sum_exp, MPL_OP_reduce_min};
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 3);
     for (int round = 0; round < 4 * N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng), kept = shape;
@@ -406,9 +402,8 @@ static void check_lp_norm(const mpl_shape *shape, uint32_t axis, const double *x
     }
 }
 
-static void along_one_axis(void **state)
+TEST(along_one_axis)
 {
-    (void)state;
     along_axes(4, MPL_OP_softmax, true, MPL_INT(size, 0), check_softmax);
     along_axes(5, MPL_OP_log_softmax, true, MPL_INT(size, 0), check_log_softmax);
     along_axes(6, MPL_OP_hardmax, true, MPL_INT(size, 0), check_hardmax);
@@ -430,11 +425,10 @@ static int64_t place_of(const mpl_shape *shape, uint32_t axis, const double *x, 
     return place;
 }
 
-static void the_best_of_any_axis(void **state)
+TEST(the_best_of_any_axis)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 10);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng);
@@ -470,11 +464,10 @@ static void the_best_of_any_axis(void **state)
 }
 
 /* Channels and places beyond one block, against the formula. */
-static void lrn_of_any_size(void **state)
+TEST(lrn_of_any_size)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 11);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = {
@@ -502,11 +495,10 @@ static void lrn_of_any_size(void **state)
 }
 
 /* Scale and bias of any part of the input's shape. */
-static void layer_norm_of_any_shape(void **state)
+TEST(layer_norm_of_any_shape)
 {
     mpl_rng rng;
 
-    (void)state;
     mpl_rng_init(&rng, 12);
     for (int round = 0; round < 2 * N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng), a, b;
@@ -541,14 +533,5 @@ static void layer_norm_of_any_shape(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_operands_broadcast), cmocka_unit_test(three_operands_broadcast),
-        cmocka_unit_test(fma_by_channel),         cmocka_unit_test(reductions_of_any_axes),
-        cmocka_unit_test(along_one_axis),         cmocka_unit_test(the_best_of_any_axis),
-        cmocka_unit_test(lrn_of_any_size),        cmocka_unit_test(layer_norm_of_any_shape),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(two_operands_broadcast, three_operands_broadcast, fma_by_channel, reductions_of_any_axes,
+      along_one_axis, the_best_of_any_axis, lrn_of_any_size, layer_norm_of_any_shape)

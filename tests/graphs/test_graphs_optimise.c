@@ -377,22 +377,19 @@ static double tolerance_of(const mpl_pass_set *set)
     return most;
 }
 
-static void test_patterns(void **state)
+TEST(test_patterns)
 {
-    mpl_ctx ctx;
     bool met[MPL_N_PASSES] = {false};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_graph *was = read_case(&ctx, cases[i].lines), *is = read_case(&ctx, cases[i].lines);
+        mpl_graph *was = read_case(ctx, cases[i].lines), *is = read_case(ctx, cases[i].lines);
         mpl_pass_count count[MPL_N_PASSES];
         mpl_pass_set set;
         uint32_t places = 0;
         int64_t less = 0;
 
-        assert_ok(&ctx, mpl_pass_set_parse(&ctx, cases[i].passes, &set));
-        assert_ok(&ctx, mpl_graph_optimise(&ctx, &is, &set, NULL, count));
+        assert_ok(ctx, mpl_pass_set_parse(ctx, cases[i].passes, &set));
+        assert_ok(ctx, mpl_graph_optimise(ctx, &is, &set, NULL, count));
         for (int k = 0; k < MPL_N_PASSES; k++) {
             places += count[k].places;
             less += count[k].ops_less;
@@ -403,15 +400,14 @@ static void test_patterns(void **state)
             fail_msg("%s: %u places, %u operations left, %d less; %u and %u were expected",
                      cases[i].name, places, is->n_ops, (int)less, cases[i].places, cases[i].n_ops);
         for (uint64_t seed = 1; seed <= 5; seed++)
-            assert_same(&ctx, cases[i].name, was, is, seed, set.unsafe || tolerance_of(&set) > 0,
+            assert_same(ctx, cases[i].name, was, is, seed, set.unsafe || tolerance_of(&set) > 0,
                         tolerance_of(&set));
-        mpl_graph_free(&ctx, was);
-        mpl_graph_free(&ctx, is);
+        mpl_graph_free(ctx, was);
+        mpl_graph_free(ctx, is);
     }
     for (int k = 0; k < MPL_N_PASSES; k++)
         if (!met[k])
             fail_msg("no case in which %s finds anything", mpl_pass_table[k].name);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- random graphs ---- */
@@ -493,33 +489,29 @@ static mpl_graph *random_patterns(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
-    mpl_ctx ctx;
     uint64_t places = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 1; seed <= 600; seed++) {
         mpl_pass_set set;
         mpl_pass_count count[MPL_N_PASSES];
-        mpl_graph *was = random_patterns(&ctx, seed), *is = random_patterns(&ctx, seed);
+        mpl_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
 
         /* Of two thirds one pass after another, else all of them. */
-        assert_ok(&ctx, mpl_pass_set_parse(
-                            &ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name,
-                            &set));
-        assert_ok(&ctx, mpl_graph_optimise(&ctx, &is, &set, NULL, count));
+        assert_ok(ctx,
+                  mpl_pass_set_parse(
+                      ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, &set));
+        assert_ok(ctx, mpl_graph_optimise(ctx, &is, &set, NULL, count));
         assert_true(mpl_graph_ok(is));
         for (int k = 0; k < MPL_N_PASSES; k++)
             places += count[k].places;
-        assert_same(&ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, was, is,
+        assert_same(ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, was, is,
                     seed, false, 0);
-        mpl_graph_free(&ctx, was);
-        mpl_graph_free(&ctx, is);
+        mpl_graph_free(ctx, was);
+        mpl_graph_free(ctx, is);
     }
     assert_true(places > 600);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- graphs with control flow, networks, the list of passes, memory ---- */
@@ -531,45 +523,37 @@ static const char loop[] =
     "  f = add(e, d)\nyield _, f\nr = while body(trips, _, c) carried=1\n"
     "k = mul(r, one)\nz = add(k, d)\noutput z\n";
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
-    mpl_ctx ctx;
     mpl_graph *was = NULL, *is = NULL;
     mpl_pass_set set;
     mpl_pass_count count[MPL_N_PASSES];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "loop", loop, sizeof loop - 1, &was));
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "loop", loop, sizeof loop - 1, &is));
-    assert_ok(&ctx, mpl_pass_set_parse(&ctx, "all", &set));
-    assert_ok(&ctx, mpl_graph_optimise(&ctx, &is, &set, NULL, count));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "loop", loop, sizeof loop - 1, &was));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "loop", loop, sizeof loop - 1, &is));
+    assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
+    assert_ok(ctx, mpl_graph_optimise(ctx, &is, &set, NULL, count));
     assert_int_equal(count[MPL_PASS_mul_one].places, 2); /* that in the block stays */
     assert_int_equal(count[MPL_PASS_cse].places, 1);
     assert_int_equal(is->n_ops, 5);
-    assert_same(&ctx, "loop", was, is, 1, false, 0);
-    mpl_graph_free(&ctx, was);
-    mpl_graph_free(&ctx, is);
-    assert_int_equal(ctx.n_live, 0);
+    assert_same(ctx, "loop", was, is, 1, false, 0);
+    mpl_graph_free(ctx, was);
+    mpl_graph_free(ctx, is);
 }
 
 /* An operation that writes over a weight is refused, and the graph is still whole. */
-static void test_updates(void **state)
+TEST(test_updates)
 {
     static const char text[] = "graph g\ninput x f32 [3]\nweight w f32 [3]\ng2 = tanh(x)\n"
                                "w2 = sgd_update(g2, w)\noutput w2\n";
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     mpl_pass_set set;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "update", text, sizeof text - 1, &g));
-    assert_ok(&ctx, mpl_pass_set_parse(&ctx, "all", &set));
-    assert_status(&ctx, mpl_graph_optimise(&ctx, &g, &set, NULL, NULL), MPL_EINPUT);
+    assert_ok(ctx, mpl_text_read_memory(ctx, "update", text, sizeof text - 1, &g));
+    assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
+    assert_status(ctx, mpl_graph_optimise(ctx, &g, &set, NULL, NULL), MPL_EINPUT);
     assert_true(mpl_graph_ok(g));
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 static mpl_status seeded(void *arg, const mpl_graph *g, mpl_value v, void *data)
@@ -601,52 +585,43 @@ static const struct {
     {"resnet50:image=32", "conv_bn,conv_sum,conv_relu", 176, 58, 0.948},
 };
 
-static void test_networks(void **state)
+TEST(test_networks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         mpl_graph *g = NULL;
         mpl_pass_set set;
         double sum = 0;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, networks[i].spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, networks[i].spec, &g));
         assert_int_equal(g->n_ops, networks[i].n_before);
-        assert_ok(&ctx, mpl_pass_set_parse(&ctx, networks[i].passes, &set));
-        assert_ok(&ctx,
-                  mpl_graph_optimise(&ctx, &g, &set, &(mpl_weight_source){seeded, NULL}, NULL));
+        assert_ok(ctx, mpl_pass_set_parse(ctx, networks[i].passes, &set));
+        assert_ok(ctx, mpl_graph_optimise(ctx, &g, &set, &(mpl_weight_source){seeded, NULL}, NULL));
         assert_int_equal(g->n_ops, networks[i].n_after);
         for (mpl_value v = 0; v < g->n_values; v++)
             sum += g->value_op[v] != MPL_NONE ? (double)g->value_bytes[v] * 1e-6 : 0;
         assert_float_equal(sum, networks[i].sum, 0.05);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     static const char *const wrong[] = {"", "all,", "fma,none", "unsafe", "fmaa", "fm"};
-    mpl_ctx ctx;
     mpl_pass_set set;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_status(&ctx, mpl_pass_set_parse(&ctx, wrong[i], &set), MPL_EINPUT);
-    assert_ok(&ctx, mpl_pass_set_parse(&ctx, "none", &set));
+        assert_status(ctx, mpl_pass_set_parse(ctx, wrong[i], &set), MPL_EINPUT);
+    assert_ok(ctx, mpl_pass_set_parse(ctx, "none", &set));
     for (int k = 0; k < MPL_N_PASSES; k++)
         assert_false(set.on[k]);
-    assert_ok(&ctx, mpl_pass_set_parse(&ctx, "fma,unsafe", &set));
+    assert_ok(ctx, mpl_pass_set_parse(ctx, "fma,unsafe", &set));
     assert_true(set.on[MPL_PASS_fma] && set.unsafe && !set.on[MPL_PASS_cse]);
-    assert_ok(&ctx, mpl_pass_set_parse(&ctx, "all", &set));
+    assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
     assert_false(set.unsafe || set.on[MPL_PASS_bn_fma]);
 }
 
 /* Nothing stays allocated when the k-th allocation fails. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     static const char lines[] =
         "a = sub(x, zero); c = conv(v, w); d = batch_norm(c, p, b, b, q); e = "
@@ -655,32 +630,19 @@ static void test_memory(void **state)
         "reduce_sum(d); u = mul(i, i0); "
         "t = cast(u) to=f32; q2 = add(o, t); z = add(q2, r)";
     mpl_status st = MPL_EMEM;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int64_t k = 0; st != MPL_OK; k++) {
-        mpl_graph *g = read_case(&ctx, lines);
+        mpl_graph *g = read_case(ctx, lines);
         mpl_pass_set set;
 
-        assert_ok(&ctx, mpl_pass_set_parse(&ctx, "all", &set));
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_graph_optimise(&ctx, &g, &set, NULL, NULL);
-        ctx.fail_after = -1;
+        assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_graph_optimise(ctx, &g, &set, NULL, NULL);
+        ctx->fail_after = -1;
         assert_true(st == MPL_OK || st == MPL_EMEM);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_random),
-        cmocka_unit_test(test_blocks),   cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_networks), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_patterns, test_random, test_blocks, test_updates, test_networks, test_lists, test_memory)

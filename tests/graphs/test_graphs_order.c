@@ -229,14 +229,10 @@ static const struct {
     void (*tell)(teller *t);
 } orders[] = {{"given", tell_given}, {"dfs", tell_dfs}, {"bfs", tell_bfs}, {"greedy", tell_greedy}};
 
-static void orders_as_told(void **state)
+TEST(orders_as_told)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 600; seed++) {
-        mpl_graph *g = random_graph(&ctx, seed, 1 + (uint32_t)seed % 40);
+        mpl_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
 
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
             const mpl_order_kind *kind = mpl_order_find(orders[i].name);
@@ -244,7 +240,7 @@ static void orders_as_told(void **state)
             mpl_op order[64];
 
             assert_non_null(kind);
-            assert_ok(&ctx, mpl_order_of(&ctx, g, kind, order));
+            assert_ok(ctx, mpl_order_of(ctx, g, kind, order));
             assert_true(is_order(g, order));
             for (uint32_t k = 0; k < g->n_outputs; k++)
                 need(&t, g->output[k]);
@@ -255,16 +251,14 @@ static void orders_as_told(void **state)
             assert_int_equal(t.n, g->n_ops);
             assert_memory_equal(t.order, order, g->n_ops * sizeof *order);
         }
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void names(void **state)
+TEST(names)
 {
     size_t n = 0;
 
-    (void)state;
     /* those that search: test_graphs_least_peak */
     while (mpl_orders[n] != NULL && mpl_orders[n]->search == NULL)
         n++;
@@ -296,15 +290,12 @@ static mpl_graph *large(mpl_ctx *ctx, uint32_t n_ops, bool deep)
     return g;
 }
 
-static void deep_and_wide(void **state)
+TEST(deep_and_wide)
 {
     enum { N = 100000 };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int deep = 0; deep < 2; deep++) {
-        mpl_graph *g = large(&ctx, N, deep);
+        mpl_graph *g = large(ctx, N, deep);
         mpl_op *order = calloc(N, sizeof *order);
         mpl_problem_options o = mpl_problem_options_default();
 
@@ -315,15 +306,15 @@ static void deep_and_wide(void **state)
             mpl_value_map *map = NULL;
             int64_t start = mpl_clock_ns();
 
-            assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_orders[i], order));
+            assert_ok(ctx, mpl_order_of(ctx, g, mpl_orders[i], order));
             assert_true(is_order(g, order));
-            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_true(mpl_clock_ns() - start < INT64_C(10000000000));
-            mpl_problem_free(&ctx, p);
-            mpl_value_map_free(&ctx, map);
+            mpl_problem_free(ctx, p);
+            mpl_value_map_free(ctx, map);
         }
         free(order);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
 }
 
@@ -359,35 +350,31 @@ static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
     return true;
 }
 
-static void blocks_stay_whole(void **state)
+TEST(blocks_stay_whole)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     mpl_op order[64];
     uint64_t distinct = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read(&ctx, "tests/data/control.graph", &g));
+    assert_ok(ctx, mpl_text_read(ctx, "tests/data/control.graph", &g));
     for (size_t i = 0; mpl_orders[i] != NULL; i++) {
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_orders[i], order));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_orders[i], order));
         assert_true(is_order(g, order));
         assert_true(respects_blocks(g, order));
     }
     for (uint64_t seed = 0; seed < 200; seed++) {
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_true(is_order(g, order));
         assert_true(respects_blocks(g, order));
         distinct |= UINT64_C(1) << (mpl_hash(MPL_HASH_SEED, order, g->n_ops * sizeof *order) % 64);
     }
     assert_true(distinct != 0 && (distinct & (distinct - 1)) != 0);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* An order that pulls an operation out of its block, or two branches through one another, is
  * refused. */
-static void torn_blocks_are_refused(void **state)
+TEST(torn_blocks_are_refused)
 {
     static const char text[] =
         "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\n"
@@ -397,56 +384,42 @@ static void torn_blocks_are_refused(void **state)
                                           {1, 0, 2, 3, 4}, {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4},
                                           {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
     mpl_problem_options o = mpl_problem_options_default();
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "torn", text, strlen(text), &g));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "torn", text, strlen(text), &g));
     for (size_t i = 0; i < sizeof orders_of / sizeof *orders_of; i++) {
         mpl_problem *p = NULL;
         mpl_value_map *map = NULL;
 
-        assert_int_equal(mpl_problem_from_graph(&ctx, g, orders_of[i], &o, &p, &map),
+        assert_int_equal(mpl_problem_from_graph(ctx, g, orders_of[i], &o, &p, &map),
                          i < 3 ? MPL_OK : MPL_EINPUT);
         assert_int_equal(respects_blocks(g, orders_of[i]), i < 3);
-        mpl_problem_free(&ctx, p);
-        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_value_map_free(ctx, map);
     }
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     g = NULL;
-    assert_ok(&ctx, mpl_text_read(&ctx, "tests/data/control.graph", &g));
+    assert_ok(ctx, mpl_text_read(ctx, "tests/data/control.graph", &g));
     for (size_t i = 0; mpl_orders[i] != NULL; i++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_status st = MPL_EMEM;
         mpl_op order[64];
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            ctx.n_allocs = 0, ctx.fail_after = k;
-            st = mpl_order_of(&ctx, g, mpl_orders[i], order);
-            assert_int_equal(ctx.n_live, live);
+            ctx->n_allocs = 0, ctx->fail_after = k;
+            st = mpl_order_of(ctx, g, mpl_orders[i], order);
+            assert_int_equal(ctx->n_live, live);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_as_told),          cmocka_unit_test(names),
-        cmocka_unit_test(deep_and_wide),           cmocka_unit_test(blocks_stay_whole),
-        cmocka_unit_test(torn_blocks_are_refused), cmocka_unit_test(survive_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(orders_as_told, names, deep_and_wide, blocks_stay_whole, torn_blocks_are_refused,
+      survive_lost_memory)

@@ -107,41 +107,34 @@ static void tell(const mpl_dag *dag, bool sliding, uint32_t space, told *t)
 static const mpl_dag example = {
     6, {0, 1u << 0, 1u << 1, 1u << 1, 1u << 2 | 1u << 3, 1u << 1 | 1u << 4}};
 
-static void trade_off(void **state)
+TEST(trade_off)
 {
     static const uint32_t want[][3] = {{1, 1, MPL_NONE}, {1, 2, 8}, {1, 3, 6}, {1, 6, 6},
                                        {0, 2, MPL_NONE}, {0, 3, 8}, {0, 4, 6}};
-    mpl_ctx ctx;
     mpl_pebble_point point[16];
     uint32_t n, space;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         uint32_t time;
 
-        assert_ok(&ctx, mpl_pebble_time(&ctx, &example, want[i][1], want[i][0], &time));
+        assert_ok(ctx, mpl_pebble_time(ctx, &example, want[i][1], want[i][0], &time));
         assert_int_equal(time, want[i][2]);
     }
-    assert_ok(&ctx, mpl_pebble_frontier(&ctx, &example, true, point, &n));
+    assert_ok(ctx, mpl_pebble_frontier(ctx, &example, true, point, &n));
     assert_int_equal(n, 2);
     assert_true(point[0].space == 2 && point[0].time == 8 && point[1].space == 3 &&
                 point[1].time == 6);
-    assert_ok(&ctx, mpl_pebble_once(&ctx, &example, true, &space));
+    assert_ok(ctx, mpl_pebble_once(ctx, &example, true, &space));
     assert_int_equal(space, 3);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Every time of every space; numbers of graphs: OEIS A101228. */
-static void all_small_graphs(void **state)
+TEST(all_small_graphs)
 {
     static const uint32_t counts[] = {0, 1, 1, 4, 24, 267, 5647};
-    mpl_ctx ctx;
     told *t = calloc(1, sizeof *t);
 
-    (void)state;
     assert_non_null(t);
-    mpl_ctx_init(&ctx);
     for (uint32_t n = 1; n <= 6; n++) {
         uint32_t count = 0;
         int64_t code = -1;
@@ -152,8 +145,8 @@ static void all_small_graphs(void **state)
                 mpl_pebble_point point[16];
                 uint32_t n_points, space, at = 0, last = MPL_NONE;
 
-                assert_ok(&ctx, mpl_pebble_frontier(&ctx, &dag, sliding, point, &n_points));
-                assert_ok(&ctx, mpl_pebble_once(&ctx, &dag, sliding, &space));
+                assert_ok(ctx, mpl_pebble_frontier(ctx, &dag, sliding, point, &n_points));
+                assert_ok(ctx, mpl_pebble_once(ctx, &dag, sliding, &space));
                 assert_int_equal(point[n_points - 1].time, n); /* nothing twice: as one is told */
                 assert_int_equal(point[n_points - 1].space, space);
                 for (uint32_t s = 1; s <= space; s++) {
@@ -173,37 +166,24 @@ static void all_small_graphs(void **state)
         assert_int_equal(count, counts[n]);
     }
     free(t);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    mpl_ctx ctx;
     mpl_dag wide = {.n = 16};
     uint32_t time;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_pebble_time(&ctx, &wide, 3, true, &time), MPL_ELIMIT); /* 16 sinks */
+    assert_status(ctx, mpl_pebble_time(ctx, &wide, 3, true, &time), MPL_ELIMIT); /* 16 sinks */
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_pebble_point point[16];
         uint32_t n;
 
-        ctx.n_allocs = 0, ctx.fail_after = k;
-        st = mpl_pebble_frontier(&ctx, &example, true, point, &n);
-        assert_int_equal(ctx.n_live, 0);
+        ctx->n_allocs = 0, ctx->fail_after = k;
+        st = mpl_pebble_frontier(ctx, &example, true, point, &n);
+        assert_int_equal(ctx->n_live, 0);
     }
-    assert_ok(&ctx, st);
+    assert_ok(ctx, st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trade_off),
-        cmocka_unit_test(all_small_graphs),
-        cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(trade_off, all_small_graphs, refusals)

@@ -74,64 +74,53 @@ static void apply(mpl_problem *p, const change *c)
         memcpy(at, &narrow, 4);
 }
 
-static void check_and_hash(void **state)
+TEST(check_and_hash)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        mpl_problem *p = three(&ctx);
+        mpl_problem *p = three(ctx);
         uint32_t n_pools = p->n_pools;
         uint64_t hash = mpl_problem_hash(p);
         mpl_status st;
 
-        assert_ok(&ctx, mpl_problem_check(&ctx, p));
+        assert_ok(ctx, mpl_problem_check(ctx, p));
         apply(p, &changes[i]);
-        st = mpl_problem_check(&ctx, p);
+        st = mpl_problem_check(ctx, p);
         if (st != (changes[i].want == NULL ? MPL_OK : MPL_EINPUT))
-            fail_msg("%s: %s (%s)", changes[i].what, mpl_status_name(st), ctx.message);
-        if (changes[i].want != NULL && strstr(ctx.message, changes[i].want) == NULL)
-            fail_msg("%s: '%s' without '%s'", changes[i].what, ctx.message, changes[i].want);
+            fail_msg("%s: %s (%s)", changes[i].what, mpl_status_name(st), ctx->message);
+        if (changes[i].want != NULL && strstr(ctx->message, changes[i].want) == NULL)
+            fail_msg("%s: '%s' without '%s'", changes[i].what, ctx->message, changes[i].want);
         p->n_pools = n_pools;
         if (changes[i].want == NULL && mpl_problem_hash(p) == hash)
             fail_msg("%s: the hash does not see it", changes[i].what);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void ignore_names(void **state)
+TEST(ignore_names)
 {
-    mpl_ctx ctx;
     mpl_problem *p, *q;
     char text[24];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = three(&ctx), q = three(&ctx);
+    p = three(ctx), q = three(ctx);
     assert_int_equal(mpl_problem_hash(p), mpl_problem_hash(q));
-    assert_ok(&ctx, mpl_new(&ctx, q->buffer_name, 3));
-    q->buffer_name[1] = mpl_strdup(&ctx, "conv1");
+    assert_ok(ctx, mpl_new(ctx, q->buffer_name, 3));
+    q->buffer_name[1] = mpl_strdup(ctx, "conv1");
     assert_int_equal(mpl_problem_hash(p), mpl_problem_hash(q));
     assert_string_equal(mpl_buffer_label(q, 1, text), "conv1");
     assert_string_equal(mpl_buffer_label(q, 2, text), "#2");
     assert_string_equal(mpl_buffer_label(p, 1, text), "#1");
-    mpl_problem_free(&ctx, p);
-    mpl_problem_free(&ctx, q);
+    mpl_problem_free(ctx, p);
+    mpl_problem_free(ctx, q);
 }
 
 /* Conflict is symmetric, not reflexive, and what step-by-step presence says. */
-static void conflict_plainly(void **state)
+TEST(conflict_plainly)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < 500; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 10, round % 4);
+        mpl_problem *p = random_problem(ctx, &rng, 10, round % 4);
 
         for (mpl_buffer a = 0; a < p->n; a++)
             for (mpl_buffer b = 0; b < p->n; b++) {
@@ -143,7 +132,7 @@ static void conflict_plainly(void **state)
                                     p->birth[b] <= step && step < p->death[b]);
                 assert_int_equal(mpl_conflict(p, a, b), meet);
             }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
 }
 
@@ -184,22 +173,19 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
     return sum - rest;
 }
 
-static void bound_plainly(void **state)
+TEST(bound_plainly)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < 4000; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 14), round % 8);
+        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 14), round % 8);
 
         for (uint32_t pool = 0; pool < p->n_pools; pool++) {
             uint64_t peak = 1, want = 0, live[32], naive = 0, sum = 0;
             uint32_t step = 9999, want_step = 0;
 
-            assert_ok(&ctx, mpl_peak_live(&ctx, p, pool, &peak, live, &step));
+            assert_ok(ctx, mpl_peak_live(ctx, p, pool, &peak, live, &step));
             for (uint32_t s = 0; s < p->n_steps; s++) {
                 assert_int_equal(live[s], plain_live(p, pool, s));
                 if (live[s] > want)
@@ -207,44 +193,29 @@ static void bound_plainly(void **state)
             }
             assert_int_equal(peak, want);
             assert_int_equal(step, want_step);
-            assert_ok(&ctx, mpl_naive_bytes(&ctx, p, pool, &naive));
+            assert_ok(ctx, mpl_naive_bytes(ctx, p, pool, &naive));
             for (mpl_buffer b = 0; b < p->n; b++)
                 sum += p->pool[b] == pool
                            ? (p->bytes[b] + p->align[b] - 1) / p->align[b] * p->align[b]
                            : 0;
             assert_int_equal(naive, sum);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void refuse_sums_that_overflow(void **state)
+TEST(refuse_sums_that_overflow)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     uint64_t bytes = 7;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = three(&ctx);
+    p = three(ctx);
     p->n_in_place = 0;
     p->bytes[0] = p->bytes[1] = INT64_MAX;
-    assert_status(&ctx, mpl_peak_live(&ctx, p, 0, &bytes, NULL, NULL), MPL_EINPUT);
-    assert_status(&ctx, mpl_naive_bytes(&ctx, p, 0, &bytes), MPL_EINPUT);
+    assert_status(ctx, mpl_peak_live(ctx, p, 0, &bytes, NULL, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_naive_bytes(ctx, p, 0, &bytes), MPL_EINPUT);
     assert_int_equal(bytes, 7);
-    mpl_problem_free(&ctx, p);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_and_hash),
-        cmocka_unit_test(ignore_names),
-        cmocka_unit_test(conflict_plainly),
-        cmocka_unit_test(bound_plainly),
-        cmocka_unit_test(refuse_sums_that_overflow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(check_and_hash, ignore_names, conflict_plainly, bound_plainly, refuse_sums_that_overflow)

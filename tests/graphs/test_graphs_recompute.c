@@ -112,21 +112,19 @@ static uint64_t told_work(const mpl_graph *g, uint32_t n, const mpl_op *run)
     return all;
 }
 
-static void any_run_gives_the_same_bits(void **state)
+TEST(any_run_gives_the_same_bits)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        mpl_ctx ctx;
         mpl_graph *g, *made = NULL;
         uint64_t bytes, made_bytes, peak = 0;
         char *want, *got;
         mpl_op *run;
         mpl_rng rng;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         mpl_rng_init(&rng, i);
-        g = zoo(&ctx, specs[i]);
-        want = outputs(&ctx, g, &bytes);
+        g = zoo(ctx, specs[i]);
+        want = outputs(ctx, g, &bytes);
         run = malloc(3 * (size_t)g->n_ops * sizeof *run);
         for (int round = 0; round < 6; round++) {
             mpl_problem_options options = mpl_problem_options_default();
@@ -134,53 +132,51 @@ static void any_run_gives_the_same_bits(void **state)
             uint32_t n = random_run(g, &rng, run, 3 * g->n_ops), trimmed = n;
 
             if (round % 2 != 0) {
-                assert_ok(&ctx, mpl_rerun_trim(&ctx, g, &trimmed, run));
+                assert_ok(ctx, mpl_rerun_trim(ctx, g, &trimmed, run));
                 assert_true(trimmed <= n && trimmed >= g->n_ops);
             }
-            assert_ok(&ctx, mpl_rerun(&ctx, g, trimmed, run, &made, &facts));
+            assert_ok(ctx, mpl_rerun(ctx, g, trimmed, run, &made, &facts));
             assert_int_equal(made->n_ops, trimmed);
             assert_int_equal(facts.extra_work, told_work(g, trimmed, run));
-            assert_ok(&ctx, mpl_rerun_peak(&ctx, g, trimmed, run, &options, &peak, NULL));
+            assert_ok(ctx, mpl_rerun_peak(ctx, g, trimmed, run, &options, &peak, NULL));
             assert_true(peak > 0);
             if (round % 3 == 2) { /* repeats taken out, the budget kept */
                 uint64_t work = facts.extra_work, before = peak;
 
-                mpl_graph_free(&ctx, made);
-                assert_ok(&ctx, mpl_rerun_thin(&ctx, g, &options, before, &trimmed, run));
-                assert_ok(&ctx, mpl_rerun_peak(&ctx, g, trimmed, run, &options, &peak, NULL));
-                assert_ok(&ctx, mpl_rerun(&ctx, g, trimmed, run, &made, &facts));
+                mpl_graph_free(ctx, made);
+                assert_ok(ctx, mpl_rerun_thin(ctx, g, &options, before, &trimmed, run));
+                assert_ok(ctx, mpl_rerun_peak(ctx, g, trimmed, run, &options, &peak, NULL));
+                assert_ok(ctx, mpl_rerun(ctx, g, trimmed, run, &made, &facts));
                 assert_true(peak <= before && facts.extra_work < work);
             }
-            got = outputs(&ctx, made, &made_bytes);
+            got = outputs(ctx, made, &made_bytes);
             assert_int_equal(bytes, made_bytes);
             if (memcmp(want, got, bytes) != 0)
                 fail_msg("%s: run %d gives other outputs", specs[i], round);
             free(got);
-            mpl_graph_free(&ctx, made);
+            mpl_graph_free(ctx, made);
             made = NULL;
         }
         free(run);
         free(want);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Segments at the least peak, and at budgets: within them, no operation three times, the same
  * bits. */
-static void segments_give_the_same_bits(void **state)
+TEST(segments_give_the_same_bits)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_ctx ctx;
         mpl_graph *g, *made = NULL;
         uint64_t bytes, made_bytes, before, least = UINT64_MAX;
         char *want, *got;
 
-        mpl_ctx_init(&ctx);
-        g = zoo(&ctx, specs[i]);
-        want = outputs(&ctx, g, &bytes);
+        mpl_ctx_init(ctx);
+        g = zoo(ctx, specs[i]);
+        want = outputs(ctx, g, &bytes);
         for (int k = 0; k < 3; k++) {
             uint32_t n, *times = calloc(g->n_ops, sizeof *times);
             mpl_op *run = NULL;
@@ -191,106 +187,100 @@ static void segments_give_the_same_bits(void **state)
                 run = malloc(g->n_ops * sizeof *run);
                 for (n = 0; n < g->n_ops; n++)
                     run[n] = n;
-                assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &before, NULL));
+                assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &before, NULL));
                 free(run);
             }
             budget = k == 0 ? UINT64_MAX : least + (before - least) * (uint64_t)(k - 1) / 2;
-            assert_ok(&ctx, mpl_recompute_sqrt(&ctx, g, &options, budget, &n, &run));
+            assert_ok(ctx, mpl_recompute_sqrt(ctx, g, &options, budget, &n, &run));
             for (uint32_t r = 0; r < n; r++)
                 if (++times[run[r]] > 2 && mpl_op_work(g, run[r]) > 0)
                     fail_msg("%s: '%s' runs three times", specs[i], g->op_name[run[r]]);
-            assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
+            assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &peak, &facts));
             assert_true(peak <= budget && peak <= before && facts.extra_work <= facts.forward_work);
             least = mpl_min_u64(least, peak);
-            assert_ok(&ctx, mpl_rerun(&ctx, g, n, run, &made, NULL));
-            got = outputs(&ctx, made, &made_bytes);
+            assert_ok(ctx, mpl_rerun(ctx, g, n, run, &made, NULL));
+            got = outputs(ctx, made, &made_bytes);
             assert_int_equal(bytes, made_bytes);
             assert_memory_equal(want, got, bytes);
             free(got);
             free(times);
-            mpl_free(&ctx, run);
-            mpl_graph_free(&ctx, made);
+            mpl_free(ctx, run);
+            mpl_graph_free(ctx, made);
             made = NULL;
         }
         free(want);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* n hidden layers of equal size, each result one unit. With segments that run again once, B units
  * are enough for n layers as long as the i-th segment from the front has B - i of them: B (B + 1) /
  * 2 in all, and what the gradients take beside. */
-static void chains_need_the_root(void **state)
+TEST(chains_need_the_root)
 {
     enum { UNIT = 64 * 4 };
 
-    (void)state;
     for (uint32_t n = 4; n <= 128; n *= 2) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_ctx ctx;
         mpl_graph *g;
         char spec[100];
         uint64_t peak, units = 0;
         uint32_t n_run;
         mpl_op *run = NULL;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(spec, sizeof spec,
                  "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
-        g = zoo(&ctx, spec);
-        assert_ok(&ctx, mpl_recompute_sqrt(&ctx, g, &options, UINT64_MAX, &n_run, &run));
-        assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n_run, run, &options, &peak, NULL));
+        g = zoo(ctx, spec);
+        assert_ok(ctx, mpl_recompute_sqrt(ctx, g, &options, UINT64_MAX, &n_run, &run));
+        assert_ok(ctx, mpl_rerun_peak(ctx, g, n_run, run, &options, &peak, NULL));
         while (units * (units + 1) / 2 < n)
             units++;
         if (peak > (units + 3) * UNIT)
             fail_msg("%u layers: %" PRIu64 " units, where %" PRIu64 " and 3 are enough", n,
                      peak / UNIT, units);
-        mpl_free(&ctx, run);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, run);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* What is no run. */
-static void bad_runs_are_refused(void **state)
+TEST(bad_runs_are_refused)
 {
-    mpl_ctx ctx;
     mpl_graph *g, *made = NULL;
     mpl_op *run;
     uint32_t n;
     uint8_t *forward;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = zoo(&ctx, "mnist_conv:batch=2,image=8,mode=train,update=adam");
+    g = zoo(ctx, "mnist_conv:batch=2,image=8,mode=train,update=adam");
     n = g->n_ops;
     run = malloc((n + 1) * sizeof *run);
     for (mpl_op op = 0; op < n; op++)
         run[op] = op;
     /* one is missing */
-    assert_status(&ctx, mpl_rerun(&ctx, g, n - 1, run, &made, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_rerun(ctx, g, n - 1, run, &made, NULL), MPL_EINPUT);
     run[0] = 1, run[1] = 0;
     /* reads what is not there */
-    assert_status(&ctx, mpl_rerun(&ctx, g, n, run, &made, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_rerun(ctx, g, n, run, &made, NULL), MPL_EINPUT);
     run[0] = 0, run[1] = 1, run[n] = n - 1;
     /* an update, twice */
-    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_rerun(ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     run[n] = 0;
     /* behind the update of its weight */
-    assert_status(&ctx, mpl_rerun(&ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_rerun(ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     free(run);
-    mpl_graph_free(&ctx, g);
-    g = zoo(&ctx, "mnist_conv:batch=2,image=8");
+    mpl_graph_free(ctx, g);
+    g = zoo(ctx, "mnist_conv:batch=2,image=8");
     forward = calloc(1, g->n_ops);
-    assert_status(&ctx, mpl_find_forward(&ctx, g, forward), MPL_EINPUT);
+    assert_status(ctx, mpl_find_forward(ctx, g, forward), MPL_EINPUT);
     free(forward);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* Work by hand: 2 of each pair of elements, bytes of what is no product, nothing of a view. */
-static void work_is_counted(void **state)
+TEST(work_is_counted)
 {
     static const struct {
         const char *op;
@@ -301,65 +291,46 @@ static void work_is_counted(void **state)
         {"flat", 0},
         {"fc1", 2 * 2 * 1024 * 512},
     };
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = zoo(&ctx, "mnist_conv:batch=2,image=8");
+    g = zoo(ctx, "mnist_conv:batch=2,image=8");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_value v = mpl_graph_find(g, rows[i].op);
 
         assert_true(v != MPL_NONE);
         assert_int_equal(mpl_op_work(g, g->value_op[v]), rows[i].work);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* The k-th allocation fails, for every k. */
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = zoo(&ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
+    g = zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
     for (int64_t k = 0; st == MPL_EMEM; k = k < 300 ? k + 1 : k * 2) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_graph *made = NULL;
         mpl_op *run = NULL;
         uint32_t n;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_recompute_sqrt(&ctx, g, &options, UINT64_MAX, &n, &run);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_recompute_sqrt(ctx, g, &options, UINT64_MAX, &n, &run);
         if (st == MPL_OK)
-            st = mpl_rerun_thin(&ctx, g, &options, UINT64_MAX, &n, run);
+            st = mpl_rerun_thin(ctx, g, &options, UINT64_MAX, &n, run);
         if (st == MPL_OK)
-            st = mpl_rerun(&ctx, g, n, run, &made, NULL);
-        mpl_free(&ctx, run);
-        mpl_graph_free(&ctx, made);
-        assert_int_equal(ctx.n_live, live);
+            st = mpl_rerun(ctx, g, n, run, &made, NULL);
+        mpl_free(ctx, run);
+        mpl_graph_free(ctx, made);
+        assert_int_equal(ctx->n_live, live);
     }
-    ctx.fail_after = -1;
-    assert_ok(&ctx, st);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    ctx->fail_after = -1;
+    assert_ok(ctx, st);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_run_gives_the_same_bits),
-        cmocka_unit_test(segments_give_the_same_bits),
-        cmocka_unit_test(chains_need_the_root),
-        cmocka_unit_test(bad_runs_are_refused),
-        cmocka_unit_test(work_is_counted),
-        cmocka_unit_test(memory_may_run_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(any_run_gives_the_same_bits, segments_give_the_same_bits, chains_need_the_root,
+      bad_runs_are_refused, work_is_counted, memory_may_run_out)

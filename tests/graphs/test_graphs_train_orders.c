@@ -86,42 +86,38 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 }
 
 /* All orders of small graphs: random ones with updates, and what trains random networks. */
-static void least_of_all_orders(void **state)
+TEST(least_of_all_orders)
 {
     const char *text = getenv("MPL_ORDERS");
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 900, better = 0, n = 0,
              orders = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g = seed % 3 == 2 ? random_training(&ctx, seed, 1 + (uint32_t)(seed % 4))
-                                     : random_update_graph(&ctx, seed, 2 + (uint32_t)(seed % 5));
+        mpl_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))
+                                     : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 5));
         mpl_problem_options o = options_of(seed);
         const uint64_t most = 3000;
-        uint64_t n_orders, least = least_live_peak(&ctx, g, &o, most, &n_orders);
+        uint64_t n_orders, least = least_live_peak(ctx, g, &o, most, &n_orders);
         mpl_op given[32];
 
         for (mpl_op op = 0; op < g->n_ops; op++)
             given[op] = op;
         if (n_orders < most) {
-            check_least(&ctx, g, &o, least);
-            better += least < live_peak(&ctx, g, given, &o);
+            check_least(ctx, g, &o, least);
+            better += least < live_peak(ctx, g, given, &o);
             orders += n_orders;
             n++;
         }
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs of %" PRIu64 " orders in all; %" PRIu64
                   " have a better one than the given one\n",
                   n, orders, better);
     assert_true(n * 10 > n_graphs * 8 && better * 8 > n);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Random orders of larger ones, judged by the model and through the problem. */
-static void model_and_problem(void **state)
+TEST(model_and_problem)
 {
     static const char *const zoo[] = {
         "mlp:mode=train,update=adam",
@@ -130,36 +126,32 @@ static void model_and_problem(void **state)
         "lstm:layers=2,steps=3,hidden=8,mode=train,update=sgd",
         "mobilenet_v2:image=32,mode=train,update=sgd",
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 120; seed++) {
         mpl_problem_options o = options_of(seed);
         mpl_graph *g = NULL;
         mpl_op *order;
 
         if (seed < 10)
-            assert_ok(&ctx, mpl_zoo_build(&ctx, zoo[seed % 5], &g));
+            assert_ok(ctx, mpl_zoo_build(ctx, zoo[seed % 5], &g));
         else
-            g = seed % 2 ? random_training(&ctx, seed, 4 + (uint32_t)(seed % 20))
-                         : random_update_graph(&ctx, seed, 30);
+            g = seed % 2 ? random_training(ctx, seed, 4 + (uint32_t)(seed % 20))
+                         : random_update_graph(ctx, seed, 30);
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
         for (uint64_t k = 0; k < 5; k++) {
-            assert_ok(&ctx, mpl_order_random(&ctx, g, 5 * seed + k, order));
+            assert_ok(ctx, mpl_order_random(ctx, g, 5 * seed + k, order));
             check_readers(g, order);
-            assert_int_equal(model_peak(&ctx, g, &o, order), live_peak(&ctx, g, order, &o));
+            assert_int_equal(model_peak(ctx, g, &o, order), live_peak(ctx, g, order, &o));
         }
         free(order);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Updates last in program order against the least peak, proved: memory comes down by a third and
  * more on average (OLLA's claim). */
-static void a_third_less(void **state)
+TEST(a_third_less)
 {
     static const struct {
         const char *spec;
@@ -171,10 +163,7 @@ static void a_third_less(void **state)
     };
     const double n = sizeof rows / sizeof *rows;
     double sum = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_graph *g = NULL;
@@ -183,40 +172,35 @@ static void a_third_less(void **state)
         double given;
 
         o.concat = MPL_CONCAT_COPY;
-        assert_ok(&ctx, mpl_zoo_build(&ctx, rows[i].spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, rows[i].spec, &g));
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
-        assert_ok(&ctx, mpl_order_find("given")->make(&ctx, g, order));
-        given = (double)model_peak(&ctx, g, &o, order);
-        mpl_order_run_init(&run, &ctx);
+        assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
+        given = (double)model_peak(ctx, g, &o, order);
+        mpl_order_run_init(&run, ctx);
         run.options = &o;
-        assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
+        assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
         check_readers(g, order);
-        assert_int_equal(run.live_bytes, model_peak(&ctx, g, &o, order));
+        assert_int_equal(run.live_bytes, model_peak(ctx, g, &o, order));
         assert_int_equal(run.bound_bytes, run.live_bytes);
         assert_true((double)run.live_bytes <= (1 - rows[i].less) * given);
         sum += 1 - (double)run.live_bytes / given;
         print_message("%s: %.1f %% less\n", rows[i].spec,
                       100 * (1 - (double)run.live_bytes / given));
         free(order);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     print_message("%.1f %% less on average\n", 100 * sum / n);
     assert_true(sum / n >= 1.0 / 3);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Pools of their own: each buffer lies where its values belong, pool 0 has what the order model
  * counts, nothing is lost. */
-static void pools_of_their_own(void **state)
+TEST(pools_of_their_own)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 240; seed++) {
-        mpl_graph *g = seed % 2 ? random_training(&ctx, seed, 2 + (uint32_t)(seed % 9))
-                                : random_update_graph(&ctx, seed, 12);
+        mpl_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
+                                : random_update_graph(ctx, seed, 12);
         mpl_problem_options o = options_of(seed);
         uint8_t *part = calloc(g->n_values, 1);
         mpl_op *order = calloc(g->n_ops, sizeof *order);
@@ -227,9 +211,9 @@ static void pools_of_their_own(void **state)
         assert_true(order != NULL && part != NULL);
         o.own_pools = (unsigned)(seed % 8) << MPL_PART_WEIGHT;
         mpl_graph_parts(g, part);
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        assert_ok(&ctx, mpl_problem_check(&ctx, p));
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        assert_ok(ctx, mpl_problem_check(ctx, p));
         for (mpl_value v = 0; v < g->n_values; v++) {
             bool own = (o.own_pools >> part[v] & 1) != 0 && part[v] != MPL_PART_NONE;
 
@@ -242,36 +226,32 @@ static void pools_of_their_own(void **state)
         }
         for (uint32_t i = 0; i < p->n_in_place; i++)
             assert_int_equal(p->pool[p->in_place_in[i]], p->pool[p->in_place_out[i]]);
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
-        assert_true(live <= model_peak(&ctx, g, &o, order));
-        assert_true(live + o.align > model_peak(&ctx, g, &o, order));
-        mpl_problem_free(&ctx, p);
-        mpl_value_map_free(&ctx, map);
-        mpl_graph_free(&ctx, g);
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
+        assert_true(live <= model_peak(ctx, g, &o, order));
+        assert_true(live + o.align > model_peak(ctx, g, &o, order));
+        mpl_problem_free(ctx, p);
+        mpl_value_map_free(ctx, map);
+        mpl_graph_free(ctx, g);
         free(part);
         free(order);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What a gradient is added up from lies where it does, so that it can lie in one of its parts: two
  * pools need little more than one. */
-static void parts_lie_with_their_sum(void **state)
+TEST(parts_lie_with_their_sum)
 {
     static const char *const specs[] = {
         "lstm:layers=2,steps=8,hidden=64,batch=1,mode=train,update=sgd",
         "gru:steps=8,hidden=64,batch=1,mode=train,update=sgd,accumulate=chain"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t live[3] = {0};
         mpl_graph *g = NULL;
         mpl_op *order;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[i], &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, specs[i], &g));
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
         for (mpl_op op = 0; op < g->n_ops; op++)
@@ -281,38 +261,34 @@ static void parts_lie_with_their_sum(void **state)
             mpl_value_map *map = NULL;
 
             o.own_pools = own ? 1u << MPL_PART_GRADIENT : 0;
-            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_int_equal(p->n_pools, 1 + own);
             for (uint32_t pool = 0; pool < p->n_pools; pool++)
-                assert_ok(&ctx, mpl_peak_live(&ctx, p, pool, &live[own + pool], NULL, NULL));
-            mpl_problem_free(&ctx, p);
-            mpl_value_map_free(&ctx, map);
+                assert_ok(ctx, mpl_peak_live(ctx, p, pool, &live[own + pool], NULL, NULL));
+            mpl_problem_free(ctx, p);
+            mpl_value_map_free(ctx, map);
         }
         if (!(live[1] + live[2] <= live[0] + live[0] / 5))
             fail_msg("%s: %" PRIu64 " and %" PRIu64 " bytes, in one pool %" PRIu64, specs[i],
                      live[1], live[2], live[0]);
         free(order);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
     mpl_problem_options o = mpl_problem_options_default();
     mpl_graph *g = NULL;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     o.own_pools = 1u << MPL_PART_GRADIENT | 1u << MPL_PART_STATE;
-    assert_ok(&ctx,
-              mpl_zoo_build(
-                  &ctx, "lstm:layers=1,steps=2,hidden=8,batch=1,mode=train,update=momentum", &g));
+    assert_ok(
+        ctx, mpl_zoo_build(ctx, "lstm:layers=1,steps=2,hidden=8,batch=1,mode=train,update=momentum",
+                           &g));
     for (int what = 0; what < 2; what++) {
         mpl_status st = MPL_EMEM;
 
-        for (int64_t k = 0, live = ctx.n_live; st == MPL_EMEM; k += 1 + k / 50) {
+        for (int64_t k = 0, live = ctx->n_live; st == MPL_EMEM; k += 1 + k / 50) {
             mpl_op order[400];
             mpl_problem *p = NULL;
             mpl_value_map *map = NULL;
@@ -321,31 +297,19 @@ static void survive_lost_memory(void **state)
             assert_true(g->n_ops <= 400);
             for (mpl_op op = 0; op < g->n_ops; op++)
                 order[op] = op;
-            mpl_order_run_init(&run, &ctx);
-            ctx.n_allocs = 0, ctx.fail_after = k;
+            mpl_order_run_init(&run, ctx);
+            ctx->n_allocs = 0, ctx->fail_after = k;
             st = what == 0 ? mpl_order_make(&run, mpl_order_find("least_peak"), g, order)
-                           : mpl_problem_from_graph(&ctx, g, order, &o, &p, &map);
-            ctx.fail_after = -1;
-            mpl_problem_free(&ctx, p);
-            mpl_value_map_free(&ctx, map);
-            assert_int_equal(ctx.n_live, live);
+                           : mpl_problem_from_graph(ctx, g, order, &o, &p, &map);
+            ctx->fail_after = -1;
+            mpl_problem_free(ctx, p);
+            mpl_value_map_free(ctx, map);
+            assert_int_equal(ctx->n_live, live);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_of_all_orders),
-        cmocka_unit_test(model_and_problem),
-        cmocka_unit_test(a_third_less),
-        cmocka_unit_test(pools_of_their_own),
-        cmocka_unit_test(parts_lie_with_their_sum),
-        cmocka_unit_test(survive_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(least_of_all_orders, model_and_problem, a_third_less, pools_of_their_own,
+      parts_lie_with_their_sum, survive_lost_memory)

@@ -89,9 +89,8 @@ static mpl_buffer buffer_of(const bench *b, const char *name)
     return MPL_NONE;
 }
 
-static void tables(void **state)
+TEST(tables)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bench b = {0};
         char copy[2048], *at, *save = NULL;
@@ -364,11 +363,10 @@ static uint32_t count_units(const mpl_graph *g)
     return n;
 }
 
-static void interleavings(void **state)
+TEST(interleavings)
 {
     uint64_t n_graphs = 0, n_looked = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 600; seed++) {
         bench b = {0};
 
@@ -403,9 +401,8 @@ static void interleavings(void **state)
 
 /* ---- memory ---- */
 
-static void lose_memory(void **state)
+TEST(lose_memory)
 {
-    (void)state;
     for (uint64_t seed = 20; seed < 24; seed++) {
         mpl_problem_options options = mpl_problem_options_default();
         bench b = {0};
@@ -429,13 +426,4 @@ static void lose_memory(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),
-        cmocka_unit_test(interleavings),
-        cmocka_unit_test(lose_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(tables, interleavings, lose_memory)

@@ -13,7 +13,7 @@ static uint64_t n_programs = 2000;
 
 /* ---- view tuples ---- */
 
-static void view_tuples_are_exact(void **state)
+TEST(view_tuples_are_exact)
 {
     static const struct {
         mpl_shape of;
@@ -55,10 +55,7 @@ static void view_tuples_are_exact(void **state)
         {{3, {3, 4, 5}}, "x", NULL},
         {{1, {10}}, "1:2:3:4", NULL},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_strided v = mpl_strided_all(&table[i].of);
         char steps[80], *step = steps, tuple[400];
@@ -69,7 +66,7 @@ static void view_tuples_are_exact(void **state)
             end = strchr(step, ';');
             if (end != NULL)
                 *end++ = '\0';
-            st = mpl_strided_index(&ctx, &v, step);
+            st = mpl_strided_index(ctx, &v, step);
         }
         if (st != (table[i].tuple != NULL ? MPL_OK : MPL_EINPUT))
             fail_msg("'%s': %s", table[i].index, mpl_status_name(st));
@@ -78,7 +75,7 @@ static void view_tuples_are_exact(void **state)
     }
 }
 
-static void reshapes_are_views_where_strides_allow(void **state)
+TEST(reshapes_are_views_where_strides_allow)
 {
     static const struct {
         mpl_strided from;
@@ -99,7 +96,6 @@ static void reshapes_are_views_where_strides_allow(void **state)
         {{{1, {6}}, {2}, 1}, {1, {5}}, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_strided v = table[i].from;
         bool is_view = mpl_strided_reshape(&v, &table[i].to);
@@ -148,13 +144,12 @@ static mpl_strided random_box(mpl_rng *rng, uint32_t most_rank)
     return v;
 }
 
-static void boxes_meet_where_elements_do(void **state)
+TEST(boxes_meet_where_elements_do)
 {
     static uint32_t seen[ROOT];
     mpl_rng rng;
     uint32_t n[3] = {0}, n_twice = 0, n_told = 0;
 
-    (void)state;
     mpl_rng_init(&rng, 7);
     for (uint32_t i = 1; i <= 20000; i++) {
         mpl_strided a = random_box(&rng, 4), b = random_box(&rng, 4);
@@ -185,27 +180,25 @@ static void boxes_meet_where_elements_do(void **state)
     assert_true(n[MPL_APART] > 5000 && n[MPL_MEET] > 2000 && n[MPL_UNDECIDED] > 0);
 }
 
-static void compositions_give_the_same_elements(void **state)
+TEST(compositions_give_the_same_elements)
 {
     mpl_rng rng;
     uint32_t n_made = 0, n_refused = 0;
 
-    (void)state;
     mpl_rng_init(&rng, 11);
     for (uint32_t i = 0; i < 20000; i++) {
         mpl_strided outer = random_box(&rng, 3), inner = mpl_strided_all(&outer.shape), both;
-        mpl_ctx ctx;
         char index[200];
         bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which can always be
                                                   composed */
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         if (any) {
             inner = random_box(&rng, 2);
             inner.offset %= 8;
         } else {
             program_index(&rng, &outer.shape, index);
-            assert_ok(&ctx, mpl_strided_index(&ctx, &inner, index));
+            assert_ok(ctx, mpl_strided_index(ctx, &inner, index));
         }
         if (!mpl_strided_compose(&outer, &inner, &both)) {
             assert_true(any);
@@ -306,30 +299,27 @@ static uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
 }
 
 /* The example of the proposal. */
-static void the_example_needs_one_assign(void **state)
+TEST(the_example_needs_one_assign)
 {
-    mpl_ctx ctx;
     mpl_ssa_facts facts;
     mpl_graph *program, *ssa = NULL;
-    steps s = {.ctx = &ctx};
+    steps s = {.ctx = ctx};
     mpl_op assign = MPL_NONE, add = MPL_NONE;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    program = read_text(&ctx, "program example\n"
-                              "input A f32 [3,4]\n"
-                              "weight two f32 [] = splat 2\n"
-                              "B = view(A) index=\"1,:\"\n"
-                              "C = view(A) index=\"2,:\"\n"
-                              "D = add(B, C)\n"
-                              "add_into(C, two)\n"
-                              "E = add(A, D)\n"
-                              "output E\n");
-    assert_ok(&ctx, mpl_tensor_ssa(&ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s},
-                                   &facts, &ssa));
+    program = read_text(ctx, "program example\n"
+                             "input A f32 [3,4]\n"
+                             "weight two f32 [] = splat 2\n"
+                             "B = view(A) index=\"1,:\"\n"
+                             "C = view(A) index=\"2,:\"\n"
+                             "D = add(B, C)\n"
+                             "add_into(C, two)\n"
+                             "E = add(A, D)\n"
+                             "output E\n");
+    assert_ok(ctx, mpl_tensor_ssa(ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s},
+                                  &facts, &ssa));
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
-        assert_null(difference(&ctx, program, s.g[i]));
-    assert_null(difference(&ctx, program, ssa));
+        assert_null(difference(ctx, program, s.g[i]));
+    assert_null(difference(ctx, program, ssa));
     assert_int_equal(count_kind(s.g[0], MPL_OP_access), 3); /* B, C, and B again, passed down */
     assert_int_equal(count_kind(s.g[0], MPL_OP_assign), 1);
     for (uint32_t i = 1; i < 3; i++) {
@@ -353,44 +343,40 @@ static void the_example_needs_one_assign(void **state)
     }
     assert_int_equal(count_kind(ssa, MPL_OP_access), 0); /* all read by fused operations */
     assert_int_equal(count_kind(ssa, MPL_OP_fused), 2);
-    mpl_graph_free(&ctx, program);
-    mpl_graph_free(&ctx, ssa);
+    mpl_graph_free(ctx, program);
+    mpl_graph_free(ctx, ssa);
     free_steps(&s);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void random_programs_give_what_they_give_in_place(void **state)
+TEST(random_programs_give_what_they_give_in_place)
 {
-    mpl_ctx ctx;
     mpl_ssa_facts facts;
     uint64_t n = 0, n_access[MPL_SSA_STEPS] = {0}, n_assign[MPL_SSA_STEPS] = {0}, n_fused = 0,
              met[3] = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 1; n < n_programs; seed++) {
-        mpl_graph *program = random_program(&ctx, seed), *ssa = NULL;
+        mpl_graph *program = random_program(ctx, seed), *ssa = NULL;
 
         if (program == NULL)
             continue;
         n++;
         for (int level = 0; level < MPL_N_SSA_LEVELS; level++) {
-            steps s = {.ctx = &ctx};
+            steps s = {.ctx = ctx};
             const char *bad;
 
-            assert_ok(&ctx,
-                      mpl_tensor_ssa(&ctx, program, (mpl_ssa_level)level,
+            assert_ok(ctx,
+                      mpl_tensor_ssa(ctx, program, (mpl_ssa_level)level,
                                      level == MPL_SSA_FULL ? &(mpl_ssa_watch){keep_step, &s} : NULL,
                                      level == MPL_SSA_FULL ? &facts : NULL, &ssa));
             for (uint32_t i = 0; i < MPL_SSA_STEPS && level == MPL_SSA_FULL; i++)
-                if ((bad = difference(&ctx, program, s.g[i])) != NULL)
+                if ((bad = difference(ctx, program, s.g[i])) != NULL)
                     fail_msg("program %" PRIu64 ": '%s' differs once %s", seed, bad,
                              mpl_ssa_step_name[i]);
-            if ((bad = difference(&ctx, program, ssa)) != NULL)
+            if ((bad = difference(ctx, program, ssa)) != NULL)
                 fail_msg("program %" PRIu64 ", level %s: '%s' differs", seed,
                          mpl_ssa_level_name[level], bad);
             free_steps(&s);
-            mpl_graph_free(&ctx, ssa);
+            mpl_graph_free(ctx, ssa);
             ssa = NULL;
         }
         for (uint32_t i = 0; i < MPL_SSA_STEPS; i++) {
@@ -399,7 +385,7 @@ static void random_programs_give_what_they_give_in_place(void **state)
         }
         n_fused += facts.n_fused[3];
         met[0] += facts.n_apart, met[1] += facts.n_meet, met[2] += facts.n_undecided;
-        mpl_graph_free(&ctx, program);
+        mpl_graph_free(ctx, program);
     }
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
         print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i],
@@ -407,21 +393,13 @@ static void random_programs_give_what_they_give_in_place(void **state)
     print_message("%" PRIu64 " programs, %" PRIu64 " fused operations; boxes: %" PRIu64
                   " apart, %" PRIu64 " meet, %" PRIu64 " not decided\n",
                   n, n_fused, met[0], met[1], met[2]);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(view_tuples_are_exact),
-        cmocka_unit_test(reshapes_are_views_where_strides_allow),
-        cmocka_unit_test(boxes_meet_where_elements_do),
-        cmocka_unit_test(compositions_give_the_same_elements),
-        cmocka_unit_test(the_example_needs_one_assign),
-        cmocka_unit_test(random_programs_give_what_they_give_in_place),
-    };
-
     if (argc > 1)
         n_programs = strtoull(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, view_tuples_are_exact, reshapes_are_views_where_strides_allow,
+                     boxes_meet_where_elements_do, compositions_give_the_same_elements,
+                     the_example_needs_one_assign, random_programs_give_what_they_give_in_place);
 }

@@ -36,9 +36,8 @@ static void assert_said(const char *text, const char *part)
         fail_msg("not said: '%s', but: '%.600s'", part, text);
 }
 
-static void run_needs_no_backend(void **state)
+TEST(run_needs_no_backend)
 {
-    (void)state;
     assert_int_equal(run("run mlp"), 0);
     assert_said(out, "graph     mlp on cpu (oneDNN");
     assert_int_equal(run("plan mlp -p pool --backend ref -o ref.json -q"), 0);
@@ -48,7 +47,7 @@ static void run_needs_no_backend(void **state)
 
 /* How long a thread of OpenMP spins before it sleeps, as OpenMP itself read it: the last line is of
  * the process that executes. */
-static void waiting_threads_sleep(void **state)
+TEST(waiting_threads_sleep)
 {
     static const struct {
         const char *environment, *arguments, *spins;
@@ -58,7 +57,6 @@ static void waiting_threads_sleep(void **state)
         {"OMP_WAIT_POLICY=active", "run mlp", "GOMP_SPINCOUNT = '30000000000'"},
     };
 
-    (void)state;
     folder_put_text("one.suite", "--planners greedy_size\nmlp\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char environment[100], *last = NULL;
@@ -77,7 +75,7 @@ static void waiting_threads_sleep(void **state)
 
 /* What failed is said in the object that the command would have printed, else in one of its own;
  * stderr has the line as ever. */
-static void json_of_failures(void **state)
+TEST(json_of_failures)
 {
     static const struct {
         const char *arguments, *member; /* that the result has beside the error, or NULL: it has no
@@ -102,7 +100,6 @@ static void json_of_failures(void **state)
         {"nothing --json", NULL, 2},
     };
 
-    (void)state;
     assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
     assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -126,9 +123,8 @@ static void json_of_failures(void **state)
     }
 }
 
-static void diff_begins_with_a_summary(void **state)
+TEST(diff_begins_with_a_summary)
 {
-    (void)state;
     assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
     assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
     assert_int_equal(run("diff a.json b.json"), 1);
@@ -141,7 +137,7 @@ static void diff_begins_with_a_summary(void **state)
 
 /* Every command in a folder that was empty: what the program needs it carries, or it names the file
  * that is missing. */
-static void needs_no_project(void **state)
+TEST(needs_no_project)
 {
     static const struct {
         const char *arguments, *says;
@@ -172,7 +168,6 @@ static void needs_no_project(void **state)
         {"paper --check", "no PAPER.md here", 2},
     };
 
-    (void)state;
     folder_put_text("two.suite",
                     "--planners greedy_size,nnc_2019\n--backends none\nmlp\nresnet50\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -183,7 +178,7 @@ static void needs_no_project(void **state)
     }
 }
 
-static void tables_of_other_rows_are_errors(void **state)
+TEST(tables_of_other_rows_are_errors)
 {
     static const struct {
         const char *arguments, *says;
@@ -200,7 +195,6 @@ static void tables_of_other_rows_are_errors(void **state)
         {"table views --rows planned.jsonl -o table.md", "none of 1 rows fits"},
     };
 
-    (void)state;
     folder_put_text("one.suite", "--planners greedy_size\n--backends none\nmlp\n");
     folder_put_text("none.jsonl", "");
     folder_put_text("bare.jsonl", "{\"schema\": 1}\n");
@@ -215,9 +209,8 @@ static void tables_of_other_rows_are_errors(void **state)
     assert_int_not_equal(access(in_folder("table.md"), F_OK), 0);
 }
 
-static void programs_of_the_zoo_show_their_steps(void **state)
+TEST(programs_of_the_zoo_show_their_steps)
 {
-    (void)state;
     assert_int_equal(run("show offset2bbox:batch=2 --dump-ssa steps"), 0);
     assert_said(out, "program      4 views, 8 writes");
     folder_read("steps/0-program.graph", out, sizeof out);
@@ -233,7 +226,7 @@ static void programs_of_the_zoo_show_their_steps(void **state)
     assert_int_equal(run("show mlp --dump-ssa steps"), 2);
 }
 
-static void sizes_are_read_and_shown_alike(void **state)
+TEST(sizes_are_read_and_shown_alike)
 {
     static const struct {
         const char *arguments, *says;
@@ -249,7 +242,6 @@ static void sizes_are_read_and_shown_alike(void **state)
          " carried from round to round"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (run(table[i].arguments) != 0)
             fail_msg("memplan %s: '%s'", table[i].arguments, err);
@@ -262,9 +254,8 @@ static void sizes_are_read_and_shown_alike(void **state)
     assert_int_equal(run("plan mlp -p spill:capacities=6MiB/-,cost=1MiB/x"), 2);
 }
 
-static void bench_takes_p(void **state)
+TEST(bench_takes_p)
 {
-    (void)state;
     folder_put_text("mlp.suite", "mlp\n");
     assert_int_equal(run("bench mlp.suite -p pool -p none --backends none --json -o p.jsonl"), 0);
     assert_said(out, "\"planner\":\"pool\"");
@@ -273,36 +264,16 @@ static void bench_takes_p(void **state)
 }
 
 /* The installed program, beside the one under test. */
-static int begin(void **state)
+static int begin(void)
 {
     const char *given = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     char path[4096];
 
-    (void)state;
     snprintf(path, sizeof path, "%.*s/prefix/bin/memplan", (int)(strrchr(given, '/') - given),
              given);
     return realpath(path, program) == NULL || folder_make("alone") != 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(needs_no_project),
-        cmocka_unit_test(run_needs_no_backend),
-        cmocka_unit_test(waiting_threads_sleep),
-        cmocka_unit_test(json_of_failures),
-        cmocka_unit_test(diff_begins_with_a_summary),
-        cmocka_unit_test(tables_of_other_rows_are_errors),
-        cmocka_unit_test(programs_of_the_zoo_show_their_steps),
-        cmocka_unit_test(sizes_are_read_and_shown_alike),
-        cmocka_unit_test(bench_takes_p),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, needs_no_project, run_needs_no_backend, waiting_threads_sleep,
+             json_of_failures, diff_begins_with_a_summary, tables_of_other_rows_are_errors,
+             programs_of_the_zoo_show_their_steps, sizes_are_read_and_shown_alike, bench_takes_p)

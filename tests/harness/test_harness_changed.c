@@ -63,20 +63,16 @@ static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g,
     return mpl_graph_incremental(ctx, g, split(text, name), name, facts);
 }
 
-static void what_is_kept(void **state)
+TEST(what_is_kept)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = open_graph(&ctx, rows[i].graph);
+        mpl_graph *g = open_graph(ctx, rows[i].graph);
         mpl_incremental_facts facts;
         uint32_t n_ops = g->n_ops, n_again = 0;
         char text[200];
         const char *name[8];
 
-        assert_ok(&ctx, twice(&ctx, rows[i].changed, &g, &facts));
+        assert_ok(ctx, twice(ctx, rows[i].changed, &g, &facts));
         assert_true(mpl_graph_ok(g));
         assert_int_equal(facts.n_ops, n_ops);
         assert_int_equal(facts.n_again, rows[i].again);
@@ -89,9 +85,8 @@ static void what_is_kept(void **state)
         assert_int_equal(g->n_outputs, split(text, name));
         for (uint32_t k = 0; k < g->n_outputs; k++)
             assert_string_equal(g->value_name[g->output[k]], name[k]);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels
@@ -130,50 +125,46 @@ static interpreter run(mpl_ctx *ctx, const mpl_graph *g, const char *changed, bo
     return it;
 }
 
-static void second_results(void **state)
+TEST(second_results)
 {
     static const char *const cases[][3] = {
         {"lstm:steps=5,hidden=4,batch=2", "step2.x", "step4.layer1.h"},
         {"lstm:steps=5,hidden=4,batch=2", "layer0.h", "step4.layer1.h"},
         {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *whole = NULL, *g = NULL;
         interpreter once, again;
         mpl_value first, second, want;
         char name[100];
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
-        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
-        assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
+        assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &whole));
+        assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &g));
+        assert_ok(ctx, twice(ctx, cases[i][1], &g, NULL));
         want = whole->output[0];
         assert_string_equal(whole->value_name[want], cases[i][2]);
         snprintf(name, sizeof name, "%s" MPL_AGAIN, cases[i][2]);
         first = mpl_graph_find(g, cases[i][2]);
         second = mpl_graph_find(g, name);
         assert_true(second != MPL_NONE);
-        again = run(&ctx, g, "", false);
-        once = run(&ctx, whole, cases[i][1], true);
+        again = run(ctx, g, "", false);
+        once = run(ctx, whole, cases[i][1], true);
         assert_memory_equal(again.data[second], once.data[want], whole->value_bytes[want]);
         assert_memory_not_equal(again.data[first], once.data[want], whole->value_bytes[want]);
         interpret_end(&once);
-        once = run(&ctx, whole, cases[i][1], false);
+        once = run(ctx, whole, cases[i][1], false);
         assert_memory_equal(again.data[first], once.data[want], whole->value_bytes[want]);
         interpret_end(&once);
         interpret_end(&again);
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, whole);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, whole);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What updates leave is what one evaluation with the new contents leaves, and so is all else; only
  * the second one updates. */
-static void updates_happen_once(void **state)
+TEST(updates_happen_once)
 {
     static const char *const cases[][2] = {
         {"mnist_conv:image=8,batch=2,mode=train,update=adam", "labels"},
@@ -184,21 +175,18 @@ static void updates_happen_once(void **state)
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad",
          "data"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *whole = NULL, *g = NULL;
         interpreter once, again, before;
         uint32_t n_changed = 0;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
-        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
-        assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
-        again = run(&ctx, g, "", false);
-        once = run(&ctx, whole, cases[i][1], true);
-        before = run(&ctx, whole, cases[i][1], false);
+        assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &whole));
+        assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &g));
+        assert_ok(ctx, twice(ctx, cases[i][1], &g, NULL));
+        again = run(ctx, g, "", false);
+        once = run(ctx, whole, cases[i][1], true);
+        before = run(ctx, whole, cases[i][1], false);
         for (uint32_t k = 0; k < whole->n_outputs; k++) {
             mpl_value want = whole->output[k], got,
                       first = mpl_graph_find(g, whole->value_name[want]);
@@ -220,13 +208,12 @@ static void updates_happen_once(void **state)
         interpret_end(&once);
         interpret_end(&before);
         interpret_end(&again);
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, whole);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, whole);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void wrong_ones_are_refused(void **state)
+TEST(wrong_ones_are_refused)
 {
     static const char *const cases[][3] = {
         {"mlp", "nobody", "no input 'nobody'"},
@@ -237,43 +224,36 @@ static void wrong_ones_are_refused(void **state)
          "relu(v)\noutput y\noutput v\n",
          "a", "updated once"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *g = NULL;
 
         if (strncmp(cases[i][0], "graph", 5) == 0)
-            g = open_graph(&ctx, cases[i][0]);
+            g = open_graph(ctx, cases[i][0]);
         else
-            assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
-        assert_status(&ctx, twice(&ctx, cases[i][1], &g, NULL), MPL_EINPUT);
-        assert_non_null(strstr(ctx.message, cases[i][2]));
-        mpl_graph_free(&ctx, g);
+            assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &g));
+        assert_status(ctx, twice(ctx, cases[i][1], &g, NULL), MPL_EINPUT);
+        assert_non_null(strstr(ctx->message, cases[i][2]));
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
-    mpl_ctx ctx;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         assert_ok(
-            &ctx,
-            mpl_zoo_build(&ctx,
-                          "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd",
-                          &g));
-        ctx.fail_after = ctx.n_allocs + k;
-        st = twice(&ctx, "labels", &g, NULL);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+            ctx,
+            mpl_zoo_build(
+                ctx, "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd", &g));
+        ctx->fail_after = ctx->n_allocs + k;
+        st = twice(ctx, "labels", &g, NULL);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     assert_int_equal(st, MPL_OK);
 }
@@ -295,7 +275,7 @@ static int command(const char *arguments, char *text, size_t size)
     return WEXITSTATUS(pclose(f));
 }
 
-static void command_line(void **state)
+TEST(command_line)
 {
     static const char *const runs[] = {"--backend ref --checked",
                                        "--backend cpu",
@@ -305,7 +285,6 @@ static void command_line(void **state)
                                        "--backend cpu --views off --in-place off"};
     char text[4000], arguments[300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         snprintf(arguments, sizeof arguments,
                  "run lstm:steps=6,hidden=8,batch=2 --changed step4.x --planner greedy_size "
@@ -334,13 +313,5 @@ static void command_line(void **state)
     assert_int_equal(command("plan synthetic:n=10 --changed x", text, sizeof text), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept),        cmocka_unit_test(second_results),
-        cmocka_unit_test(updates_happen_once), cmocka_unit_test(wrong_ones_are_refused),
-        cmocka_unit_test(out_of_memory),       cmocka_unit_test(command_line),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(what_is_kept, second_results, updates_happen_once, wrong_ones_are_refused, out_of_memory,
+      command_line)

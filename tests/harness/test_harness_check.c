@@ -15,17 +15,10 @@
 static const char *program;
 static char out[1 << 16]; /* of the last run: standard output and error as one log */
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     return folder_make("check") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder. */
@@ -70,7 +63,7 @@ static void check_all(size_t n, const char *const (*row)[4])
 
 /* ---- production's recorded plans ---- */
 
-static void production_plans(void **state)
+TEST(production_plans)
 {
     static const char *const table[][4] = {
         {"check --plan " NNC "/densenet121_1_infer.tensors.csv --against optimum --tolerance 1%",
@@ -83,7 +76,6 @@ static void production_plans(void **state)
         {"check --plan " NNC "/lstm_32_infer.tensors.csv", "0", "check: ok", "at the optimum"},
     };
 
-    (void)state;
     skip_without(NNC);
     CHECK_ALL(table);
     /* the whole report stands above the last line */
@@ -93,22 +85,19 @@ static void production_plans(void **state)
 }
 
 /* Faults: a verifier that is not asked, a name that is lost, a reader that takes what it gets. */
-static void damaged_plans(void **state)
+TEST(damaged_plans)
 {
     static const char *const table[][4] = {
         {"check --plan @/moved.tensors.csv", "1", "refused", "'#"},
         {"check --plan @/cut.tensors.csv", "2", "cut.tensors.csv:", "whole numbers"},
         {"check --plan @/fewer.tensors.csv", "2", "before.csv:", "ids"},
     };
-    mpl_ctx ctx;
     char *text = NULL, *before = NULL, *moved;
     size_t size, n;
 
-    (void)state;
     skip_without(NNC);
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.tensors.csv", &text, &size));
-    assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.before.csv", &before, &n));
+    assert_ok(ctx, mpl_file_read(ctx, NNC "/resnet50_1_infer.tensors.csv", &text, &size));
+    assert_ok(ctx, mpl_file_read(ctx, NNC "/resnet50_1_infer.before.csv", &before, &n));
     folder_put_text("moved.before.csv", before);
     folder_put_text("cut.before.csv", before);
     folder_put_text("fewer.before.csv", before);
@@ -125,8 +114,8 @@ static void damaged_plans(void **state)
     folder_put_text("fewer.tensors.csv", text);
     CHECK_ALL(table);
     free(moved);
-    mpl_free(&ctx, text);
-    mpl_free(&ctx, before);
+    mpl_free(ctx, text);
+    mpl_free(ctx, before);
 }
 
 /* ---- every format, every verdict ---- */
@@ -143,7 +132,7 @@ static void put_changed(const char *name, const char *text, const char *from, co
     free(now);
 }
 
-static void verdicts(void **state)
+TEST(verdicts)
 {
     static const char *const table[][4] = {
         {"check --plan " DATA "small.offsets.csv", "1", "beyond: small by minimalloc: 224 bytes",
@@ -194,18 +183,15 @@ static void verdicts(void **state)
         {"check mlp", "2", "--planner", ""},
         {"check -p pool", "2", "GRAPH", ""},
     };
-    mpl_ctx ctx;
     char *xla = NULL, *pytorch = NULL, torn[16384];
     size_t size;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_file_read(&ctx, DATA "small.xla.txt", &xla, &size));
-    assert_ok(&ctx, mpl_file_read(&ctx, DATA "small.pytorch.json", &pytorch, &size));
+    assert_ok(ctx, mpl_file_read(ctx, DATA "small.xla.txt", &xla, &size));
+    assert_ok(ctx, mpl_file_read(ctx, DATA "small.pytorch.json", &pytorch, &size));
     put_changed("padded.txt", xla, "size 640", "size 704");
     put_changed("freed.json", pytorch, "segment_alloc", "segment_free");
-    mpl_free(&ctx, xla);
-    mpl_free(&ctx, pytorch);
+    mpl_free(ctx, xla);
+    mpl_free(ctx, pytorch);
     assert_int_equal(run("plan mlp -p pool -q -o @/own.json"), 0);
     assert_int_equal(run("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
     assert_int_equal(run("plan mlp -p none -q -o @/torn.json"), 0);
@@ -224,16 +210,13 @@ static void verdicts(void **state)
 
 /* A plan far above the bound whose file says that it is optimal: no row says so, nor that so much
  * is needed. */
-static void claims_of_files_are_proved(void **state)
+TEST(claims_of_files_are_proved)
 {
     static char text[16384], forged[16384];
     static const char *const command[] = {
         "verify mlp @/forged.json --json", "check --plan @/forged.json --against optimum --json",
         "run mlp --plan @/forged.json --backend ref --repeat 1 --json"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     assert_int_equal(run("plan mlp -p none --backend ref -q -o @/honest.json"), 0);
     folder_read("honest.json", text, sizeof text);
     put_changed("forged.json", text, "\"claim\":\"feasible\"", "\"claim\":\"optimal\"");
@@ -248,42 +231,38 @@ static void claims_of_files_are_proved(void **state)
         run(command[i]);
         assert_non_null(strchr(out, '\n'));
         *strchr(out, '\n') = '\0';
-        assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+        assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
         assert_string_equal(mpl_record_get_text(row, MPL_FIELD_claim), "feasible");
         assert_true(mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound));
         assert_int_equal(bound, 4096);
-        mpl_record_free(&ctx, row);
+        mpl_record_free(ctx, row);
     }
 }
 
 /* A list whose search has no budget: above the bound, and nobody knows whether it could be
  * below. */
-static void undecided_is_three(void **state)
+TEST(undecided_is_three)
 {
-    mpl_ctx ctx;
     mpl_record *row = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     assert_int_equal(run("check guillotine:n=200,seed=3 -p portfolio --budget 1 --json"), 3);
     assert_non_null(strstr(last_line(), "check: undecided"));
     assert_non_null(strstr(last_line(), "above the bound of 1048576"));
     assert_non_null(strstr(last_line(), "best plan known"));
     *strchr(out, '\n') = '\0';
-    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_verdict), "undecided");
     assert_true(mpl_record_is_null(row, MPL_FIELD_optimum_bytes));
-    mpl_record_free(&ctx, row);
+    mpl_record_free(ctx, row);
 }
 
 /* A list whose optimum, 87, lies four bytes above the peak of its live bytes: a search that its
  * budget ends on the way there has proved something between the two, and the plan is held to that.
  * Fault: the search's own bound is not taken. */
-static void what_a_search_proved_counts(void **state)
+TEST(what_a_search_proved_counts)
 {
     bool between = false;
 
-    (void)state;
     folder_put_text(
         "raised.csv",
         "id,lower,upper,size\n"
@@ -305,7 +284,7 @@ static void what_a_search_proved_counts(void **state)
 
 /* ---- machines ---- */
 
-static void rows_and_junit(void **state)
+TEST(rows_and_junit)
 {
     static const struct {
         const char *arguments;
@@ -323,16 +302,14 @@ static void rows_and_junit(void **state)
     };
     char arguments[300], xml[4096];
 
-    (void)state;
     folder_put_text("overlap.csv",
                     "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
     folder_put_text("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        mpl_ctx ctx;
         mpl_record *row = NULL;
         uint64_t planned;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(arguments, sizeof arguments, "%s --json --junit @/gate.xml", table[i].arguments);
         assert_int_equal(run(arguments), table[i].status);
         folder_read("gate.xml", xml, sizeof xml);
@@ -342,19 +319,19 @@ static void rows_and_junit(void **state)
         if (table[i].verdict == NULL)
             continue;
         *strchr(out, '\n') = '\0';
-        assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+        assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
         assert_string_equal(mpl_record_get_text(row, MPL_FIELD_verdict), table[i].verdict);
         assert_true(mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) ==
                     (strcmp(table[i].verdict, "refused") != 0));
-        mpl_record_free(&ctx, row);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_record_free(ctx, row);
+        assert_int_equal(ctx->n_live, 0);
     }
     assert_int_equal(run("check --plan " DATA "small.xla.txt --junit @/no/such/gate.xml"), 2);
 }
 
 /* ---- baselines ---- */
 
-static void baselines(void **state)
+TEST(baselines)
 {
     static const char *const table[][4] = {
         {"check mlp -p pool --against @/mlp.json", "0", "check: ok", "at the baseline of 4096"},
@@ -383,7 +360,6 @@ static void baselines(void **state)
     };
     char first[4096], again[4096], both[4096];
 
-    (void)state;
     folder_put_text("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
     assert_int_equal(run("baseline update mlp --planners pool,none -o @/mlp.json"), 0);
     assert_non_null(strstr(out, "2 plans"));
@@ -418,7 +394,7 @@ static void baselines(void **state)
 
 /* Fault: a committed baseline that the planners no longer meet. The quick planners of the smoke
  * suite only. */
-static void committed_baseline_holds(void **state)
+TEST(committed_baseline_holds)
 {
     static const char *const graphs[] = {"mlp", "mnist_conv:batch=2",
                                          "lstm:layers=1,steps=4,hidden=32,batch=2",
@@ -426,7 +402,6 @@ static void committed_baseline_holds(void **state)
                              *const planners[] = {"pool", "greedy_size", "best_fit", "nnc_2019"};
     char arguments[200];
 
-    (void)state;
     for (size_t i = 0; i < 16; i++) {
         snprintf(arguments, sizeof arguments, "check %s -p %s --against smoke", graphs[i / 4],
                  planners[i % 4]);
@@ -435,19 +410,6 @@ static void committed_baseline_holds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(production_plans),
-        cmocka_unit_test(damaged_plans),
-        cmocka_unit_test(verdicts),
-        cmocka_unit_test(claims_of_files_are_proved),
-        cmocka_unit_test(undecided_is_three),
-        cmocka_unit_test(what_a_search_proved_counts),
-        cmocka_unit_test(rows_and_junit),
-        cmocka_unit_test(baselines),
-        cmocka_unit_test(committed_baseline_holds),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, production_plans, damaged_plans, verdicts,
+             claims_of_files_are_proved, undecided_is_three, what_a_search_proved_counts,
+             rows_and_junit, baselines, committed_baseline_holds)

@@ -50,18 +50,11 @@ static int run_with(const char *variable, const char *value, const char *argumen
     return status;
 }
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
     return folder_make("cli") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* One line, and it says whose it is. */
@@ -259,9 +252,8 @@ static const struct {
 };
 
 /* Fault: a wrong exit status, a message of several lines, a crash. */
-static void wrong_input_is_one_line(void **state)
+TEST(wrong_input_is_one_line)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         folder_put(files[i].name, files[i].text, strlen(files[i].text));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -289,16 +281,13 @@ static void check_damaged(const char *arguments, bool cut, size_t at)
 }
 
 /* A real model, cut at 80 places, and with one bit flipped at 120. */
-static void damaged_onnx(void **state)
+TEST(damaged_onnx)
 {
-    mpl_ctx ctx;
     char *data = NULL;
     size_t size;
 
-    (void)state;
     skip_without(LIGHT);
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_file_read(&ctx, LIGHT, &data, &size));
+    assert_ok(ctx, mpl_file_read(ctx, LIGHT, &data, &size));
     for (size_t i = 0; i < 200; i++) {
         bool cut = i < 80;
         size_t at = cut ? size * i / 80 : (size - 1) * (i - 80) / 119;
@@ -312,16 +301,15 @@ static void damaged_onnx(void **state)
         if (i % 4 == 0)
             check_damaged("plan @/damaged.onnx -p greedy_size -q", cut, at);
     }
-    mpl_free(&ctx, data);
+    mpl_free(ctx, data);
 }
 
 /* Fault: an index that counts only the inputs which are left once others decided shapes. The third
  * one is left here. */
-static void bound_inputs_by_index(void **state)
+TEST(bound_inputs_by_index)
 {
 #define LOOP  MPL_SHARED "/onnx-control-flow/test_loop11/"
 #define FILES LOOP "test_data_set_0/"
-    (void)state;
     skip_without(LOOP);
     assert_int_equal(run("run " LOOP "model.onnx -p pool -b ref --repeat 1 --input 0=" FILES
                          "input_0.pb --input 1=" FILES "input_1.pb --input 2=" FILES
@@ -338,11 +326,10 @@ static void bound_inputs_by_index(void **state)
 
 /* ---- help ---- */
 
-static void help_of_everything(void **state)
+TEST(help_of_everything)
 {
     char arguments[64], option[64];
 
-    (void)state;
     assert_int_equal(run("--help"), 0);
     for (int c = 0; c < MPL_N_COMMANDS; c++)
         assert_non_null(strstr(out, mpl_commands[c].name));
@@ -364,28 +351,26 @@ static void help_of_everything(void **state)
 }
 
 /* Fault: a generated document that lags behind its table. */
-static void documents_are_up_to_date(void **state)
+TEST(documents_are_up_to_date)
 {
     static const struct {
         const char *what, *path;
     } table[] = {{"list fields", "results/SCHEMA.md"}, {"list options", "harness/cli/OPTIONS.md"}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
-        mpl_ctx ctx;
         char *data = NULL;
         size_t size;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         assert_int_equal(run(table[i].what), 0);
-        assert_ok(&ctx, mpl_file_read(&ctx, table[i].path, &data, &size));
+        assert_ok(ctx, mpl_file_read(ctx, table[i].path, &data, &size));
         if (strcmp(data, out) != 0)
             fail_msg("%s is stale: make docs", table[i].path);
-        mpl_free(&ctx, data);
+        mpl_free(ctx, data);
     }
 }
 
-static void lists_name_what_there_is(void **state)
+TEST(lists_name_what_there_is)
 {
     static const struct {
         const char *what, *has;
@@ -393,7 +378,6 @@ static void lists_name_what_there_is(void **state)
                  {"backends", "absent"}, {"suites", "smoke"},         {"tables", "planned"},
                  {"formats", "csv"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char arguments[64];
 
@@ -429,7 +413,7 @@ static void tamper(const char *from, const char *to, const char *key, const char
 }
 
 /* Plan, verify, run from the file; with every set of options the file alone must be enough. */
-static void plans_survive_files(void **state)
+TEST(plans_survive_files)
 {
     static const char *const options[] = {
         "-p greedy_size",
@@ -446,7 +430,6 @@ static void plans_survive_files(void **state)
     };
     char arguments[300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         snprintf(arguments, sizeof arguments,
                  "plan lstm:layers=1,steps=3,hidden=8,batch=2 %s -o @/plan.json", options[i]);
@@ -468,14 +451,13 @@ static void plans_survive_files(void **state)
 
 /* Fault: a file without in-place pairs is read as one planned without them; there they were all
  * decided before. */
-static void plans_that_need_no_pair(void **state)
+TEST(plans_that_need_no_pair)
 {
     static const char *const graphs[] = {"offset2bbox:boxes=20", "yolo_boxes:cells=4",
                                          "ssd_boxes:boxes=20"};
     static const char *const options[] = {"", "--in-place off", "--safety parallel"};
     char arguments[200];
 
-    (void)state;
     for (size_t i = 0; i < 9; i++) {
         snprintf(arguments, sizeof arguments, "plan %s -p greedy_size -o @/plan.json %s",
                  graphs[i / 3], options[i % 3]);
@@ -487,9 +469,8 @@ static void plans_that_need_no_pair(void **state)
 }
 
 /* Fault: a plan file that is believed. */
-static void tampered_plans_are_refused(void **state)
+TEST(tampered_plans_are_refused)
 {
-    (void)state;
     assert_int_equal(run("plan " SMALL " -p none -o @/plan.json"), 0);
     assert_int_equal(run("verify " SMALL " @/plan.json"), 0);
     tamper("plan.json", "moved.json", "\"offset\":", " 64", 2); /* fc where its input lies */
@@ -523,7 +504,7 @@ static void edit(const char *file, const char *to, const char *behind, const cha
 
 /* Where values lie round by round is part of a plan with loops, and what it copies: a file that
  * says otherwise is refused. */
-static void tampered_bindings_are_refused(void **state)
+TEST(tampered_bindings_are_refused)
 {
     static const struct {
         const char *behind, *from, *with, *names;
@@ -537,7 +518,6 @@ static void tampered_bindings_are_refused(void **state)
     static const char *const loop = "tests/data/loops/shift_2.graph";
     char arguments[200];
 
-    (void)state;
     snprintf(arguments, sizeof arguments, "plan %s -p first_fit -o @/loop.json", loop);
     assert_int_equal(run(arguments), 0);
     snprintf(arguments, sizeof arguments, "verify %s @/loop.json", loop);
@@ -558,11 +538,10 @@ static void tampered_bindings_are_refused(void **state)
 }
 
 /* The same plan, the same bytes; what a failed writing leaves behind is the file as it was. */
-static void plan_files_are_replaced_whole(void **state)
+TEST(plan_files_are_replaced_whole)
 {
     char first[1 << 14], again[1 << 14];
 
-    (void)state;
     assert_int_equal(run("plan " SMALL " -p pool -o @/same.json"), 0);
     folder_read("same.json", first, sizeof first);
     assert_int_equal(run("plan " SMALL " -p frob -o @/same.json"), 2);
@@ -572,7 +551,7 @@ static void plan_files_are_replaced_whole(void **state)
 
 /* Catches: a limit that stops what is small, or that is not lifted; plans that do what a run
  * would. */
-static void limits_are_lifted(void **state)
+TEST(limits_are_lifted)
 {
     static const char *const fine[] = {
         "run @/bare.graph -b ref -p pool",
@@ -584,7 +563,6 @@ static void limits_are_lifted(void **state)
         "show @/claims.graph",
     };
 
-    (void)state;
     folder_put_text("few.graph",
                     "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\n"
                     "yield _, p\ny = while b(_, _, x) carried=1 trips=600000\noutput y\n");
@@ -594,9 +572,8 @@ static void limits_are_lifted(void **state)
     assert_int_equal(run("run @/few.graph -b ref -p pool"), 3);
 }
 
-static void runs_report_what_they_did(void **state)
+TEST(runs_report_what_they_did)
 {
-    mpl_ctx ctx;
     mpl_record *row = NULL;
     uint64_t value, bound;
     double ratio;
@@ -605,27 +582,25 @@ static void runs_report_what_they_did(void **state)
         MPL_FIELD_workspace_bytes, MPL_FIELD_copied_bytes,     MPL_FIELD_bound_bytes,
         MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes, MPL_FIELD_naive_bytes};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     assert_int_equal(
         run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --json --input ramp"), 0);
-    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         assert_true(mpl_record_get_int(row, counters[i], &value));
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_outputs), "equal");
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_status), "ok");
     assert_false(mpl_record_is_null(row, MPL_FIELD_memplan));
     assert_false(mpl_record_is_null(row, MPL_FIELD_machine));
-    mpl_record_free(&ctx, row);
+    mpl_record_free(ctx, row);
     /* beside one malloc a buffer: as many times, at least what is alive */
     assert_int_equal(
         run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --compare malloc --json"), 0);
-    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
     assert_true(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio) &&
                 ratio > 0);
     assert_true(mpl_record_get_int(row, MPL_FIELD_malloc_bytes, &value) &&
                 mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) && value >= bound);
-    mpl_record_free(&ctx, row);
+    mpl_record_free(ctx, row);
     assert_int_equal(run("run lstm:form=while,steps=2 -p exact -b cpu --compare malloc"), 4);
     check_error("run --compare malloc of a loop");
     assert_int_equal(run("run " SMALL " -p pool -b ref --compare calloc"), 2);
@@ -675,7 +650,7 @@ static void check_dims(const char *file, const char *dims)
 
 /* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared,
  * and who reads all is told. */
-static void rows_of_a_loop_that_ends_early(void **state)
+TEST(rows_of_a_loop_that_ends_early)
 {
     static const char text[] =
         "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\nweight limit f32 [] = splat "
@@ -685,7 +660,6 @@ static void rows_of_a_loop_that_ends_early(void **state)
         "last, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
         "output last\noutput rows\noutput r\n";
 
-    (void)state;
     folder_put_text("early.graph", text);
     assert_int_equal(run("run @/early.graph -b ref -p pool --repeat 1 --input ramp --dump @/early"),
                      0);
@@ -716,11 +690,10 @@ static void add_growing(FILE *f, int i, const char *scanned, const char *yields)
  * those of a loop in a loop.
  *
  * Catches: rows of another loop, or of another end, taken for those that came. */
-static void rows_of_all_kinds_of_loops(void **state)
+TEST(rows_of_all_kinds_of_loops)
 {
     FILE *f = fopen(in_folder("kinds.graph"), "w");
 
-    (void)state;
     assert_non_null(f);
     fprintf(f, "graph kinds\ninput x f32 [2]\nweight some f32 [4,2] = splat 1\nweight one f32 [] = "
                "splat 1\n");
@@ -755,11 +728,10 @@ static void rows_of_all_kinds_of_loops(void **state)
     check_dims("kinds/far_rows.npy", "(2, 4, 2,)");
 }
 
-static void export_and_plot(void **state)
+TEST(export_and_plot)
 {
     char svg[1 << 16];
 
-    (void)state;
     assert_int_equal(run("export " SMALL " -f graph -o @/again.graph"), 0);
     assert_int_equal(run("plan @/again.graph -p pool --json"), 0);
     assert_int_equal(run("export " SMALL " -f csv -p greedy_size -o @/again.csv"), 0);
@@ -806,12 +778,11 @@ static void export_and_plot(void **state)
 
 /* A model carries graph, weights and plan: what runs, verifies and is checked is what was
  * exported. */
-static void export_onnx(void **state)
+TEST(export_onnx)
 {
     static const char *const safety[] = {"serial", "parallel"};
     char command[400], text[1 << 12];
 
-    (void)state;
     for (size_t i = 0; i < sizeof safety / sizeof *safety; i++) {
         snprintf(command, sizeof command,
                  "export mnist_conv:batch=1 -f onnx -p nnc_2019 --safety %s -o @/m.onnx",
@@ -847,9 +818,8 @@ static void export_onnx(void **state)
 /* ---- benches ---- */
 
 /* What the bench prints, and the same from its rows. */
-static void tables_from_rows(void **state)
+TEST(tables_from_rows)
 {
-    (void)state;
     folder_put_text("table.suite", "--backends cpu\nmlp:hidden=32\nmnist_conv:batch=1\n");
     if (run("bench @/table.suite --planners none,pool,owl:rule=code,greedy_size --repeat 2 -o "
             "@/table.jsonl") != 0)
@@ -866,41 +836,38 @@ static void tables_from_rows(void **state)
 }
 
 /* A graph that cannot be opened and a backend that is not there are rows; the rest goes on. */
-static void failures_are_rows(void **state)
+TEST(failures_are_rows)
 {
-    mpl_ctx ctx;
     mpl_rows rows = {0};
     char path[600];
     static const char *const status[] = {"input", "ok", "ok", "ok"};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     folder_put("mixed.suite", "no_such_graph\nmlp:hidden=32\n@\n", 30);
     folder_put("mixed.suite", "no_such_graph\nmlp:hidden=32\n", 28);
     assert_int_equal(run("bench @/mixed.suite --planners pool --repeat 1 -q -o @/mixed.jsonl"), 1);
     check_error("bench");
     snprintf(path, sizeof path, "%s/mixed.jsonl", folder);
-    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
     assert_int_equal(rows.n, 2);
     for (uint32_t i = 0; i < rows.n; i++)
         assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_status), status[i]);
     assert_false(mpl_record_is_null(rows.row[0], MPL_FIELD_reason));
     assert_true(mpl_record_is_null(rows.row[0], MPL_FIELD_planned_bytes));
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     assert_int_equal(
         run("bench @/mixed.suite --planners pool --backends cuda -q -o @/absent.jsonl"), 1);
     folder_put("one.suite", "mlp:hidden=32\n", 14);
     assert_int_equal(run("bench @/one.suite --planners pool --backends cuda -q -o @/absent2.jsonl"),
                      0);
     snprintf(path, sizeof path, "%s/absent2.jsonl", folder);
-    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
     assert_string_equal(mpl_record_get_text(rows.row[0], MPL_FIELD_status), "unavailable");
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
 }
 
 /* Options of single lines of a suite: each row has its own, with workers and on resuming too; the
  * command line is above them. */
-static void own_options(void **state)
+TEST(own_options)
 {
     static const char suite[] = "--backends none\nlstm:steps=3,form=while,hidden=16 --loop copy\n"
                                 "lstm:steps=3,form=while,hidden=16   --loop view --order "
@@ -910,10 +877,7 @@ static void own_options(void **state)
     static const char *const command[] = {"-o @/own.jsonl", "-o @/own_jobs.jsonl --jobs 2",
                                           "-o @/own.jsonl --resume"};
     char path[600];
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     folder_put("lines.suite", suite, sizeof suite - 1);
     for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
         mpl_rows rows = {0};
@@ -922,31 +886,29 @@ static void own_options(void **state)
         snprintf(line, sizeof line, "bench @/lines.suite --planners pool %s", command[k]);
         assert_int_equal(run(line), 0);
         snprintf(path, sizeof path, "%s/own%s.jsonl", folder, k == 1 ? "_jobs" : "");
-        assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+        assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
         assert_int_equal(rows.n, 3);
         for (uint32_t i = 0; k != 1 && i < rows.n; i++) { /* workers end in any order */
             assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_loop), loop[i]);
             assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_order), order[i]);
         }
-        mpl_rows_fini(&ctx, &rows);
+        mpl_rows_fini(ctx, &rows);
     }
     assert_int_equal(run("table switches --tsv --rows @/own.jsonl"), 0);
     assert_non_null(strstr(out, "\tcopy\t"));
     assert_int_equal(run("bench @/lines.suite --planners pool --loop copy -q -o @/above.jsonl"), 0);
     assert_int_equal(run("table switches --tsv --rows @/above.jsonl"), 0);
     assert_null(strstr(out, "\tview\t"));
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Rows of one graph under several options are not of one problem: a table, and a bound, for
  * each. */
-static void tables_of_unlike_rows_are_apart(void **state)
+TEST(tables_of_unlike_rows_are_apart)
 {
     static const char suite[] = "--backends none\n--planners pool,greedy_size\n"
                                 "mlp:layers=2,hidden=32,batch=4\n"
                                 "mlp:layers=2,hidden=32,batch=4 --in-place off\n";
 
-    (void)state;
     folder_put("apart.suite", suite, sizeof suite - 1);
     assert_int_equal(run("bench @/apart.suite -o @/apart.jsonl"), 0);
     assert_non_null(
@@ -962,7 +924,7 @@ static void tables_of_unlike_rows_are_apart(void **state)
 }
 
 /* The times of rows that were executed, beside their work; of no other graph, backend or build. */
-static void times_are_drawn(void **state)
+TEST(times_are_drawn)
 {
     static const char suite[] = "--backends ref\n--repeat 1\n" TRAINED "\n" TRAINED
                                 " --recompute sqrt:90%\nmlp:mode=train,layers=2\n";
@@ -970,7 +932,6 @@ static void times_are_drawn(void **state)
     double mib[2], ms[2], work[2];
     char *line;
 
-    (void)state;
     if (system("command -v gnuplot >/dev/null") != 0) {
         print_message("skip: %s: no gnuplot here\n", __func__);
         skip();
@@ -1007,7 +968,7 @@ static void times_are_drawn(void **state)
 
 /* Fault: a row that was not executed is drawn, or one of another graph, backend or planner; rows
  * that do not belong together. */
-static void only_executed_rows_are_drawn(void **state)
+TEST(only_executed_rows_are_drawn)
 {
     static const struct {
         const char *what, *row;
@@ -1040,7 +1001,6 @@ static void only_executed_rows_are_drawn(void **state)
                                "planned        1.000 MiB  run      5.000 ms  work 1.000  none\n";
     char rows[4000];
 
-    (void)state;
     if (system("command -v gnuplot >/dev/null") != 0) {
         print_message("skip: %s: no gnuplot here\n", __func__);
         skip();
@@ -1065,7 +1025,7 @@ static void only_executed_rows_are_drawn(void **state)
 }
 
 /* A pass goes into weights that --weights replaces: the same outputs as without, of that seed. */
-static void folded_weights(void **state)
+TEST(folded_weights)
 {
     static const char graph[] =
         "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\nweight b f32 [3] = data "
@@ -1076,7 +1036,6 @@ static void folded_weights(void **state)
     static const char *const pass[] = {"conv_scale", "bn_scale", "conv_scale,conv_bn"};
     char line[200];
 
-    (void)state;
     folder_put("bn.graph", graph, sizeof graph - 1);
     assert_int_equal(run("run @/bn.graph -b ref -p pool --weights random:5 --dump @/plain"), 0);
     for (size_t i = 0; i < sizeof pass / sizeof *pass; i++) {
@@ -1094,7 +1053,7 @@ static void folded_weights(void **state)
 
 /* Pseudo-random weights are those of the graph as it came, whatever passes take away or bring in
  * between them and what computes with them. */
-static void weights_outlive_passes(void **state)
+TEST(weights_outlive_passes)
 {
     static const char graph[] =
         "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 "
@@ -1118,7 +1077,6 @@ static void weights_outlive_passes(void **state)
                                           "--optimise gemm_bias", "--optimise all --layout auto"};
     char line[300];
 
-    (void)state;
     folder_put("moved.graph", graph, sizeof graph - 1);
     assert_int_equal(run("run @/moved.graph -b ref -p pool --dump @/moved"), 0);
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
@@ -1133,7 +1091,7 @@ static void weights_outlive_passes(void **state)
 }
 
 /* Lists below --data, their twins, and one that is not there. */
-static void data_folders(void **state)
+TEST(data_folders)
 {
     static const char suite[] =
         "--backends none\n{data}/four.csv\n{data}/four.csv:twin=reversed\n{data}/none.csv\n"
@@ -1144,10 +1102,7 @@ static void data_folders(void **state)
     char path[600], *second;
     mpl_rows rows = {0};
     uint64_t bytes;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     folder_put("lists.suite", suite, sizeof suite - 1);
     assert_int_equal(run("bench @/lists.suite --planners exact --data tests/data -o @/lists.jsonl"),
                      0);
@@ -1155,14 +1110,14 @@ static void data_folders(void **state)
     assert_non_null(second);
     assert_null(strstr(second + 1, "skip: no "));
     snprintf(path, sizeof path, "%s/lists.jsonl", folder);
-    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
     assert_int_equal(rows.n, 3);
     for (uint32_t i = 0; i < rows.n; i++) {
         assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_graph), name[i]);
         assert_true(mpl_record_get_int(rows.row[i], MPL_FIELD_planned_bytes, &bytes));
         assert_int_equal(bytes, planned[i]);
     }
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     setenv("MEMPLAN_DATA", "/nowhere", 1);
     assert_int_equal(run("bench buffers -o @/absent.jsonl"), 0);
     unsetenv("MEMPLAN_DATA");
@@ -1170,39 +1125,13 @@ static void data_folders(void **state)
     assert_non_null(strstr(out, "\n0 rows in "));
     assert_int_equal(run("bench buffers -q --planners frob"), 2);
     assert_int_equal(run("bench @/lists.suite -q --data @/nowhere"), 2);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_input_is_one_line),
-        cmocka_unit_test(damaged_onnx),
-        cmocka_unit_test(bound_inputs_by_index),
-        cmocka_unit_test(help_of_everything),
-        cmocka_unit_test(documents_are_up_to_date),
-        cmocka_unit_test(lists_name_what_there_is),
-        cmocka_unit_test(plans_survive_files),
-        cmocka_unit_test(plans_that_need_no_pair),
-        cmocka_unit_test(tampered_plans_are_refused),
-        cmocka_unit_test(tampered_bindings_are_refused),
-        cmocka_unit_test(plan_files_are_replaced_whole),
-        cmocka_unit_test(limits_are_lifted),
-        cmocka_unit_test(runs_report_what_they_did),
-        cmocka_unit_test(export_and_plot),
-        cmocka_unit_test(export_onnx),
-        cmocka_unit_test(tables_from_rows),
-        cmocka_unit_test(failures_are_rows),
-        cmocka_unit_test(times_are_drawn),
-        cmocka_unit_test(only_executed_rows_are_drawn),
-        cmocka_unit_test(rows_of_a_loop_that_ends_early),
-        cmocka_unit_test(rows_of_all_kinds_of_loops),
-        cmocka_unit_test(folded_weights),
-        cmocka_unit_test(weights_outlive_passes),
-        cmocka_unit_test(data_folders),
-        cmocka_unit_test(own_options),
-        cmocka_unit_test(tables_of_unlike_rows_are_apart),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, wrong_input_is_one_line, damaged_onnx, bound_inputs_by_index,
+             help_of_everything, documents_are_up_to_date, lists_name_what_there_is,
+             plans_survive_files, plans_that_need_no_pair, tampered_plans_are_refused,
+             tampered_bindings_are_refused, plan_files_are_replaced_whole, limits_are_lifted,
+             runs_report_what_they_did, export_and_plot, export_onnx, tables_from_rows,
+             failures_are_rows, times_are_drawn, only_executed_rows_are_drawn,
+             rows_of_a_loop_that_ends_early, rows_of_all_kinds_of_loops, folded_weights,
+             weights_outlive_passes, data_folders, own_options, tables_of_unlike_rows_are_apart)

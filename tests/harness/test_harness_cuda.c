@@ -53,17 +53,14 @@ static mpl_record *row_of(mpl_ctx *ctx, const char *fake, const char *arguments,
 
 /* ---- rows ---- */
 
-static void a_row_names_the_device(void **state)
+TEST(a_row_names_the_device)
 {
-    mpl_ctx ctx;
     mpl_record *row;
     int64_t ns = 0;
     uint64_t planned = 0, workspace = 0;
     double tolerance = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    row = row_of(&ctx, "",
+    row = row_of(ctx, "",
                  "run " NET " --backend cuda --json --repeat 3 --device graph=both,tf32=on", 0);
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_math), "tf32");
     assert_true(mpl_record_get_real(row, MPL_FIELD_tolerance, &tolerance) && tolerance > 1e-3);
@@ -87,14 +84,13 @@ static void a_row_names_the_device(void **state)
                 number(row, MPL_FIELD_allocators, "requested"));
     assert_true(number(row, MPL_FIELD_allocators, "reserved") >=
                 number(row, MPL_FIELD_allocators, "allocated"));
-    mpl_record_free(&ctx, row);
+    mpl_record_free(ctx, row);
 
-    row = row_of(&ctx, "clocks=0", "run " NET " --backend cuda --json --repeat 1", 0);
+    row = row_of(ctx, "clocks=0", "run " NET " --backend cuda --json --repeat 1", 0);
     assert_true(mpl_record_is_null(row, MPL_FIELD_clocks));
     assert_true(mpl_record_is_null(row, MPL_FIELD_replay_ns));
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_math), "f32");
-    mpl_record_free(&ctx, row);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_record_free(ctx, row);
 }
 
 static const struct {
@@ -127,9 +123,8 @@ static const struct {
      "--changed"},
 };
 
-static void statuses_tell(void **state)
+TEST(statuses_tell)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         int got = run(statuses[i].fake, statuses[i].arguments);
 
@@ -145,14 +140,11 @@ static void statuses_tell(void **state)
 
 /* Less memory, slower algorithms, the same outputs; and a plan file is run by the algorithms that
  * it was made for. */
-static void algorithms_trade_time_for_peak(void **state)
+TEST(algorithms_trade_time_for_peak)
 {
     static const char *const how[] = {"fastest", "peak:520000", "least"};
     uint64_t planned[3] = {0}, fastest[3];
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 3; i++) {
         char arguments[200];
         mpl_record *row;
@@ -162,23 +154,21 @@ static void algorithms_trade_time_for_peak(void **state)
                  " --backend cuda --repeat 1 --json --planner greedy_size --workspaces plan "
                  "--algorithms %s",
                  how[i]);
-        row = row_of(&ctx, "ways=1", arguments, 0);
+        row = row_of(ctx, "ways=1", arguments, 0);
         assert_true(mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned[i]));
         assert_string_equal(mpl_record_get_text(row, MPL_FIELD_outputs), "equal");
         assert_true((mpl_record_get_text(row, MPL_FIELD_algorithms) == NULL) == (i == 0));
         fastest[i] = number(row, MPL_FIELD_implementations, "fake library");
-        mpl_record_free(&ctx, row);
+        mpl_record_free(ctx, row);
     }
     assert_true(planned[0] > 520000 && planned[1] <= 520000 && planned[2] < planned[1]);
     assert_true(fastest[0] > fastest[1] && fastest[1] > fastest[2]);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void plan_files_keep_their_algorithms(void **state)
+TEST(plan_files_keep_their_algorithms)
 {
     char arguments[1000];
 
-    (void)state;
     snprintf(
         arguments, sizeof arguments,
         "plan " NET
@@ -190,13 +180,12 @@ static void plan_files_keep_their_algorithms(void **state)
     assert_non_null(strstr(out, "\"algorithms\":\"least\""));
 }
 
-static void show_tells_what_workspaces_cost(void **state)
+TEST(show_tells_what_workspaces_cost)
 {
     static const char *const words[] = {
         "operations of cuda need one", "% of it", "algorithms ", "slower", "computes ",
         "cudaMallocAsync took"};
 
-    (void)state;
     assert_int_equal(run("ways=1", "show " DEEP " --backend cuda --workspaces plan"), 0);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(out, words[i]) == NULL)
@@ -208,24 +197,22 @@ static void show_tells_what_workspaces_cost(void **state)
 /* ---- bench ---- */
 
 /* The worker's way: rows as those of run, a refused one where memory was taken. */
-static void benches_hold_the_same(void **state)
+TEST(benches_hold_the_same)
 {
     static const char *const fakes[] = {"", "leak=1"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         char arguments[1000], path[600];
         mpl_rows rows = {0};
-        mpl_ctx ctx;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(path, sizeof path, "%s/rows%d.jsonl", folder, i);
         snprintf(arguments, sizeof arguments,
                  "bench smoke --backends cuda --planners greedy_size,first_fit --repeat 2 --device "
                  "graph=%s -o %s",
                  i == 0 ? "both" : "off", path);
         run(fakes[i], arguments);
-        assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+        assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
         assert_true(rows.n >= 2);
         for (uint32_t k = 0; k < rows.n; k++) {
             const mpl_record *r = rows.row[k];
@@ -245,8 +232,8 @@ static void benches_hold_the_same(void **state)
             assert_true(mpl_record_is_null(r, MPL_FIELD_replay_ns) ||
                         mpl_record_median(r, MPL_FIELD_replay_ns, &ns));
         }
-        mpl_rows_fini(&ctx, &rows);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_rows_fini(ctx, &rows);
+        assert_int_equal(ctx->n_live, 0);
         for (int k = 0; k < 2; k++) {
             snprintf(arguments, sizeof arguments, "table %s -r %s", k == 0 ? "gpu" : "allocators",
                      path);
@@ -284,7 +271,7 @@ static int check_gpu(const char *fake, int ended, const char *options)
 }
 
 /* Every step leaves its line, whichever fail before it; one that is run again replaces its own. */
-static void the_script_tells(void **state)
+TEST(the_script_tells)
 {
     static const char *const steps[] = {"machine: exit 0",
                                         "first: exit 0",
@@ -300,7 +287,6 @@ static void the_script_tells(void **state)
                                         "tables: exit 0"};
     char text[1 << 14];
 
-    (void)state;
     assert_int_equal(check_gpu("absent", 0, ""), 4);
     assert_non_null(strstr(out, "no device"));
     assert_int_equal(check_gpu("", 0, "--help"), 0);
@@ -330,30 +316,14 @@ static void the_script_tells(void **state)
     assert_non_null(strstr(text, "tables: exit 0"));
 }
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     return folder_make("cuda") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 int main(int argc, char **argv)
 {
     static char path[4096], whole[4096];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_names_the_device),
-        cmocka_unit_test(statuses_tell),
-        cmocka_unit_test(algorithms_trade_time_for_peak),
-        cmocka_unit_test(plan_files_keep_their_algorithms),
-        cmocka_unit_test(show_tells_what_workspaces_cost),
-        cmocka_unit_test(benches_hold_the_same),
-        cmocka_unit_test(the_script_tells),
-    };
 
     (void)argc;
     snprintf(path, sizeof path, "%.*s/memplan_on_fake", (int)(strrchr(argv[0], '/') - argv[0]),
@@ -361,5 +331,7 @@ int main(int argc, char **argv)
     if (realpath(path, whole) == NULL)
         return 1;
     program = whole;
-    return cmocka_run_group_tests(tests, begin, end);
+    return RUN_TESTS(begin, folder_remove, a_row_names_the_device, statuses_tell,
+                     algorithms_trade_time_for_peak, plan_files_keep_their_algorithms,
+                     show_tells_what_workspaces_cost, benches_hold_the_same, the_script_tells);
 }

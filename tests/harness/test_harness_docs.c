@@ -18,14 +18,12 @@ static void catch (void (*write)(FILE *to))
 }
 
 /* Fault: an example that the program would refuse, or of another command. */
-static void examples_are_accepted(void **state)
+TEST(examples_are_accepted)
 {
-    (void)state;
     for (int c = 0; c < MPL_N_COMMANDS; c++) {
         const mpl_command *info = &mpl_commands[c];
         char line[300], *argv[40], *rest = line, *word;
         mpl_options options;
-        mpl_ctx ctx;
         int argc = 0;
 
         snprintf(line, sizeof line, "%s", info->example);
@@ -35,17 +33,16 @@ static void examples_are_accepted(void **state)
         assert_true(argc >= 2);
         assert_string_equal(argv[0], "memplan");
         assert_string_equal(argv[1], info->name);
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         mpl_options_init(&options);
-        assert_ok(&ctx, mpl_options_parse(&ctx, (mpl_command_id)c, argc - 1, argv + 1, &options));
-        mpl_options_fini(&ctx, &options);
-        assert_int_equal(ctx.n_live, 0);
+        assert_ok(ctx, mpl_options_parse(ctx, (mpl_command_id)c, argc - 1, argv + 1, &options));
+        mpl_options_fini(ctx, &options);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-static void help_has_an_example(void **state)
+TEST(help_has_an_example)
 {
-    (void)state;
     for (int c = 0; c < MPL_N_COMMANDS; c++) {
         FILE *f = fmemopen(text, sizeof text, "w");
 
@@ -58,14 +55,13 @@ static void help_has_an_example(void **state)
 
 /* Fault: a command or option that the man page lacks, a line that the formatter takes for a
  * request. */
-static void man_page_is_whole(void **state)
+TEST(man_page_is_whole)
 {
     static const char *const requests[] = {".TH ", ".SH ", ".SS ", ".PP",
                                            ".TP",  ".B ",  ".I ",  ".RI "};
     char *rest = text, *line, name[60];
     FILE *f;
 
-    (void)state;
     catch (mpl_help_man);
     for (int c = 0; c < MPL_N_COMMANDS; c++) {
         snprintf(name, sizeof name, ".SS \"memplan %s ", mpl_commands[c].name);
@@ -97,12 +93,11 @@ static void man_page_is_whole(void **state)
 }
 
 /* OPTIONS.md is what `make docs` would write. */
-static void options_page_is_fresh(void **state)
+TEST(options_page_is_fresh)
 {
     static char file[sizeof text];
     FILE *f = fopen("harness/cli/OPTIONS.md", "r");
 
-    (void)state;
     assert_non_null(f);
     file[fread(file, 1, sizeof file - 1, f)] = '\0';
     fclose(f);
@@ -110,14 +105,4 @@ static void options_page_is_fresh(void **state)
     assert_string_equal(text, file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(examples_are_accepted),
-        cmocka_unit_test(help_has_an_example),
-        cmocka_unit_test(man_page_is_whole),
-        cmocka_unit_test(options_page_is_fresh),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(examples_are_accepted, help_has_an_example, man_page_is_whole, options_page_is_fresh)

@@ -9,16 +9,9 @@
 
 #define DATA "tests/data/import/"
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     return folder_make("gate") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* A plan from a file, opened. */
@@ -58,22 +51,19 @@ static const char *raised(char path[400])
 /* A list whose optimum, 87, lies above its bound of 83. What quick planners find with little effort
  * is better than what `exact` does; with more it is the other way round; with enough both prove it,
  * and the first to do so is named. */
-static void the_best_of_both_counts(void **state)
+TEST(the_best_of_both_counts)
 {
     char path[400];
     bool by_quick = false, by_exact = false, proved = false, between = false;
-    mpl_ctx ctx;
     opened o;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, open_file(&ctx, NULL, raised(path), &o));
+    assert_ok(ctx, open_file(ctx, NULL, raised(path), &o));
     assert_int_equal(o.job.bound_bytes, 83);
     o.options.given[MPL_OPT_budget] = true;
     for (o.options.budget = 20; o.options.budget < 20000; o.options.budget *= 2) {
         mpl_optimum best;
 
-        assert_ok(&ctx, mpl_optimum_find(&ctx, &o.options, &o.job, &best));
+        assert_ok(ctx, mpl_optimum_find(ctx, &o.options, &o.job, &best));
         assert_true(best.best_bytes >= 87 && best.bound_bytes >= 83 && best.bound_bytes <= 87);
         assert_true(best.proved == (best.best_bytes == best.bound_bytes) && best.proved >= proved);
         assert_string_equal(best.bound_kind, best.bound_bytes > 83 ? "search" : o.job.bound_kind);
@@ -84,29 +74,24 @@ static void the_best_of_both_counts(void **state)
         by_exact = by_exact || strcmp(best.by, "exact") == 0;
     }
     assert_true(proved && between && by_quick && by_exact);
-    shut(&ctx, &o);
-    assert_int_equal(ctx.n_live, 0);
+    shut(ctx, &o);
 }
 
-static void backends_are_looked_for(void **state)
+TEST(backends_are_looked_for)
 {
-    mpl_ctx ctx;
     opened o = {.row = NULL};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_options_init(&o.options);
     o.options.backend = "nope";
-    assert_status(&ctx,
-                  mpl_gate_open_plan(&ctx, &o.options, DATA "tensors.csv", DATA "small.offline.bin",
+    assert_status(ctx,
+                  mpl_gate_open_plan(ctx, &o.options, DATA "tensors.csv", DATA "small.offline.bin",
                                      o.name, &o.import, &o.row, &o.job),
                   MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "nope"));
-    shut(&ctx, &o);
-    assert_int_equal(ctx.n_live, 0);
+    assert_non_null(strstr(ctx->message, "nope"));
+    shut(ctx, &o);
 }
 
-static void rows_say_where_plans_come_from(void **state)
+TEST(rows_say_where_plans_come_from)
 {
     static const struct {
         const char *graph, *file, *name, *planner, *safety;
@@ -120,21 +105,18 @@ static void rows_say_where_plans_come_from(void **state)
          160},
         {NULL, "tests/data/serial.plan.json", NULL, NULL, "serial", 0},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char hash[17];
         uint64_t seed;
         opened o;
 
-        assert_ok(&ctx, open_file(&ctx, rows[k].graph, rows[k].file, &o));
+        assert_ok(ctx, open_file(ctx, rows[k].graph, rows[k].file, &o));
         if (rows[k].name != NULL) {
             assert_string_equal(mpl_record_get_text(o.row, MPL_FIELD_graph), rows[k].name);
             assert_string_equal(mpl_record_get_text(o.row, MPL_FIELD_planner), rows[k].planner);
             assert_false(mpl_record_get_int(o.row, MPL_FIELD_seed, &seed));
-            assert_ok(&ctx, mpl_verify(&ctx, o.job.problem, o.import.plan));
+            assert_ok(ctx, mpl_verify(ctx, o.job.problem, o.import.plan));
             assert_int_equal(mpl_gate_bytes(&o.import, o.import.plan), rows[k].bytes);
         }
         assert_string_equal(o.job.text, mpl_record_get_text(o.row, MPL_FIELD_graph));
@@ -143,24 +125,21 @@ static void rows_say_where_plans_come_from(void **state)
         assert_string_equal(mpl_record_get_text(o.row, MPL_FIELD_problem_hash), hash);
         assert_string_equal(mpl_record_get_text(o.row, MPL_FIELD_status), "ok");
         assert_true(mpl_record_is_null(o.row, MPL_FIELD_reason));
-        shut(&ctx, &o);
-        assert_int_equal(ctx.n_live, 0);
+        shut(ctx, &o);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Whatever fails for want of memory says so, and gives back what it has; no search is left out in
  * silence. */
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
     static const char *const files[][2] = {{NULL, DATA "small.offsets.csv"},
                                            {DATA "tensors.csv", DATA "small.offline.bin"},
                                            {NULL, "tests/data/serial.plan.json"},
                                            {NULL, NULL}};
     char path[400];
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         const char *file = files[k][1] != NULL ? files[k][1] : raised(path);
         mpl_status st = MPL_EMEM;
@@ -168,54 +147,42 @@ static void memory_runs_out(void **state)
         for (int64_t n = 0; st == MPL_EMEM; n++) {
             opened o;
 
-            ctx.fail_after = ctx.n_allocs + n;
-            st = open_file(&ctx, files[k][0], file, &o);
-            ctx.fail_after = -1;
-            shut(&ctx, &o);
-            assert_int_equal(ctx.n_live, 0);
+            ctx->fail_after = ctx->n_allocs + n;
+            st = open_file(ctx, files[k][0], file, &o);
+            ctx->fail_after = -1;
+            shut(ctx, &o);
+            assert_int_equal(ctx->n_live, 0);
             assert_true(n < 4000);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
 }
 
-static void searches_without_memory_fail(void **state)
+TEST(searches_without_memory_fail)
 {
     char path[400];
     int64_t n_failed = 0, n_allocs;
     mpl_optimum best;
-    mpl_ctx ctx;
     opened o;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, open_file(&ctx, NULL, raised(path), &o));
+    assert_ok(ctx, open_file(ctx, NULL, raised(path), &o));
     o.options.given[MPL_OPT_budget] = true;
     o.options.budget = 300;
-    n_allocs = ctx.n_allocs;
-    assert_ok(&ctx, mpl_optimum_find(&ctx, &o.options, &o.job, &best));
-    n_allocs = ctx.n_allocs - n_allocs;
+    n_allocs = ctx->n_allocs;
+    assert_ok(ctx, mpl_optimum_find(ctx, &o.options, &o.job, &best));
+    n_allocs = ctx->n_allocs - n_allocs;
     for (int64_t n = 0; n < n_allocs; n++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
-        ctx.fail_after = ctx.n_allocs + n;
-        n_failed += mpl_optimum_find(&ctx, &o.options, &o.job, &best) == MPL_EMEM;
-        ctx.fail_after = -1;
-        assert_int_equal(ctx.n_live, live);
+        ctx->fail_after = ctx->n_allocs + n;
+        n_failed += mpl_optimum_find(ctx, &o.options, &o.job, &best) == MPL_EMEM;
+        ctx->fail_after = -1;
+        assert_int_equal(ctx->n_live, live);
     }
     assert_true(2 * n_failed > n_allocs); /* the others are those of a proof, which may be given up
                                            */
-    shut(&ctx, &o);
-    assert_int_equal(ctx.n_live, 0);
+    shut(ctx, &o);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_of_both_counts),        cmocka_unit_test(backends_are_looked_for),
-        cmocka_unit_test(rows_say_where_plans_come_from), cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(searches_without_memory_fail),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, the_best_of_both_counts, backends_are_looked_for,
+             rows_say_where_plans_come_from, memory_runs_out, searches_without_memory_fail)

@@ -114,9 +114,8 @@ static void check_whole(const char *rows, const char *jobs)
 }
 
 /* Killed in the middle, torn at the end, resumed. */
-static void killed_benches_resume(void **state)
+TEST(killed_benches_resume)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         char name[32];
         unsigned n = 0;
@@ -145,13 +144,12 @@ static void killed_benches_resume(void **state)
 
 /* Every line that was whole once stays as it was, and is a row; in the end there are all rows, none
  * twice. */
-static void killed_at_any_moment(void **state)
+TEST(killed_at_any_moment)
 {
     unsigned killed = 0, ended = 0, torn = 0, files = 0;
     int64_t begin = mpl_clock_ns(), most;
     mpl_rng rng;
 
-    (void)state;
     finish("timed.jsonl", "1");
     most = (mpl_clock_ns() - begin) * 3 / 2;
     mpl_rng_init(&rng, 10);
@@ -192,11 +190,10 @@ static void killed_at_any_moment(void **state)
                   killed, ended, files, torn);
 }
 
-static int begin(void **state)
+static int begin(void)
 {
     uint32_t n;
 
-    (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
     if (folder_make("kills") != 0)
@@ -215,21 +212,15 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int end(void)
 {
-    (void)state;
     free(whole[0]), free(whole[1]);
     return folder_remove();
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_benches_resume),
-        cmocka_unit_test(killed_at_any_moment),
-    };
-
     if (argc > 1)
         n_kills = (unsigned)strtoul(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, begin, end);
+    return RUN_TESTS(begin, end, killed_benches_resume, killed_at_any_moment);
 }

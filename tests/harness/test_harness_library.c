@@ -12,20 +12,13 @@
 static char program[400], build[400];
 static char text[1 << 16]; /* of the last command */
 
-static int begin(void **state)
+static int begin(void)
 {
     const char *path = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
 
-    (void)state;
     snprintf(program, sizeof program, "%s", path);
     snprintf(build, sizeof build, "%.*s", (int)(strrchr(path, '/') - path), path);
     return folder_make("library") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* Exit status of a shell command, its output in `text`. */
@@ -55,7 +48,7 @@ static int shell(const char *format, ...)
 
 /* Fault: a function that the header declares and no library has, or an internal symbol that
  * leaks. */
-static void symbols_are_those_of_the_header(void **state)
+TEST(symbols_are_those_of_the_header)
 {
     static const char declared[] =
         "grep -oE '^MEMPLAN_API .*memplan_[a-z_]+[(]' harness/lib/memplan.h | "
@@ -63,7 +56,6 @@ static void symbols_are_those_of_the_header(void **state)
         "tr -d '(' | sort";
     static char wanted[sizeof text];
 
-    (void)state;
     assert_int_equal(shell("%s", declared), 0);
     memcpy(wanted, text, sizeof text);
     assert_true(strlen(wanted) > 100);
@@ -93,11 +85,10 @@ static void symbols_are_those_of_the_header(void **state)
 
 /* Fault: a prefix or a flag that pkg-config gets wrong; a library that works in the test's program
  * alone. */
-static void example_runs_by_either_library(void **state)
+TEST(example_runs_by_either_library)
 {
     static char by_so[sizeof text];
 
-    (void)state;
     assert_int_equal(shell("%s/example/by_so mnist_conv", build), 0);
     memcpy(by_so, text, sizeof text);
     assert_non_null(strstr(text, "\narena 12544000, bound 12544000\n"));
@@ -113,9 +104,8 @@ static void example_runs_by_either_library(void **state)
 }
 
 /* Fault: a header that C++ or the plug-in header does not bear. */
-static void header_fits_beside_others(void **state)
+TEST(header_fits_beside_others)
 {
-    (void)state;
     if (shell("command -v clang") != 0) {
         print_message("skip: %s: no clang here\n", __func__);
         skip();
@@ -343,22 +333,21 @@ static memplan_status build_task(memplan_ctx *ctx, const built *b, memplan_task 
 }
 
 /* Fault: a part of a task that does not reach the planner; a wrong one that does. */
-static void built_tasks_are_planned(void **state)
+TEST(built_tasks_are_planned)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-        memplan_ctx *ctx = memplan_ctx_new();
+        memplan_ctx *library = memplan_ctx_new();
         memplan_task *task = NULL;
         memplan_plan *plan = NULL;
         memplan_status st;
 
         print_message("%s\n", tasks[i].name);
-        assert_done(ctx, build_task(ctx, &tasks[i], &task));
+        assert_done(library, build_task(library, &tasks[i], &task));
         assert_int_equal(memplan_check(task), tasks[i].checked);
         st = memplan_run(task, tasks[i].buffer[0].death > 0 ? "exact" : "portfolio", &plan);
         assert_int_equal(st, tasks[i].checked != MEMPLAN_OK ? tasks[i].checked : tasks[i].planned);
-        if (tasks[i].says != NULL && strstr(memplan_message(ctx), tasks[i].says) == NULL)
-            fail_msg("'%s' does not say %s", memplan_message(ctx), tasks[i].says);
+        if (tasks[i].says != NULL && strstr(memplan_message(library), tasks[i].says) == NULL)
+            fail_msg("'%s' does not say %s", memplan_message(library), tasks[i].says);
         if (st == MEMPLAN_OK) {
             assert_int_equal(memplan_peak_bytes(plan), tasks[i].peak);
             assert_int_equal(memplan_claim_of(plan), MEMPLAN_IS_OPTIMAL);
@@ -376,13 +365,13 @@ static void built_tasks_are_planned(void **state)
         }
         memplan_plan_free(plan);
         memplan_task_free(task);
-        assert_int_equal(memplan_live_allocations(ctx), 0);
-        memplan_ctx_free(ctx);
+        assert_int_equal(memplan_live_allocations(library), 0);
+        memplan_ctx_free(library);
     }
 }
 
 /* Fault: somebody else's offsets believed; a refusal that does not name the two. */
-static void offsets_of_others_are_verified(void **state)
+TEST(offsets_of_others_are_verified)
 {
     static const struct {
         uint64_t offset[3];
@@ -392,26 +381,25 @@ static void offsets_of_others_are_verified(void **state)
         {{8, 0, 8}, MEMPLAN_OK},        {{0, 4, 16}, MEMPLAN_EINVALID},
         {{0, 8, 15}, MEMPLAN_EINVALID}, {{0, UINT64_MAX - 3, 16}, MEMPLAN_EINVALID},
     };
-    memplan_ctx *ctx = memplan_ctx_new();
+    memplan_ctx *library = memplan_ctx_new();
     memplan_task *task = NULL;
 
-    (void)state;
-    assert_done(ctx, memplan_task_new(ctx, NULL, &task));
-    assert_done(ctx, memplan_add(task, "left", 8, 1, 0, 2, NULL));
-    assert_done(ctx, memplan_add(task, "middle", 8, 1, 1, 3, NULL));
-    assert_done(ctx, memplan_add(task, "right", 8, 1, 2, 4, NULL));
+    assert_done(library, memplan_task_new(library, NULL, &task));
+    assert_done(library, memplan_add(task, "left", 8, 1, 0, 2, NULL));
+    assert_done(library, memplan_add(task, "middle", 8, 1, 1, 3, NULL));
+    assert_done(library, memplan_add(task, "right", 8, 1, 2, 4, NULL));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memplan_plan *plan = NULL;
 
         assert_int_equal(memplan_verify(task, cases[i].offset, &plan), cases[i].status);
         assert_int_equal(plan != NULL, cases[i].status == MEMPLAN_OK);
         if (i == 3)
-            assert_true(strstr(memplan_message(ctx), "left") != NULL &&
-                        strstr(memplan_message(ctx), "middle") != NULL);
+            assert_true(strstr(memplan_message(library), "left") != NULL &&
+                        strstr(memplan_message(library), "middle") != NULL);
         memplan_plan_free(plan);
     }
     memplan_task_free(task);
-    memplan_ctx_free(ctx);
+    memplan_ctx_free(library);
 }
 
 /* ---- beside the program ---- */
@@ -458,20 +446,19 @@ static uint64_t member(const char *name)
 
 /* Fault: a setting that the library reads otherwise than the command line; a plan file that the
  * program refuses. */
-static void library_and_program_agree(void **state)
+TEST(library_and_program_agree)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
-        memplan_ctx *ctx = memplan_ctx_new();
+        memplan_ctx *library = memplan_ctx_new();
         memplan_task *task = NULL, *again = NULL;
         memplan_plan *plan = NULL, *back = NULL;
 
         print_message("%s %s\n", loads[i].graph, loads[i].options);
         for (int k = 0; k < 3 && loads[i].name[k] != NULL; k++)
-            assert_done(ctx, memplan_set(ctx, loads[i].name[k], loads[i].value[k]));
-        assert_done(ctx, memplan_load(ctx, loads[i].graph, &task));
-        assert_done(ctx, memplan_run(task, loads[i].planner, &plan));
-        assert_done(ctx, memplan_write(plan, in_folder("plan.json")));
+            assert_done(library, memplan_set(library, loads[i].name[k], loads[i].value[k]));
+        assert_done(library, memplan_load(library, loads[i].graph, &task));
+        assert_done(library, memplan_run(task, loads[i].planner, &plan));
+        assert_done(library, memplan_write(plan, in_folder("plan.json")));
         assert_int_equal(shell("%s plan %s %s --json", program, loads[i].graph, loads[i].options),
                          0);
         assert_int_equal(member("planned_bytes"), memplan_peak_bytes(plan));
@@ -479,7 +466,7 @@ static void library_and_program_agree(void **state)
         assert_int_equal(shell("%s verify %s %s/plan.json --json", program, loads[i].graph, folder),
                          0);
         assert_int_equal(member("planned_bytes"), memplan_peak_bytes(plan));
-        assert_done(ctx, memplan_read(ctx, in_folder("plan.json"), &again, &back));
+        assert_done(library, memplan_read(library, in_folder("plan.json"), &again, &back));
         assert_int_equal(memplan_peak_bytes(back), memplan_peak_bytes(plan));
         assert_int_equal(memplan_count(again), memplan_count(task));
         for (uint32_t b = 0; b < memplan_count(task); b++)
@@ -488,8 +475,8 @@ static void library_and_program_agree(void **state)
         memplan_plan_free(back);
         memplan_task_free(task);
         memplan_task_free(again);
-        assert_int_equal(memplan_live_allocations(ctx), 0);
-        memplan_ctx_free(ctx);
+        assert_int_equal(memplan_live_allocations(library), 0);
+        memplan_ctx_free(library);
     }
 }
 
@@ -523,20 +510,19 @@ static const struct {
 };
 
 /* Fault: a wrong value taken, or one that stays behind a refusal. */
-static void wrong_calls_are_refused(void **state)
+TEST(wrong_calls_are_refused)
 {
-    memplan_ctx *ctx = memplan_ctx_new();
+    memplan_ctx *library = memplan_ctx_new();
     memplan_task *task = NULL;
     memplan_plan *plan = NULL;
     uint64_t peak = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (memplan_set(ctx, settings[i].name, settings[i].value) != settings[i].status)
+        if (memplan_set(library, settings[i].name, settings[i].value) != settings[i].status)
             fail_msg("%s=%s", settings[i].name,
                      settings[i].value != NULL ? settings[i].value : "NULL");
-    assert_done(ctx, memplan_load(ctx, "mnist_conv", &task));
-    assert_done(ctx, memplan_run(task, "greedy_size", &plan));
+    assert_done(library, memplan_load(library, "mnist_conv", &task));
+    assert_done(library, memplan_run(task, "greedy_size", &plan));
     peak = memplan_peak_bytes(plan);
     memplan_plan_free(plan);
     plan = NULL;
@@ -550,11 +536,11 @@ static void wrong_calls_are_refused(void **state)
     assert_null(plan);
     memplan_task_free(task);
     task = NULL;
-    assert_int_equal(memplan_load(ctx, "/nonexistent.onnx", &task), MEMPLAN_EINPUT);
-    assert_int_equal(memplan_read(ctx, "README.md", &task, &plan), MEMPLAN_EINPUT);
+    assert_int_equal(memplan_load(library, "/nonexistent.onnx", &task), MEMPLAN_EINPUT);
+    assert_int_equal(memplan_read(library, "README.md", &task, &plan), MEMPLAN_EINPUT);
     assert_true(task == NULL && plan == NULL);
-    assert_int_equal(memplan_live_allocations(ctx), 0);
-    memplan_ctx_free(ctx);
+    assert_int_equal(memplan_live_allocations(library), 0);
+    memplan_ctx_free(library);
     memplan_ctx_free(NULL);
     memplan_task_free(NULL);
     memplan_plan_free(NULL);
@@ -595,23 +581,22 @@ static memplan_status whole_story(memplan_ctx *ctx, int which)
 }
 
 /* Fault: a leak, a crash or another status where the k-th allocation fails. */
-static void memory_may_run_out_anywhere(void **state)
+TEST(memory_may_run_out_anywhere)
 {
-    (void)state;
     for (int which = 0; which < 3; which++) {
         memplan_status st = MEMPLAN_EMEM;
         int64_t k = 0;
 
         for (; st == MEMPLAN_EMEM; k++) {
-            memplan_ctx *ctx = memplan_ctx_new();
+            memplan_ctx *library = memplan_ctx_new();
 
-            memplan_fail_allocation(ctx, k);
-            st = whole_story(ctx, which);
+            memplan_fail_allocation(library, k);
+            st = whole_story(library, which);
             assert_true(st == MEMPLAN_OK || st == MEMPLAN_EMEM);
-            memplan_fail_allocation(ctx, -1);
-            assert_done(ctx, memplan_set(ctx, "dim", NULL));
-            assert_int_equal(memplan_live_allocations(ctx), 0);
-            memplan_ctx_free(ctx);
+            memplan_fail_allocation(library, -1);
+            assert_done(library, memplan_set(library, "dim", NULL));
+            assert_int_equal(memplan_live_allocations(library), 0);
+            memplan_ctx_free(library);
         }
         assert_true(k > 40);
     }
@@ -658,12 +643,11 @@ static void *many_peaks(void *arg)
 }
 
 /* Fault: state that contexts share. Under MODE=tsan a race is an error of its own. */
-static void threads_do_not_meet(void **state)
+TEST(threads_do_not_meet)
 {
     pthread_t thread[N_THREADS];
     uint64_t peak[N_THREADS][N_WORK] = {{0}};
 
-    (void)state;
     for (int t = 0; t < N_THREADS; t++)
         assert_int_equal(pthread_create(&thread[t], NULL, many_peaks, peak[t]), 0);
     for (int t = 0; t < N_THREADS; t++)
@@ -677,19 +661,7 @@ static void threads_do_not_meet(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(symbols_are_those_of_the_header),
-        cmocka_unit_test(example_runs_by_either_library),
-        cmocka_unit_test(header_fits_beside_others),
-        cmocka_unit_test(built_tasks_are_planned),
-        cmocka_unit_test(offsets_of_others_are_verified),
-        cmocka_unit_test(library_and_program_agree),
-        cmocka_unit_test(wrong_calls_are_refused),
-        cmocka_unit_test(memory_may_run_out_anywhere),
-        cmocka_unit_test(threads_do_not_meet),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, symbols_are_those_of_the_header, example_runs_by_either_library,
+             header_fits_beside_others, built_tasks_are_planned, offsets_of_others_are_verified,
+             library_and_program_agree, wrong_calls_are_refused, memory_may_run_out_anywhere,
+             threads_do_not_meet)

@@ -85,59 +85,48 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
     return st;
 }
 
-static void commands_survive_lost_memory(void **state)
+TEST(commands_survive_lost_memory)
 {
     int64_t total = 0, lived = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        mpl_ctx ctx;
         int64_t asked, ignored, step;
 
-        assert_ok(&ctx, attempt(&ctx, commands[i], -1, &asked));
-        assert_int_equal(ctx.n_live, 0);
+        assert_ok(ctx, attempt(ctx, commands[i], -1, &asked));
+        assert_int_equal(ctx->n_live, 0);
         step = every || asked < 32 ? 1 : asked / 32;
         for (int64_t k = 0; k < asked; k += step, total++) {
-            mpl_status st = attempt(&ctx, commands[i], k, &ignored);
+            mpl_status st = attempt(ctx, commands[i], k, &ignored);
 
             if (st == MPL_OK)
                 lived++;
             else if (st != MPL_EMEM &&
-                     (st != MPL_EINVALID || strstr(ctx.message, "some rows are not ok") == NULL))
+                     (st != MPL_EINVALID || strstr(ctx->message, "some rows are not ok") == NULL))
                 fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %s: %s",
-                         commands[i], k, asked, mpl_status_name(st), ctx.message);
-            if (ctx.n_live != 0)
+                         commands[i], k, asked, mpl_status_name(st), ctx->message);
+            if (ctx->n_live != 0)
                 fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %" PRId64
                          " not freed",
-                         commands[i], k, asked, ctx.n_live);
+                         commands[i], k, asked, ctx->n_live);
         }
         print_message("%6" PRId64 " allocations  memplan %s\n", asked, commands[i]);
         /* nothing that failed left anything in the way */
-        assert_ok(&ctx, attempt(&ctx, commands[i], -1, &asked));
+        assert_ok(ctx, attempt(ctx, commands[i], -1, &asked));
     }
     print_message("%" PRId64 " allocations refused, one at a time; %" PRId64 " done without\n",
                   total, lived);
 }
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     if (folder_make("memory") != 0)
         return 1;
     folder_put_text("one.suite", NET "\n");
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_survive_lost_memory)};
-
     every = argc > 1 && strcmp(argv[1], "all") == 0;
-    return cmocka_run_group_tests(tests, begin, end);
+    return RUN_TESTS(begin, folder_remove, commands_survive_lost_memory);
 }

@@ -42,12 +42,11 @@ static void assert_run(const char *arguments, int status)
 
 #define BENCH "bench t.suite --planners none,greedy_size,best_fit,pool,nnc_arena -q "
 
-static int begin(void **state)
+static int begin(void)
 {
     static char absolute[4096];
     const char *path = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
 
-    (void)state;
     program = realpath(path, absolute);
     if (program == NULL || folder_make("merge") != 0)
         return 1;
@@ -61,20 +60,13 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
 /* ---- shards ---- */
 
 /* Fault: a run in no shard or in two, shards of unlike size, a planner that always falls to one. */
-static void shards_are_even(void **state)
+TEST(shards_are_even)
 {
     enum { PLANNERS = 12, UNITS = 60 };
 
-    (void)state;
     for (uint32_t n = 1; n <= 25; n++) {
         uint32_t count[25] = {0}, of_first[25] = {0}, hit = 0;
 
@@ -94,28 +86,24 @@ static void shards_are_even(void **state)
     }
 }
 
-static void shards_are_read(void **state)
+TEST(shards_are_read)
 {
     static const char *const wrong[] = {"",   "0/3",  "4/3",  "1/0",  "1",
                                         "1/", "1/3x", "-1/3", "1/-3", " 1/3"};
-    mpl_ctx ctx;
     uint32_t i = 0, n = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
-        assert_status(&ctx, mpl_shard_parse(&ctx, wrong[k], &i, &n), MPL_EINPUT);
-    assert_ok(&ctx, mpl_shard_parse(&ctx, "3/7", &i, &n));
+        assert_status(ctx, mpl_shard_parse(ctx, wrong[k], &i, &n), MPL_EINPUT);
+    assert_ok(ctx, mpl_shard_parse(ctx, "3/7", &i, &n));
     assert_int_equal(i, 2);
     assert_int_equal(n, 7);
 }
 
 /* Fault: shards or workers that lose a row, make one twice, or another. */
-static void shards_and_workers_make_the_same_rows(void **state)
+TEST(shards_and_workers_make_the_same_rows)
 {
     char arguments[300];
 
-    (void)state;
     assert_run(BENCH "-o one.jsonl", 0);
     for (int i = 1; i <= 3; i++) {
         snprintf(arguments, sizeof arguments, BENCH "-o shard%d.jsonl --shard %d/3", i, i);
@@ -181,12 +169,11 @@ static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
 
 /* Fault: turns that are not taken, or change a row; a group of turns half of which is taken from a
  * file, or is another shard's. */
-static void turns_make_the_same_rows(void **state)
+TEST(turns_make_the_same_rows)
 {
     uint32_t n;
     char arguments[400];
 
-    (void)state;
     folder_put_text("turns.suite", "--repeat 2\n--planners none,greedy_size\n--backends none,ref\n"
                                    "mlp:layers=1,input=4,hidden=4,classes=2\n"
                                    "mlp:layers=1,input=4,hidden=4,classes=2 --in-place off\n"
@@ -247,9 +234,8 @@ static const struct {
     {"diff nothing.json t.suite", 2, "nothing.json"},
 };
 
-static void wrong_usage_is_told(void **state)
+TEST(wrong_usage_is_told)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_run(wrong[i].arguments, wrong[i].status);
         if (strstr(err, wrong[i].says) == NULL || strchr(err, '\n') != err + strlen(err) - 1)
@@ -259,20 +245,18 @@ static void wrong_usage_is_told(void **state)
 
 /* Fault: a network that is new in the zoo and planned nowhere; a suite that asks for what there is
  * not. */
-static void suites_are_whole(void **state)
+TEST(suites_are_whole)
 {
     enum { MOST_NETWORKS = 100 };
     bool planned[MOST_NETWORKS] = {false}; /* by suite inference or suite loops */
 
-    (void)state;
     for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
-        mpl_ctx ctx;
         mpl_options options;
         mpl_suite suite;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         mpl_options_init(&options);
-        assert_ok(&ctx, mpl_suite_open(&ctx, s->name, &options, &suite));
+        assert_ok(ctx, mpl_suite_open(ctx, s->name, &options, &suite));
         for (uint32_t i = 0; i < suite.graph.n; i++) {
             size_t n = strcspn(suite.graph.item[i], ":");
 
@@ -292,9 +276,9 @@ static void suites_are_whole(void **state)
                     strlen(mpl_zoo[z]->name) == strcspn(suite.graph.item[i], ":") &&
                     strncmp(suite.graph.item[i], mpl_zoo[z]->name, strlen(mpl_zoo[z]->name)) == 0;
         }
-        mpl_suite_fini(&ctx, &suite);
-        mpl_options_fini(&ctx, &options);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_suite_fini(ctx, &suite);
+        mpl_options_fini(ctx, &options);
+        assert_int_equal(ctx->n_live, 0);
     }
     for (uint32_t z = 0; mpl_zoo[z] != NULL; z++)
         if (!planned[z])
@@ -357,17 +341,15 @@ static mpl_status over(mpl_ctx *ctx, void *arg, uint32_t u, const char *why)
 }
 
 /* Fault: a unit lost with its worker, half a line taken for one, a worker that is not replaced. */
-static void workers_that_die_are_replaced(void **state)
+TEST(workers_that_die_are_replaced)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 3; n++) {
         heard h = {{0}, {0}, {{0}}};
         mpl_crew crew = {
             .arg = &h, .n_units = UNITS, .n_workers = n, .work = work, .line = line, .over = over};
-        mpl_ctx ctx;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_crew_run(&ctx, &crew));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_crew_run(ctx, &crew));
         for (uint32_t u = 0; u < UNITS; u++) {
             bool dies = u == 3 || u == 5 || u == 7;
 
@@ -378,7 +360,7 @@ static void workers_that_die_are_replaced(void **state)
         assert_non_null(strstr(h.why[3], "signal 9"));
         assert_string_equal(h.why[5], "unit five is wrong");
         assert_non_null(strstr(h.why[7], "exit status 4"));
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -396,11 +378,10 @@ static void assert_no_scratch(const char *after)
 
 /* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another
  * shard. */
-static void a_worker_that_dies_is_rows(void **state)
+TEST(a_worker_that_dies_is_rows)
 {
     char arguments[300];
 
-    (void)state;
     for (int i = 1; i <= 2; i++) {
         snprintf(arguments, sizeof arguments,
                  "bench t.suite -q --backends none --planners 'none,best_fit,pool,exec:axe=kill -9 "
@@ -422,11 +403,10 @@ static void a_worker_that_dies_is_rows(void **state)
 }
 
 /* A bench that is told to stop ends its workers, whatever they are at. */
-static void a_bench_that_stops_leaves_nothing(void **state)
+TEST(a_bench_that_stops_leaves_nothing)
 {
     char command[5000];
 
-    (void)state;
     snprintf(command, sizeof command,
              "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl "
              "--planners "
@@ -500,9 +480,8 @@ static const struct {
 
 /* Fault: a difference that is not seen, a time that is taken for one, rows of two builds joined
  * without a word. */
-static void rows_are_compared_and_joined(void **state)
+TEST(rows_are_compared_and_joined)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         folder_put_text(files[i].name, files[i].rows);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -541,11 +520,10 @@ static const struct {
 };
 
 /* Fault: a buffer matched by its place in the file, a change that is not told. */
-static void plans_are_compared(void **state)
+TEST(plans_are_compared)
 {
     char list[300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         snprintf(list, sizeof list, "id,lower,upper,size\n%s", plans[i].a);
         folder_put_text("a.csv", list);
@@ -566,21 +544,7 @@ static void plans_are_compared(void **state)
     assert_run("diff a.json cut.json", 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_are_even),
-        cmocka_unit_test(shards_are_read),
-        cmocka_unit_test(shards_and_workers_make_the_same_rows),
-        cmocka_unit_test(turns_make_the_same_rows),
-        cmocka_unit_test(wrong_usage_is_told),
-        cmocka_unit_test(suites_are_whole),
-        cmocka_unit_test(workers_that_die_are_replaced),
-        cmocka_unit_test(a_worker_that_dies_is_rows),
-        cmocka_unit_test(a_bench_that_stops_leaves_nothing),
-        cmocka_unit_test(rows_are_compared_and_joined),
-        cmocka_unit_test(plans_are_compared),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, shards_are_even, shards_are_read,
+             shards_and_workers_make_the_same_rows, turns_make_the_same_rows, wrong_usage_is_told,
+             suites_are_whole, workers_that_die_are_replaced, a_worker_that_dies_is_rows,
+             a_bench_that_stops_leaves_nothing, rows_are_compared_and_joined, plans_are_compared)

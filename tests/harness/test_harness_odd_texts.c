@@ -229,22 +229,19 @@ static void take_options(size_t which, const char *text)
 
 /* Every option from the table, whoever adds one. It catches a text that is used before it is looked
  * at: bench --dim without '=' ended by signal 11. */
-static void odd_option_texts(void **state)
+TEST(odd_option_texts)
 {
-    (void)state;
     with_odd_texts(take_options);
 }
 
-static void odd_arguments(void **state)
+TEST(odd_arguments)
 {
-    (void)state;
     with_odd_texts(check_argument);
 }
 
 /* What the others change a text of does well, but for paper, which needs the project around it. */
-static void the_rest_is_good(void **state)
+TEST(the_rest_is_good)
 {
-    (void)state;
     for (size_t which = 0; which < sizeof good / sizeof *good; which++) {
         char store[300], argument[100], *word[MOST_WORDS];
         int n;
@@ -257,13 +254,12 @@ static void the_rest_is_good(void **state)
 }
 
 /* The files that the commands read. */
-static int begin(void **state)
+static int begin(void)
 {
     static char *plan[] = {"memplan", "plan", SMALL, "-o", "plan.json", NULL};
     static char *rows[] = {"memplan", "bench",       "one.suite", "--backends", "none",
                            "-p",      "greedy_size", "-o",        "rows.jsonl", NULL};
 
-    (void)state;
     setenv("OMP_WAIT_POLICY", "passive", 0); /* what main would start anew for */
     if (folder_make("options") != 0)
         return 1;
@@ -271,19 +267,4 @@ static int begin(void **state)
     return check_run(5, plan, "nothing", "") + check_run(9, rows, "nothing", "");
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rest_is_good),
-        cmocka_unit_test(odd_option_texts),
-        cmocka_unit_test(odd_arguments),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, the_rest_is_good, odd_option_texts, odd_arguments)

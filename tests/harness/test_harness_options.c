@@ -12,18 +12,11 @@
 static const char *program;
 static char out[1 << 16]; /* of the last run: standard output and error as one log */
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
     return folder_make("options") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* Exit status of `memplan ARGUMENTS`. */
@@ -86,12 +79,8 @@ static const struct {
 
 /* Fault: an order that is the best where concats copy, planned by copying them, or kept where the
  * order given is lower. */
-static void searched_orders_are_never_worse(void **state)
+TEST(searched_orders_are_never_worse)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof searched / sizeof *searched; i++) {
         mpl_record *given, *row;
         const char *kept;
@@ -100,11 +89,11 @@ static void searched_orders_are_never_worse(void **state)
         print_message("%s %s %s\n", searched[i].graph, searched[i].planner, searched[i].order);
         assert_int_equal(
             run("plan %s -p %s --order given --json", searched[i].graph, searched[i].planner), 0);
-        given = printed_row(&ctx);
+        given = printed_row(ctx);
         assert_int_equal(run("plan %s -p %s --order %s --json -o %s", searched[i].graph,
                              searched[i].planner, searched[i].order, in_folder("plan.json")),
                          0);
-        row = printed_row(&ctx);
+        row = printed_row(ctx);
         planned = number(row, MPL_FIELD_planned_bytes);
         assert_in_range(planned, 1, number(given, MPL_FIELD_planned_bytes));
         assert_true(mpl_record_is(row, MPL_FIELD_concat, "auto"));
@@ -120,21 +109,18 @@ static void searched_orders_are_never_worse(void **state)
         if (mpl_record_get_int(row, MPL_FIELD_order_other_bytes, &other))
             assert_true(strcmp(kept, "given") == 0 ? other > planned : other >= planned);
         assert_int_equal(run("verify %s %s", searched[i].graph, in_folder("plan.json")), 0);
-        mpl_record_free(&ctx, given);
-        mpl_record_free(&ctx, row);
+        mpl_record_free(ctx, given);
+        mpl_record_free(ctx, row);
     }
 }
 
 /* Fault: "no order needs less" above a plan that needs less: the proof is of copied concats. */
-static void proofs_say_over_what(void **state)
+TEST(proofs_say_over_what)
 {
     static const char *const with = "over all orders with concats copied", *const without =
                                                                                "over all orders";
-    mpl_ctx ctx;
     mpl_record *row;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int concats = 0; concats < 2; concats++) {
         const char *graph = concats ? "densenet121:image=32" : "resnet18:image=32",
                    *scope = concats ? with : without;
@@ -146,9 +132,9 @@ static void proofs_say_over_what(void **state)
         for (int show = 0; show < 2; show++) {
             assert_int_equal(run("%s %s --order least_peak --json", show ? "show" : "plan", graph),
                              0);
-            row = printed_row(&ctx);
+            row = printed_row(ctx);
             assert_true(mpl_record_is(row, MPL_FIELD_order_scope, scope + strlen("over ")));
-            mpl_record_free(&ctx, row);
+            mpl_record_free(ctx, row);
         }
     }
     check_run(run("plan inception_v3:image=75 -p owl --order least_peak"),
@@ -156,9 +142,8 @@ static void proofs_say_over_what(void **state)
 }
 
 /* Fault: a bench that executes the plan of one order in the other. */
-static void the_kept_order_is_executed(void **state)
+TEST(the_kept_order_is_executed)
 {
-    (void)state;
     if (run("run mlp -b cpu -p none --repeat 1") != 0)
         skip();
     folder_put_text("kept.suite", "inception_v3:image=75 --order least_peak\n");
@@ -177,14 +162,11 @@ static void the_kept_order_is_executed(void **state)
 /* ---- searches that end early ---- */
 
 /* Fault: a gap that is not kept, is called optimal, or is heeded where nobody asked for it. */
-static void a_gap_ends_a_search(void **state)
+TEST(a_gap_ends_a_search)
 {
     static const char *const planners[] = {"portfolio", "exact", "local_search", "beam"};
     static const double gaps[] = {0.001, 0.1, 1};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof planners / sizeof *planners; i++)
         for (size_t k = 0; k < sizeof gaps / sizeof *gaps; k++) {
             mpl_record *row;
@@ -193,14 +175,14 @@ static void a_gap_ends_a_search(void **state)
             assert_int_equal(run("plan shufflenet_v2:batch=8,mode=train -p %s --gap %g%% --json",
                                  planners[i], gaps[k]),
                              0);
-            row = printed_row(&ctx);
+            row = printed_row(ctx);
             planned = number(row, MPL_FIELD_planned_bytes),
             bound = number(row, MPL_FIELD_bound_bytes);
             assert_true((double)planned <= (double)bound * (1 + gaps[k] / 100) + 1);
             assert_true(
                 mpl_record_is(row, MPL_FIELD_claim, planned > bound ? "feasible" : "optimal"));
             assert_true(mpl_record_is(row, MPL_FIELD_stopped, planned > bound ? "gap" : "done"));
-            mpl_record_free(&ctx, row);
+            mpl_record_free(ctx, row);
         }
     /* within 50 % of the bound at once, and yet the optimum is asked for */
     assert_int_equal(run("check mlp:layers=2,batch=64 -p exact --against optimum --gap 50%%"), 2);
@@ -211,27 +193,16 @@ static void a_gap_ends_a_search(void **state)
 }
 
 /* Fault: a run of a plan that holds in parallel, taken for one that ran so. */
-static void a_run_says_that_it_is_in_order(void **state)
+TEST(a_run_says_that_it_is_in_order)
 {
-    mpl_ctx ctx;
     mpl_record *row;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     check_run(run("run mlp -b ref -p nnc_2019 --safety parallel --repeat 1"), "executed  in order");
     assert_int_equal(run("run mlp -b ref -p nnc_2019 --safety parallel --repeat 1 --json"), 0);
-    row = printed_row(&ctx);
+    row = printed_row(ctx);
     assert_true(mpl_record_is(row, MPL_FIELD_executed, "in order"));
-    mpl_record_free(&ctx, row);
+    mpl_record_free(ctx, row);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(searched_orders_are_never_worse), cmocka_unit_test(proofs_say_over_what),
-        cmocka_unit_test(the_kept_order_is_executed),      cmocka_unit_test(a_gap_ends_a_search),
-        cmocka_unit_test(a_run_says_that_it_is_in_order),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, searched_orders_are_never_worse, proofs_say_over_what,
+             the_kept_order_is_executed, a_gap_ends_a_search, a_run_says_that_it_is_in_order)

@@ -64,52 +64,43 @@ static const struct {
     {"a\n<!-- value:t/worst/MiB", NULL, "x.md:2: a comment without"},
 };
 
-static void test_markers(void **state)
+TEST(test_markers)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
         char *out = NULL, *again = NULL, *faults = NULL;
 
-        assert_status(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", marked[i].text, &out, &faults),
+        assert_status(ctx, mpl_paper_fill(ctx, &paper, "x.md", marked[i].text, &out, &faults),
                       marked[i].filled != NULL ? MPL_OK : MPL_EINPUT);
         if (marked[i].filled == NULL) {
-            if (strstr(ctx.message, marked[i].why) == NULL)
-                fail_msg("'%s': '%s' where '%s' was expected", marked[i].text, ctx.message,
+            if (strstr(ctx->message, marked[i].why) == NULL)
+                fail_msg("'%s': '%s' where '%s' was expected", marked[i].text, ctx->message,
                          marked[i].why);
             continue;
         }
         assert_string_equal(out, marked[i].filled);
-        mpl_free(&ctx, faults);
-        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", out, &again, &faults)); /* twice
+        mpl_free(ctx, faults);
+        assert_ok(ctx, mpl_paper_fill(ctx, &paper, "x.md", out, &again, &faults)); /* twice
                                                                                         changes
                                                                                         nothing */
-        mpl_free(&ctx, faults);
+        mpl_free(ctx, faults);
         assert_string_equal(again, out);
-        mpl_free(&ctx, out);
-        mpl_free(&ctx, again);
+        mpl_free(ctx, out);
+        mpl_free(ctx, again);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void test_memory_runs_out(void **state)
+TEST(test_memory_runs_out)
 {
-    mpl_ctx ctx;
     char *out = NULL, *faults = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int64_t k = 0; out == NULL; k++) {
-        ctx.fail_after = k;
-        ctx.n_allocs = 0;
-        if (mpl_paper_fill(&ctx, &paper, "x.md", marked[5].text, &out, &faults) != MPL_OK)
-            assert_int_equal(ctx.n_live, 0);
+        ctx->fail_after = k;
+        ctx->n_allocs = 0;
+        if (mpl_paper_fill(ctx, &paper, "x.md", marked[5].text, &out, &faults) != MPL_OK)
+            assert_int_equal(ctx->n_live, 0);
     }
-    mpl_free(&ctx, out);
-    mpl_free(&ctx, faults);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, out);
+    mpl_free(ctx, faults);
 }
 
 /* What a text says that the rows do not, or that nothing keeps true. */
@@ -140,23 +131,18 @@ static const struct {
     {"It ends in 7.", NULL},
 };
 
-static void test_faults(void **state)
+TEST(test_faults)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof said_wrong / sizeof *said_wrong; i++) {
         char *out = NULL, *faults = NULL;
         const char *part = said_wrong[i].faults;
 
-        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", said_wrong[i].text, &out, &faults));
+        assert_ok(ctx, mpl_paper_fill(ctx, &paper, "x.md", said_wrong[i].text, &out, &faults));
         if (part == NULL ? faults[0] != '\0' : strstr(faults, part) == NULL)
             fail_msg("'%s': '%s' where '%s' was expected", said_wrong[i].text, faults, part);
-        mpl_free(&ctx, out);
-        mpl_free(&ctx, faults);
+        mpl_free(ctx, out);
+        mpl_free(ctx, faults);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- the command, in a project of its own ---- */
@@ -219,12 +205,11 @@ static void project(void)
     assert_int_equal(run("paper"), 0);
 }
 
-static int begin(void **state)
+static int begin(void)
 {
     static const char *const folders[] = {"results",        "results/paper",   "results/raw",
                                           "results/tables", "results/figures", "scripts"};
 
-    (void)state;
     if (realpath(getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan", program) ==
             NULL ||
         getcwd(home, sizeof home) == NULL || folder_make("paper") != 0 || chdir(folder) != 0)
@@ -235,46 +220,39 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int end(void)
 {
-    (void)state;
     return chdir(home) != 0 || folder_remove() != 0;
 }
 
-static void test_made_and_fresh(void **state)
+TEST(test_made_and_fresh)
 {
-    mpl_ctx ctx;
     char *text = NULL;
     size_t size;
 
-    (void)state;
     skip_without("/usr/bin/gnuplot");
-    mpl_ctx_init(&ctx);
     project();
     assert_int_equal(run("paper --check"), 0);
     check_said("5 files are what the rows make"); /* two tables, a figure and its table, the text */
-    assert_ok(&ctx, mpl_file_read(&ctx, "PAPER.md", &text, &size));
+    assert_ok(ctx, mpl_file_read(ctx, "PAPER.md", &text, &size));
     assert_non_null(strstr(text, "most above bound -->100.00 %<!-- end -->"));
     assert_non_null(strstr(text, "~plan_ms -->3<!-- end -->"));
-    mpl_free(&ctx, text);
-    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/gaps.tsv", &text, &size));
+    mpl_free(ctx, text);
+    assert_ok(ctx, mpl_file_read(ctx, "results/tables/gaps.tsv", &text, &size));
     assert_string_equal(text, "planner\tone\ttwo\nhigh\t+100.00 %\t-\n");
-    mpl_free(&ctx, text);
-    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/sums.md", &text, &size));
+    mpl_free(ctx, text);
+    assert_ok(ctx, mpl_file_read(ctx, "results/tables/sums.md", &text, &size));
     assert_non_null(strstr(text, "| low     |      2 |            2 |           0.00 % |"));
-    mpl_free(&ctx, text);
+    mpl_free(ctx, text);
 }
 
 /* Names out of rows that a shell, gnuplot or Markdown would act on: they stay names. */
-static void test_names_run_nothing(void **state)
+TEST(test_names_run_nothing)
 {
-    mpl_ctx ctx;
     char *text = NULL;
     size_t size;
 
-    (void)state;
     skip_without("/usr/bin/gnuplot");
-    mpl_ctx_init(&ctx);
     project();
     put("results/raw/a.jsonl",
         ROWS ROW("one", "`touch ran`", "1048576") ROW("one", "$(touch ran)", "1048576")
@@ -285,12 +263,12 @@ static void test_names_run_nothing(void **state)
                           "table every ::1 using 0:2:1 with labels title columnheader(1)\n");
     assert_int_equal(run("paper"), 0);
     assert_int_not_equal(access("ran", F_OK), 0);
-    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/gaps.tsv", &text, &size));
+    assert_ok(ctx, mpl_file_read(ctx, "results/tables/gaps.tsv", &text, &size));
     assert_non_null(strstr(text, "`touch ran`\t"));
-    mpl_free(&ctx, text);
-    assert_ok(&ctx, mpl_file_read(&ctx, "results/figures/gaps.svg", &text, &size));
+    mpl_free(ctx, text);
+    assert_ok(ctx, mpl_file_read(ctx, "results/figures/gaps.svg", &text, &size));
     assert_non_null(strstr(text, "touch ran"));
-    mpl_free(&ctx, text);
+    mpl_free(ctx, text);
 }
 
 /* One change each, and what --check says is stale. */
@@ -309,9 +287,8 @@ static const struct {
     {"PAPER.md", TEXT, "stale: PAPER.md"},
 };
 
-static void test_stale(void **state)
+TEST(test_stale)
 {
-    (void)state;
     skip_without("/usr/bin/gnuplot");
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         project();
@@ -323,17 +300,14 @@ static void test_stale(void **state)
 }
 
 /* A picture that was edited by a byte, or lost its end. */
-static void test_touched_picture(void **state)
+TEST(test_touched_picture)
 {
-    mpl_ctx ctx;
     char *svg = NULL;
     size_t size;
 
-    (void)state;
     skip_without("/usr/bin/gnuplot");
-    mpl_ctx_init(&ctx);
     project();
-    assert_ok(&ctx, mpl_file_read(&ctx, "results/figures/gaps.svg", &svg, &size));
+    assert_ok(ctx, mpl_file_read(ctx, "results/figures/gaps.svg", &svg, &size));
     svg[size / 2]++;
     put("results/figures/gaps.svg", svg);
     assert_int_equal(run("paper --check"), 1);
@@ -344,7 +318,7 @@ static void test_touched_picture(void **state)
     svg[size - 9] = '\0';
     put("results/figures/gaps.svg", svg);
     assert_int_equal(run("paper --check"), 1);
-    mpl_free(&ctx, svg);
+    mpl_free(ctx, svg);
 }
 
 /* ---- the tables that it is made of ---- */
@@ -478,9 +452,8 @@ static const struct {
      "A\tserial\tp\tover_bound\t4.0\t2.0\t3.0\t-50.00 %\tbook\treported by them\tx\n"},
 };
 
-static void test_tables(void **state)
+TEST(test_tables)
 {
-    (void)state;
     put("results/published.tsv",
         "# a "
         "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
@@ -538,13 +511,9 @@ static const struct {
      "| b    | **not run** |        - |       - |       y |    7 |"},
 };
 
-static void test_files_of_others(void **state)
+TEST(test_files_of_others)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without("/usr/bin/gnuplot");
-    mpl_ctx_init(&ctx);
     project();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *text = NULL;
@@ -559,10 +528,10 @@ static void test_files_of_others(void **state)
         if (files[i].two != NULL)
             put("results/other2.csv", files[i].two);
         assert_int_equal(run("paper"), 0);
-        assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/others.md", &text, &size));
+        assert_ok(ctx, mpl_file_read(ctx, "results/tables/others.md", &text, &size));
         if (strstr(text, files[i].tsv) == NULL)
             fail_msg("'%s' is not in '%s'", files[i].tsv, text);
-        mpl_free(&ctx, text);
+        mpl_free(ctx, text);
     }
     put("results/other2.csv", "what,count\nb\n");
     assert_int_equal(run("paper"), 2);
@@ -573,9 +542,8 @@ static void test_files_of_others(void **state)
 }
 
 /* Rows that need not be there. */
-static void test_optional_rows(void **state)
+TEST(test_optional_rows)
 {
-    (void)state;
     skip_without("/usr/bin/gnuplot");
     project();
     put("results/paper/c.suite", "#! table later summary rows=optional | Later.\n");
@@ -592,9 +560,8 @@ static void test_optional_rows(void **state)
 }
 
 /* A claim that no longer holds: all is written, and the end says so. */
-static void test_claim_fails(void **state)
+TEST(test_claim_fails)
 {
-    (void)state;
     skip_without("/usr/bin/gnuplot");
     project();
     put("PAPER.md", TEXT "<!-- holds:sums/high/graphs = 2 -->\n");
@@ -604,9 +571,8 @@ static void test_claim_fails(void **state)
     assert_int_equal(run("paper --check"), 1);
 }
 
-static void test_wrong_input(void **state)
+TEST(test_wrong_input)
 {
-    (void)state;
     skip_without("/usr/bin/gnuplot");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         project();
@@ -617,16 +583,6 @@ static void test_wrong_input(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_markers),         cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_made_and_fresh),  cmocka_unit_test(test_stale),
-        cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
-        cmocka_unit_test(test_tables),          cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_files_of_others), cmocka_unit_test(test_claim_fails),
-        cmocka_unit_test(test_optional_rows),   cmocka_unit_test(test_names_run_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, end, test_markers, test_memory_runs_out, test_made_and_fresh, test_stale,
+             test_touched_picture, test_wrong_input, test_tables, test_faults, test_files_of_others,
+             test_claim_fails, test_optional_rows, test_names_run_nothing)

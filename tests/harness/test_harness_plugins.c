@@ -66,11 +66,10 @@ static int shell(const char *text)
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
-static int begin(void **state)
+static int begin(void)
 {
     char path[600];
 
-    (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     snprintf(plugins, sizeof plugins, "%.*s", (int)(strrchr(program, '/') - program), program);
     if (folder_make("plugins") != 0)
@@ -81,12 +80,6 @@ static int begin(void **state)
     put("turned.csv", turned_text, 0600);
     put("text.so", "no library\n", 0600);
     return mkdir(path, 0700) != 0 || setenv("TMPDIR", path, 1) != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* What the row on stdout says in a field; "" for null. */
@@ -199,11 +192,10 @@ static const struct {
 
 /* Nothing that a planner printed or left: standard output has one row, or an error, the folder for
  * temporary files is empty. */
-static void one_plan_each(void **state)
+TEST(one_plan_each)
 {
     char command[1000], status[40], reason[600];
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int got;
 
@@ -232,7 +224,7 @@ static void one_plan_each(void **state)
 }
 
 /* A claim that memplan has not proved is not repeated; one that it has, is. */
-static void claims_are_not_believed(void **state)
+TEST(claims_are_not_believed)
 {
     static const struct {
         const char *planner, *claim;
@@ -242,7 +234,6 @@ static void claims_are_not_believed(void **state)
                 {"exec:cat @/good.csv", "optimal"}};
     char command[600], claim[40], name[60];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         snprintf(command, sizeof command, "? plan @/list.csv --json --planner '%s'",
                  rows[i].planner);
@@ -265,7 +256,7 @@ static void claims_are_not_believed(void **state)
 
 /* What a command started does not outlive it: at its end, at the limit, nor when memplan itself is
  * told to stop. */
-static void groups_end_together(void **state)
+TEST(groups_end_together)
 {
     static const struct {
         const char *command;
@@ -286,7 +277,6 @@ static void groups_end_together(void **state)
     };
     char state_path[100], line[200], pid[40];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int tries = 0;
         bool alive = true;
@@ -312,7 +302,7 @@ static void groups_end_together(void **state)
 
 /* ---- graphs, pools, partial orders ---- */
 
-static void graphs_and_safeties(void **state)
+TEST(graphs_and_safeties)
 {
     static const struct {
         const char *command;
@@ -336,7 +326,6 @@ static void graphs_and_safeties(void **state)
         {"? plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (shell(rows[i].command) != rows[i].exit || strstr(out, rows[i].says) == NULL)
             fail_msg("%s: '%s' is not in '%s' '%s'", rows[i].command, rows[i].says, out, err);
@@ -350,22 +339,19 @@ static void graphs_and_safeties(void **state)
 
 /* Fixed places cannot be said in a list; memory that runs out anywhere is told, and nothing stays
  * allocated. */
-static void calls_from_c(void **state)
+TEST(calls_from_c)
 {
     static const char *const planners[] = {"exec:cat @/good.csv",
                                            "so:%/planners/example/first_fit_plugin.so"};
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     uint64_t fixed[3] = {0, MPL_UNFIXED, MPL_UNFIXED};
     char text[500], path[200];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     expand("@/list.csv", path, sizeof path);
-    assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
     for (size_t i = 0; i < 2; i++) {
         mpl_status st = MPL_EMEM;
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
         expand(planners[i], text, sizeof text);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
@@ -373,29 +359,28 @@ static void calls_from_c(void **state)
             mpl_plan *plan = NULL;
             mpl_run run;
 
-            ctx.fail_after = ctx.n_allocs + k;
-            st = mpl_planner_spec_parse(&ctx, text, &spec);
-            mpl_run_init(&run, &ctx);
+            ctx->fail_after = ctx->n_allocs + k;
+            st = mpl_planner_spec_parse(ctx, text, &spec);
+            mpl_run_init(&run, ctx);
             if (st == MPL_OK)
                 st = mpl_planner_run(spec.planner, &run, p, &plan);
-            ctx.fail_after = -1;
+            ctx->fail_after = -1;
             if (st == MPL_OK) {
                 assert_int_equal(plan->peak_bytes, 24);
                 p->fixed = fixed;
-                mpl_plan_free(&ctx, plan);
+                mpl_plan_free(ctx, plan);
                 plan = NULL;
-                assert_status(&ctx, mpl_planner_run(spec.planner, &run, p, &plan), MPL_EUNAVAIL);
+                assert_status(ctx, mpl_planner_run(spec.planner, &run, p, &plan), MPL_EUNAVAIL);
                 assert_string_equal(run.failure, "unavailable");
                 p->fixed = NULL;
             }
             assert_null(plan);
-            mpl_planner_spec_fini(&ctx, &spec);
-            assert_int_equal(ctx.n_live, live);
+            mpl_planner_spec_fini(ctx, &spec);
+            assert_int_equal(ctx->n_live, live);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- benches ---- */
@@ -411,7 +396,7 @@ static void read_rows(mpl_ctx *ctx, const char *name, mpl_rows *rows)
 
 /* One planner crashes, one hangs, one answers garbage: all other rows are there, and --resume runs
  * only the bad ones again. */
-static void bench_goes_on(void **state)
+TEST(bench_goes_on)
 {
     static const struct {
         const char *planner, *status;
@@ -435,10 +420,8 @@ static void bench_goes_on(void **state)
         "'exec:good=echo a,b >/dev/null; cat @/good.csv' --planners 'exec:echo , no list' ";
     enum { N = sizeof want / sizeof *want };
     char text[2000];
-    mpl_ctx ctx;
     mpl_rows rows = {0};
 
-    (void)state;
     put("two.suite", "--backends none\n", 0600);
     expand("--backends none\n@/list.csv\n@/again.csv\n", text, sizeof text);
     put("two.suite", text, 0600);
@@ -446,7 +429,7 @@ static void bench_goes_on(void **state)
     assert_int_equal(shell(command), 1);
     assert_non_null(strstr(out, "| so:bad:do=segv"));
     assert_non_null(strstr(out, "| exec:good "));
-    read_rows(&ctx, "rows.jsonl", &rows);
+    read_rows(ctx, "rows.jsonl", &rows);
     assert_int_equal(rows.n, 2 * N);
     for (uint32_t i = 0; i < rows.n; i++) {
         assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_planner),
@@ -455,12 +438,12 @@ static void bench_goes_on(void **state)
         assert_int_equal(mpl_record_is_null(rows.row[i], MPL_FIELD_planned_bytes),
                          strcmp(want[i % N].status, "ok") != 0);
     }
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     snprintf(text, sizeof text, "%s --resume", command);
     assert_int_equal(shell(text), 1);
-    read_rows(&ctx, "rows.jsonl", &rows);
+    read_rows(ctx, "rows.jsonl", &rows);
     assert_int_equal(rows.n, 2 * N + 2 * 4);
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     assert_int_equal(shell("? table planned --rows @/rows.jsonl"), 0);
     assert_non_null(strstr(out, "| so:first_fit_plugin "));
     assert_non_null(strstr(out, "| exec:good "));
@@ -474,15 +457,13 @@ static void bench_goes_on(void **state)
 
 /* Peers take turns: after the first plans of each, letters come as a, b, a, b. Times are there for
  * each turn, and a program by its path gets the flags that it is known for. */
-static void peers_take_turns(void **state)
+TEST(peers_take_turns)
 {
     char text[4000];
-    mpl_ctx ctx;
     mpl_rows rows = {0};
     int64_t each = 0, self = 0;
     uint64_t plan_ns = 0;
 
-    (void)state;
     expand("--backends none\n--capacity 24\n@/list.csv\n", text, sizeof text);
     put("one.suite", text, 0600);
     expand("#!/bin/sh\ntest \"$1$4\" = --capacity=24--output=${4#--output=} && grep -q 16 "
@@ -501,7 +482,7 @@ static void peers_take_turns(void **state)
     folder_read("turns", text, sizeof text);
     assert_true(strlen(text) >= 10);
     assert_string_equal(text + strlen(text) - 9, "babababab");
-    read_rows(&ctx, "peers.jsonl", &rows);
+    read_rows(ctx, "peers.jsonl", &rows);
     assert_int_equal(rows.n, 3);
     for (uint32_t i = 0; i < rows.n; i++) {
         assert_true(mpl_record_median(rows.row[i], MPL_FIELD_plan_each_ns, &each));
@@ -511,15 +492,15 @@ static void peers_take_turns(void **state)
     }
     assert_string_equal(mpl_record_get_text(rows.row[2], MPL_FIELD_planner), "exec:minimalloc");
     assert_int_equal(self, 250000000);
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     /* what is compared is measured together: one that is missing brings all of its graph with it */
     assert_int_equal(shell("? bench @/one.suite --planners greedy_size,best_fit --peer "
                            "minimalloc=\"@/it's a solver\" "
                            "--repeat 1 -q -o @/peers.jsonl --resume"),
                      0);
-    read_rows(&ctx, "peers.jsonl", &rows);
+    read_rows(ctx, "peers.jsonl", &rows);
     assert_int_equal(rows.n, 6);
-    mpl_rows_fini(&ctx, &rows);
+    mpl_rows_fini(ctx, &rows);
     for (int i = 0; i < 3; i++) {
         static const char *const wrong[] = {"minimalloc", "=cat", "Mini=cat"};
 
@@ -531,14 +512,13 @@ static void peers_take_turns(void **state)
 
 /* Medians, ratios and means of rows that were made by hand: 8/2 and 9/1, so 6 in the mean; 16/2 by
  * the peer's own word. */
-static void ratios_are_right(void **state)
+TEST(ratios_are_right)
 {
 #define ROW(graph, planner, each, self)                                                            \
     "{\"status\":\"ok\",\"graph\":\"" graph "\",\"problem_hash\":\"" graph                         \
     "\",\"safety\":\"serial\",\"planner\":\"" planner "\",\"plan_each_ns\":" each                  \
     ",\"self_ns\":" self "}\n"
 
-    (void)state;
     put("made.jsonl",
         ROW("g", "ours", "[1000000,90000000,2000000]", "null")
             ROW("g", "exec:theirs", "[8000000]", "[16000000]") ROW("h", "ours", "[1000000]", "null")
@@ -557,11 +537,10 @@ static void ratios_are_right(void **state)
 
 /* The example, compiled against what `make install` put into an empty prefix and nothing else, and
  * run by what it installed; where paths have blanks, and also for a packager. */
-static void installed_header_is_enough(void **state)
+TEST(installed_header_is_enough)
 {
     char build[200], *mode, text[1200];
 
-    (void)state;
     snprintf(build, sizeof build, "%s", plugins);
     mode = strrchr(build, '/');
     assert_non_null(mode);
@@ -587,19 +566,6 @@ static void installed_header_is_enough(void **state)
     assert_int_equal(strncmp(out, "opt\nmy own\n", 11), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_plan_each),
-        cmocka_unit_test(claims_are_not_believed),
-        cmocka_unit_test(groups_end_together),
-        cmocka_unit_test(graphs_and_safeties),
-        cmocka_unit_test(calls_from_c),
-        cmocka_unit_test(bench_goes_on),
-        cmocka_unit_test(peers_take_turns),
-        cmocka_unit_test(ratios_are_right),
-        cmocka_unit_test(installed_header_is_enough),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, one_plan_each, claims_are_not_believed, groups_end_together,
+             graphs_and_safeties, calls_from_c, bench_goes_on, peers_take_turns, ratios_are_right,
+             installed_header_is_enough)

@@ -18,11 +18,10 @@
 
 /* What is shown is whole UTF-8 by the C library's decoder, and no control character by its
  * table. */
-static void only_characters_are_seen(void **state)
+TEST(only_characters_are_seen)
 {
     mpl_rng rng;
 
-    (void)state;
     if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) {
         print_message("skip: no C.UTF-8 here\n");
         skip();
@@ -54,7 +53,7 @@ static void only_characters_are_seen(void **state)
 
 /* JSON is printed, too: what would steer a terminal goes by its number, and comes back as it
  * was. */
-static void json_shows_nothing_raw(void **state)
+TEST(json_shows_nothing_raw)
 {
     static const char text[] = "a\x7f"
                                "b\xc2\x9b"
@@ -63,28 +62,24 @@ static void json_shows_nothing_raw(void **state)
     char *quoted = NULL, *row = NULL;
     mpl_record *record = NULL;
     json_t *read;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_json_quote(&ctx, text, &quoted));
+    assert_ok(ctx, mpl_json_quote(ctx, text, &quoted));
     assert_string_equal(quoted,
                         "\"a\\u007fb\\u009b31mc\\u202ed\xc3\xa9\\\"\\n\\ufeff\xf0\x9f\x90\xa7\"");
     assert_non_null(read = json_loads(quoted, JSON_DECODE_ANY, NULL));
     assert_string_equal(json_string_value(read), text);
     json_decref(read);
-    assert_ok(&ctx, mpl_record_new(&ctx, &record));
+    assert_ok(ctx, mpl_record_new(ctx, &record));
     mpl_record_text(record, MPL_FIELD_graph, text);
-    assert_ok(&ctx, mpl_record_write(&ctx, record, &row));
+    assert_ok(ctx, mpl_record_write(ctx, record, &row));
     assert_true(mpl_text_is_seen(row));
     assert_non_null(strstr(row, quoted));
-    mpl_free(&ctx, row);
-    mpl_free(&ctx, quoted);
-    mpl_record_free(&ctx, record);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, row);
+    mpl_free(ctx, quoted);
+    mpl_record_free(ctx, record);
 }
 
-static void marks_that_turn_text_are_hidden(void **state)
+TEST(marks_that_turn_text_are_hidden)
 {
     static const char *const rows[][2] = {
         {"plain", "plain"},
@@ -100,7 +95,6 @@ static void marks_that_turn_text_are_hidden(void **state)
         {"\xc0\xaf\xed\xa0\x80\xff\xe2\x82", "????????"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(mpl_shown(rows[i][0]), rows[i][1]);
     assert_ptr_equal(mpl_shown(rows[1][0]), rows[1][0]);
@@ -108,7 +102,7 @@ static void marks_that_turn_text_are_hidden(void **state)
 
 typedef void put(FILE *to, const char *text);
 
-static void each_language_gets_its_text(void **state)
+TEST(each_language_gets_its_text)
 {
     static const struct {
         put *put;
@@ -131,7 +125,6 @@ static void each_language_gets_its_text(void **state)
         {mpl_put_tsv, "-1e-05", "-1e-05"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = NULL;
         size_t size;
@@ -146,13 +139,12 @@ static void each_language_gets_its_text(void **state)
 
 /* Two texts have one name only where they are one: all of up to three of the characters that
  * matter. */
-static void names_of_files_differ(void **state)
+TEST(names_of_files_differ)
 {
     static const char letters[] = "a_/.%2F\n";
     enum { N = 8 * 8 * 8 + 8 * 8 + 8 + 1 };
     static char name[N][MPL_FILE_NAME], one[300], two[300], other[MPL_FILE_NAME];
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         char text[4] = {0};
         uint32_t k = i, n = i == 0 ? 0 : i < 9 ? 1 : i < 73 ? 2 : 3;
@@ -384,9 +376,8 @@ static bool has_gnuplot(void)
     return system("gnuplot --version >/dev/null 2>&1") == 0;
 }
 
-static void pictures_run_nothing(void **state)
+TEST(pictures_run_nothing)
 {
-    (void)state;
     if (!has_gnuplot()) {
         print_message("skip: no gnuplot here\n");
         skip();
@@ -404,11 +395,10 @@ static void pictures_run_nothing(void **state)
     is_xml("named.svg");
 }
 
-static void pages_and_exports_are_well_formed(void **state)
+TEST(pages_and_exports_are_well_formed)
 {
     static const char *const json[] = {"trace", "offline"};
 
-    (void)state;
     RUN("plot", hostile_file, "--pin", "none", "-o", "page.html");
     slurp("page.html");
     assert_null(strstr(strstr(text, "<script") + 1, "<script"));
@@ -433,11 +423,10 @@ static void pages_and_exports_are_well_formed(void **state)
     RUN("show", "x.onnx", "--pin", "none");
 }
 
-static void terminals_are_not_steered(void **state)
+TEST(terminals_are_not_steered)
 {
     static const char *const commands[] = {"show", "plan"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         RUN(commands[i], hostile_file);
         RUN(commands[i], hostile_file, "--pin", "none", "--safety", "parallel");
@@ -455,7 +444,7 @@ static void terminals_are_not_steered(void **state)
 }
 
 /* Outputs whose names differ, in files that differ: the values are those of each. */
-static void outputs_have_files_of_their_own(void **state)
+TEST(outputs_have_files_of_their_own)
 {
     static const char graph[] =
         "graph g\ninput x f32 [4]\n\"a/b\" = relu(x)\n\"a_b\" = neg(x)\n\"a%2Fb\" = exp(x)\n"
@@ -463,7 +452,6 @@ static void outputs_have_files_of_their_own(void **state)
     static const char *const files[] = {"d/a%2Fb.npy", "d/a_b.npy", "d/a%252Fb.npy"};
     static char data[3][400];
 
-    (void)state;
     folder_put_text("coll.graph", graph);
     RUN("run", "coll.graph", "--backend", "ref", "--planner", "pool", "--dump", "d", "--input",
         "x=ramp");
@@ -493,14 +481,13 @@ static void poison(const char *from, const char *to, const char *const *keys)
     json_decref(root);
 }
 
-static int begin(void **state)
+static int begin(void)
 {
     static const char *const of_plan[] = {"planner", "name", "graph", NULL};
     static const char *const of_row[] = {"planner", "recompute", "device", NULL};
     static const char *const of_graph[] = {"graph", NULL};
     const char *given = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
 
-    (void)state;
     if (folder_make("quote") != 0 || realpath(given, program) == NULL)
         return 1;
     *strchr(hostile, '\x9b') = '?';
@@ -516,25 +503,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_characters_are_seen),
-        cmocka_unit_test(json_shows_nothing_raw),
-        cmocka_unit_test(marks_that_turn_text_are_hidden),
-        cmocka_unit_test(each_language_gets_its_text),
-        cmocka_unit_test(names_of_files_differ),
-        cmocka_unit_test(pictures_run_nothing),
-        cmocka_unit_test(pages_and_exports_are_well_formed),
-        cmocka_unit_test(terminals_are_not_steered),
-        cmocka_unit_test(outputs_have_files_of_their_own),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, only_characters_are_seen, json_shows_nothing_raw,
+             marks_that_turn_text_are_hidden, each_language_gets_its_text, names_of_files_differ,
+             pictures_run_nothing, pages_and_exports_are_well_formed, terminals_are_not_steered,
+             outputs_have_files_of_their_own)

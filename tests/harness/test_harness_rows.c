@@ -16,16 +16,9 @@
 #include "harness/bench/suite.h"
 #include "harness/report/table.h"
 
-static int make_folder(void **state)
+static int make_folder(void)
 {
-    (void)state;
     return folder_make("rows") != 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* A row with a value in every field, different for different n. */
@@ -63,16 +56,13 @@ static mpl_record *full_row(mpl_ctx *ctx, uint64_t n)
 }
 
 /* Fault: a field that is written and not read, or read as something else. */
-static void every_field_survives(void **state)
+TEST(every_field_survives)
 {
-    mpl_ctx ctx;
     mpl_record *r, *back = NULL;
     char *text = NULL, *again = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    r = full_row(&ctx, 42);
-    assert_ok(&ctx, mpl_record_write(&ctx, r, &text));
+    r = full_row(ctx, 42);
+    assert_ok(ctx, mpl_record_write(ctx, r, &text));
     assert_null(strchr(text, '\n'));
     for (int i = 0; i < MPL_N_FIELDS; i++) {
         char member[64];
@@ -80,58 +70,51 @@ static void every_field_survives(void **state)
         snprintf(member, sizeof member, "\"%s\":", mpl_field_table[i].name);
         assert_non_null(strstr(text, member));
     }
-    assert_ok(&ctx, mpl_record_read(&ctx, "row", text, strlen(text), &back));
-    assert_ok(&ctx, mpl_record_write(&ctx, back, &again));
+    assert_ok(ctx, mpl_record_read(ctx, "row", text, strlen(text), &back));
+    assert_ok(ctx, mpl_record_write(ctx, back, &again));
     assert_string_equal(text, again);
-    mpl_free(&ctx, text);
-    mpl_free(&ctx, again);
-    mpl_record_free(&ctx, r);
-    mpl_record_free(&ctx, back);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, text);
+    mpl_free(ctx, again);
+    mpl_record_free(ctx, r);
+    mpl_record_free(ctx, back);
 }
 
 /* Fault: a null that turns into a zero, an absent field that is left out of the row. */
-static void absent_is_null(void **state)
+TEST(absent_is_null)
 {
-    mpl_ctx ctx;
     mpl_record *r = NULL;
     char *text = NULL;
     uint64_t value;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_record_new(&ctx, &r));
+    assert_ok(ctx, mpl_record_new(ctx, &r));
     assert_false(mpl_record_get_int(r, MPL_FIELD_planned_bytes, &value));
-    assert_ok(&ctx, mpl_record_write(&ctx, r, &text));
+    assert_ok(ctx, mpl_record_write(ctx, r, &text));
     assert_non_null(strstr(text, "\"planned_bytes\":null"));
     assert_non_null(strstr(text, "\"schema\":1"));
-    mpl_free(&ctx, text);
-    mpl_record_free(&ctx, r);
+    mpl_free(ctx, text);
+    mpl_record_free(ctx, r);
 }
 
 /* Fault: a key that times decide, or that forgets an option. */
-static void keys_name_runs(void **state)
+TEST(keys_name_runs)
 {
-    mpl_ctx ctx;
     mpl_record *a, *b;
     char *key_a = NULL, *key_b = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < MPL_N_FIELDS; i++) {
-        a = full_row(&ctx, 1);
-        b = full_row(&ctx, 1);
+        a = full_row(ctx, 1);
+        b = full_row(ctx, 1);
         mpl_record_null(b, (mpl_field)i);
-        assert_ok(&ctx, mpl_record_key(&ctx, a, &key_a));
-        assert_ok(&ctx, mpl_record_key(&ctx, b, &key_b));
+        assert_ok(ctx, mpl_record_key(ctx, a, &key_a));
+        assert_ok(ctx, mpl_record_key(ctx, b, &key_b));
         if (mpl_field_table[i].key)
             assert_string_not_equal(key_a, key_b);
         else
             assert_string_equal(key_a, key_b);
-        mpl_free(&ctx, key_a);
-        mpl_free(&ctx, key_b);
-        mpl_record_free(&ctx, a);
-        mpl_record_free(&ctx, b);
+        mpl_free(ctx, key_a);
+        mpl_free(ctx, key_b);
+        mpl_record_free(ctx, a);
+        mpl_record_free(ctx, b);
     }
     for (size_t i = 0; i < 8; i++) {
         static const mpl_field must[] = {MPL_FIELD_graph_hash, MPL_FIELD_safety,  MPL_FIELD_order,
@@ -142,29 +125,26 @@ static void keys_name_runs(void **state)
     }
 }
 
-static void key_ignores_member_order(void **state)
+TEST(key_ignores_member_order)
 {
-    mpl_ctx ctx;
     mpl_record *r[2];
     char *key[2] = {NULL, NULL};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 2; i++) {
-        assert_ok(&ctx, mpl_record_new(&ctx, &r[i]));
+        assert_ok(ctx, mpl_record_new(ctx, &r[i]));
         mpl_record_member_text(r[i], MPL_FIELD_params, i == 0 ? "x" : "y", "1");
         mpl_record_member_text(r[i], MPL_FIELD_params, i == 0 ? "y" : "x", "1");
-        assert_ok(&ctx, mpl_record_key(&ctx, r[i], &key[i]));
+        assert_ok(ctx, mpl_record_key(ctx, r[i], &key[i]));
     }
     assert_string_equal(key[0], key[1]);
     for (int i = 0; i < 2; i++) {
-        mpl_free(&ctx, key[i]);
-        mpl_record_free(&ctx, r[i]);
+        mpl_free(ctx, key[i]);
+        mpl_record_free(ctx, r[i]);
     }
 }
 
 /* Fault: an input that is taken for a row. */
-static void wrong_rows_are_refused(void **state)
+TEST(wrong_rows_are_refused)
 {
     static const char *const wrong[] = {
         "",
@@ -181,20 +161,16 @@ static void wrong_rows_are_refused(void **state)
         "{\"seed\": 1, \"seed\": 2}",
         "{\"seed\": 99999999999999999999}",
     };
-    mpl_ctx ctx;
     mpl_record *r = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_status(&ctx, mpl_record_read(&ctx, "rows:7", wrong[i], strlen(wrong[i]), &r),
+        assert_status(ctx, mpl_record_read(ctx, "rows:7", wrong[i], strlen(wrong[i]), &r),
                       MPL_EINPUT);
-        assert_memory_equal(ctx.message, "rows:7: ", 8);
+        assert_memory_equal(ctx->message, "rows:7: ", 8);
         assert_null(r);
     }
-    assert_ok(&ctx, mpl_record_read(&ctx, "row", "{\"later\": 1, \"seed\": null}", 26, &r));
-    mpl_record_free(&ctx, r);
-    assert_int_equal(ctx.n_live, 0);
+    assert_ok(ctx, mpl_record_read(ctx, "row", "{\"later\": 1, \"seed\": null}", 26, &r));
+    mpl_record_free(ctx, r);
 }
 
 static void append(mpl_ctx *ctx, const char *path, uint64_t n, uint64_t *dropped)
@@ -219,58 +195,50 @@ static off_t size_of(const char *path)
 
 /* Cuts the last row after each of its bytes: what is left is dropped, the row before stays. Fault:
  * a row glued to a torn one. */
-static void torn_lines_are_dropped(void **state)
+TEST(torn_lines_are_dropped)
 {
-    mpl_ctx ctx;
     const char *path = in_folder("deep/er/torn.jsonl");
     uint64_t dropped;
     off_t one, two;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    append(&ctx, path, 1, &dropped);
+    append(ctx, path, 1, &dropped);
     one = size_of(path);
-    append(&ctx, path, 2, &dropped);
+    append(ctx, path, 2, &dropped);
     two = size_of(path);
     for (off_t cut = one; cut < two; cut += 97) {
         mpl_rows rows = {0};
 
         assert_int_equal(truncate(path, cut), 0);
-        append(&ctx, path, 2, &dropped);
+        append(ctx, path, 2, &dropped);
         assert_int_equal(dropped, cut - one);
         assert_int_equal(size_of(path), two);
-        assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+        assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
         assert_int_equal(rows.n, 2);
-        mpl_rows_fini(&ctx, &rows);
+        mpl_rows_fini(ctx, &rows);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Fault: a full disk that leaves half a row, or is not told. */
-static void full_disks_keep_whole_rows(void **state)
+TEST(full_disks_keep_whole_rows)
 {
-    mpl_ctx ctx;
     const char *path = in_folder("full.jsonl");
     uint64_t dropped;
     off_t one;
     int how;
     pid_t pid;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    append(&ctx, path, 1, &dropped);
+    append(ctx, path, 1, &dropped);
     one = size_of(path);
     if ((pid = fork()) == 0) {
         struct rlimit limit = {(rlim_t)one + 100, (rlim_t)one + 100};
         mpl_row_file file;
-        mpl_record *r = full_row(&ctx, 2);
+        mpl_record *r = full_row(ctx, 2);
         bool good;
 
         signal(SIGXFSZ, SIG_IGN);
-        good = setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-               mpl_row_file_open(&ctx, path, &file) == MPL_OK &&
-               mpl_row_file_append(&ctx, &file, r) == MPL_EINPUT &&
-               strstr(ctx.message, path) != NULL;
+        good =
+            setrlimit(RLIMIT_FSIZE, &limit) == 0 && mpl_row_file_open(ctx, path, &file) == MPL_OK &&
+            mpl_row_file_append(ctx, &file, r) == MPL_EINPUT && strstr(ctx->message, path) != NULL;
         _exit(good ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &how, 0), pid);
@@ -278,56 +246,49 @@ static void full_disks_keep_whole_rows(void **state)
     assert_int_equal(size_of(path), one);
 }
 
-static void one_writer_at_a_time(void **state)
+TEST(one_writer_at_a_time)
 {
-    mpl_ctx ctx;
     mpl_row_file first, second;
     const char *path = in_folder("locked.jsonl");
     pid_t pid;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_row_file_open(&ctx, path, &first));
-    assert_status(&ctx, mpl_row_file_open(&ctx, path, &second), MPL_EINPUT);
+    assert_ok(ctx, mpl_row_file_open(ctx, path, &first));
+    assert_status(ctx, mpl_row_file_open(ctx, path, &second), MPL_EINPUT);
     mpl_row_file_close(&first);
-    assert_ok(&ctx, mpl_row_file_open(&ctx, path, &second));
+    assert_ok(ctx, mpl_row_file_open(ctx, path, &second));
     if ((pid = fork()) == 0) { /* a worker that outlives its bench by a moment, the lock in its hand
                                 */
         usleep(300000);
         _exit(0);
     }
     mpl_row_file_close(&second);
-    assert_ok(&ctx, mpl_row_file_open(&ctx, path, &first));
+    assert_ok(ctx, mpl_row_file_open(ctx, path, &first));
     mpl_row_file_close(&first);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 /* Rows 1, 2, 1 again: the second 1 takes the first's place. */
-static void last_row_of_a_key_counts(void **state)
+TEST(last_row_of_a_key_counts)
 {
-    mpl_ctx ctx;
     mpl_rows rows = {0};
     uint64_t planned;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t i = 0; i < 3; i++) {
-        mpl_record *r = full_row(&ctx, i % 2);
+        mpl_record *r = full_row(ctx, i % 2);
 
         mpl_record_int(r, MPL_FIELD_planned_bytes, 100 + i);
-        assert_ok(&ctx, mpl_rows_take(&ctx, &rows, &r));
+        assert_ok(ctx, mpl_rows_take(ctx, &rows, &r));
     }
-    assert_ok(&ctx, mpl_rows_last(&ctx, &rows));
+    assert_ok(ctx, mpl_rows_last(ctx, &rows));
     assert_int_equal(rows.n, 2);
     assert_true(mpl_record_get_int(rows.row[0], MPL_FIELD_planned_bytes, &planned));
     assert_int_equal(planned, 102);
     assert_true(mpl_record_get_int(rows.row[1], MPL_FIELD_planned_bytes, &planned));
     assert_int_equal(planned, 101);
-    mpl_rows_fini(&ctx, &rows);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_rows_fini(ctx, &rows);
 }
 
-static void medians(void **state)
+TEST(medians)
 {
     static const struct {
         uint32_t n;
@@ -337,26 +298,23 @@ static void medians(void **state)
                  {3, {9, 1, 5}, 5},
                  {5, {5, 4, 3, 2, 1}, 3},
                  {4, {1, 100, 3, 2}, 2}};
-    mpl_ctx ctx;
     int64_t median;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_record *r = NULL;
 
-        assert_ok(&ctx, mpl_record_new(&ctx, &r));
+        assert_ok(ctx, mpl_record_new(ctx, &r));
         assert_false(mpl_record_median(r, MPL_FIELD_run_ns, &median));
         mpl_record_ints(r, MPL_FIELD_run_ns, table[i].n, table[i].ns);
         assert_true(mpl_record_median(r, MPL_FIELD_run_ns, &median));
         assert_int_equal(median, table[i].median);
-        mpl_record_free(&ctx, r);
+        mpl_record_free(ctx, r);
     }
 }
 
 /* |got - want| <= 1e-4 |want| or 1e-5 is within, in each type. Fault: a tolerance that is only
  * relative, a NaN that passes. */
-static void comparisons(void **state)
+TEST(comparisons)
 {
     static const struct {
         float got, want;
@@ -383,7 +341,6 @@ static void comparisons(void **state)
     const int64_t whole[] = {5, -3}, whole_other[] = {5, -4};
     const double value[] = {1.0}, value_other[] = {1.0 + 1e-6};
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         assert_int_equal(mpl_compare(MPL_TYPE_f32, 1, &table[i].got, &table[i].want) <=
                              MPL_REL_TOLERANCE,
@@ -400,7 +357,7 @@ static void comparisons(void **state)
 
 /* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output that is not
  * looked at to its end. */
-static void outputs_are_compared_to_the_end(void **state)
+TEST(outputs_are_compared_to_the_end)
 {
     static const struct {
         uint32_t output;
@@ -412,23 +369,20 @@ static void outputs_are_compared_to_the_end(void **state)
         {1, 0, 0.5f, false, false},   {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
         {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false},
     };
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_graph_new(&ctx, "two", &g));
+    assert_ok(ctx, mpl_graph_new(ctx, "two", &g));
     for (int i = 0; i < 2; i++) {
         const mpl_shape shape = {1, {i == 0 ? 3 : 20}};
         const char *name = i == 0 ? "a" : "b", *out_name = i == 0 ? "c" : "d";
         mpl_value in, out;
 
-        assert_ok(&ctx, mpl_graph_add_value(&ctx, g, name, MPL_INPUT, MPL_TYPE_f32, &shape, &in));
-        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, MPL_OP_relu, name, 1, &in, 0, NULL, 1, &out_name,
-                                         &out));
-        assert_ok(&ctx, mpl_graph_add_output(&ctx, g, out));
+        assert_ok(ctx, mpl_graph_add_value(ctx, g, name, MPL_INPUT, MPL_TYPE_f32, &shape, &in));
+        assert_ok(ctx,
+                  mpl_graph_add_op(ctx, g, MPL_OP_relu, name, 1, &in, 0, NULL, 1, &out_name, &out));
+        assert_ok(ctx, mpl_graph_add_output(ctx, g, out));
     }
-    assert_ok(&ctx, mpl_graph_finish(&ctx, g));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         size_t size = mpl_outputs_bytes(g);
         float *want = calloc(size, 1), *got = calloc(size, 1), *at;
@@ -444,12 +398,11 @@ static void outputs_are_compared_to_the_end(void **state)
         free(want);
         free(got);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* Fault: a comment taken for a graph, an option that overrides the command line. */
-static void suites(void **state)
+TEST(suites)
 {
     static const struct {
         const char *text;
@@ -466,11 +419,8 @@ static void suites(void **state)
         {"--dump x\nmlp\n", MPL_EINPUT, 0, 0},
         {"--checked\nmlp\n", MPL_OK, 1, 5},
     };
-    mpl_ctx ctx;
     const char *path = in_folder("own.suite");
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_options options;
         mpl_suite suite = {0};
@@ -479,44 +429,27 @@ static void suites(void **state)
         fputs(table[i].text, f);
         fclose(f);
         mpl_options_init(&options);
-        assert_status(&ctx, mpl_suite_open(&ctx, path, &options, &suite), table[i].st);
+        assert_status(ctx, mpl_suite_open(ctx, path, &options, &suite), table[i].st);
         if (table[i].st == MPL_OK) {
             assert_string_equal(suite.name, "own");
             assert_int_equal(suite.graph.n, table[i].n);
             assert_int_equal(options.repeat, table[i].repeat);
         }
-        mpl_suite_fini(&ctx, &suite);
-        mpl_options_fini(&ctx, &options);
+        mpl_suite_fini(ctx, &suite);
+        mpl_options_fini(ctx, &options);
     }
     for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
         mpl_options options;
         mpl_suite suite = {0};
 
         mpl_options_init(&options);
-        assert_ok(&ctx, mpl_suite_open(&ctx, s->name, &options, &suite));
-        mpl_suite_fini(&ctx, &suite);
-        mpl_options_fini(&ctx, &options);
+        assert_ok(ctx, mpl_suite_open(ctx, s->name, &options, &suite));
+        mpl_suite_fini(ctx, &suite);
+        mpl_options_fini(ctx, &options);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_survives),
-        cmocka_unit_test(absent_is_null),
-        cmocka_unit_test(keys_name_runs),
-        cmocka_unit_test(key_ignores_member_order),
-        cmocka_unit_test(wrong_rows_are_refused),
-        cmocka_unit_test(torn_lines_are_dropped),
-        cmocka_unit_test(full_disks_keep_whole_rows),
-        cmocka_unit_test(one_writer_at_a_time),
-        cmocka_unit_test(last_row_of_a_key_counts),
-        cmocka_unit_test(medians),
-        cmocka_unit_test(comparisons),
-        cmocka_unit_test(outputs_are_compared_to_the_end),
-        cmocka_unit_test(suites),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_WITHIN(make_folder, folder_remove, every_field_survives, absent_is_null, keys_name_runs,
+             key_ignores_member_order, wrong_rows_are_refused, torn_lines_are_dropped,
+             full_disks_keep_whole_rows, one_writer_at_a_time, last_row_of_a_key_counts, medians,
+             comparisons, outputs_are_compared_to_the_end, suites)

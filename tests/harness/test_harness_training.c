@@ -46,11 +46,10 @@ static double loss_at(const char *text, int iteration)
     return atof(at + strlen(key));
 }
 
-static void every_planner_trains_alike(void **state)
+TEST(every_planner_trains_alike)
 {
     static char first[10000], text[10000];
 
-    (void)state;
     assert_int_equal(run("run " TRAINED " --planner none --backend cpu --iterations 5 --json",
                          first, sizeof first),
                      0);
@@ -68,12 +67,11 @@ static void every_planner_trains_alike(void **state)
 }
 
 /* A batch of the full size; the gradient's updates as others have them, the network's own rate. */
-static void loss_falls(void **state)
+TEST(loss_falls)
 {
     static const char *const updates[] = {"sgd", "momentum", "adagrad", "adam"};
     static char text[10000];
 
-    (void)state;
     for (size_t i = 0; i < sizeof updates / sizeof *updates; i++) {
         char arguments[300];
         double late = 0;
@@ -91,25 +89,23 @@ static void loss_falls(void **state)
     }
 }
 
-static void drawn_digits_are_said_to_be_drawn(void **state)
+TEST(drawn_digits_are_said_to_be_drawn)
 {
     static char text[10000];
 
-    (void)state;
     assert_int_equal(
         run("run " TRAINED " --planner owl --backend ref --iterations 1", text, sizeof text), 0);
     assert_non_null(strstr(text, "drawn"));
     assert_non_null(strstr(text, "bit for bit"));
 }
 
-static void other_graphs_are_refused(void **state)
+TEST(other_graphs_are_refused)
 {
     static const char *const graphs[] = {"mlp", "mlp:mode=train",
                                          "resnet18:image=32,mode=train,update=sgd",
                                          "mnist_conv:classes=3,image=8,mode=train,update=sgd"};
     static char text[10000];
 
-    (void)state;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         char arguments[300];
 
@@ -121,43 +117,30 @@ static void other_graphs_are_refused(void **state)
 }
 
 /* Two pictures of 2 x 2; then cut ones, and ones of another kind. */
-static void mnist_files_are_read(void **state)
+TEST(mnist_files_are_read)
 {
     static const uint8_t images[] = {0, 0, 8, 3, 0, 0,   0,  2, 0, 0, 0, 2,
                                      0, 0, 0, 2, 0, 255, 51, 0, 1, 2, 3, 4};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
     mpl_digits d = {0};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     assert_int_equal(folder_make("digits"), 0);
-    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    assert_status(ctx, mpl_digits_read(ctx, folder, &d), MPL_EINPUT);
     folder_put("train-images-idx3-ubyte", images, sizeof images);
     folder_put("train-labels-idx1-ubyte", labels, sizeof labels);
-    assert_ok(&ctx, mpl_digits_read(&ctx, folder, &d));
+    assert_ok(ctx, mpl_digits_read(ctx, folder, &d));
     assert_int_equal(d.n, 2);
     assert_int_equal(d.side, 2);
     assert_true(d.pixel[1] == 1 && d.pixel[2] == 51.0f / 255 && d.pixel[7] == 4.0f / 255);
     assert_true(d.label[0] == 7 && d.label[1] == 9);
-    mpl_digits_fini(&ctx, &d);
+    mpl_digits_fini(ctx, &d);
     folder_put("train-images-idx3-ubyte", images, sizeof images - 1);
-    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    assert_status(ctx, mpl_digits_read(ctx, folder, &d), MPL_EINPUT);
     folder_put("train-images-idx3-ubyte", labels, sizeof labels);
-    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_digits_read(ctx, folder, &d), MPL_EINPUT);
+    assert_int_equal(ctx->n_live, 0);
     assert_int_equal(folder_remove(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_planner_trains_alike),
-        cmocka_unit_test(loss_falls),
-        cmocka_unit_test(drawn_digits_are_said_to_be_drawn),
-        cmocka_unit_test(other_graphs_are_refused),
-        cmocka_unit_test(mnist_files_are_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(every_planner_trains_alike, loss_falls, drawn_digits_are_said_to_be_drawn,
+      other_graphs_are_refused, mnist_files_are_read)

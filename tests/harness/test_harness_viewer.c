@@ -47,37 +47,33 @@ static uint32_t count(const char *text, const char *part)
     return n;
 }
 
-static void test_ten_thousand(void **state)
+TEST(test_ten_thousand)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
     char *page, *again;
     size_t size, size_again;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 10000, 100, 1, &p));
-    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 10000, 100, 1, &p));
+    assert_ok(ctx, mpl_new(ctx, p->buffer_name, p->n));
     for (mpl_buffer b = 0; b < p->n; b++) { /* as long as a network's names are */
         char name[120];
 
         snprintf(name, sizeof name, "/model/layers.%u/attention/projection/MatMul_output_%u", b / 9,
                  b);
-        p->buffer_name[b] = mpl_strdup(&ctx, name);
+        p->buffer_name[b] = mpl_strdup(ctx, name);
     }
-    plan = plan_of(&ctx, p);
-    page = page_of(&ctx, p, plan, &size);
-    again = page_of(&ctx, p, plan, &size_again);
+    plan = plan_of(ctx, p);
+    page = page_of(ctx, p, plan, &size);
+    again = page_of(ctx, p, plan, &size_again);
     if (size >= 2000000)
         fail_msg("%zu bytes for 10,000 buffers", size);
     assert_int_equal(size, size_again);
     assert_memory_equal(page, again, size);
     free(page);
     free(again);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* Names that would end the script. */
@@ -87,24 +83,21 @@ static const char *const names[] = {
     "quote \" backslash \\ newline \n",
 };
 
-static void test_alone_and_safe(void **state)
+TEST(test_alone_and_safe)
 {
     static const char *const outside[] = {"http",    "src=",    "href",  "url(",
                                           "@import", "@TITLE@", "@DATA@"};
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
     char *page;
     size_t size;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, sizeof names / sizeof *names, 3, 1, &p));
-    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, sizeof names / sizeof *names, 3, 1, &p));
+    assert_ok(ctx, mpl_new(ctx, p->buffer_name, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
-        p->buffer_name[b] = mpl_strdup(&ctx, names[b]);
-    plan = plan_of(&ctx, p);
-    page = page_of(&ctx, p, plan, &size);
+        p->buffer_name[b] = mpl_strdup(ctx, names[b]);
+    plan = plan_of(ctx, p);
+    page = page_of(ctx, p, plan, &size);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         if (strstr(page, outside[i]) != NULL)
             fail_msg("'%s' is in the page", outside[i]);
@@ -118,34 +111,31 @@ static void test_alone_and_safe(void **state)
                                                                                         two */
     assert_int_equal(count(page, "\\u003c/script>"), 2);
     free(page);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* Long names of two-byte characters at even and odd places: none is cut in two, which JSON would
  * make a '?'. */
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
     char *page, *at, name[300];
     size_t size;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 4, 3, 1, &p));
-    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 4, 3, 1, &p));
+    assert_ok(ctx, mpl_new(ctx, p->buffer_name, p->n));
     for (mpl_buffer b = 0; b < p->n; b++) {
         size_t n = (size_t)snprintf(name, sizeof name, "%.*s", (int)b % 2, "x");
 
         for (int k = 0; k < 100; k++)
             n += (size_t)snprintf(name + n, sizeof name - n, "\xc3\xa4");
         snprintf(name + n, sizeof name - n, "%.*s", (int)b / 2, "y");
-        p->buffer_name[b] = mpl_strdup(&ctx, name);
+        p->buffer_name[b] = mpl_strdup(ctx, name);
     }
-    plan = plan_of(&ctx, p);
-    page = page_of(&ctx, p, plan, &size);
+    plan = plan_of(ctx, p);
+    page = page_of(ctx, p, plan, &size);
     at = strstr(page, "\nname: [");
     assert_non_null(at);
     *strstr(at, "],") = '\0';
@@ -153,84 +143,74 @@ static void test_long_names(void **state)
     assert_int_equal(count(at, ".."), 4);
     assert_true(strlen(at) < 4 * 90);
     free(page);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* Under parallel: what is before another ends where that begins, or earlier; so what shares bytes
  * never overlaps. */
-static void test_across_chains(void **state)
+TEST(test_across_chains)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 5);
     for (int round = 0; round < 200; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
+        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
         mpl_spans_across across = {0};
 
-        assert_ok(&ctx, mpl_across(&ctx, p, &across));
+        assert_ok(ctx, mpl_across(ctx, p, &across));
         for (mpl_buffer a = 0; a < p->n; a++) {
             assert_true(across.from[a] < across.to[a] && across.to[a] <= across.n_steps);
             for (mpl_buffer b = 0; b < p->n; b++)
                 if (mpl_is_before(p->before, a, b))
                     assert_true(across.to[a] <= across.from[b]);
         }
-        mpl_across_fini(&ctx, &across);
-        mpl_problem_free(&ctx, p);
+        mpl_across_fini(ctx, &across);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The longest chain, not any: 3 -> 2 -> 0 and 3 -> 0, 3 -> 1, ids against the order. */
-static void test_longest_chain(void **state)
+TEST(test_longest_chain)
 {
     static const uint32_t arc_from[] = {3, 2, 3, 3}, arc_to[] = {2, 0, 0, 1};
     static const uint32_t from[] = {2, 1, 1, 0}, to[] = {3, 3, 2, 1};
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_before *before = NULL;
     mpl_spans_across across = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "chain", 4, &p));
-    assert_ok(&ctx, mpl_before_from_arcs(&ctx, 4, 4, arc_from, arc_to, &before));
+    assert_ok(ctx, mpl_problem_new(ctx, "chain", 4, &p));
+    assert_ok(ctx, mpl_before_from_arcs(ctx, 4, 4, arc_from, arc_to, &before));
     p->before = before;
-    assert_ok(&ctx, mpl_across(&ctx, p, &across));
+    assert_ok(ctx, mpl_across(ctx, p, &across));
     assert_memory_equal(across.from, from, sizeof from);
     assert_memory_equal(across.to, to, sizeof to);
     assert_int_equal(across.n_steps, 3);
-    mpl_across_fini(&ctx, &across);
-    mpl_problem_free(&ctx, p);
+    mpl_across_fini(ctx, &across);
+    mpl_problem_free(ctx, p);
 }
 
 /* What the page's script says, against mpl_conflict; in-place partners at one offset are none. */
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     char file[300], command[400], line[4096];
     int fd = mkstemp(temporary(file, sizeof file, "page"));
 
-    (void)state;
     skip_without("/usr/bin/node");
     assert_true(fd >= 0);
     snprintf(command, sizeof command, "node tests/data/viewer.js %s", file);
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (unsigned round = 0; round < 12; round++) {
         mpl_problem *p = random_problem(
-            &ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
+            ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
         mpl_plan *plan;
         char *page;
         size_t size;
         FILE *f;
 
-        plan = plan_of(&ctx, p);
-        page = page_of(&ctx, p, plan, &size);
+        plan = plan_of(ctx, p);
+        page = page_of(ctx, p, plan, &size);
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, page, size, 0), size);
         f = popen(command, "r");
@@ -257,8 +237,8 @@ static void test_conflicts(void **state)
         }
         assert_int_equal(pclose(f), 0);
         free(page);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     close(fd);
     unlink(file);
@@ -301,79 +281,73 @@ static void check_trace(const mpl_problem *p, const json_t *trace)
         }
 }
 
-static void test_trace(void **state)
+TEST(test_trace)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     char file[300];
     int fd = mkstemp(temporary(file, sizeof file, "trace"));
 
-    (void)state;
     assert_true(fd >= 0);
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 60; round++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + random_below(&rng, 15),
+            random_problem(ctx, &rng, 1 + random_below(&rng, 15),
                            RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
         mpl_plan *plan;
         mpl_job job = {.text = "list", .problem = p};
         mpl_export what = {.job = &job};
         json_t *trace;
 
-        what.plan = plan = plan_of(&ctx, p);
-        assert_ok(&ctx, mpl_export_trace(&ctx, &what, file));
+        what.plan = plan = plan_of(ctx, p);
+        assert_ok(ctx, mpl_export_trace(ctx, &what, file));
         trace = json_load_file(file, 0, NULL);
         assert_non_null(trace);
         check_trace(p, trace);
         json_decref(trace);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
+    assert_int_equal(ctx->n_live, 0);
     close(fd);
     unlink(file);
 }
 
-static void test_memory_runs_out(void **state)
+TEST(test_memory_runs_out)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p;
     mpl_plan *plan;
     int64_t live;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 3);
-    p = random_problem(&ctx, &rng, 6, RANDOM_PARALLEL);
-    plan = plan_of(&ctx, p);
-    live = ctx.n_live;
+    p = random_problem(ctx, &rng, 6, RANDOM_PARALLEL);
+    plan = plan_of(ctx, p);
+    live = ctx->n_live;
     for (int64_t k = 0;; k++) {
         mpl_job job = {.text = "list", .problem = p};
         FILE *f = fopen("/dev/null", "w");
         mpl_status st;
 
         assert_non_null(f);
-        ctx.fail_after = k;
-        ctx.n_allocs = 0;
-        st = mpl_viewer_write(&ctx, f, "t", "p", &job, plan);
+        ctx->fail_after = k;
+        ctx->n_allocs = 0;
+        st = mpl_viewer_write(ctx, f, "t", "p", &job, plan);
         fclose(f);
-        assert_int_equal(ctx.n_live, live);
+        assert_int_equal(ctx->n_live, live);
         if (st == MPL_OK)
             break;
-        assert_status(&ctx, st, MPL_EMEM);
+        assert_status(ctx, st, MPL_EMEM);
     }
-    ctx.fail_after = -1;
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
+    ctx->fail_after = -1;
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- rounds and branches side by side ---- */
 
 /* The pictures of loops: as many rounds as pointers need to come round; what lies over one another
  * at the same time is one value handed on; and nothing lies outside of its arena. */
-static void test_unrolled(void **state)
+TEST(test_unrolled)
 {
     static const struct {
         const char *name;
@@ -387,10 +361,7 @@ static void test_unrolled(void **state)
         {"loops/lstm_cell", 1 + 1},
         {"control", 4},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_graph *g;
@@ -403,12 +374,12 @@ static void test_unrolled(void **state)
         char path[100];
 
         snprintf(path, sizeof path, "tests/data/%s.graph", rows[i].name);
-        assert_ok(&ctx, mpl_text_read(&ctx, path, &g));
-        order = mpl_alloc(&ctx, g->n_ops, sizeof *order);
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        plan = plan_of(&ctx, p);
-        assert_ok(&ctx, mpl_unroll(&ctx, g, order, p, map, plan, &u));
+        assert_ok(ctx, mpl_text_read(ctx, path, &g));
+        order = mpl_alloc(ctx, g->n_ops, sizeof *order);
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        plan = plan_of(ctx, p);
+        assert_ok(ctx, mpl_unroll(ctx, g, order, p, map, plan, &u));
         for (uint32_t k = 0; k < u.n_marks; k++)
             n_rounds += u.mark[k].block == 1;
         assert_int_equal(n_rounds, rows[i].n_rounds);
@@ -422,25 +393,14 @@ static void test_unrolled(void **state)
                     u.box[b].offset < u.box[a].offset + u.box[a].bytes)
                     assert_int_equal(u.box[a].offset, u.box[b].offset);
         }
-        mpl_unrolled_fini(&ctx, &u);
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_free(&ctx, order);
-        mpl_graph_free(&ctx, g);
+        mpl_unrolled_fini(ctx, &u);
+        mpl_plan_free(ctx, plan);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_free(ctx, order);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ten_thousand),  cmocka_unit_test(test_alone_and_safe),
-        cmocka_unit_test(test_long_names),    cmocka_unit_test(test_across_chains),
-        cmocka_unit_test(test_longest_chain), cmocka_unit_test(test_conflicts),
-        cmocka_unit_test(test_trace),         cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_unrolled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_ten_thousand, test_alone_and_safe, test_long_names, test_across_chains,
+      test_longest_chain, test_conflicts, test_trace, test_memory_runs_out, test_unrolled)

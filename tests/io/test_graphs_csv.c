@@ -55,30 +55,27 @@ static const struct {
     {"id,lower,upper,size,offset\na,0,1,1,-8\n", "2: offset is negative"},
 };
 
-static void refuse_wrong_files(void **state)
+TEST(refuse_wrong_files)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mpl_problem *p = NULL;
         mpl_status st;
 
         write_file(FILE_NAME, wrong[i].text, strlen(wrong[i].text));
-        st = mpl_csv_read(&ctx, FILE_NAME, &p, NULL);
-        if (st != MPL_EINPUT || strncmp(ctx.message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
-            strncmp(ctx.message + strlen(FILE_NAME) + 1, wrong[i].want, strlen(wrong[i].want)) != 0)
+        st = mpl_csv_read(ctx, FILE_NAME, &p, NULL);
+        if (st != MPL_EINPUT || strncmp(ctx->message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
+            strncmp(ctx->message + strlen(FILE_NAME) + 1, wrong[i].want, strlen(wrong[i].want)) !=
+                0)
             fail_msg("%s\n: %s, '%s'; expected '%s'", wrong[i].text, mpl_status_name(st),
-                     ctx.message, wrong[i].want);
+                     ctx->message, wrong[i].want);
         assert_null(p);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
     write_file(FILE_NAME, HEAD "a\0,0,1,1\n", sizeof HEAD "a\0,0,1,1\n" - 1);
-    assert_status(&ctx, mpl_csv_read(&ctx, FILE_NAME, &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
-    assert_status(&ctx, mpl_csv_read(&ctx, "build/no/such/file.csv", &(mpl_problem *){NULL}, NULL),
+    assert_status(ctx, mpl_csv_read(ctx, FILE_NAME, &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_csv_read(ctx, "build/no/such/file.csv", &(mpl_problem *){NULL}, NULL),
                   MPL_EINPUT);
-    assert_status(&ctx, mpl_csv_read(&ctx, "tests", &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_csv_read(ctx, "tests", &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
 }
 
 /* The same two buffers, [3, 5) of 7 bytes and [4, 9) of 2, under every name and dress. */
@@ -96,18 +93,14 @@ static const struct {
     {"id,lower,upper,size\nx,03,0005,7\ny,4,9,2\n", false},
 };
 
-static void read_right_files(void **state)
+TEST(read_right_files)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
         mpl_problem *p = NULL;
         uint64_t *offset = NULL;
 
         write_file(FILE_NAME, right[i].text, strlen(right[i].text));
-        assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &p, &offset));
+        assert_ok(ctx, mpl_csv_read(ctx, FILE_NAME, &p, &offset));
         assert_int_equal(p->n, 2);
         assert_string_equal(p->buffer_name[0], "x");
         assert_string_equal(p->buffer_name[1], "y");
@@ -122,95 +115,84 @@ static void read_right_files(void **state)
         assert_int_equal(offset != NULL, right[i].offsets);
         if (offset != NULL)
             assert_int_equal(offset[1], 7);
-        mpl_free(&ctx, offset);
-        mpl_problem_free(&ctx, p);
+        mpl_free(ctx, offset);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Times in nanoseconds become ranks; who lives with whom stays. */
-static void renumber_sparse_times(void **state)
+TEST(renumber_sparse_times)
 {
     static const char text[] =
         HEAD "a,0,4000000000,1\nb,4000000000,9000000000000000000,2\nc,3999999999,4000000001,4\n";
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     uint64_t peak = 0, live[8];
     uint32_t step = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     write_file(FILE_NAME, text, sizeof text - 1);
-    assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &p, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, FILE_NAME, &p, NULL));
     assert_int_equal(p->n_steps, 4);
     assert_false(mpl_conflict(p, 0, 1));
     assert_true(mpl_conflict(p, 0, 2));
     assert_true(mpl_conflict(p, 1, 2));
-    assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, live, &step));
+    assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, live, &step));
     assert_int_equal(peak, 6);
     assert_int_equal(step, 2);
-    mpl_problem_free(&ctx, p);
+    mpl_problem_free(ctx, p);
 }
 
-static void write_and_read_back(void **state)
+TEST(write_and_read_back)
 {
     static const char *const names[][2] = {{"x", "y"}, {"x,1", "y"}, {"x", ""}, {NULL, "y"}};
     static const char *const heads[] = {"x,3,5,7,4,8\ny,4,9,2,2,0\n", "0,3,5,7,4,8\n1,4,9,2,2,0\n"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 4; i++) {
         mpl_problem *p = NULL, *again = NULL;
         uint64_t at[] = {8, 0}, *offset = NULL;
         char text[256] = "";
         FILE *f;
 
-        assert_ok(&ctx, mpl_problem_new(&ctx, "two", 2, &p));
-        assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, 2));
+        assert_ok(ctx, mpl_problem_new(ctx, "two", 2, &p));
+        assert_ok(ctx, mpl_new(ctx, p->buffer_name, 2));
         for (int b = 0; b < 2; b++)
-            p->buffer_name[b] = names[i][b] != NULL ? mpl_strdup(&ctx, names[i][b]) : NULL;
+            p->buffer_name[b] = names[i][b] != NULL ? mpl_strdup(ctx, names[i][b]) : NULL;
         p->n_steps = 9;
         p->birth[0] = 3, p->death[0] = 5, p->bytes[0] = 7, p->align[0] = 4;
         p->birth[1] = 4, p->death[1] = 9, p->bytes[1] = 2, p->align[1] = 2;
-        assert_ok(&ctx, mpl_csv_write(&ctx, FILE_NAME, p, at));
+        assert_ok(ctx, mpl_csv_write(ctx, FILE_NAME, p, at));
         f = fopen(FILE_NAME, "r");
         assert_non_null(f);
         text[fread(text, 1, sizeof text - 1, f)] = '\0';
         fclose(f);
         assert_non_null(strstr(text, heads[i > 0]));
-        assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &again, &offset));
+        assert_ok(ctx, mpl_csv_read(ctx, FILE_NAME, &again, &offset));
         assert_int_equal(mpl_problem_hash(p), mpl_problem_hash(again));
         assert_memory_equal(offset, at, sizeof at);
-        mpl_free(&ctx, offset);
-        mpl_problem_free(&ctx, again);
-        assert_status(&ctx, mpl_csv_write(&ctx, "build/no/such/file.csv", p, at), MPL_EINPUT);
+        mpl_free(ctx, offset);
+        mpl_problem_free(ctx, again);
+        assert_status(ctx, mpl_csv_write(ctx, "build/no/such/file.csv", p, at), MPL_EINPUT);
         if (access("/dev/full", W_OK) == 0)
-            assert_status(&ctx, mpl_csv_write(&ctx, "/dev/full", p, at), MPL_EINPUT);
-        mpl_problem_free(&ctx, p);
+            assert_status(ctx, mpl_csv_write(ctx, "/dev/full", p, at), MPL_EINPUT);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     write_file(FILE_NAME, right[5].text, strlen(right[5].text));
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_problem *p = NULL;
         uint64_t *offset = NULL;
 
-        ctx.n_allocs = 0, ctx.fail_after = k;
-        st = mpl_csv_read(&ctx, FILE_NAME, &p, &offset);
-        mpl_free(&ctx, offset);
-        mpl_problem_free(&ctx, p);
-        assert_int_equal(ctx.n_live, 0);
+        ctx->n_allocs = 0, ctx->fail_after = k;
+        st = mpl_csv_read(ctx, FILE_NAME, &p, &offset);
+        mpl_free(ctx, offset);
+        mpl_problem_free(ctx, p);
+        assert_int_equal(ctx->n_live, 0);
     }
-    assert_ok(&ctx, st);
+    assert_ok(ctx, st);
 }
 
 /* Peak live bytes of published lists, half-open. */
@@ -232,32 +214,20 @@ static const struct {
     {MPL_SHARED "/idealloc/S_1.csv", 28526, 1498635932},
 };
 
-static void know_published_peaks(void **state)
+TEST(know_published_peaks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/minimalloc");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         mpl_problem *p = NULL;
         uint64_t peak = 0;
 
-        assert_ok(&ctx, mpl_csv_read(&ctx, lists[i].path, &p, NULL));
+        assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         assert_int_equal(p->n, lists[i].n);
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
         assert_int_equal(peak, lists[i].peak);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuse_wrong_files),    cmocka_unit_test(read_right_files),
-        cmocka_unit_test(renumber_sparse_times), cmocka_unit_test(write_and_read_back),
-        cmocka_unit_test(survive_lost_memory),   cmocka_unit_test(know_published_peaks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(refuse_wrong_files, read_right_files, renumber_sparse_times, write_and_read_back,
+      survive_lost_memory, know_published_peaks)

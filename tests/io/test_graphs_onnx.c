@@ -48,12 +48,8 @@ static const struct network {
     {"densenet121", 668, "[1,1000,1,1]", MPL_OP_batch_norm, 121, 8429568},
 };
 
-static void light_networks(void **state)
+TEST(light_networks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         const struct network *net = &networks[i];
         mpl_problem_options options = mpl_problem_options_default();
@@ -67,7 +63,7 @@ static void light_networks(void **state)
 
         snprintf(path, sizeof path, "%s/onnx-light/light_%s.onnx", MPL_SHARED, net->name);
         skip_without(path);
-        assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &g));
+        assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &g));
         for (mpl_op op = 0; op < g->n_ops; op++)
             n_kind += g->op_kind[op] == net->kind;
         for (mpl_value v = 0; v < g->n_values; v++)
@@ -80,15 +76,14 @@ static void light_networks(void **state)
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
         options.in_place = options.views = options.pin_outputs = false;
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &options, &p, &map));
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
         free(order);
-        mpl_problem_free(&ctx, p);
-        mpl_value_map_free(&ctx, map);
-        mpl_graph_free(&ctx, g);
+        mpl_problem_free(ctx, p);
+        mpl_value_map_free(ctx, map);
+        mpl_graph_free(ctx, g);
         assert_int_equal(peak, net->peak_bytes);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- files that are wrong ---- */
@@ -104,25 +99,21 @@ static uint8_t *slurp(const char *path, size_t *n)
     return data;
 }
 
-static void cut_and_flipped(void **state)
+TEST(cut_and_flipped)
 {
     static const char *const path = MPL_SHARED "/onnx-light/light_inception_v1.onnx";
-    mpl_ctx ctx;
     uint8_t *data;
     size_t n;
     uint64_t random = 1;
 
-    (void)state;
     skip_without(path);
-    mpl_ctx_init(&ctx);
     data = slurp(path, &n);
     for (size_t i = 0; i < 64; i++) {
         mpl_graph *g = NULL;
 
-        assert_status(&ctx, mpl_onnx_read_memory(&ctx, path, data, n * i / 64, NULL, &g),
-                      MPL_EINPUT);
-        assert_non_null(strstr(ctx.message, path));
-        assert_null(strchr(ctx.message, '\n'));
+        assert_status(ctx, mpl_onnx_read_memory(ctx, path, data, n * i / 64, NULL, &g), MPL_EINPUT);
+        assert_non_null(strstr(ctx->message, path));
+        assert_null(strchr(ctx->message, '\n'));
     }
     for (unsigned i = 0; i < 400; i++) {
         mpl_graph *g = NULL;
@@ -132,42 +123,34 @@ static void cut_and_flipped(void **state)
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
         bit = (size_t)(random >> 20) % (8 * n);
         data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        st = mpl_onnx_read_memory(&ctx, path, data, n, NULL, &g);
+        st = mpl_onnx_read_memory(ctx, path, data, n, NULL, &g);
         if (st != MPL_OK && st != MPL_EINPUT)
-            fail_msg("bit %zu flipped: status '%s': %s", bit, mpl_status_name(st), ctx.message);
-        assert_null(st == MPL_OK ? NULL : strchr(ctx.message, '\n'));
-        mpl_graph_free(&ctx, g);
+            fail_msg("bit %zu flipped: status '%s': %s", bit, mpl_status_name(st), ctx->message);
+        assert_null(st == MPL_OK ? NULL : strchr(ctx->message, '\n'));
+        mpl_graph_free(ctx, g);
         data[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     free(data);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void no_such_file(void **state)
+TEST(no_such_file)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_onnx_read(&ctx, "tests/no_such.onnx", NULL, &g), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "tests/no_such.onnx"));
-    assert_status(&ctx, mpl_onnx_read(&ctx, "tests", NULL, &g), MPL_EINPUT);
-    assert_status(&ctx, mpl_onnx_read(&ctx, "/dev/null", NULL, &g), MPL_EINPUT);
-    assert_status(&ctx, mpl_onnx_read_memory(&ctx, "text", "graph small\n", 12, NULL, &g),
+    assert_status(ctx, mpl_onnx_read(ctx, "tests/no_such.onnx", NULL, &g), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "tests/no_such.onnx"));
+    assert_status(ctx, mpl_onnx_read(ctx, "tests", NULL, &g), MPL_EINPUT);
+    assert_status(ctx, mpl_onnx_read(ctx, "/dev/null", NULL, &g), MPL_EINPUT);
+    assert_status(ctx, mpl_onnx_read_memory(ctx, "text", "graph small\n", 12, NULL, &g),
                   MPL_EINPUT);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A message that nests a thousand deep would exhaust protobuf-c's stack if it went on for
  * megabytes. */
-static void deep_nesting(void **state)
+TEST(deep_nesting)
 {
-    mpl_ctx ctx;
     message m = {.n = 0}, outer;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     for (unsigned i = 0; i < 400; i++) { /* TypeProto.sequence_type.elem_type.sequence_type... */
         outer.n = 0;
@@ -179,7 +162,7 @@ static void deep_nesting(void **state)
     put_message(&outer, 2, &m);
     put_message(&graph, 11, &outer);
     m = model(13);
-    assert_refused(&ctx, &m, NULL, "nest deeper");
+    assert_refused(ctx, &m, NULL, "nest deeper");
 }
 
 /* One node between x [2,3] and y, each refused for its own reason. */
@@ -251,12 +234,8 @@ static const struct refusal {
      "auto_pad"},
 };
 
-static void refused_nodes(void **state)
+TEST(refused_nodes)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *r = &refusals[i];
         message m;
@@ -266,7 +245,7 @@ static void refused_nodes(void **state)
         ADD_NODE("the node", r->op, r->in, r->out, r->attrs);
         ADD_OUT("y");
         m = model(r->opset);
-        assert_refused(&ctx, &m, NULL, r->message);
+        assert_refused(ctx, &m, NULL, r->message);
     }
 }
 
@@ -328,12 +307,8 @@ static void sum_all(const char *equation, const float *a, const float *b, double
     }
 }
 
-static void einsum_sums(void **state)
+TEST(einsum_sums)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof equations / sizeof *equations; i++) {
         const char *equation = equations[i], *arrow = strchr(equation, '-'),
                    *comma = strchr(equation, ',');
@@ -355,12 +330,12 @@ static void einsum_sums(void **state)
         ADD_NODE("", "Einsum", comma != NULL ? "a b" : "a", "y", attr);
         ADD_OUT("y");
         m = model(12);
-        assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
-        it = interpret_begin(&ctx, g);
+        assert_ok(ctx, read_message(ctx, &m, NULL, &g));
+        it = interpret_begin(ctx, g);
         for (uint32_t k = 0; k < g->n_inputs; k++)
             for (uint64_t e = 0; e < g->value_bytes[g->input[k]] / sizeof(float); e++)
                 ((float *)it.data[g->input[k]])[e] = (float)((e * 7 + k * 5) % 11) - 4;
-        assert_ok(&ctx, interpret(&it));
+        assert_ok(ctx, interpret(&it));
         sum_all(equation, it.data[g->input[0]], comma != NULL ? it.data[g->input[1]] : NULL, y);
         out = g->output[0];
         assert_int_equal(g->value_shape[out].rank, strlen(arrow + 2));
@@ -370,16 +345,14 @@ static void einsum_sums(void **state)
             if ((double)((float *)it.data[out])[e] != y[e])
                 fail_msg("%s: element %d", equation, (int)e);
         interpret_end(&it);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- dims, bindings, names ---- */
 
-static void dims_from_options(void **state)
+TEST(dims_from_options)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
     char text[200];
@@ -387,29 +360,27 @@ static void dims_from_options(void **state)
                                 .dim_name = (const char *const[]){"N", "x.2"},
                                 .dim_value = (const int64_t[]){5, 7}};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "N 3 ?");
     ADD_NODE("", "Relu", "x", "y", "");
     ADD_OUT("y");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[5,3,7]");
     assert_string_equal(g->op_name[0], "y");
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
     options.dim_value = (const int64_t[]){-5, 7};
-    assert_refused(&ctx, &m, &options, "cannot be negative");
+    assert_refused(ctx, &m, &options, "cannot be negative");
     options.dim_value = (const int64_t[]){5, 7};
     options.dim_name = (const char *const[]){"N", "x.1"}; /* known: 3 */
-    assert_refused(&ctx, &m, &options, "no input has an open dim 'x.1'; open are: N, x.2");
+    assert_refused(ctx, &m, &options, "no input has an open dim 'x.1'; open are: N, x.2");
     options.n_dims = 3, options.dim_name = (const char *const[]){"N", "x.2", "M"};
     options.dim_value = (const int64_t[]){5, 7, 9};
-    assert_refused(&ctx, &m, &options, "no input has an open dim 'M'");
+    assert_refused(ctx, &m, &options, "no input has an open dim 'M'");
     options.spare_dims = true;
-    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[5,3,7]");
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* n and k decide a shape, n by way of an Add; x does not, and is not bound though its contents are
@@ -428,10 +399,9 @@ static message bound_model(void)
     return model(13);
 }
 
-static void inputs_that_decide_shapes(void **state)
+TEST(inputs_that_decide_shapes)
 {
     static float pixels[6];
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
     char text[200];
@@ -442,17 +412,15 @@ static void inputs_that_decide_shapes(void **state)
     mpl_read_options options = {
         .n_inputs = 3, .input_index = (const uint32_t[]){0, 1, 2}, .input_tensor = given};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     m = bound_model();
-    assert_refused(&ctx, &m, NULL, "--input n=FILE");
+    assert_refused(ctx, &m, NULL, "--input n=FILE");
     options.n_inputs = 1;
-    assert_refused(&ctx, &m, &options, "--input k=FILE");
+    assert_refused(ctx, &m, &options, "--input k=FILE");
     options.n_inputs = 3;
-    assert_refused(&ctx, &m, &options, "node 'the node' (Reshape, opset 13)"); /* [0, 2] holds no 6
+    assert_refused(ctx, &m, &options, "node 'the node' (Reshape, opset 13)"); /* [0, 2] holds no 6
                                                                                   elements */
     options.input_tensor = (const mpl_tensor[]){given[2], given[1], given[3]};
-    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,2]");
     assert_int_equal(g->n_ops, 1);
     assert_int_equal(g->n_bound, 2);
@@ -466,28 +434,24 @@ static void inputs_that_decide_shapes(void **state)
         assert_int_equal(g->value_role[v], i == 1 ? MPL_INPUT : MPL_WEIGHT);
     }
     assert_int_equal(mpl_graph_file_input(g, 3), MPL_NONE);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
     g = NULL;
     /* By name, and of the wrong type. */
     options.input_name = (const char *const[]){"k", "n", "x"};
     options.input_tensor = (const mpl_tensor[]){given[1], given[2], given[1]};
-    assert_refused(&ctx, &m, &options,
-                   "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
+    assert_refused(ctx, &m, &options, "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
 }
 
 /* Indices of inputs do not count initialisers, which IR version 3 lists among them. */
-static void initialisers_are_no_inputs(void **state)
+TEST(initialisers_are_no_inputs)
 {
     const mpl_tensor given = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){3, 4}};
     const mpl_read_options options = {
         .n_inputs = 1, .input_index = (const uint32_t[]){0}, .input_tensor = &given};
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
     char text[200];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("w", FLOAT, "1");
     ADD_IN("s", INT64, "2");
@@ -495,48 +459,41 @@ static void initialisers_are_no_inputs(void **state)
     ADD_NODE("", "Expand", "w s", "y", "");
     ADD_OUT("y");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,4]");
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* The opset of ONNX matters to its own operators alone. */
-static void no_own_node(void **state)
+TEST(no_own_node)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m, foreign = node("the node", "Foo", "x", "y", "");
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "2");
     ADD_OUT("x");
     m = model(99);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 0);
     assert_int_equal(g->n_values, 1);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
     put_text(&foreign, 7, "com.example");
     add(1, foreign);
     m = model(99);
-    assert_refused(&ctx, &m, NULL, "(Foo of com.example, opset 0): this operator is not supported");
+    assert_refused(ctx, &m, NULL, "(Foo of com.example, opset 0): this operator is not supported");
     begin();
     ADD_IN("x", FLOAT, "2");
     m = model(13);
-    assert_refused(&ctx, &m, NULL, "small.onnx: graph 'small' has no output");
+    assert_refused(ctx, &m, NULL, "small.onnx: graph 'small' has no output");
 }
 
 /* What nobody needs is gone: dead nodes, unused results, weights that were folded away. */
-static void pruned(void **state)
+TEST(pruned)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "2 3");
     ADD_IN("unused", FLOAT, "9");
@@ -553,7 +510,7 @@ static void pruned(void **state)
     ADD_OUT("s");
     ADD_OUT("x");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 3);
     assert_int_equal(g->n_inputs, 2);
     assert_int_equal(g->n_outputs, 3);
@@ -562,18 +519,15 @@ static void pruned(void **state)
     assert_int_equal(mpl_graph_find(g, "never"), MPL_NONE);
     assert_int_equal(g->value_role[mpl_graph_find(g, "s")], MPL_WEIGHT);
     assert_true(((const float *)g->value_data[mpl_graph_find(g, "minus")])[2] == -3);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* Names that the reader makes give way to the file's; empty names are filled in. */
-static void names(void **state)
+TEST(names)
 {
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "2 3 4");
     ADD_NODE("", "Softmax", "x", "p", "axis=1");
@@ -582,13 +536,13 @@ static void names(void **state)
     ADD_INIT("k", INT64, DIMS(1), (int64_t[]){2}, 8);
     ADD_OUT("y");
     m = model(11);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 5);
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[0]]], "p/flat~2");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[3]]], "p/flat");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4]]], "y");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4] + 1]], "y/out");
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- external data ---- */
@@ -649,13 +603,9 @@ static void make_outsides(void)
     assert_int_equal(mkfifo(in_folder("pipe"), 0666), 0);
 }
 
-static void external_data(void **state)
+TEST(external_data)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     make_outsides();
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof outsides / sizeof *outsides; i++) {
         const struct outside *o = &outsides[i];
         message w = tensor("w", FLOAT, DIMS(3), NULL, 0), part, m;
@@ -675,16 +625,15 @@ static void external_data(void **state)
         ADD_NODE("", "Neg", "w", "y", "");
         ADD_OUT("y");
         m = model(13);
-        st = mpl_onnx_read_memory(&ctx, in_folder("memplan.onnx"), m.data, m.n, NULL, &g);
-        if ((st == MPL_OK) != o->good || (!o->good && strstr(ctx.message, o->message) == NULL))
-            fail_msg("%s: status '%s': %s", o->what, mpl_status_name(st), ctx.message);
+        st = mpl_onnx_read_memory(ctx, in_folder("memplan.onnx"), m.data, m.n, NULL, &g);
+        if ((st == MPL_OK) != o->good || (!o->good && strstr(ctx->message, o->message) == NULL))
+            fail_msg("%s: status '%s': %s", o->what, mpl_status_name(st), ctx->message);
         if (o->good)
             assert_true(((float *)g->value_data[g->output[0]])[2] ==
                         (o->offset[0] == '4' ? -3 : -2));
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     assert_int_equal(folder_remove(), 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- folding, and each version's meaning ---- */
@@ -882,30 +831,22 @@ static void check_fold(mpl_ctx *ctx, const struct folded *f)
     mpl_graph_free(ctx, g);
 }
 
-static void folded_versions(void **state)
+TEST(folded_versions)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
-        check_fold(&ctx, &folds[i]);
-    assert_int_equal(ctx.n_live, 0);
+        check_fold(ctx, &folds[i]);
 }
 
 /* Each EyeLike makes a value of the dims of the first one, which move as the graph grows.
  *
  * Catches: dims that are read where they lay before. */
-static void eyes_of_a_graph_that_grows(void **state)
+TEST(eyes_of_a_graph_that_grows)
 {
     enum { N = 200 };
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     message m;
     char name[16];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "2 3");
     ADD_IN("odd", FLOAT, "2 3"); /* each node makes two values: which of them meets full arrays
@@ -916,24 +857,20 @@ static void eyes_of_a_graph_that_grows(void **state)
         ADD_OUT(name);
     }
     m = model(9);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_outputs, N);
     for (uint32_t i = 0; i < N; i++)
         assert_true(mpl_shape_equal(&g->value_shape[g->output[i]], &(mpl_shape){2, {2, 3}}));
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* A constant that is one number for all elements decides a shape as any other. */
-static void shape_of_one_number(void **state)
+TEST(shape_of_one_number)
 {
-    mpl_ctx ctx;
     message m;
     mpl_graph *g = NULL;
     char text[200];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_IN("x", FLOAT, "1");
     ADD_INIT("three", INT64, DIMS(1), (int64_t[]){3}, 8);
@@ -942,24 +879,20 @@ static void shape_of_one_number(void **state)
     ADD_OUT("y");
     ADD_OUT("s");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->value_splat[g->output[1]], 1);
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,3,3]");
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* A weight of 4 TiB that is one number stays one number; a large one that is not is left for the
  * run. */
-static void large_constants(void **state)
+TEST(large_constants)
 {
-    mpl_ctx ctx;
     message m;
     mpl_graph *g = NULL;
     mpl_value y;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     begin();
     ADD_INIT("s", INT64, DIMS(2), (int64_t[]){1 << 20, 1 << 20}, 16);
     ADD_INIT("flat", INT64, DIMS(1), (int64_t[]){-1}, 8);
@@ -971,13 +904,13 @@ static void large_constants(void **state)
     ADD_NODE("", "Reshape", "c flat", "y", "");
     ADD_OUT("y");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     y = g->output[0];
     assert_int_equal(g->n_ops, 0);
     assert_int_equal(g->value_splat[y], 1);
     assert_int_equal(g->value_bytes[y], UINT64_C(8) << 40);
     assert_true(*(double *)g->value_data[y] == 2);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
     g = NULL;
 
     begin();
@@ -986,14 +919,13 @@ static void large_constants(void **state)
     ADD_NODE("", "Expand", "ab s", "y", "");
     ADD_OUT("y");
     m = model(13);
-    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 1);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* Every allocation fails once. */
-static void failing_allocations(void **state)
+TEST(failing_allocations)
 {
     static const struct folded split = {13,         "Split",    "a b", "z y", "",
                                         "3: 1 2 3", "i 2: 2 1", 0,     0,     "1: 3"};
@@ -1001,11 +933,9 @@ static void failing_allocations(void **state)
     mpl_read_options options = {.n_inputs = 3,
                                 .input_name = (const char *const[]){"n", "k", "x"},
                                 .input_tensor = (const mpl_tensor[]){one, one, one}};
-    mpl_ctx ctx;
     mpl_status st = MPL_EMEM;
     message m;
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         st = MPL_EMEM;
         for (int64_t k = 0; st == MPL_EMEM; k++) {
@@ -1021,41 +951,20 @@ static void failing_allocations(void **state)
                 ADD_OUT("y");
                 m = model(13);
             }
-            mpl_ctx_init(&ctx);
-            ctx.fail_after = k;
-            st = read_message(&ctx, &m, &options, &g);
+            mpl_ctx_init(ctx);
+            ctx->fail_after = k;
+            st = read_message(ctx, &m, &options, &g);
             if (st != MPL_EMEM && st != MPL_OK)
                 fail_msg("allocation %d failed: status '%s': %s", (int)k, mpl_status_name(st),
-                         ctx.message);
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+                         ctx->message);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
         assert_int_equal(st, MPL_OK);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(light_networks),
-        cmocka_unit_test(cut_and_flipped),
-        cmocka_unit_test(no_such_file),
-        cmocka_unit_test(deep_nesting),
-        cmocka_unit_test(refused_nodes),
-        cmocka_unit_test(einsum_sums),
-        cmocka_unit_test(dims_from_options),
-        cmocka_unit_test(inputs_that_decide_shapes),
-        cmocka_unit_test(initialisers_are_no_inputs),
-        cmocka_unit_test(no_own_node),
-        cmocka_unit_test(pruned),
-        cmocka_unit_test(names),
-        cmocka_unit_test(external_data),
-        cmocka_unit_test(folded_versions),
-        cmocka_unit_test(eyes_of_a_graph_that_grows),
-        cmocka_unit_test(shape_of_one_number),
-        cmocka_unit_test(large_constants),
-        cmocka_unit_test(failing_allocations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(light_networks, cut_and_flipped, no_such_file, deep_nesting, refused_nodes, einsum_sums,
+      dims_from_options, inputs_that_decide_shapes, initialisers_are_no_inputs, no_own_node, pruned,
+      names, external_data, folded_versions, eyes_of_a_graph_that_grows, shape_of_one_number,
+      large_constants, failing_allocations)

@@ -96,12 +96,8 @@ static void run_model(mpl_ctx *ctx, const char *name, const mpl_graph *g, const 
     interpret_end(&it);
 }
 
-static void onnx_models(void **state)
+TEST(onnx_models)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     skip_without(MODELS);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         for (int form = MPL_RNN_WHILE; form <= MPL_RNN_UNROLL; form++) {
@@ -110,15 +106,15 @@ static void onnx_models(void **state)
             mpl_graph *g = NULL;
             uint32_t n = 0;
 
-            read_tensors(&ctx, models[i].name, "input", &in);
-            read_tensors(&ctx, models[i].name, "output", &want);
+            read_tensors(ctx, models[i].name, "input", &in);
+            read_tensors(ctx, models[i].name, "output", &want);
             snprintf(path, sizeof path, "%s/%s/model.onnx", MODELS, models[i].name);
-            assert_ok(&ctx, mpl_onnx_read(&ctx, path,
-                                          &(mpl_read_options){.n_inputs = in.n,
-                                                              .input_index = in.index,
-                                                              .input_tensor = in.tensor,
-                                                              .rnn = (mpl_rnn_form)form},
-                                          &g));
+            assert_ok(ctx, mpl_onnx_read(ctx, path,
+                                         &(mpl_read_options){.n_inputs = in.n,
+                                                             .input_index = in.index,
+                                                             .input_tensor = in.tensor,
+                                                             .rnn = (mpl_rnn_form)form},
+                                         &g));
             for (mpl_op op = 0; op < g->n_ops; op++)
                 n += g->op_kind[op] == models[i].kind;
             if (form == MPL_RNN_WHILE) {
@@ -128,12 +124,11 @@ static void onnx_models(void **state)
                     fail_msg("%s: %u blocks, %u inputs, %u bound", models[i].name, g->n_blocks,
                              g->n_inputs, g->n_bound);
             }
-            run_model(&ctx, models[i].name, g, &in, &want);
-            mpl_graph_free(&ctx, g);
-            free_tensors(&ctx, &in);
-            free_tensors(&ctx, &want);
+            run_model(ctx, models[i].name, g, &in, &want);
+            mpl_graph_free(ctx, g);
+            free_tensors(ctx, &in);
+            free_tensors(ctx, &want);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- small models ---- */
@@ -811,24 +806,20 @@ static const small smalls[] = {
      {{"y", "[4,1]", 4, {1, 2, 3, 4}}}},
 };
 
-static void small_models(void **state)
+TEST(small_models)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof smalls / sizeof *smalls; i++) {
         const small *s = &smalls[i];
         mpl_graph *g = NULL;
         interpreter it;
         char dims[200];
 
-        if (read_small(&ctx, s, &g) != MPL_OK)
-            fail_msg("%s: %s", s->what, ctx.message);
+        if (read_small(ctx, s, &g) != MPL_OK)
+            fail_msg("%s: %s", s->what, ctx->message);
         if (g->n_blocks != s->n_blocks || g->n_bound != s->n_bound)
             fail_msg("%s: %u blocks, %u inputs bound", s->what, g->n_blocks, g->n_bound);
-        assert_ok(&ctx, mpl_graph_prune(&ctx, &g));
-        it = interpret_begin(&ctx, g);
+        assert_ok(ctx, mpl_graph_prune(ctx, &g));
+        it = interpret_begin(ctx, g);
         for (unsigned k = 0; k < 3 && s->in[k].name != NULL; k++) {
             mpl_value v = mpl_graph_find(g, s->in[k].name);
 
@@ -836,7 +827,7 @@ static void small_models(void **state)
                 put_number((mpl_type)g->value_type[v], it.data[v], e, s->in[k].x[e]);
         }
         if (interpret(&it) != MPL_OK)
-            fail_msg("%s: %s", s->what, ctx.message);
+            fail_msg("%s: %s", s->what, ctx->message);
         for (unsigned k = 0; k < 3 && s->out[k].name != NULL; k++) {
             mpl_value v = g->output[k];
             int64_t want[MAX_NUMBERS];
@@ -848,9 +839,8 @@ static void small_models(void **state)
             assert_close(s->what, (mpl_type)g->value_type[v], it.data[v], want, g->value_bytes[v]);
         }
         interpret_end(&it);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- what is wrong ---- */
@@ -993,57 +983,41 @@ static const struct {
     {{.make = make_explosion, .opset = 13}, "it has more than 262144 nodes"},
 };
 
-static void wrong_models(void **state)
+TEST(wrong_models)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mpl_graph *g = NULL;
 
-        if (read_small(&ctx, &wrong[i].s, &g) == MPL_OK ||
-            strstr(ctx.message, wrong[i].says) == NULL || strchr(ctx.message, '\n') != NULL)
-            fail_msg("'%s' was expected: %s", wrong[i].says, ctx.message);
+        if (read_small(ctx, &wrong[i].s, &g) == MPL_OK ||
+            strstr(ctx->message, wrong[i].says) == NULL || strchr(ctx->message, '\n') != NULL)
+            fail_msg("'%s' was expected: %s", wrong[i].says, ctx->message);
         assert_null(g);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Every allocation fails once. */
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
     static void (*const make[])(void) = {make_nested, make_growing, make_if,
                                          make_scan,   make_scan_8,  make_shape_by_loop};
 
-    (void)state;
     for (size_t i = 0; i < sizeof make / sizeof *make; i++) {
         small s = {.make = make[i], .opset = make[i] == make_scan_8 ? 8 : 13};
         mpl_status st = MPL_EMEM;
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            mpl_ctx ctx;
             mpl_graph *g = NULL;
 
-            mpl_ctx_init(&ctx);
-            ctx.fail_after = k;
-            st = read_small(&ctx, &s, &g);
+            mpl_ctx_init(ctx);
+            ctx->fail_after = k;
+            st = read_small(ctx, &s, &g);
             assert_true((g != NULL) == (st == MPL_OK));
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
         assert_int_equal(st, MPL_OK);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(onnx_models),
-        cmocka_unit_test(small_models),
-        cmocka_unit_test(wrong_models),
-        cmocka_unit_test(out_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(onnx_models, small_models, wrong_models, out_of_memory)

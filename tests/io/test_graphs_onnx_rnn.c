@@ -391,12 +391,8 @@ static void assert_output(const interpreter *it, const option *o, const data *d,
                 }
 }
 
-static void every_option(void **state)
+TEST(every_option)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         for (int form = 0; form < 4; form++) {
             const option *o = &options[i];
@@ -414,24 +410,23 @@ static void every_option(void **state)
             m = make_model(o, &d, (form & 2) != 0);
             snprintf(what, sizeof what, "%s %s %s %s, form %d", o->op,
                      o->direction != NULL ? o->direction : "", o->attrs, o->given, form);
-            if (mpl_onnx_read_memory(&ctx, "rnn.onnx", m.data, m.n, &read, &g) != MPL_OK)
-                fail_msg("%s: %s", what, ctx.message);
+            if (mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, &read, &g) != MPL_OK)
+                fail_msg("%s: %s", what, ctx->message);
             assert_int_equal(g->n_blocks, form & 1 ? 1 : 1 + d.n_directions);
-            it = interpret_begin(&ctx, g);
+            it = interpret_begin(ctx, g);
             for (uint32_t k = 0; k < g->n_inputs; k++)
                 set_input(&it, o, &d, g->value_name[g->input[k]]);
-            assert_ok(&ctx, interpret(&it));
+            assert_ok(ctx, interpret(&it));
             for (uint32_t k = 0; k < g->n_outputs; k++)
                 assert_output(&it, o, &d, g->output[k], what);
             interpret_end(&it);
-            mpl_graph_free(&ctx, g);
+            mpl_graph_free(ctx, g);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- what is wrong ---- */
 
-static void wrong_nodes(void **state)
+TEST(wrong_nodes)
 {
     static const struct {
         option o;
@@ -447,10 +442,7 @@ static void wrong_nodes(void **state)
          "it has 3 outputs; at most 2 are supported"},
         {{"GRU", NULL, "input_forget=1", "", "Y", .f = {TANH}}, "attribute 'input_forget'"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         static data d;
         mpl_graph *g = NULL;
@@ -458,46 +450,35 @@ static void wrong_nodes(void **state)
 
         make_data(&wrong[i].o, &d);
         m = make_model(&wrong[i].o, &d, false);
-        if (mpl_onnx_read_memory(&ctx, "rnn.onnx", m.data, m.n, NULL, &g) == MPL_OK ||
-            strstr(ctx.message, wrong[i].says) == NULL || strchr(ctx.message, '\n') != NULL)
-            fail_msg("'%s' was expected: %s", wrong[i].says, ctx.message);
+        if (mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, NULL, &g) == MPL_OK ||
+            strstr(ctx->message, wrong[i].says) == NULL || strchr(ctx->message, '\n') != NULL)
+            fail_msg("'%s' was expected: %s", wrong[i].says, ctx->message);
         assert_null(g);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Every allocation of a model with all options fails once. */
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
     static data d;
     const option *o = &options[sizeof options / sizeof *options - 2];
     mpl_status st = MPL_EMEM;
     message m;
 
-    (void)state;
     make_data(o, &d);
     m = make_model(o, &d, true);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(&ctx);
-        ctx.fail_after = k;
-        st = mpl_onnx_read_memory(&ctx, "rnn.onnx", m.data, m.n, NULL, &g);
+        mpl_ctx_init(ctx);
+        ctx->fail_after = k;
+        st = mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, NULL, &g);
         assert_true((g != NULL) == (st == MPL_OK));
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     assert_int_equal(st, MPL_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(wrong_nodes),
-        cmocka_unit_test(out_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(every_option, wrong_nodes, out_of_memory)

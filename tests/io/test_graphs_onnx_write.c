@@ -8,16 +8,9 @@
 #include "graphs/source.h"
 #include "onnx.pb-c.h"
 
-static int make_folder(void **state)
+static int make_folder(void)
 {
-    (void)state;
     return folder_make("onnx");
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 static const char *file_of(const char *name, char *path)
@@ -339,31 +332,27 @@ static mpl_graph *one_operation(mpl_ctx *ctx, const char *line, const char *outp
     return g;
 }
 
-static void test_operators(void **state)
+TEST(test_operators)
 {
     static const mpl_op_kind known[] = {
 #define ONNX(name, since, kind, rule, attrs) MPL_OP_##kind,
 #include "graphs/io/onnx/onnx_ops.def"
 #undef ONNX
     };
-    mpl_ctx ctx;
     bool met[MPL_N_OPS] = {false};
     size_t n = sizeof operation / sizeof *operation, n_several = sizeof several / sizeof *several;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < n + n_several; i++) {
-        mpl_graph *g = i < n ? one_operation(&ctx, operation[i], NULL)
-                             : one_operation(&ctx, several[i - n], several[i - n]);
+        mpl_graph *g = i < n ? one_operation(ctx, operation[i], NULL)
+                             : one_operation(ctx, several[i - n], several[i - n]);
 
         met[g->op_kind[0]] = true;
-        assert_round_trip(&ctx, g);
-        mpl_graph_free(&ctx, g);
+        assert_round_trip(ctx, g);
+        mpl_graph_free(ctx, g);
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!met[known[i]] && (mpl_op_table[known[i]].traits & MPL_CONTROL) == 0)
             fail_msg("no line for operator %s", mpl_op_table[known[i]].name);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What our reader takes either way and others may not: where constants stand among the inputs, and
@@ -452,31 +441,27 @@ static void check_shapes(mpl_ctx *ctx)
     mpl_graph_free(ctx, g);
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     char path[600];
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof message / sizeof *message; i++) {
-        mpl_graph *g = one_operation(&ctx, message[i].line, NULL);
+        mpl_graph *g = one_operation(ctx, message[i].line, NULL);
         Onnx__ModelProto *m;
         char *data;
         size_t size;
 
         file_of("message.onnx", path);
-        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
-        assert_ok(&ctx, mpl_file_read(&ctx, path, &data, &size));
+        assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
         m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
         assert_non_null(m);
         check_message(i, m);
         onnx__model_proto__free_unpacked(m, NULL);
-        mpl_free(&ctx, data);
-        mpl_graph_free(&ctx, g);
+        mpl_free(ctx, data);
+        mpl_graph_free(ctx, g);
     }
-    check_shapes(&ctx);
-    assert_int_equal(ctx.n_live, 0);
+    check_shapes(ctx);
 }
 
 /* ---- networks ---- */
@@ -492,12 +477,8 @@ static bool has_boxes(const mpl_graph *g)
 }
 
 /* At the smallest image: what is checked does not depend on it, and weights of dense layers do. */
-static void test_networks(void **state)
+TEST(test_networks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
         const mpl_zoo_param *param = mpl_zoo[i]->params;
         char spec[100];
@@ -507,23 +488,22 @@ static void test_networks(void **state)
         for (; param->key != NULL; param++)
             if (strcmp(param->key, "image") == 0)
                 snprintf(spec, sizeof spec, "%s:image=%d", mpl_zoo[i]->name, (int)param->min);
-        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
         if (g->n_blocks == 1 && !has_boxes(g))
-            assert_round_trip(&ctx, g);
+            assert_round_trip(ctx, g);
         else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* whose branches
                                                                                    are many */
             mpl_graph *back = NULL;
             char path[600];
 
-            assert_ok(&ctx, mpl_onnx_write(&ctx, file_of("model.onnx", path), g,
-                                           &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
-            assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &back));
-            assert_same_problem(&ctx, g, back);
-            mpl_graph_free(&ctx, back);
+            assert_ok(ctx, mpl_onnx_write(ctx, file_of("model.onnx", path), g,
+                                          &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
+            assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
+            assert_same_problem(ctx, g, back);
+            mpl_graph_free(ctx, back);
         }
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- loops and branches ---- */
@@ -619,36 +599,33 @@ static void check_model(mpl_ctx *ctx, const char *what, const char *path)
     mpl_free(ctx, data);
 }
 
-static void test_control(void **state)
+TEST(test_control)
 {
-    mpl_ctx ctx;
     char path[600];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof control / sizeof *control; i++) {
         mpl_source source;
         mpl_graph *g, *back = NULL;
         interpreter one, other;
 
-        assert_ok(&ctx, mpl_source_open(&ctx, control[i].graph, NULL, &source));
+        assert_ok(ctx, mpl_source_open(ctx, control[i].graph, NULL, &source));
         g = source.graph;
-        one = interpret_begin(&ctx, g);
+        one = interpret_begin(ctx, g);
         set_values(&one, control[i].whole, control[i].scale);
-        assert_ok(&ctx, mpl_onnx_write(&ctx, file_of("control.onnx", path), g,
-                                       &(mpl_onnx_weights){fill_from, &one}, 0, NULL));
-        check_model(&ctx, control[i].graph, path);
-        if (mpl_onnx_read(&ctx, path, NULL, &back) != MPL_OK)
-            fail_msg("%s: %s", control[i].graph, ctx.message);
+        assert_ok(ctx, mpl_onnx_write(ctx, file_of("control.onnx", path), g,
+                                      &(mpl_onnx_weights){fill_from, &one}, 0, NULL));
+        check_model(ctx, control[i].graph, path);
+        if (mpl_onnx_read(ctx, path, NULL, &back) != MPL_OK)
+            fail_msg("%s: %s", control[i].graph, ctx->message);
         if (control[i].same)
-            assert_same_problem(&ctx, g, back);
-        other = interpret_begin(&ctx, back);
+            assert_same_problem(ctx, g, back);
+        other = interpret_begin(ctx, back);
         assert_int_equal(g->n_inputs, back->n_inputs);
         assert_int_equal(g->n_outputs, back->n_outputs);
         for (uint32_t k = 0; k < g->n_inputs; k++)
             memcpy(other.data[back->input[k]], one.data[g->input[k]], g->value_bytes[g->input[k]]);
-        assert_ok(&ctx, interpret(&one));
-        assert_ok(&ctx, interpret(&other));
+        assert_ok(ctx, interpret(&one));
+        assert_ok(ctx, interpret(&other));
         if (back->n_blocks != control[i].n_blocks ||
             (control[i].rounds != 0 &&
              (one.rounds != control[i].rounds || one.rounds != other.rounds)))
@@ -664,10 +641,9 @@ static void test_control(void **state)
         }
         interpret_end(&one);
         interpret_end(&other);
-        mpl_graph_free(&ctx, back);
-        mpl_source_fini(&ctx, &source);
+        mpl_graph_free(ctx, back);
+        mpl_source_fini(ctx, &source);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- notes ---- */
@@ -683,27 +659,24 @@ static void assert_note(const char *data, size_t size, const char *key, const ch
 }
 
 /* A later note replaces ours and leaves that of others; all else stays byte for byte. */
-static void test_notes(void **state)
+TEST(test_notes)
 {
     static const mpl_onnx_note first[] = {
         {"author", "somebody"}, {"memplan.x", "1"}, {"memplan.old", "2"}};
     static const mpl_onnx_note second[] = {{"memplan.x", "a longer one"}};
     char path[600], copy[600], again[600], *data, *bare;
     size_t size, n_bare;
-    mpl_ctx ctx;
     mpl_graph *g, *back = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = small(&ctx);
+    g = small(ctx);
     file_of("a.onnx", path), file_of("b.onnx", copy), file_of("c.onnx", again);
-    assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 3, first));
-    assert_ok(&ctx, mpl_file_read(&ctx, path, &data, &size));
+    assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 3, first));
+    assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
     assert_note(data, size, "memplan.x", "1");
-    mpl_free(&ctx, data);
+    mpl_free(ctx, data);
 
-    assert_ok(&ctx, mpl_onnx_annotate(&ctx, path, copy, "memplan.", 1, second));
-    assert_ok(&ctx, mpl_file_read(&ctx, copy, &data, &size));
+    assert_ok(ctx, mpl_onnx_annotate(ctx, path, copy, "memplan.", 1, second));
+    assert_ok(ctx, mpl_file_read(ctx, copy, &data, &size));
     assert_note(data, size, "author", "somebody");
     assert_note(data, size, "memplan.x", "a longer one");
     assert_note(data, size, "memplan.old", NULL);
@@ -714,21 +687,20 @@ static void test_notes(void **state)
         mpl_onnx_note_find(cut, n, "memplan.none", &n_bare);
         free(cut);
     }
-    mpl_free(&ctx, data);
-    assert_ok(&ctx, mpl_onnx_read(&ctx, copy, NULL, &back));
+    mpl_free(ctx, data);
+    assert_ok(ctx, mpl_onnx_read(ctx, copy, NULL, &back));
     assert_same(g, back);
-    mpl_graph_free(&ctx, back);
+    mpl_graph_free(ctx, back);
 
-    assert_ok(&ctx, mpl_onnx_annotate(&ctx, copy, again, "memplan.", 0, NULL));
-    assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, first));
-    assert_ok(&ctx, mpl_file_read(&ctx, path, &bare, &n_bare));
-    assert_ok(&ctx, mpl_file_read(&ctx, again, &data, &size));
+    assert_ok(ctx, mpl_onnx_annotate(ctx, copy, again, "memplan.", 0, NULL));
+    assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, first));
+    assert_ok(ctx, mpl_file_read(ctx, path, &bare, &n_bare));
+    assert_ok(ctx, mpl_file_read(ctx, again, &data, &size));
     assert_int_equal(size, n_bare);
     assert_memory_equal(data, bare, size);
-    mpl_free(&ctx, data);
-    mpl_free(&ctx, bare);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, data);
+    mpl_free(ctx, bare);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- what is refused ---- */
@@ -740,89 +712,78 @@ static mpl_status fill_never(void *arg, mpl_value v, void *data)
     return MPL_OK;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char huge[] = "graph huge\ninput a f32 [1,24000]\nweight w f32 [24000,24000]\n"
                                "y = matmul(a, w)\noutput y\n";
     char path[600], other[600];
-    mpl_ctx ctx;
     mpl_graph *g = NULL;
     FILE *f;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "huge", huge, strlen(huge), &g));
-    assert_status(&ctx,
-                  mpl_onnx_write(&ctx, file_of("huge.onnx", path), g,
+    assert_ok(ctx, mpl_text_read_memory(ctx, "huge", huge, strlen(huge), &g));
+    assert_status(ctx,
+                  mpl_onnx_write(ctx, file_of("huge.onnx", path), g,
                                  &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
                   MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "2 GiB"));
+    assert_non_null(strstr(ctx->message, "2 GiB"));
     assert_int_not_equal(access(path, F_OK), 0);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 
     assert_non_null(f = fopen(file_of("text.onnx", path), "w"));
     fputs("graph x\n", f);
     fclose(f);
-    assert_status(&ctx,
-                  mpl_onnx_annotate(&ctx, path, file_of("x.onnx", other), "memplan.", 0, NULL),
+    assert_status(ctx, mpl_onnx_annotate(ctx, path, file_of("x.onnx", other), "memplan.", 0, NULL),
                   MPL_EINPUT);
     assert_int_not_equal(access(other, F_OK), 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* GraphProto.initializer = 5, TensorProto.external_data = 13, ModelProto.graph = 7: a copy
  * elsewhere would lack its weights. */
-static void test_external(void **state)
+TEST(test_external)
 {
     static const uint8_t model[] = {0x08, 8,   0x3a, 10, 0x2a, 8, 0x42,
                                     1,    'w', 0x6a, 3,  0x0a, 1, 'k'};
     char path[600], beside[600];
-    mpl_ctx ctx;
     FILE *f;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     assert_non_null(f = fopen(file_of("external.onnx", path), "w"));
     fwrite(model, 1, sizeof model, f);
     fclose(f);
-    assert_status(&ctx,
-                  mpl_onnx_annotate(&ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
+    assert_status(ctx,
+                  mpl_onnx_annotate(ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
                   MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "beside"));
-    assert_ok(&ctx,
-              mpl_onnx_annotate(&ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
-    assert_int_equal(ctx.n_live, 0);
+    assert_non_null(strstr(ctx->message, "beside"));
+    assert_ok(ctx,
+              mpl_onnx_annotate(ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
     char path[600], copy[600];
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     file_of("memory.onnx", path), file_of("copy.onnx", copy);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        mpl_ctx ctx;
         mpl_graph *g;
 
-        mpl_ctx_init(&ctx);
-        g = small(&ctx);
+        mpl_ctx_init(ctx);
+        g = small(ctx);
         unlink(path), unlink(copy);
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, note);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, note);
         assert_int_equal(access(path, F_OK) == 0, st == MPL_OK);
         if (st == MPL_OK)
-            st = mpl_onnx_annotate(&ctx, path, copy, "memplan.", 1, note);
+            st = mpl_onnx_annotate(ctx, path, copy, "memplan.", 1, note);
         assert_int_equal(access(copy, F_OK) == 0, st == MPL_OK);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     assert_int_equal(st, MPL_OK);
 }
 
 /* Convolutions that do more become several nodes, which compute the same. */
-static void test_convolutions(void **state)
+TEST(test_convolutions)
 {
     static const struct {
         const char *line, *kinds; /* of what is read back, apart by blanks */
@@ -837,53 +798,40 @@ static void test_convolutions(void **state)
         {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = one_operation(&ctx, rows[i].line, NULL), *back = NULL;
+        mpl_graph *g = one_operation(ctx, rows[i].line, NULL), *back = NULL;
         interpreter a, b;
         char path[600], kinds[600] = "";
         const float *x, *y;
 
         file_of("conv.onnx", path);
-        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
-        assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &back));
+        assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
         for (mpl_op op = 0; op < back->n_ops; op++)
             snprintf(kinds + strlen(kinds), sizeof kinds - strlen(kinds), "%s%s", op > 0 ? " " : "",
                      mpl_op_table[back->op_kind[op]].name);
         assert_string_equal(kinds, rows[i].kinds);
         assert_string_equal(back->op_name[0], g->op_name[0]);
         assert_string_equal(back->value_name[back->output[0]], "y");
-        a = interpret_begin(&ctx, g), b = interpret_begin(&ctx, back);
+        a = interpret_begin(ctx, g), b = interpret_begin(ctx, back);
         for (uint32_t k = 0; k < g->n_inputs; k++)
             for (uint64_t n = 0; n < g->value_bytes[g->input[k]] / sizeof(float); n++)
                 if (g->value_type[g->input[k]] == MPL_TYPE_f32)
                     ((float *)a.data[g->input[k]])[n] = ((float *)b.data[back->input[k]])[n] =
                         (float)(n * 7 % 9) * 0.25f - 1;
-        assert_ok(&ctx, interpret(&a));
-        assert_ok(&ctx, interpret(&b));
+        assert_ok(ctx, interpret(&a));
+        assert_ok(ctx, interpret(&b));
         x = a.data[g->output[0]], y = b.data[back->output[0]];
         for (uint64_t n = 0; n < g->value_bytes[g->output[0]] / sizeof *x; n++)
             assert_float_equal(x[n], y[n], 1e-5);
         interpret_end(&a);
         interpret_end(&b);
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, back);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, back);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),     cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_messages),      cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_control),       cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_external),
-        cmocka_unit_test(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_WITHIN(make_folder, folder_remove, test_operators, test_convolutions, test_messages,
+             test_networks, test_control, test_notes, test_refused, test_external,
+             test_out_of_memory)

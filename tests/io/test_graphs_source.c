@@ -27,46 +27,39 @@ static const struct {
     {"id,lower,upper,size\na,0,2,8\nb,1,3,8\n", NULL, 2},
 };
 
-static void test_by_content(void **state)
+TEST(test_by_content)
 {
     char path[300];
     mpl_source source;
-    mpl_ctx ctx;
 
-    (void)state;
     temporary_file(path, sizeof path, "source");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         write_file(path, good[i].text, strlen(good[i].text));
-        assert_ok(&ctx, mpl_source_open(&ctx, path, &options, &source));
+        assert_ok(ctx, mpl_source_open(ctx, path, &options, &source));
         assert_int_equal(source.graph != NULL, good[i].graph != NULL);
         assert_int_equal(source.problem != NULL, good[i].graph == NULL);
         if (source.graph != NULL)
             assert_string_equal(source.graph->name, good[i].graph);
         else
             assert_int_equal(source.problem->n, good[i].n_buffers);
-        mpl_source_fini(&ctx, &source);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_source_fini(ctx, &source);
+        assert_int_equal(ctx->n_live, 0);
     }
     unlink(path);
 }
 
-static void test_by_name(void **state)
+TEST(test_by_name)
 {
     mpl_source source;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_source_open(&ctx, "mlp:layers=1", &options, &source));
+    assert_ok(ctx, mpl_source_open(ctx, "mlp:layers=1", &options, &source));
     assert_string_equal(source.graph->name, "mlp:layers=1");
-    mpl_source_fini(&ctx, &source);
+    mpl_source_fini(ctx, &source);
     skip_without(MPL_SHARED "/onnx-light");
-    assert_ok(&ctx, mpl_source_open(&ctx, MPL_SHARED "/onnx-light/light_resnet50.onnx", &options,
-                                    &source));
+    assert_ok(
+        ctx, mpl_source_open(ctx, MPL_SHARED "/onnx-light/light_resnet50.onnx", &options, &source));
     assert_int_equal(source.graph->n_ops, 176);
-    mpl_source_fini(&ctx, &source);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_source_fini(ctx, &source);
 }
 
 static const char *const lists[] = {"tests/data/four.csv", "guillotine:n=60,seed=3",
@@ -135,52 +128,46 @@ static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *ori
     mpl_source_fini(ctx, &two);
 }
 
-static void test_twins(void **state)
+TEST(test_twins)
 {
     static const char *const twins[] = {":twin=reversed", ":twin=shuffled"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         mpl_source source, twin;
         uint64_t bound, other;
-        mpl_ctx ctx;
 
         if (strncmp(lists[i], MPL_SHARED, strlen(MPL_SHARED)) == 0)
             skip_without(lists[i]);
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_source_open(&ctx, lists[i], &options, &source));
-        check_reversed(&ctx, lists[i], source.problem);
-        check_shuffled(&ctx, lists[i], &source);
-        assert_ok(&ctx, mpl_lower_bound(&ctx, source.problem, 0, &bound, NULL));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_source_open(ctx, lists[i], &options, &source));
+        check_reversed(ctx, lists[i], source.problem);
+        check_shuffled(ctx, lists[i], &source);
+        assert_ok(ctx, mpl_lower_bound(ctx, source.problem, 0, &bound, NULL));
         for (int k = 0; k < 2; k++) {
-            open_twin(&ctx, lists[i], twins[k], &twin);
-            assert_ok(&ctx, mpl_lower_bound(&ctx, twin.problem, 0, &other, NULL));
+            open_twin(ctx, lists[i], twins[k], &twin);
+            assert_ok(ctx, mpl_lower_bound(ctx, twin.problem, 0, &other, NULL));
             assert_int_equal(other, bound);
-            mpl_source_fini(&ctx, &twin);
+            mpl_source_fini(ctx, &twin);
         }
-        mpl_source_fini(&ctx, &source);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_source_fini(ctx, &source);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Fault: what directs time is mirrored as if it did not. */
-static void test_directed_have_no_twin(void **state)
+TEST(test_directed_have_no_twin)
 {
     mpl_problem *p = NULL;
     uint32_t step = 1;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 8, 4, 1, &p));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 8, 4, 1, &p));
     p->n_in_place = 1;
     p->in_place_step = &step;
-    assert_status(&ctx, mpl_problem_reverse(&ctx, p), MPL_EINPUT);
-    assert_status(&ctx, mpl_problem_shuffle(&ctx, p, 1, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_problem_reverse(ctx, p), MPL_EINPUT);
+    assert_status(ctx, mpl_problem_shuffle(ctx, p, 1, NULL), MPL_EINPUT);
     p->n_in_place = 0;
     p->in_place_step = NULL;
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* text NULL: the name is opened as it is; else a file of these bytes. */
@@ -210,41 +197,27 @@ static const struct {
     {NULL, "\x08\x03\x01", 3, ": "},
 };
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
     char path[300];
     mpl_source source;
-    mpl_ctx ctx;
 
-    (void)state;
     temporary_file(path, sizeof path, "source");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const char *name = wrong[i].name != NULL ? wrong[i].name : path;
 
         if (wrong[i].text != NULL)
             write_file(path, wrong[i].text, wrong[i].n);
-        assert_status(&ctx, mpl_source_open(&ctx, name, &options, &source), MPL_EINPUT);
-        if (strstr(ctx.message, wrong[i].says) == NULL || strchr(ctx.message, '\n') != NULL)
-            fail_msg("'%s': \"%s\" does not say \"%s\"", name, ctx.message, wrong[i].says);
+        assert_status(ctx, mpl_source_open(ctx, name, &options, &source), MPL_EINPUT);
+        if (strstr(ctx->message, wrong[i].says) == NULL || strchr(ctx->message, '\n') != NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", name, ctx->message, wrong[i].says);
         if (wrong[i].text != NULL)
-            assert_non_null(strstr(ctx.message, path));
+            assert_non_null(strstr(ctx->message, path));
         assert_null(source.graph);
         assert_null(source.problem);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
     unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_content),
-        cmocka_unit_test(test_by_name),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_twins),
-        cmocka_unit_test(test_directed_have_no_twin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_by_content, test_by_name, test_wrong, test_twins, test_directed_have_no_twin)

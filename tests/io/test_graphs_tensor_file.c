@@ -151,9 +151,8 @@ static message external(const struct sample *s, const char *offset)
     return m;
 }
 
-static void proto_types(void **state)
+TEST(proto_types)
 {
-    (void)state;
     for (size_t i = 0; i < N_SAMPLES; i++) {
         const struct sample *s = &samples[i];
         size_t n = N * mpl_type_bytes(s->type);
@@ -174,20 +173,16 @@ static void proto_types(void **state)
 }
 
 /* The folder of external data is the tensor file's; the line names the file that is too short. */
-static void external_too_short(void **state)
+TEST(external_too_short)
 {
     message m = external(&samples[0], "6");
     mpl_tensor t = {.data = NULL};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     folder_put("weights", (uint8_t[17]){0}, 17);
-    assert_status(&ctx, mpl_tensor_read(&ctx, folder_put("wrong", m.data, m.n), &t), MPL_EINPUT);
+    assert_status(ctx, mpl_tensor_read(ctx, folder_put("wrong", m.data, m.n), &t), MPL_EINPUT);
     assert_non_null(
-        strstr(ctx.message, "/weights: tensor 'w' needs 12 bytes at 6; the file has 17"));
+        strstr(ctx->message, "/weights: tensor 'w' needs 12 bytes at 6; the file has 17"));
     assert_null(t.data);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static const struct {
@@ -204,9 +199,8 @@ static const struct {
     {"[1,1,1,1,1,1,1,2]", 8, {1, 1, 1, 1, 1, 1, 1, 2}, 2},
 };
 
-static void proto_shapes(void **state)
+TEST(proto_shapes)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int form = 0; form < 3; form++) {
             const struct sample *s = &samples[0];
@@ -295,11 +289,10 @@ static const struct {
      "tensor 'w?v' has 1 bytes of data; its dims need 2"},
 };
 
-static void proto_wrong(void **state)
+TEST(proto_wrong)
 {
     message m = tensor("w", FLOAT, 1, (int64_t[]){1}, "\0\0\0", 4), segment = {.n = 0};
 
-    (void)state;
     put_int(&segment, 1, 0);
     put_message(&m, 3, &segment);
     assert_wrong("segment", m.data, m.n,
@@ -337,9 +330,8 @@ static message npy(unsigned version, const char *header, const void *data, size_
     return m;
 }
 
-static void npy_types(void **state)
+TEST(npy_types)
 {
-    (void)state;
     for (size_t i = 0; i < N_SAMPLES; i++)
         for (unsigned version = 1; version <= 3 && samples[i].descr != NULL; version++) {
             const struct sample *s = &samples[i];
@@ -354,12 +346,11 @@ static void npy_types(void **state)
 }
 
 /* Any byte that is not 0 is true, wherever it comes from. */
-static void odd_bools(void **state)
+TEST(odd_bools)
 {
     static const struct sample number = {BOOL, MPL_TYPE_bool, 0, 0, {0}, NULL, NULL};
     message m = tensor("w", BOOL, 1, (int64_t[]){N}, "\x02\x00\xff", N);
 
-    (void)state;
     assert_holds("raw", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
     folder_put("weights", "\x02\x00\xff", N);
     m = external(&number, "0");
@@ -369,25 +360,21 @@ static void odd_bools(void **state)
 }
 
 /* Headers of version 2 may be longer than 65535 bytes. */
-static void npy_long_header(void **state)
+TEST(npy_long_header)
 {
     static const char *const header = "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }";
     static uint8_t file[12 + 0x14034 + N];
     const char *path;
     mpl_tensor t = {.data = NULL};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     memset(file, ' ', sizeof file - N);
     memcpy(file, "\x93NUMPY\x02\x00\x34\x40\x01\x00", 12);
     memcpy(file + 12, header, strlen(header));
     memcpy(file + sizeof file - N, "abc", N);
     path = folder_put("good", file, sizeof file);
-    assert_ok(&ctx, mpl_tensor_read(&ctx, path, &t));
+    assert_ok(ctx, mpl_tensor_read(ctx, path, &t));
     assert_memory_equal(t.data, "abc", N);
-    mpl_free(&ctx, t.data);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, t.data);
 }
 
 static const struct {
@@ -449,13 +436,12 @@ static const struct {
      "f64"},
 };
 
-static void npy_headers(void **state)
+TEST(npy_headers)
 {
     static const char *const versions = "its .npy header is cut, or of a version other than 1 to 3";
     static const uint8_t zeros[16];
     message m;
 
-    (void)state;
     for (size_t i = 0; i < sizeof npy_good / sizeof *npy_good; i++) {
         m = npy(1, npy_good[i].header, samples[0].bytes, npy_good[i].n * 4);
         assert_holds(npy_good[i].header, &m, MPL_TYPE_f32, npy_good[i].dims, samples[0].bytes,
@@ -497,11 +483,10 @@ static message good_file(size_t k)
     return m;
 }
 
-static void cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
     message m;
 
-    (void)state;
     assert_wrong("empty", "", 0, "the file is empty; a .npy file or an ONNX tensor was expected");
     assert_wrong("text", "hello, world\n", 13, "not a .npy file or an ONNX tensor, or cut");
     for (size_t k = 0; (m = good_file(k)).n > 0; k++) {
@@ -513,42 +498,35 @@ static void cut_anywhere(void **state)
 }
 
 /* A flipped bit is another tensor or one line; nothing is lost. */
-static void any_bit_flipped(void **state)
+TEST(any_bit_flipped)
 {
     message m;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; (m = good_file(k)).n > 0; k++)
         for (size_t bit = 0; bit < 8 * m.n; bit++) {
             mpl_tensor t = {.data = NULL};
             mpl_status st;
 
             m.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            st = mpl_tensor_read(&ctx, folder_put("flipped", m.data, m.n), &t);
+            st = mpl_tensor_read(ctx, folder_put("flipped", m.data, m.n), &t);
             m.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            if (st != MPL_OK && (st != MPL_EINPUT || strchr(ctx.message, '\n') != NULL))
+            if (st != MPL_OK && (st != MPL_EINPUT || strchr(ctx->message, '\n') != NULL))
                 fail_msg("file %zu, bit %zu: status '%s': %s", k, bit, mpl_status_name(st),
-                         ctx.message);
-            mpl_free(&ctx, t.data);
-            assert_int_equal(ctx.n_live, 0);
+                         ctx->message);
+            mpl_free(ctx, t.data);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
-static void no_such_file(void **state)
+TEST(no_such_file)
 {
-    mpl_ctx ctx;
     mpl_tensor t = {.data = NULL};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_tensor_read(&ctx, "tests/no_such.npy", &t), MPL_EINPUT);
-    assert_string_equal(ctx.message, "tests/no_such.npy: No such file or directory");
-    assert_status(&ctx, mpl_tensor_read(&ctx, folder, &t), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "directory"));
+    assert_status(ctx, mpl_tensor_read(ctx, "tests/no_such.npy", &t), MPL_EINPUT);
+    assert_string_equal(ctx->message, "tests/no_such.npy: No such file or directory");
+    assert_status(ctx, mpl_tensor_read(ctx, folder, &t), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "directory"));
     assert_null(t.data);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- writing ---- */
@@ -558,12 +536,8 @@ static mpl_tensor sample_tensor(const struct sample *s)
     return (mpl_tensor){s->type, {3, {1, N, 1}}, (void *)s->bytes};
 }
 
-static void written_and_read(void **state)
+TEST(written_and_read)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < N_SAMPLES; i++) {
         const struct sample *s = &samples[i];
         const char *path = in_folder("written.npy");
@@ -571,36 +545,32 @@ static void written_and_read(void **state)
         struct stat facts;
 
         if (s->descr == NULL) {
-            assert_status(&ctx, mpl_tensor_write(&ctx, path, &t), MPL_EINPUT);
-            assert_non_null(strstr(ctx.message, "written.npy: .npy has no element type for bf16"));
+            assert_status(ctx, mpl_tensor_write(ctx, path, &t), MPL_EINPUT);
+            assert_non_null(strstr(ctx->message, "written.npy: .npy has no element type for bf16"));
             continue;
         }
-        assert_ok(&ctx, mpl_tensor_write(&ctx, path, &t));
+        assert_ok(ctx, mpl_tensor_write(ctx, path, &t));
         assert_int_equal(stat(path, &facts), 0);
         assert_int_equal(facts.st_size, 128 + N * mpl_type_bytes(s->type));
-        assert_ok(&ctx, mpl_tensor_read(&ctx, path, &again));
+        assert_ok(ctx, mpl_tensor_read(ctx, path, &again));
         assert_int_equal(again.type, s->type);
         assert_true(mpl_shape_equal(&again.shape, &t.shape));
         assert_memory_equal(again.data, s->bytes, N * mpl_type_bytes(s->type));
-        mpl_free(&ctx, again.data);
+        mpl_free(ctx, again.data);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The file is what the format says, not only what our reader takes. */
-static void written_bytes(void **state)
+TEST(written_bytes)
 {
     static const char *const header =
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1,), }";
     mpl_tensor t = {MPL_TYPE_f32, {2, {2, 1}}, (float[]){1, -2.5f}};
     message m = npy(1, header, t.data, 8);
     char got[200];
-    mpl_ctx ctx;
     FILE *f;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_tensor_write(&ctx, in_folder("bytes.npy"), &t));
+    assert_ok(ctx, mpl_tensor_write(ctx, in_folder("bytes.npy"), &t));
     f = fopen(in_folder("bytes.npy"), "rb");
     assert_non_null(f);
     assert_int_equal(fread(got, 1, sizeof got, f), m.n);
@@ -608,20 +578,16 @@ static void written_bytes(void **state)
     fclose(f);
 }
 
-static void not_written(void **state)
+TEST(not_written)
 {
-    mpl_ctx ctx;
     mpl_tensor t = sample_tensor(&samples[0]);
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_tensor_write(&ctx, in_folder("none/x.npy"), &t), MPL_EINPUT);
+    assert_status(ctx, mpl_tensor_write(ctx, in_folder("none/x.npy"), &t), MPL_EINPUT);
     assert_non_null(
-        strstr(ctx.message, "none/x.npy: cannot be written: No such file or directory"));
-    assert_status(&ctx, mpl_tensor_write(&ctx, "/dev/full", &t), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "/dev/full: "));
-    assert_non_null(strstr(ctx.message, "No space left"));
-    assert_int_equal(ctx.n_live, 0);
+        strstr(ctx->message, "none/x.npy: cannot be written: No such file or directory"));
+    assert_status(ctx, mpl_tensor_write(ctx, "/dev/full", &t), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "/dev/full: "));
+    assert_non_null(strstr(ctx->message, "No space left"));
 }
 
 /* ---- memory ---- */
@@ -644,47 +610,25 @@ static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)
     return st;
 }
 
-static void failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     for (size_t k = 0; k <= 4 * N_SAMPLES; k++) {
         mpl_status st = MPL_EMEM;
 
         for (int64_t fails = 0; st == MPL_EMEM; fails++) {
-            st = once(&ctx, k, fails);
-            assert_int_equal(ctx.n_live, 0);
+            st = once(ctx, k, fails);
+            assert_int_equal(ctx->n_live, 0);
             assert_true(st != MPL_OK || fails >= 2);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
 }
 
-static int make_folder(void **state)
+static int make_folder(void)
 {
-    (void)state;
     return folder_make("tensor");
 }
 
-static int remove_folder(void **state)
-{
-    (void)state;
-    return folder_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(proto_types),         cmocka_unit_test(external_too_short),
-        cmocka_unit_test(odd_bools),           cmocka_unit_test(proto_shapes),
-        cmocka_unit_test(proto_wrong),         cmocka_unit_test(npy_types),
-        cmocka_unit_test(npy_headers),         cmocka_unit_test(npy_long_header),
-        cmocka_unit_test(cut_anywhere),        cmocka_unit_test(any_bit_flipped),
-        cmocka_unit_test(no_such_file),        cmocka_unit_test(written_and_read),
-        cmocka_unit_test(written_bytes),       cmocka_unit_test(not_written),
-        cmocka_unit_test(failing_allocations),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_WITHIN(make_folder, folder_remove, proto_types, external_too_short, odd_bools, proto_shapes,
+             proto_wrong, npy_types, npy_headers, npy_long_header, cut_anywhere, any_bit_flipped,
+             no_such_file, written_and_read, written_bytes, not_written, failing_allocations)

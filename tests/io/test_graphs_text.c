@@ -105,38 +105,29 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
     mpl_free(ctx, again);
 }
 
-static void test_zoo_round_trip(void **state)
+TEST(test_zoo_round_trip)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
         mpl_graph *g = NULL;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, mpl_zoo[i]->name, &g));
-        assert_round_trip(&ctx, g);
-        mpl_graph_free(&ctx, g);
+        assert_ok(ctx, mpl_zoo_build(ctx, mpl_zoo[i]->name, &g));
+        assert_round_trip(ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void test_data_round_trip(void **state)
+TEST(test_data_round_trip)
 {
     static const char *const paths[] = {"tests/data/syntax.graph", "tests/data/operators.graph",
                                         "tests/data/control.graph"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         mpl_graph *g = NULL;
 
-        assert_ok(&ctx, mpl_text_read(&ctx, paths[i], &g));
-        assert_round_trip(&ctx, g);
-        mpl_graph_free(&ctx, g);
+        assert_ok(ctx, mpl_text_read(ctx, paths[i], &g));
+        assert_round_trip(ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- a graph of everything that is awkward ---- */
@@ -211,34 +202,29 @@ static mpl_graph *awkward(mpl_ctx *ctx)
     return g;
 }
 
-static void test_awkward_round_trip(void **state)
+TEST(test_awkward_round_trip)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     char *text = NULL;
     size_t n;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = awkward(&ctx);
-    assert_round_trip(&ctx, g);
-    assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &n));
+    g = awkward(ctx);
+    assert_round_trip(ctx, g);
+    assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
     assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
     for (size_t i = 0; i < n; i++) /* a terminal can show it */
         assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
-    mpl_free(&ctx, text);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, text);
+    mpl_graph_free(ctx, g);
 }
 
 /* Every pattern of the small types and 100,000 of the others is written so that it reads back bit
  * by bit. */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     mpl_rng rng;
     char text[MPL_TEXT_NUMBER];
 
-    (void)state;
     mpl_rng_init(&rng, 7);
     for (int type = 0; type < MPL_N_TYPES; type++) {
         uint32_t size = mpl_type_bytes((mpl_type)type), n = size <= 2 ? 1u << 8 * size : 100000;
@@ -298,9 +284,8 @@ static const struct {
     {"i64", "+1", UINT64_MAX},
 };
 
-static void test_words(void **state)
+TEST(test_words)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint64_t bits = 0;
         mpl_type type;
@@ -332,22 +317,18 @@ static const char *const loose[][2] = {
      HEAD "y, _ = dropout(x) : _, _\noutput y"},
 };
 
-static void test_loose(void **state)
+TEST(test_loose)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
         mpl_graph *g = NULL;
         char *text = NULL;
         size_t n;
 
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "loose", loose[i][1], strlen(loose[i][1]), &g));
-        assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &n));
+        assert_ok(ctx, mpl_text_read_memory(ctx, "loose", loose[i][1], strlen(loose[i][1]), &g));
+        assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
         assert_string_equal(text, loose[i][0]);
-        mpl_graph_free(&ctx, g);
-        mpl_free(&ctx, text);
+        mpl_graph_free(ctx, g);
+        mpl_free(ctx, text);
     }
 }
 
@@ -511,32 +492,25 @@ static void assert_refused(mpl_ctx *ctx, const char *text, uint32_t line, const 
     assert_int_equal(ctx->n_live, 0);
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_refused(&ctx, wrong[i].text, wrong[i].line, wrong[i].says);
-    assert_refused(&ctx, HEAD "\"a\\x0ab\" = relu(\"a\\x0ab\")\n", 3, "a cycle");
-    assert_refused(&ctx, HEAD "\"a\\x0ab\" = relu(x, x)\n", 3, "'a?b'");
+        assert_refused(ctx, wrong[i].text, wrong[i].line, wrong[i].says);
+    assert_refused(ctx, HEAD "\"a\\x0ab\" = relu(\"a\\x0ab\")\n", 3, "a cycle");
+    assert_refused(ctx, HEAD "\"a\\x0ab\" = relu(x, x)\n", 3, "'a?b'");
 }
 
 /* Every beginning of a good text, and every text with one byte changed, is read or refused, without
  * a crash or a leak. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     char *text = NULL;
     size_t n;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = awkward(&ctx);
-    assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &n));
-    mpl_graph_free(&ctx, g);
+    g = awkward(ctx);
+    assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
+    mpl_graph_free(ctx, g);
     for (size_t i = 0; i < n; i++)
         for (int change = 0; change < 3; change++) {
             static const char flips[] = {0, 1, (char)0x80};
@@ -545,42 +519,37 @@ static void test_damaged(void **state)
 
             g = NULL;
             text[i] = (char)(was ^ flips[change]);
-            st = mpl_text_read_memory(&ctx, "damaged", text, change == 0 ? i : n, &g);
+            st = mpl_text_read_memory(ctx, "damaged", text, change == 0 ? i : n, &g);
             assert_true(st == MPL_OK ? g != NULL : st == MPL_EINPUT && g == NULL);
-            mpl_graph_free(&ctx, g);
+            mpl_graph_free(ctx, g);
             text[i] = was;
         }
-    mpl_free(&ctx, text);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, text);
 }
 
 /* ---- files, memory ---- */
 
-static void test_files(void **state)
+TEST(test_files)
 {
     char path[300];
     mpl_graph *g, *back = NULL;
-    mpl_ctx ctx;
 
-    (void)state;
     temporary_file(path, sizeof path, "text");
-    mpl_ctx_init(&ctx);
-    g = awkward(&ctx);
-    assert_ok(&ctx, mpl_text_write(&ctx, path, g));
-    assert_ok(&ctx, mpl_text_read(&ctx, path, &back));
+    g = awkward(ctx);
+    assert_ok(ctx, mpl_text_write(ctx, path, g));
+    assert_ok(ctx, mpl_text_read(ctx, path, &back));
     assert_same(g, back);
     unlink(path);
-    assert_status(&ctx, mpl_text_write(&ctx, "/no such folder/x.graph", g), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "/no such folder/x.graph: "));
-    mpl_graph_free(&ctx, back);
-    mpl_graph_free(&ctx, g);
-    assert_status(&ctx, mpl_text_read(&ctx, path, &back), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, path));
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_text_write(ctx, "/no such folder/x.graph", g), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "/no such folder/x.graph: "));
+    mpl_graph_free(ctx, back);
+    mpl_graph_free(ctx, g);
+    assert_status(ctx, mpl_text_read(ctx, path, &back), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, path));
 }
 
 /* The k-th allocation fails, in reading, in looking for a cycle, and in writing. */
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
     static const char *const texts[] = {
         HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\nz = "
@@ -589,9 +558,7 @@ static void test_out_of_memory(void **state)
              "alpha=2 mode=\"a\" : f32 [1,2]\noutput z\n",
         HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n",
     };
-    mpl_ctx ctx;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_status st = MPL_EMEM;
 
@@ -600,34 +567,19 @@ static void test_out_of_memory(void **state)
             char *text = NULL;
             size_t n;
 
-            mpl_ctx_init(&ctx);
-            ctx.fail_after = k;
-            st = mpl_text_read_memory(&ctx, "file", texts[i], strlen(texts[i]), &g);
+            mpl_ctx_init(ctx);
+            ctx->fail_after = k;
+            st = mpl_text_read_memory(ctx, "file", texts[i], strlen(texts[i]), &g);
             if (st == MPL_OK)
-                st = mpl_text_write_memory(&ctx, g, &text, &n);
+                st = mpl_text_write_memory(ctx, g, &text, &n);
             assert_true(st == MPL_OK || text == NULL);
-            mpl_graph_free(&ctx, g);
-            mpl_free(&ctx, text);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            mpl_free(ctx, text);
+            assert_int_equal(ctx->n_live, 0);
         }
-        assert_status(&ctx, st, i == 0 ? MPL_OK : MPL_EINPUT);
+        assert_status(ctx, st, i == 0 ? MPL_OK : MPL_EINPUT);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zoo_round_trip),
-        cmocka_unit_test(test_data_round_trip),
-        cmocka_unit_test(test_awkward_round_trip),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_loose),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_zoo_round_trip, test_data_round_trip, test_awkward_round_trip, test_numbers, test_words,
+      test_loose, test_wrong, test_damaged, test_files, test_out_of_memory)

@@ -74,14 +74,10 @@ static double n_products(const mpl_graph *g)
     return n;
 }
 
-static void test_published(void **state)
+TEST(test_published)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-        mpl_graph *g = build(&ctx, published[i].name);
+        mpl_graph *g = build(ctx, published[i].name);
         double mega = n_products(g) * 1e-6;
 
         if (n_params(g) != published[i].params)
@@ -91,9 +87,8 @@ static void test_published(void **state)
                                            mega > published[i].mega + published[i].tolerance))
             fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega,
                      published[i].mega);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* How many of each, counted in the papers' figures and tables. */
@@ -132,14 +127,10 @@ static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint3
                  mpl_op_table[b].name, want);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        mpl_graph *g = build(&ctx, counts[i].name);
+        mpl_graph *g = build(ctx, counts[i].name);
 
         assert_count(g, MPL_OP_conv, MPL_OP_conv, counts[i].conv);
         assert_count(g, MPL_OP_batch_norm, MPL_OP_batch_norm, counts[i].norm);
@@ -147,7 +138,7 @@ static void test_counts(void **state)
         assert_count(g, MPL_OP_avg_pool, MPL_OP_global_avg_pool, counts[i].avg);
         assert_count(g, MPL_OP_concat, MPL_OP_concat, counts[i].concat);
         assert_count(g, MPL_OP_add, MPL_OP_sum, counts[i].sum);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
 }
 
@@ -164,30 +155,26 @@ static bool all_is_read(const mpl_graph *g)
 }
 
 /* The same request gives the same graph; names are unique; the least image still gives a graph. */
-static void test_every_network(void **state)
+TEST(test_every_network)
 {
-    mpl_ctx ctx;
     char spec[100];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        mpl_graph *g = build(&ctx, mpl_zoo[i]->name), *again = build(&ctx, mpl_zoo[i]->name);
+        mpl_graph *g = build(ctx, mpl_zoo[i]->name), *again = build(ctx, mpl_zoo[i]->name);
 
         assert_string_equal(g->name, mpl_zoo[i]->name);
         assert_true(mpl_zoo_find(g->name, strlen(g->name)) == mpl_zoo[i]);
         assert_true(mpl_graph_hash(g) == mpl_graph_hash(again));
         assert_true(g->n_outputs >= 1 && g->n_outputs <= 3); /* mask_rcnn, ssd_boxes */
         assert_true(all_is_read(g));
-        mpl_graph_free(&ctx, g);
-        mpl_graph_free(&ctx, again);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, again);
         for (const mpl_zoo_param *p = mpl_zoo[i]->params; p->key != NULL; p++)
             if (strcmp(p->key, "image") == 0) {
                 snprintf(spec, sizeof spec, "%s:image=%" PRId64, mpl_zoo[i]->name, p->min);
-                mpl_graph_free(&ctx, build(&ctx, spec));
+                mpl_graph_free(ctx, build(ctx, spec));
             }
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Parameters that reach the graph: its name, the dims of its first input and of its output, its
@@ -224,27 +211,24 @@ static const struct {
      "[2,8]", 63},
 };
 
-static void test_variants(void **state)
+TEST(test_variants)
 {
-    mpl_ctx ctx;
     char text[200];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        mpl_graph *g = build(&ctx, variants[i].spec);
+        mpl_graph *g = build(ctx, variants[i].spec);
 
         assert_string_equal(g->name, variants[i].name);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text),
                             variants[i].output);
         assert_int_equal(g->n_ops, variants[i].n_ops);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
 }
 
 /* One cell computes c' = f c + i g, h' = o tanh(c'): the products stand between the right gates. */
-static void test_lstm_cell(void **state)
+TEST(test_lstm_cell)
 {
     static const char *const edges[][3] = {
         {"step1.layer0.fc", "step1.layer0.f", "step0.layer0.c"},
@@ -254,23 +238,20 @@ static void test_lstm_cell(void **state)
         {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
         {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"},
     };
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = build(&ctx, "lstm:steps=2,hidden=4,batch=1");
+    g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         mpl_op op = g->value_op[mpl_graph_find(g, edges[i][0])];
 
         for (uint32_t k = 0; k < 2; k++)
             assert_string_equal(g->value_name[g->op_in[g->op_in_begin[op] + k]], edges[i][k + 1]);
     }
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* Layers are named by what they are made of. */
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char *const rows[][2] = {
         {"shufflenet_v2", "stage2_2.point1.relu"},
@@ -281,16 +262,13 @@ static void test_names(void **state)
         {"randwire", "conv1.relu"},
         {"resnet50", "res2_1.a.relu"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = build(&ctx, rows[i][0]);
+        mpl_graph *g = build(ctx, rows[i][0]);
 
         if (mpl_graph_find(g, rows[i][1]) == MPL_NONE)
             fail_msg("%s has no %s", rows[i][0], rows[i][1]);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
 }
 
@@ -364,7 +342,7 @@ static void assert_near(const char *what, const float *got, const float *want, u
 }
 
 /* Pairs of requests for networks that compute the same. */
-static void test_same(void **state)
+TEST(test_same)
 {
     static const struct {
         const char *one, *other;
@@ -375,13 +353,10 @@ static void test_same(void **state)
         {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
         {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        float *one = run(&ctx, same[i].one, NULL, NULL),
-              *other = run(&ctx, same[i].other, set_steps, NULL);
+        float *one = run(ctx, same[i].one, NULL, NULL),
+              *other = run(ctx, same[i].other, set_steps, NULL);
 
         assert_near(same[i].one, one, other, same[i].n);
         assert_true(fabsf(one[0]) > 1e-3f);
@@ -406,18 +381,15 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
 }
 
 /* One step of a GRU by the formulas of its paper. */
-static void test_gru_cell(void **state)
+TEST(test_gru_cell)
 {
     enum { H = 3 };
-    mpl_ctx ctx;
     mpl_graph *g;
     interpreter it;
     float z[H], r[H], rh[H], want[H];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = build(&ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
-    it = interpret_begin(&ctx, g);
+    g = build(ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
+    it = interpret_begin(ctx, g);
     fill_all(&it, 1);
 #define OF(name) ((const float *)it.data[mpl_graph_find(g, name)])
     for (uint32_t j = 0; j < H; j++) {
@@ -432,11 +404,11 @@ static void test_gru_cell(void **state)
         want[j] = z[j] * OF("layer0.h")[j] +
                   (1 - z[j]) * tanhf(product(OF("x"), OF("layer0.wn"), H, j) +
                                      product(rh, OF("layer0.un"), H, j) + OF("layer0.bn")[j]);
-    assert_ok(&ctx, interpret(&it));
+    assert_ok(ctx, interpret(&it));
     assert_near("gru", OF("y"), want, H);
 #undef OF
     interpret_end(&it);
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* The same first value for the delay line's first tap as for x = conv(x). */
@@ -449,22 +421,19 @@ static void set_first(interpreter *it)
 
 /* A value passes all taps before it is convolved again: as many convolutions as the rounds hold
  * taps. */
-static void test_delay(void **state)
+TEST(test_delay)
 {
-    mpl_ctx ctx;
     float *delay, *pingpong;
     uint64_t rounds;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    delay = run(&ctx, "delay:taps=3,rounds=6,image=4,channels=2", set_first, &rounds);
+    delay = run(ctx, "delay:taps=3,rounds=6,image=4,channels=2", set_first, &rounds);
     assert_int_equal(rounds, 6);
-    pingpong = run(&ctx, "pingpong:rounds=2,image=4,channels=2", NULL, &rounds);
+    pingpong = run(ctx, "pingpong:rounds=2,image=4,channels=2", NULL, &rounds);
     assert_int_equal(rounds, 2);
     assert_near("delay", delay, pingpong, 32);
     free(delay);
     free(pingpong);
-    free(run(&ctx, "nested_loop:depth=3,rounds=2,image=4,channels=2", NULL, &rounds));
+    free(run(ctx, "nested_loop:depth=3,rounds=2,image=4,channels=2", NULL, &rounds));
     assert_int_equal(rounds, 2 + 4 + 8);
 }
 
@@ -498,16 +467,13 @@ static void set_high(interpreter *it)
     set_mean(it, 7);
 }
 
-static void test_piecewise(void **state)
+TEST(test_piecewise)
 {
     void (*const set[])(interpreter * it) = {set_low, set_middle, set_high};
     const float want[] = {0, 2, 3}; /* the bypass is negative, so that relu makes 0 of it */
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 3; i++) {
-        float *y = run(&ctx, "piecewise:image=4,channels=2", set[i], NULL);
+        float *y = run(ctx, "piecewise:image=4,channels=2", set[i], NULL);
 
         assert_near("piecewise", y, &want[i], 1);
         free(y);
@@ -523,18 +489,15 @@ static void clear_decoder(interpreter *it)
 
 /* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end
  * are 0. */
-static void test_seq2seq(void **state)
+TEST(test_seq2seq)
 {
     enum { MOST = 40, BATCH = 4 };
-    mpl_ctx ctx;
     uint64_t rounds;
     int64_t *words;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    free(run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5", clear_decoder, &rounds));
+    free(run(ctx, "seq2seq:steps=3,hidden=4,vocab=5", clear_decoder, &rounds));
     assert_int_equal(rounds, 3 + 1);
-    words = (int64_t *)(void *)run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL,
+    words = (int64_t *)(void *)run(ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL,
                                    &rounds);
     assert_true(rounds > 3 + 1);
     for (int i = 0; i < BATCH; i++)
@@ -567,48 +530,42 @@ static const struct {
     {"delay:taps=65", "taps=65 is no number from 1 to 64"},
 };
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mpl_graph *g = NULL;
 
-        assert_status(&ctx, mpl_zoo_build(&ctx, wrong[i].spec, &g), MPL_EINPUT);
+        assert_status(ctx, mpl_zoo_build(ctx, wrong[i].spec, &g), MPL_EINPUT);
         assert_null(g);
-        if (strstr(ctx.message, wrong[i].says) == NULL)
-            fail_msg("'%s': \"%s\" does not say \"%s\"", wrong[i].spec, ctx.message, wrong[i].says);
+        if (strstr(ctx->message, wrong[i].says) == NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", wrong[i].spec, ctx->message,
+                     wrong[i].says);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The k-th allocation fails, for every k: a status, nothing left behind. */
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
     static const char *const specs[] = {
         "mlp:layers=1", "mnist_conv",  "lstm:steps=1,layers=1", "lstm:form=while,layers=1",
         "delay:taps=2", "nested_loop", "piecewise:branches=2",  "seq2seq",
         "mobilenet_v1",
     };
-    mpl_ctx ctx;
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_status st = MPL_EMEM;
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
             mpl_graph *g = NULL;
 
-            mpl_ctx_init(&ctx);
-            ctx.fail_after = k;
-            st = mpl_zoo_build(&ctx, specs[i], &g);
+            mpl_ctx_init(ctx);
+            ctx->fail_after = k;
+            st = mpl_zoo_build(ctx, specs[i], &g);
             assert_true(st == MPL_EMEM ? g == NULL : st == MPL_OK);
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
     }
 }
 
@@ -696,50 +653,42 @@ static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *
     mpl_free(ctx, twin);
 }
 
-static void test_models(void **state)
+TEST(test_models)
 {
     static const char *const names[] = {"resnet50", "inception_v1", "densenet121"};
     static const mpl_read_options options = {0};
-    mpl_ctx ctx;
     char path[100];
 
-    (void)state;
     skip_without(MPL_SHARED "/onnx-light");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        mpl_graph *model = NULL, *g = build(&ctx, names[i]);
+        mpl_graph *model = NULL, *g = build(ctx, names[i]);
 
         snprintf(path, sizeof path, MPL_SHARED "/onnx-light/light_%s.onnx", names[i]);
-        assert_ok(&ctx, mpl_onnx_read(&ctx, path, &options, &model));
-        assert_agree(&ctx, model, g);
-        mpl_graph_free(&ctx, model);
-        mpl_graph_free(&ctx, g);
+        assert_ok(ctx, mpl_onnx_read(ctx, path, &options, &model));
+        assert_agree(ctx, model, g);
+        mpl_graph_free(ctx, model);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Xie et al. 2019, table 3, RandWire-WS, small regime: 5.6 (0.1) million parameters, 583 (6.2)
  * million multiply-adds. */
-static void test_random_wiring(void **state)
+TEST(test_random_wiring)
 {
-    mpl_ctx ctx;
     uint64_t hash[6];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int seed = 1; seed <= 5; seed++) {
         char spec[64];
         mpl_graph *g;
 
         snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
-        g = build(&ctx, spec);
+        g = build(ctx, spec);
         assert_true(n_params(g) >= 5300000 && n_params(g) <= 5900000); /* three of its deviations */
         assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
         hash[seed] = mpl_graph_hash(g);
         assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- regions of mask_rcnn ---- */
@@ -851,38 +800,22 @@ static void assert_regions(const interpreter *it, const char *from, const char *
     }
 }
 
-static void test_mask_rcnn(void **state)
+TEST(test_mask_rcnn)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     interpreter it;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = build(&ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
-    it = interpret_begin(&ctx, g);
+    g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
+    it = interpret_begin(ctx, g);
     fill_deep(&it);
-    assert_ok(&ctx, interpret(&it));
+    assert_ok(ctx, interpret(&it));
     assert_proposals(&it, 6);
     assert_regions(&it, "proposals", "rois", 64);
     assert_regions(&it, "detections", "mask_rois", 64);
     interpret_end(&it);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),     cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_names),
-        cmocka_unit_test(test_same),          cmocka_unit_test(test_gru_cell),
-        cmocka_unit_test(test_delay),         cmocka_unit_test(test_piecewise),
-        cmocka_unit_test(test_seq2seq),       cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_random_wiring), cmocka_unit_test(test_mask_rcnn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_published, test_counts, test_every_network, test_variants, test_lstm_cell, test_names,
+      test_same, test_gru_cell, test_delay, test_piecewise, test_seq2seq, test_wrong,
+      test_out_of_memory, test_models, test_random_wiring, test_mask_rcnn)

@@ -115,12 +115,8 @@ static mpl_problem *make_row(mpl_ctx *ctx, const row *r)
     return p;
 }
 
-static void rows_have_exact_peaks(void **state)
+TEST(rows_have_exact_peaks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         const struct {
@@ -134,7 +130,7 @@ static void rows_have_exact_peaks(void **state)
                     {"greedy_breadth", r->greedy_breadth},
                     {"best_fit", r->best_fit},
                     {"first_fit", r->first_fit}};
-        mpl_problem *p = make_row(&ctx, r);
+        mpl_problem *p = make_row(ctx, r);
 
         for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
             const mpl_planner *planner = mpl_planner_find(want[k].planner);
@@ -142,20 +138,19 @@ static void rows_have_exact_peaks(void **state)
             mpl_run run;
 
             assert_non_null(planner);
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             if (want[k].peak == REFUSED) {
-                assert_status(&ctx, mpl_planner_run(planner, &run, p, &plan), MPL_EUNAVAIL);
+                assert_status(ctx, mpl_planner_run(planner, &run, p, &plan), MPL_EUNAVAIL);
                 continue;
             }
-            assert_ok(&ctx, mpl_planner_run(planner, &run, p, &plan));
+            assert_ok(ctx, mpl_planner_run(planner, &run, p, &plan));
             if (plan->peak_bytes != want[k].peak)
                 fail_msg("%s: %s gives %" PRIu64 " bytes, not %" PRIu64, r->what, want[k].planner,
                          plan->peak_bytes, want[k].peak);
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- every planner on random problems ---- */
@@ -204,7 +199,7 @@ static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_probl
     assert_int_equal(ctx->n_live, live);
 }
 
-static void plans_are_valid_and_repeatable(void **state)
+TEST(plans_are_valid_and_repeatable)
 {
     static const unsigned what[] = {0,
                                     RANDOM_ALIGNED,
@@ -213,80 +208,70 @@ static void plans_are_valid_and_repeatable(void **state)
                                     RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS,
                                     RANDOM_PARALLEL,
                                     RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 20);
     for (int i = 0; i < 400; i++) {
         unsigned kind = what[(size_t)i % (sizeof what / sizeof *what)];
         mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
+            random_problem(ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
         uint64_t least = 0;
 
         if (p->before == NULL)
-            assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &least, NULL, NULL));
+            assert_ok(ctx, mpl_peak_live(ctx, p, 0, &least, NULL, NULL));
         if (p->n <= 6 && p->n_in_place == 0) {
-            uint64_t optimum = least_peak(&ctx, p);
+            uint64_t optimum = least_peak(ctx, p);
 
             assert_true(optimum >= least);
             least = optimum;
         }
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
             if (takes(*planner, p))
-                check_plan(&ctx, *planner, p, least);
-        mpl_problem_free(&ctx, p);
+                check_plan(ctx, *planner, p, least);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void empty_problems_have_empty_plans(void **state)
+TEST(empty_problems_have_empty_plans)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "empty", 0, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "empty", 0, &p));
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
         if (takes(*planner, p))
-            check_plan(&ctx, *planner, p, 0);
-    mpl_problem_free(&ctx, p);
+            check_plan(ctx, *planner, p, 0);
+    mpl_problem_free(ctx, p);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     static const unsigned what[] = {RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS,
                                     RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 21);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 16, what[i]);
+        mpl_problem *p = random_problem(ctx, &rng, 16, what[i]);
 
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
             mpl_status st = MPL_EMEM;
-            int64_t live = ctx.n_live;
+            int64_t live = ctx->n_live;
 
             for (int64_t k = 0; takes(*planner, p) && st == MPL_EMEM; k++) {
                 mpl_plan *plan = NULL;
                 mpl_run run;
 
-                init_run(&run, &ctx);
-                ctx.fail_after = ctx.n_allocs + k;
+                init_run(&run, ctx);
+                ctx->fail_after = ctx->n_allocs + k;
                 st = mpl_planner_run(*planner, &run, p, &plan);
-                ctx.fail_after = -1;
+                ctx->fail_after = -1;
                 assert_true((plan != NULL) == (st == MPL_OK));
-                mpl_plan_free(&ctx, plan);
-                assert_int_equal(ctx.n_live, live);
+                mpl_plan_free(ctx, plan);
+                assert_int_equal(ctx->n_live, live);
             }
             assert_true(st == MPL_OK || !takes(*planner, p));
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
 }
 
@@ -410,29 +395,25 @@ static void fix_some(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
     mpl_plan_free(ctx, plan);
 }
 
-static void small_problems_are_placed_plainly(void **state)
+TEST(small_problems_are_placed_plainly)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 22);
     for (int i = 0; i < 600; i++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
+            random_problem(ctx, &rng, 1 + random_below(&rng, 16),
                            (unsigned)i % 8 & (RANDOM_ALIGNED | RANDOM_POOLS | RANDOM_PAIRS));
 
         if (i % 3 == 0)
-            fix_some(&ctx, p, &rng);
-        expect_oracle(&ctx, p);
-        mpl_problem_free(&ctx, p);
+            fix_some(ctx, p, &rng);
+        expect_oracle(ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Long enough for a tree of many levels: short lives, long lives, many births at one step. */
-static void long_lists_are_placed_plainly(void **state)
+TEST(long_lists_are_placed_plainly)
 {
     static const struct {
         uint32_t n, alive, births; /* births: at one step */
@@ -442,16 +423,13 @@ static void long_lists_are_placed_plainly(void **state)
                  {1500, 60, 1, true, false},
                  {1200, 100, 40, false, true},
                  {1000, 30, 3, true, true}};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 23);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         mpl_problem *p = NULL;
 
-        assert_ok(&ctx, mpl_problem_synthetic(&ctx, kinds[i].n, kinds[i].alive, i, &p));
+        assert_ok(ctx, mpl_problem_synthetic(ctx, kinds[i].n, kinds[i].alive, i, &p));
         for (mpl_buffer b = 0; b < p->n; b++) {
             p->birth[b] -= p->birth[b] % kinds[i].births;
             if (i % 2 == 0)
@@ -460,30 +438,26 @@ static void long_lists_are_placed_plainly(void **state)
                 p->bytes[b] = UINT64_C(256) << random_below(&rng, 4);
         }
         if (kinds[i].pairs)
-            random_pairs(&ctx, p, &rng);
+            random_pairs(ctx, p, &rng);
         if (kinds[i].fixed) {
-            assert_ok(&ctx, mpl_new(&ctx, p->fixed, p->n));
+            assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
             for (mpl_buffer b = 0; b < p->n; b++) /* far apart, so that none meets another */
                 p->fixed[b] = b % 97 == 0 ? (UINT64_C(2) << 20) * (b / 97) : MPL_UNFIXED;
         }
-        expect_oracle(&ctx, p);
-        mpl_problem_free(&ctx, p);
+        expect_oracle(ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Everything past the number of buffers before it; larger first; lowest gap. */
-static void partial_orders_are_placed_plainly(void **state)
+TEST(partial_orders_are_placed_plainly)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     for (int i = 0; i < 200; i++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 1 + random_below(&rng, 16),
+            random_problem(ctx, &rng, 1 + random_below(&rng, 16),
                            RANDOM_PARALLEL | (i % 2 == 0 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0));
         uint64_t n_before[16] = {0};
         mpl_buffer order[16];
@@ -499,24 +473,23 @@ static void partial_orders_are_placed_plainly(void **state)
         sorted_by_rank = n_before;
         qsort(order, p->n, sizeof *order, compare_rank);
         for (int best = 0; best < 2; best++) {
-            assert_ok(&ctx, mpl_plan_new(&ctx, p, &want));
+            assert_ok(ctx, mpl_plan_new(ctx, p, &want));
             oracle_place(p, order, best != 0, want);
-            mpl_run_init(&run, &ctx);
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(best ? "best_fit" : "first_fit"), &run,
-                                            p, &plan));
+            mpl_run_init(&run, ctx);
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find(best ? "best_fit" : "first_fit"), &run,
+                                           p, &plan));
             assert_memory_equal(plan->offset, want->offset, p->n * sizeof *plan->offset);
-            mpl_plan_free(&ctx, plan);
-            mpl_plan_free(&ctx, want);
+            mpl_plan_free(ctx, plan);
+            mpl_plan_free(ctx, want);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- the door
  * ---------------------------------------------------------------------------------------------- */
 
-static void the_door_refuses(void **state)
+TEST(the_door_refuses)
 {
     static const struct {
         const char *planner, *key[2], *value[2];
@@ -534,46 +507,39 @@ static void the_door_refuses(void **state)
         {"mxnet", {"range"}, {"auto"}, 1, MPL_OK, ""},
         {"mxnet", {"range"}, {"3"}, 1, MPL_EINPUT, "range=3"},
     };
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 5, 2, 1, &p));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 5, 2, 1, &p));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_plan *plan = NULL;
         mpl_run run;
 
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.n_params = cases[i].n;
         run.param_key = cases[i].key;
         run.param_value = cases[i].value;
-        assert_status(&ctx, mpl_planner_run(mpl_planner_find(cases[i].planner), &run, p, &plan),
+        assert_status(ctx, mpl_planner_run(mpl_planner_find(cases[i].planner), &run, p, &plan),
                       cases[i].want);
-        if (cases[i].want != MPL_OK && strstr(ctx.message, cases[i].message) == NULL)
-            fail_msg("case %zu: '%s' does not say '%s'", i, ctx.message, cases[i].message);
-        mpl_plan_free(&ctx, plan);
+        if (cases[i].want != MPL_OK && strstr(ctx->message, cases[i].message) == NULL)
+            fail_msg("case %zu: '%s' does not say '%s'", i, ctx->message, cases[i].message);
+        mpl_plan_free(ctx, plan);
     }
     assert_null(mpl_planner_find("no_such"));
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
-static void limits_are_statuses(void **state)
+TEST(limits_are_statuses)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 25);
-    init_run(&run, &ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 20, 5, 1, &p));
+    init_run(&run, ctx);
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 20, 5, 1, &p));
     p->pool_capacity[0] = 64;
-    assert_status(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan),
+    assert_status(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan),
                   MPL_ELIMIT);
     p->pool_capacity[0] = MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -585,28 +551,14 @@ static void limits_are_statuses(void **state)
             assert_true(st == MPL_EINPUT ||
                         (st == MPL_EINVALID && ((*planner)->traits & MPL_PARALLEL_ONLY) != 0));
         }
-    mpl_problem_free(&ctx, p);
-    p = random_problem(&ctx, &rng, 5, RANDOM_PARALLEL);
+    mpl_problem_free(ctx, p);
+    p = random_problem(ctx, &rng, 5, RANDOM_PARALLEL);
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
         if (((*planner)->traits & MPL_SERIAL_ONLY) != 0)
-            assert_status(&ctx, mpl_planner_run(*planner, &run, p, &plan), MPL_EUNAVAIL);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+            assert_status(ctx, mpl_planner_run(*planner, &run, p, &plan), MPL_EUNAVAIL);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_have_exact_peaks),
-        cmocka_unit_test(plans_are_valid_and_repeatable),
-        cmocka_unit_test(empty_problems_have_empty_plans),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(small_problems_are_placed_plainly),
-        cmocka_unit_test(long_lists_are_placed_plainly),
-        cmocka_unit_test(partial_orders_are_placed_plainly),
-        cmocka_unit_test(the_door_refuses),
-        cmocka_unit_test(limits_are_statuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(rows_have_exact_peaks, plans_are_valid_and_repeatable, empty_problems_have_empty_plans,
+      every_allocation_may_fail, small_problems_are_placed_plainly, long_lists_are_placed_plainly,
+      partial_orders_are_placed_plainly, the_door_refuses, limits_are_statuses)

@@ -220,16 +220,13 @@ static small filled(const small *from)
 
 /* A false refutation and a wrong placement both show here: optima above the bound need real
  * proofs. */
-static void optima_above_the_bound(void **state)
+TEST(optima_above_the_bound)
 {
     enum { PARENTS = 1000, FEW = 1000 };
     static small kept[PARENTS];
     uint32_t n_kept = 0, many = n_oracle > 0 ? (n_oracle + 2) / 3 : FEW;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; n_kept < many; round++) {
         small p = roots[round % 2], full;
@@ -244,16 +241,15 @@ static void optima_above_the_bound(void **state)
             continue;
         kept[n_kept++ % PARENTS] = p;
         optimum = brute_optimum(&p);
-        assert_searches(&ctx, &p, optimum);
+        assert_searches(ctx, &p, optimum);
         if (n_kept % 16 == 0)
-            assert_beam(&ctx, &p, optimum);
+            assert_beam(ctx, &p, optimum);
         if (n_kept % 4 == 0 || n_oracle > 0)
-            assert_planner(&ctx, &p, optimum);
+            assert_planner(ctx, &p, optimum);
         full = filled(&p);
         if (full.n > 0 && brute_fits(&full, optimum)) /* it is the optimum of both */
-            assert_searches(&ctx, &full, optimum);
+            assert_searches(ctx, &full, optimum);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Some buffers lie where a plan has them, or one step of alignment off. False: nothing could be
@@ -277,27 +273,23 @@ static bool fix_some(mpl_rng *rng, small *p)
     return any;
 }
 
-static void random_problems(void **state)
+TEST(random_problems)
 {
     enum { FEW = 900 };
     uint32_t many = tally.problems + (n_oracle > 0 ? n_oracle - (n_oracle + 2) / 3 : FEW);
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
     for (uint32_t round = 0; tally.problems < many; round++) {
         small p = random_small(&rng, round % 2 == 1);
         uint32_t optimum = brute_optimum(&p);
 
-        assert_planner(&ctx, &p, optimum);
+        assert_planner(ctx, &p, optimum);
         if (round % 4 == 0)
-            assert_searches(&ctx, &p, optimum);
+            assert_searches(ctx, &p, optimum);
         if (below(&rng, 2) == 0 && tally.problems < many && fix_some(&rng, &p))
-            assert_planner(&ctx, &p, brute_optimum(&p));
+            assert_planner(ctx, &p, brute_optimum(&p));
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- lists ---- */
@@ -327,14 +319,10 @@ static void reverse(mpl_problem *p)
     }
 }
 
-static void known_optima(void **state)
+TEST(known_optima)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/minimalloc");
     skip_without(MPL_SHARED "/planted");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (int backwards = 0; backwards < 2; backwards++) {
             char path[200];
@@ -343,29 +331,28 @@ static void known_optima(void **state)
             mpl_run run;
 
             snprintf(path, sizeof path, MPL_SHARED "%s", lists[i].path);
-            assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+            assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
             if (backwards)
                 reverse(p);
             if (lists[i].capacity != 0)
                 p->pool_capacity[0] = lists[i].capacity;
-            plan = planned(&ctx, p, UINT64_MAX, 1, &run);
+            plan = planned(ctx, p, UINT64_MAX, 1, &run);
             if (lists[i].optimum != 0) {
                 assert_int_equal(plan->claim, MPL_OPTIMAL);
                 assert_int_equal(plan->peak_bytes, lists[i].optimum);
             } else {
                 assert_int_equal(plan->claim == MPL_INFEASIBLE, lists[i].capacity == 1048575);
             }
-            again = planned(&ctx, p, UINT64_MAX, 1, &run);
+            again = planned(ctx, p, UINT64_MAX, 1, &run);
             assert_memory_equal(plan->offset, again->offset, p->n * sizeof *plan->offset);
-            mpl_plan_free(&ctx, plan);
-            mpl_plan_free(&ctx, again);
-            mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, plan);
+            mpl_plan_free(ctx, again);
+            mpl_problem_free(ctx, p);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The cut rectangles fill every step, so the planner's plan wastes nothing either. */
-static void cut_rectangles(void **state)
+TEST(cut_rectangles)
 {
     static const struct {
         const char *source;
@@ -377,42 +364,34 @@ static void cut_rectangles(void **state)
                 {"guillotine:n=1000,seed=7", 1000}};
     mpl_read_options options = {0};
     mpl_source source;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t area = 0;
         mpl_plan *plan;
         mpl_run run;
 
-        assert_ok(&ctx, mpl_source_open(&ctx, rows[i].source, &options, &source));
+        assert_ok(ctx, mpl_source_open(ctx, rows[i].source, &options, &source));
         assert_int_equal(source.problem->n, rows[i].n);
         for (mpl_buffer b = 0; b < rows[i].n; b++)
             area +=
                 source.problem->bytes[b] * (source.problem->death[b] - source.problem->birth[b]);
         assert_int_equal(area, UINT64_C(1048576) * source.problem->n_steps);
-        plan = planned(&ctx, source.problem, UINT64_MAX, 1, &run);
+        plan = planned(ctx, source.problem, UINT64_MAX, 1, &run);
         assert_int_equal(plan->peak_bytes, 1048576);
-        mpl_plan_free(&ctx, plan);
-        mpl_source_fini(&ctx, &source);
+        mpl_plan_free(ctx, plan);
+        mpl_source_fini(ctx, &source);
     }
-    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=0", &options, &source), MPL_EINPUT);
-    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=5,seed=1x", &options, &source),
-                     MPL_EINPUT);
-    assert_int_equal(mpl_source_open(&ctx, "guillotine:", &options, &source), MPL_EINPUT);
-    assert_int_equal(ctx.n_live, 0);
+    assert_int_equal(mpl_source_open(ctx, "guillotine:n=0", &options, &source), MPL_EINPUT);
+    assert_int_equal(mpl_source_open(ctx, "guillotine:n=5,seed=1x", &options, &source), MPL_EINPUT);
+    assert_int_equal(mpl_source_open(ctx, "guillotine:", &options, &source), MPL_EINPUT);
 }
 
 /* Whatever is cut, few ticks are enough to put it together again: what a wrong guess spoils is
  * repaired. */
-static void cut_rectangles_are_quick(void **state)
+TEST(cut_rectangles_are_quick)
 {
     mpl_read_options options = {0};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint32_t n = 100; n <= 1000; n += 150)
         for (uint32_t seed = 1; seed <= 10; seed++) {
             char text[60];
@@ -421,13 +400,12 @@ static void cut_rectangles_are_quick(void **state)
             mpl_run run;
 
             snprintf(text, sizeof text, "guillotine:n=%u,seed=%u", n, seed);
-            assert_ok(&ctx, mpl_source_open(&ctx, text, &options, &source));
-            plan = planned(&ctx, source.problem, 20000000, 1, &run);
+            assert_ok(ctx, mpl_source_open(ctx, text, &options, &source));
+            plan = planned(ctx, source.problem, 20000000, 1, &run);
             assert_int_equal(plan->peak_bytes, 1048576);
-            mpl_plan_free(&ctx, plan);
-            mpl_source_fini(&ctx, &source);
+            mpl_plan_free(ctx, plan);
+            mpl_source_fini(ctx, &source);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 typedef struct rectangle {
@@ -483,29 +461,25 @@ static mpl_problem *cut_up(mpl_ctx *ctx, uint64_t seed, uint32_t least, uint32_t
 }
 
 /* What no full cut takes apart, with and without waste, is put together in few ticks. */
-static void pinwheels(void **state)
+TEST(pinwheels)
 {
     static const struct {
         uint32_t n, one_in;
         uint64_t ticks;
     } rows[] = {{120, 0, 50000000}, {60, 8, 10000000}, {200, 4, 100000000}};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint64_t seed = 1; seed <= 8; seed++) {
-            mpl_problem *p = cut_up(&ctx, seed, rows[i].n, rows[i].one_in);
+            mpl_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
             mpl_plan *plan;
             mpl_run run;
 
             p->pool_capacity[0] = HEIGHT;
-            plan = planned(&ctx, p, rows[i].ticks, 1, &run);
+            plan = planned(ctx, p, rows[i].ticks, 1, &run);
             assert_true(plan->peak_bytes <= HEIGHT);
-            mpl_plan_free(&ctx, plan);
-            mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, plan);
+            mpl_problem_free(ctx, p);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static atomic_uint most_bound;
@@ -520,7 +494,7 @@ static void note_bound(uint32_t index)
 
 /* Runs beside each other, beams of many states, probes: the same plan and the same work on any
  * number of threads. */
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     static const struct {
         const char *planner, *list;
@@ -533,28 +507,26 @@ static void threads_change_nothing(void **state)
                 {"portfolio", "planted/Q2.1000.csv", 60000000, false, UINT64_MAX},
                 {"beam", "minimalloc/D.1048576.csv", 20000000, true, UINT64_MAX}};
 
-    (void)state;
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_ctx ctx;
         mpl_problem *p = NULL;
         mpl_plan *plan[3] = {NULL};
         mpl_watch watch = {.bind = note_bound};
         uint64_t ticks = 0;
         char path[200];
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(path, sizeof path, "%s/%s", MPL_SHARED, rows[i].list);
-        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+        assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
         for (uint32_t k = 0; k < 3; k++) {
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             run.n_threads = 1 + k;
             run.budget_ticks = rows[i].ticks;
             run.watch = &watch;
             atomic_store(&most_bound, 0);
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(rows[i].planner), &run, p, &plan[k]));
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find(rows[i].planner), &run, p, &plan[k]));
             assert_memory_equal(plan[0]->offset, plan[k]->offset, p->n * sizeof *plan[k]->offset);
             assert_true(k == 0 || run.ticks == ticks);
             assert_true(plan[k]->peak_bytes <= rows[i].height);
@@ -562,15 +534,15 @@ static void threads_change_nothing(void **state)
             ticks = run.ticks;
         }
         for (uint32_t k = 0; k < 3; k++)
-            mpl_plan_free(&ctx, plan[k]);
-        mpl_problem_free(&ctx, p);
-        assert_int_equal(ctx.n_live, 0);
+            mpl_plan_free(ctx, plan[k]);
+        mpl_problem_free(ctx, p);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Lifetimes in more sections than a search can hold: placements and their repair alone, within the
  * budget. */
-static void too_many_to_search(void **state)
+TEST(too_many_to_search)
 {
     enum { MANY = 9000, TICKS = 60000000 };
     mpl_problem *p = NULL;
@@ -578,103 +550,91 @@ static void too_many_to_search(void **state)
     uint64_t live;
     mpl_run run;
     mpl_rng rng;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 5);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "many", MANY, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "many", MANY, &p));
     p->n_steps = 2 * MANY;
     for (mpl_buffer b = 0; b < MANY; b++) {
         p->birth[b] = below(&rng, MANY);
         p->death[b] = p->birth[b] + 1 + below(&rng, MANY);
         p->bytes[b] = 1 + below(&rng, 1u << below(&rng, 20));
     }
-    assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
-    first = planned(&ctx, p, 1, 1, &run);
-    plan = planned(&ctx, p, TICKS, 1, &run);
+    assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
+    first = planned(ctx, p, 1, 1, &run);
+    plan = planned(ctx, p, TICKS, 1, &run);
     assert_true(plan->peak_bytes < first->peak_bytes);
     assert_int_equal(plan->bound_bytes, live);
     assert_true(plan->peak_bytes < live + live / 10);
     assert_true(run.ticks < 2 * TICKS);
-    mpl_plan_free(&ctx, first);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, first);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- claims and budgets ---- */
 
 /* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
  * never infeasible. */
-static void budgets_prove_nothing(void **state)
+TEST(budgets_prove_nothing)
 {
     small hard = roots[1];
     uint32_t optimum = brute_optimum(&hard);
-    mpl_ctx ctx;
     mpl_problem *p;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &hard);
+    p = problem_of(ctx, &hard);
     for (uint64_t ticks = 1; ticks < 2000; ticks += 1 + ticks / 8) {
         mpl_run run;
         mpl_plan *plan;
         mpl_status st;
 
         p->pool_capacity[0] = MPL_NO_CAPACITY;
-        plan = planned(&ctx, p, ticks, 1, &run);
+        plan = planned(ctx, p, ticks, 1, &run);
         assert_true(plan->bound_bytes <= optimum && plan->peak_bytes >= optimum);
         assert_int_equal(plan->claim == MPL_OPTIMAL, plan->bound_bytes == plan->peak_bytes);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
         plan = NULL;
         p->pool_capacity[0] = optimum - 1;
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.budget_ticks = ticks;
         st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
         if (st == MPL_OK)
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
         else
-            assert_status(&ctx, st, MPL_ELIMIT);
-        mpl_plan_free(&ctx, plan);
+            assert_status(ctx, st, MPL_ELIMIT);
+        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* Two pools, each with its own capacity: a decision for each. */
-static void pools_are_apart(void **state)
+TEST(pools_are_apart)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_run run;
     mpl_plan *plan;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "pools", 4, &p));
-    assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(&ctx,
-              mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
-    p->pool_name[1] = mpl_strdup(&ctx, "other");
+    assert_ok(ctx, mpl_problem_new(ctx, "pools", 4, &p));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+    assert_ok(ctx,
+              mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    p->pool_name[1] = mpl_strdup(ctx, "other");
     p->n_pools = 2;
     p->n_steps = 2;
     p->pool_capacity[1] = 7;
     for (mpl_buffer b = 0; b < 4; b++)
         p->bytes[b] = 3 + b, p->pool[b] = b % 2, p->death[b] = 2;
     plan = NULL;
-    mpl_run_init(&run, &ctx);
-    assert_ok(&ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
     assert_int_equal(plan->claim, MPL_INFEASIBLE); /* 4 + 6 > 7 */
-    mpl_plan_free(&ctx, plan);
+    mpl_plan_free(ctx, plan);
     p->pool_capacity[1] = 10;
-    plan = planned(&ctx, p, UINT64_MAX, 1, &run);
+    plan = planned(ctx, p, UINT64_MAX, 1, &run);
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->pool_bytes[0], 8);
     assert_int_equal(plan->pool_bytes[1], 10);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)
@@ -698,33 +658,25 @@ static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)
     }
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
     small hard = roots[1];
-    mpl_ctx ctx;
     mpl_problem *p;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &hard);
-    assert_memory_may_run_out(&ctx, p);
-    mpl_problem_free(&ctx, p);
-    assert_ok(&ctx, mpl_problem_synthetic_guillotine(&ctx, 200, 7, &p));
-    assert_memory_may_run_out(&ctx, p);
-    mpl_problem_free(&ctx, p);
-    p = cut_up(&ctx, 1, 40, 4);
-    assert_memory_may_run_out(&ctx, p);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    p = problem_of(ctx, &hard);
+    assert_memory_may_run_out(ctx, p);
+    mpl_problem_free(ctx, p);
+    assert_ok(ctx, mpl_problem_synthetic_guillotine(ctx, 200, 7, &p));
+    assert_memory_may_run_out(ctx, p);
+    mpl_problem_free(ctx, p);
+    p = cut_up(ctx, 1, 40, 4);
+    assert_memory_may_run_out(ctx, p);
+    mpl_problem_free(ctx, p);
 }
 
 static int compare_with_brute_force(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optima_above_the_bound),
-        cmocka_unit_test(random_problems),
-    };
-    int failed = cmocka_run_group_tests_name("exact against brute force", tests, NULL, NULL);
+    int failed = RUN_TESTS(NULL, NULL, optima_above_the_bound, random_problems);
     const small *p = &tally.last;
 
     for (uint32_t i = 0; failed != 0 && i < p->n; i++)
@@ -740,23 +692,11 @@ static int compare_with_brute_force(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optima_above_the_bound),
-        cmocka_unit_test(random_problems),
-        cmocka_unit_test(known_optima),
-        cmocka_unit_test(budgets_prove_nothing),
-        cmocka_unit_test(cut_rectangles),
-        cmocka_unit_test(cut_rectangles_are_quick),
-        cmocka_unit_test(pinwheels),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(pools_are_apart),
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(too_many_to_search),
-    };
-
     if (argc > 1) {
         n_oracle = (uint32_t)strtoul(argv[1], NULL, 10);
         return compare_with_brute_force();
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, optima_above_the_bound, random_problems, known_optima,
+                     budgets_prove_nothing, cut_rectangles, cut_rectangles_are_quick, pinwheels,
+                     threads_change_nothing, pools_are_apart, memory_runs_out, too_many_to_search);
 }

@@ -64,7 +64,7 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
 
 /* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is
  * none. */
-static void plan_all(void **state)
+TEST(plan_all)
 {
     static const unsigned kinds[] = {0,
                                      RANDOM_ALIGNED,
@@ -75,26 +75,23 @@ static void plan_all(void **state)
                                      RANDOM_PARALLEL};
     static const char *const searches[] = {"hill_climb", "local_search"};
     uint32_t n_parts = 0, n_above = 0, n_ilp = 0, n_found[2] = {0, 0};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         unsigned what = kinds[round % 7];
-        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 3, what), *hull = NULL;
-        uint64_t least = optimum(&ctx, p), bound;
+        mpl_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
+        uint64_t least = optimum(ctx, p), bound;
         uint32_t into[MOST_BUFFERS];
 
-        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
+        assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
         assert_true(bound <= least);
         n_above += bound < least;
-        assert_ok(&ctx, mpl_problem_hull(&ctx, p, &hull, into));
-        assert_ok(&ctx, mpl_problem_check(&ctx, hull));
+        assert_ok(ctx, mpl_problem_hull(ctx, p, &hull, into));
+        assert_ok(ctx, mpl_problem_check(ctx, hull));
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *plan = run_planner(&ctx, planner, p);
+            mpl_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -112,37 +109,33 @@ static void plan_all(void **state)
             }
             for (int k = 0; k < 2; k++)
                 n_found[k] += strcmp(planner->name, searches[k]) == 0 && plan->peak_bytes == least;
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
         for (mpl_buffer b = 0; b < p->n; b++)
             n_parts += p->inside[b] != b;
-        mpl_problem_free(&ctx, hull);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, hull);
+        mpl_problem_free(ctx, p);
     }
     print_message(
         "%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
         "local_search\n",
         n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
     assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The complete search alone: from a plan that shares nothing, and from none at all within a
  * capacity. */
-static void search_from_afar(void **state)
+TEST(search_from_afar)
 {
     static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS,
                                      RANDOM_PARALLEL | RANDOM_PAIRS, RANDOM_GAPS};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
-        mpl_plan *plan = run_planner(&ctx, mpl_planner_find("none"), p);
-        uint64_t least = optimum(&ctx, p);
+        mpl_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
+        uint64_t least = optimum(ctx, p);
 
         for (int way = 0; way < 3; way++) {
             mpl_exact_effort effort = {
@@ -154,8 +147,8 @@ static void search_from_afar(void **state)
             memcpy(offset, plan->offset, p->n * sizeof *offset);
             if (way > 0)
                 most = least - (way == 2);
-            assert_ok(&ctx,
-                      mpl_exact_families(&ctx, p, 0, 0, most, &effort, offset, &height, &bound));
+            assert_ok(ctx,
+                      mpl_exact_families(ctx, p, 0, 0, most, &effort, offset, &height, &bound));
             for (mpl_buffer b = 0; b < p->n; b++)
                 top = mpl_max_u64(top, p->pool[b] == 0 ? offset[b] + p->bytes[b] : 0);
             assert_int_equal(top, height);
@@ -163,10 +156,9 @@ static void search_from_afar(void **state)
                 assert_int_equal(height, least);
             assert_int_equal(bound, least);
         }
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem
@@ -255,33 +247,29 @@ static mpl_status compare_walls(mpl_packing *q)
     return MPL_OK;
 }
 
-static void walls_say_what_conflicts(void **state)
+TEST(walls_say_what_conflicts)
 {
     static const unsigned kinds[] = {0, RANDOM_PAIRS, RANDOM_GAPS, RANDOM_PARALLEL | RANDOM_PAIRS,
                                      RANDOM_PAIRS | RANDOM_ALIGNED};
     uint32_t n_shared = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
         mpl_plan *plan = NULL;
         mpl_run run;
 
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.seed = round + 1;
         run.watch = &(mpl_watch){.arg = &n_shared};
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX,
-                                        compare_walls, plan));
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+        assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX, compare_walls,
+                                       plan));
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_shared > 20);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- by hand ---- */
@@ -311,7 +299,7 @@ static mpl_problem *make(mpl_ctx *ctx, const made *m, uint32_t n)
 }
 
 /* What a whole that is there all the time needs, and what its parts need. */
-static void parts_let_others_in(void **state)
+TEST(parts_let_others_in)
 {
     static const struct {
         const char *what;
@@ -350,39 +338,35 @@ static void parts_let_others_in(void **state)
          8,
          5},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_problem *p = make(&ctx, cases[i].m, cases[i].n), *hull = NULL;
+        mpl_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
         mpl_plan *plan;
         uint32_t into[5];
 
-        assert_ok(&ctx, mpl_problem_check(&ctx, p));
-        assert_ok(&ctx, mpl_problem_hull(&ctx, p, &hull, into));
-        plan = run_planner(&ctx, mpl_planner_find("exact"), p);
+        assert_ok(ctx, mpl_problem_check(ctx, p));
+        assert_ok(ctx, mpl_problem_hull(ctx, p, &hull, into));
+        plan = run_planner(ctx, mpl_planner_find("exact"), p);
         if (plan->peak_bytes != cases[i].parts || plan->claim != MPL_OPTIMAL)
             fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, cases[i].what, plan->peak_bytes,
                      cases[i].parts);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
         plan = NULL;
         {
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find("exact"), &run, hull, &plan));
+            mpl_run_init(&run, ctx);
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, hull, &plan));
         }
         assert_int_equal(plan->peak_bytes, cases[i].whole);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, hull);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, hull);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A plan with one buffer elsewhere, and problems that are none. */
-static void refuse_wrong(void **state)
+TEST(refuse_wrong)
 {
     static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
     static const struct {
@@ -400,95 +384,84 @@ static void refuse_wrong(void **state)
     };
     mpl_problem *p;
     mpl_plan *plan;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        p = make(&ctx, wrongs[i].m, 3);
-        assert_status(&ctx, mpl_problem_check(&ctx, p), MPL_EINPUT);
-        if (strstr(ctx.message, wrongs[i].message) == NULL)
-            fail_msg("%s: %s", wrongs[i].what, ctx.message);
-        mpl_problem_free(&ctx, p);
+        p = make(ctx, wrongs[i].m, 3);
+        assert_status(ctx, mpl_problem_check(ctx, p), MPL_EINPUT);
+        if (strstr(ctx->message, wrongs[i].message) == NULL)
+            fail_msg("%s: %s", wrongs[i].what, ctx->message);
+        mpl_problem_free(ctx, p);
     }
-    p = make(&ctx, right, 3);
-    plan = run_planner(&ctx, mpl_planner_find("exact"), p);
+    p = make(ctx, right, 3);
+    plan = run_planner(ctx, mpl_planner_find("exact"), p);
     for (mpl_buffer b = 0; b < 2; b++)
         for (int far = 0; far < 2; far++) { /* where nothing else is in the way, too */
             uint64_t was = plan->offset[b];
 
             plan->offset[b] += far ? 100 : 1;
             plan->claim = MPL_FEASIBLE;
-            assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+            assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
             plan->offset[b] = was;
         }
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-    assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2)); /* at its distance, but in another memory */
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    assert_ok(ctx, mpl_plan_spread(ctx, plan, 2)); /* at its distance, but in another memory */
     plan->spread.capacity[0] = plan->spread.capacity[1] = MPL_NO_CAPACITY;
     plan->bound_bytes = plan->n_witness = 0;
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
     plan->spread.memory[1] = 1;
-    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
-    assert_non_null(strstr(ctx.message, "does not lie"));
+    assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
+    assert_non_null(strstr(ctx->message, "does not lie"));
     plan->spread.memory[1] = 0;
     p->death[0] = 3; /* it would need its bytes longer than the plan leaves them */
     plan->offset[2] = plan->offset[0];
-    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* A capacity between the two heights: met by parts, unknown to who sees wholes; below both: refuted
  * by the complete ones. */
-static void capacities(void **state)
+TEST(capacities)
 {
     static const made two[] = {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}};
     static const char *const names[] = {"exact", "ilp"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 2; i++)
         for (uint64_t capacity = 4; capacity <= 5; capacity++) {
             const mpl_planner *planner = mpl_planner_find(names[i]);
-            mpl_problem *p = make(&ctx, two, 4);
+            mpl_problem *p = make(ctx, two, 4);
             mpl_plan *plan = NULL;
             mpl_run run;
 
             p->pool_capacity[0] = capacity;
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             if (planner->plan != NULL) {
-                assert_ok(&ctx, mpl_planner_run(planner, &run, p, &plan));
+                assert_ok(ctx, mpl_planner_run(planner, &run, p, &plan));
                 assert_true((plan->claim == MPL_INFEASIBLE) == (capacity == 4));
             }
-            mpl_plan_free(&ctx, plan);
-            mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, plan);
+            mpl_problem_free(ctx, p);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- files, folding, memory ---- */
 
-static void written_and_read(void **state)
+TEST(written_and_read)
 {
     static const char file[] = "build/test_planners_families.json";
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 60; round++) {
-        mpl_problem *p = random_families(&ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
-        mpl_plan *plan = run_planner(&ctx, mpl_planner_find("greedy_size"), p);
+        mpl_problem *p = random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
+        mpl_plan *plan = run_planner(ctx, mpl_planner_find("greedy_size"), p);
         uint64_t hash = mpl_problem_hash(p);
         mpl_plan_file read;
 
-        assert_ok(&ctx, mpl_plan_write(&ctx, file, p, plan, NULL));
-        assert_ok(&ctx, mpl_plan_read(&ctx, file, &read));
+        assert_ok(ctx, mpl_plan_write(ctx, file, p, plan, NULL));
+        assert_ok(ctx, mpl_plan_read(ctx, file, &read));
         assert_int_equal(mpl_problem_hash(read.problem), hash);
-        assert_ok(&ctx, mpl_verify(&ctx, read.problem, read.plan));
+        assert_ok(ctx, mpl_verify(ctx, read.problem, read.plan));
         assert_memory_equal(read.plan->offset, plan->offset, p->n * sizeof *plan->offset);
         for (mpl_buffer b = 0; b < p->n; b++)
             if (p->inside[b] != b) {
@@ -496,51 +469,43 @@ static void written_and_read(void **state)
                 assert_int_not_equal(mpl_problem_hash(p), hash);
                 p->inside_at[b] -= 8;
             }
-        mpl_plan_file_fini(&ctx, &read);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_file_fini(ctx, &read);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     remove(file);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Lists of rows tell of no family: what others make of such a list is a plan. */
-static void lists_have_wholes(void **state)
+TEST(lists_have_wholes)
 {
     static const char file[] = "build/test_planners_families.csv";
     static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
     mpl_problem *p, *read = NULL;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = make(&ctx, right, 3);
-    assert_ok(&ctx, mpl_csv_write(&ctx, file, p, NULL));
-    assert_ok(&ctx, mpl_csv_read(&ctx, file, &read, NULL));
+    p = make(ctx, right, 3);
+    assert_ok(ctx, mpl_csv_write(ctx, file, p, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, file, &read, NULL));
     assert_int_equal(read->n, 2);
     assert_int_equal(read->bytes[0], 8);
     assert_int_equal(read->death[0], 6);
-    assert_status(&ctx, mpl_problem_reverse(&ctx, p), MPL_EINPUT);
-    mpl_problem_free(&ctx, read);
-    mpl_problem_free(&ctx, p);
+    assert_status(ctx, mpl_problem_reverse(ctx, p), MPL_EINPUT);
+    mpl_problem_free(ctx, read);
+    mpl_problem_free(ctx, p);
     remove(file);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
     static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
                                         "beam",  "portfolio", "none"};
-    mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 23);
-    p = random_families(&ctx, &rng, 8, RANDOM_PAIRS);
+    p = random_families(ctx, &rng, 8, RANDOM_PAIRS);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_status st = MPL_EMEM;
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
@@ -549,36 +514,21 @@ static void survive_lost_memory(void **state)
             uint32_t into[8];
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             run.budget_ticks = 1000000;
-            ctx.n_allocs = 0, ctx.fail_after = k;
-            st = mpl_problem_fold(&ctx, p, &folded, into);
+            ctx->n_allocs = 0, ctx->fail_after = k;
+            st = mpl_problem_fold(ctx, p, &folded, into);
             if (st == MPL_OK)
                 st = mpl_planner_run(mpl_planner_find(names[i]), &run, p, &plan);
-            mpl_problem_free(&ctx, folded);
-            mpl_plan_free(&ctx, plan);
-            assert_int_equal(ctx.n_live, live);
+            mpl_problem_free(ctx, folded);
+            mpl_plan_free(ctx, plan);
+            assert_int_equal(ctx->n_live, live);
         }
-        ctx.fail_after = -1;
+        ctx->fail_after = -1;
         assert_true(st == MPL_OK || st == MPL_EUNAVAIL);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plan_all),
-        cmocka_unit_test(walls_say_what_conflicts),
-        cmocka_unit_test(search_from_afar),
-        cmocka_unit_test(parts_let_others_in),
-        cmocka_unit_test(refuse_wrong),
-        cmocka_unit_test(capacities),
-        cmocka_unit_test(written_and_read),
-        cmocka_unit_test(lists_have_wholes),
-        cmocka_unit_test(survive_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(plan_all, walls_say_what_conflicts, search_from_afar, parts_let_others_in, refuse_wrong,
+      capacities, written_and_read, lists_have_wholes, survive_lost_memory)

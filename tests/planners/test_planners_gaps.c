@@ -33,17 +33,14 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 
 /* Conflicts, peak and witness of problems without pairs (how much those save is
  * test_graphs_problem's matter). */
-static void count_steps(void **state)
+TEST(count_steps)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t n_apart = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         uint64_t live[16], peak = 0, bound = 0, most = 0;
         uint32_t where = 0;
         uint8_t member[12];
@@ -56,21 +53,20 @@ static void count_steps(void **state)
                 assert_int_equal(mpl_conflict(p, a, b), want);
                 n_apart += p->birth[a] < p->death[b] && p->birth[b] < p->death[a] && !want;
             }
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, live, &where));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, live, &where));
         for (uint32_t step = 0; step < p->n_steps; step++) {
             assert_int_equal(live[step], plain_live(p, 0, step));
             most = mpl_max_u64(most, live[step]);
         }
         assert_int_equal(peak, most);
         assert_int_equal(live[where], peak);
-        assert_ok(&ctx, mpl_witness_bound(&ctx, p, 0, &bound, member));
+        assert_ok(ctx, mpl_witness_bound(ctx, p, 0, &bound, member));
         assert_int_equal(bound, peak);
         for (mpl_buffer b = 0; b < p->n; b++)
             assert_int_equal(member[b], p->pool[b] == 0 && plain_needed(p, b, where));
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_apart > ROUNDS); /* gaps did tell buffers apart */
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Wrong gaps of a buffer that lives in [1, 9), beside one without. */
@@ -112,27 +108,23 @@ static mpl_problem *two_with_gaps(mpl_ctx *ctx, const struct wrong *w)
 
 /* Also: each set of gaps has a hash of its own, and no gaps have that of a problem that knows of
  * none. */
-static void refuse_wrong(void **state)
+TEST(refuse_wrong)
 {
     uint64_t hash[sizeof wrongs / sizeof *wrongs];
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        mpl_problem *p = two_with_gaps(&ctx, &wrongs[i]);
+        mpl_problem *p = two_with_gaps(ctx, &wrongs[i]);
         mpl_problem bare = *p;
 
-        if ((mpl_problem_check(&ctx, p) == MPL_OK) != wrongs[i].right)
-            fail_msg("%s: %s", wrongs[i].what, wrongs[i].right ? ctx.message : "accepted");
+        if ((mpl_problem_check(ctx, p) == MPL_OK) != wrongs[i].right)
+            fail_msg("%s: %s", wrongs[i].what, wrongs[i].right ? ctx->message : "accepted");
         hash[i] = mpl_problem_hash(p);
         for (size_t k = 0; k < i; k++)
             assert_true(hash[k] != hash[i]);
         bare.gap_begin = NULL;
         assert_int_equal(mpl_problem_hash(&bare) == hash[i], wrongs[i].n == 0);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Pairs as a double loop finds them: what must stay the same when time runs backwards or rows are
@@ -147,52 +139,45 @@ static uint32_t n_conflicts(const mpl_problem *p)
     return n;
 }
 
-static void have_twins(void **state)
+TEST(have_twins)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 12, RANDOM_GAPS | round % 4);
-        mpl_plan *plan = plain_plan(&ctx, p);
+        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        mpl_plan *plan = plain_plan(ctx, p);
         uint64_t hash = mpl_problem_hash(p);
         uint32_t n = n_conflicts(p);
 
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-        assert_ok(&ctx, mpl_problem_reverse(&ctx, p));
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
+        assert_ok(ctx, mpl_problem_reverse(ctx, p));
         assert_int_equal(n_conflicts(p), n);
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-        assert_ok(&ctx, mpl_problem_reverse(&ctx, p));
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
+        assert_ok(ctx, mpl_problem_reverse(ctx, p));
         assert_int_equal(mpl_problem_hash(p), hash);
-        assert_ok(&ctx, mpl_problem_shuffle(&ctx, p, round + 1, plan->offset));
+        assert_ok(ctx, mpl_problem_shuffle(ctx, p, round + 1, plan->offset));
         assert_int_equal(n_conflicts(p), n);
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A folded buffer is needed whenever one of its members is. */
-static void fold_gaps(void **state)
+TEST(fold_gaps)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t n_folded = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 6);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
+        mpl_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
                     *folded = NULL;
         uint32_t into[14];
 
-        assert_ok(&ctx, mpl_problem_fold(&ctx, p, &folded, into));
-        assert_ok(&ctx, mpl_problem_check(&ctx, folded));
+        assert_ok(ctx, mpl_problem_fold(ctx, p, &folded, into));
+        assert_ok(ctx, mpl_problem_check(ctx, folded));
         n_folded += p->n - folded->n;
         for (uint32_t step = 0; step < p->n_steps; step++)
             for (mpl_buffer f = 0; f < folded->n; f++) {
@@ -202,11 +187,10 @@ static void fold_gaps(void **state)
                     needed = needed || (into[b] == f && plain_needed(p, b, step));
                 assert_int_equal(plain_needed(folded, f, step), needed);
             }
-        mpl_problem_free(&ctx, p);
-        mpl_problem_free(&ctx, folded);
+        mpl_problem_free(ctx, p);
+        mpl_problem_free(ctx, folded);
     }
     assert_true(n_folded > ROUNDS / 4);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- planners ---- */
@@ -247,18 +231,15 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
 }
 
 /* Every planner, the exact one against brute force; nobody claims an optimum that is none. */
-static void plan_all(void **state)
+TEST(plan_all)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t n_gained = 0, n_refuted = 0;
     uint64_t offset[16];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 8);
     for (uint32_t round = 0; round < ROUNDS / 4; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 7, RANDOM_GAPS | round % 2);
+        mpl_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
         mpl_problem hull = *p;
         uint64_t least = least_height(p, offset, 0, 0, UINT64_MAX), least_hull;
 
@@ -267,7 +248,7 @@ static void plan_all(void **state)
         n_gained += least < least_hull;
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *plan = run_planner(&ctx, planner, p);
+            mpl_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -278,92 +259,80 @@ static void plan_all(void **state)
                 mpl_certified proved;
 
                 assert_int_equal(plan->claim, MPL_OPTIMAL);
-                assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+                assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
                 assert_int_equal(proved.bound, least);
                 n_refuted += proved.evidence == MPL_EVIDENCE_REFUTATION;
             }
             if ((planner->traits & MPL_USES_GAPS) == 0)
                 assert_true(plan->peak_bytes >= least_hull);
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     print_message("gaps lower the optimum of %u problems in %d; %u optima are above the bound, and "
                   "refuted below\n",
                   n_gained, ROUNDS / 4, n_refuted);
     assert_true(n_gained > 10 && n_refuted > 10);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Larger ones with pairs and pools: each planner's plan is verified, and is the same on a second
  * run. */
-static void plan_pairs(void **state)
+TEST(plan_pairs)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 9);
     for (uint32_t round = 0; round < 40; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
+        mpl_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
 
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *one = run_planner(&ctx, planner, p), *two;
+            mpl_plan *one = run_planner(ctx, planner, p), *two;
 
             if (one == NULL)
                 continue;
-            two = run_planner(&ctx, planner, p);
+            two = run_planner(ctx, planner, p);
             assert_memory_equal(one->offset, two->offset, p->n * sizeof *one->offset);
-            mpl_plan_free(&ctx, one);
-            mpl_plan_free(&ctx, two);
+            mpl_plan_free(ctx, one);
+            mpl_plan_free(ctx, two);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A capacity that only a plan with the gaps meets is no proof of anything for who cannot see
  * them. */
-static void keep_quiet(void **state)
+TEST(keep_quiet)
 {
     const struct wrong gap = {"", 1, {3, 0}, {5, 0}, true};
     const char *ilp[] = {"exact", "ilp"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < 2; i++) {
         const mpl_planner *planner = mpl_planner_find(ilp[i]);
-        mpl_problem *p = two_with_gaps(&ctx, &gap);
+        mpl_problem *p = two_with_gaps(ctx, &gap);
         mpl_plan *plan = NULL;
         mpl_run run;
 
         p->pool_capacity[0] = 8;
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         if (planner->plan != NULL)
-            assert_status(&ctx, mpl_planner_run(planner, &run, p, &plan),
+            assert_status(ctx, mpl_planner_run(planner, &run, p, &plan),
                           i == 0 ? MPL_OK : MPL_ELIMIT);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What allocates here: folding, twins, the door. */
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
-    p = random_problem(&ctx, &rng, 12, RANDOM_GAPS);
+    p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
     for (int what = 0; what < 4; what++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_status st = MPL_EMEM;
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
@@ -374,31 +343,21 @@ static void survive_lost_memory(void **state)
             uint64_t bound;
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
-            ctx.n_allocs = 0, ctx.fail_after = k;
-            st = what == 0   ? mpl_problem_fold(&ctx, p, &folded, into)
-                 : what == 1 ? mpl_problem_shuffle(&ctx, p, 2, NULL)
-                 : what == 2 ? mpl_lower_bound(&ctx, p, 0, &bound, member)
+            mpl_run_init(&run, ctx);
+            ctx->n_allocs = 0, ctx->fail_after = k;
+            st = what == 0   ? mpl_problem_fold(ctx, p, &folded, into)
+                 : what == 1 ? mpl_problem_shuffle(ctx, p, 2, NULL)
+                 : what == 2 ? mpl_lower_bound(ctx, p, 0, &bound, member)
                              : mpl_planner_run(mpl_planner_find("pool"), &run, p, &plan);
-            mpl_problem_free(&ctx, folded);
-            mpl_plan_free(&ctx, plan);
-            assert_int_equal(ctx.n_live, live);
+            mpl_problem_free(ctx, folded);
+            mpl_plan_free(ctx, plan);
+            assert_int_equal(ctx->n_live, live);
         }
-        ctx.fail_after = -1;
+        ctx->fail_after = -1;
         assert_int_equal(st, MPL_OK);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(count_steps), cmocka_unit_test(refuse_wrong),
-        cmocka_unit_test(have_twins),  cmocka_unit_test(fold_gaps),
-        cmocka_unit_test(plan_all),    cmocka_unit_test(plan_pairs),
-        cmocka_unit_test(keep_quiet),  cmocka_unit_test(survive_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(count_steps, refuse_wrong, have_twins, fold_gaps, plan_all, plan_pairs, keep_quiet,
+      survive_lost_memory)

@@ -100,16 +100,13 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 
 /* A false refutation and a wrong placement both show here: optima above the bound need real
  * proofs. */
-static void optima_above_the_bound(void **state)
+TEST(optima_above_the_bound)
 {
     enum { MANY = 1200 };
     static small kept[MANY];
     uint32_t n_kept = 0, n_general = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; n_kept < MANY; round++) {
         small p = round < 2 ? root((int)round) : kept[below(&rng, n_kept)];
@@ -124,46 +121,38 @@ static void optima_above_the_bound(void **state)
         kept[n_kept++] = p;
         n_general += !is_interval_order(&p);
         optimum = brute_optimum(&p, clique(&p));
-        assert_searches(&ctx, &p, optimum);
-        assert_planner(&ctx, &p, optimum);
+        assert_searches(ctx, &p, optimum);
+        assert_planner(ctx, &p, optimum);
     }
     print_message("%u relations with an optimum above the bound, %u of no interval order\n", n_kept,
                   n_general);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Alignments and fixed places, with and without. */
-static void random_orders(void **state)
+TEST(random_orders)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 1200; round++) {
         small p = random_small(&rng, false, round % 2 == 1);
         uint32_t i = below(&rng, p.n), optimum = brute_optimum(&p, 1);
 
-        assert_planner(&ctx, &p, optimum);
-        assert_searches(&ctx, &p, optimum);
+        assert_planner(ctx, &p, optimum);
+        assert_searches(ctx, &p, optimum);
         p.fixed[i] = (int32_t)(p.align[i] * below(&rng, 8));
         optimum = brute_optimum(&p, 1);
-        assert_planner(&ctx, &p, optimum);
-        assert_searches(&ctx, &p, optimum);
+        assert_planner(ctx, &p, optimum);
+        assert_searches(ctx, &p, optimum);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Pairs under either safety, taken up or not as is best. */
-static void pairs(void **state)
+TEST(pairs)
 {
     uint32_t n_above = 0, n_gain = 0, n = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 23);
     for (uint32_t round = 0; round < 3000; round++) {
         small p = random_small(&rng, round % 2 == 1, round % 8 >= 6), plain;
@@ -182,29 +171,25 @@ static void pairs(void **state)
         memset(plain.pair, 0, sizeof plain.pair);
         optimum = brute_optimum(&p, 1);
         without = brute_optimum(&plain, optimum);
-        made = problem_of(&ctx, &p);
-        assert_ok(&ctx, mpl_lower_bound(&ctx, made, 0, &bound, NULL));
-        mpl_problem_free(&ctx, made);
+        made = problem_of(ctx, &p);
+        assert_ok(ctx, mpl_lower_bound(ctx, made, 0, &bound, NULL));
+        mpl_problem_free(ctx, made);
         assert_true(bound <= optimum);
         n_above += bound < optimum;
         n_gain += optimum < without;
         n++;
-        assert_planner(&ctx, &p, optimum);
+        assert_planner(ctx, &p, optimum);
     }
     print_message("%u problems with pairs: %u optima above the bound, %u below those without\n", n,
                   n_above, n_gain);
     assert_true(n > 1000 && n_gain > 300);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* With pairs and without, above the bound: every part of the search is reached. */
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     for (int with_pairs = 0; with_pairs < 2; with_pairs++) {
         small from = root(1);
@@ -213,30 +198,29 @@ static void memory_runs_out(void **state)
 
         if (with_pairs)
             offer_pairs(&rng, &from);
-        p = problem_of(&ctx, &from);
+        p = problem_of(ctx, &from);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            int64_t live = ctx.n_live;
+            int64_t live = ctx->n_live;
             mpl_plan *plan = NULL;
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
-            ctx.fail_after = ctx.n_allocs + k;
+            mpl_run_init(&run, ctx);
+            ctx->fail_after = ctx->n_allocs + k;
             st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
-            ctx.fail_after = -1;
+            ctx->fail_after = -1;
             if (st != MPL_EMEM)
-                assert_ok(&ctx, st);
-            mpl_plan_free(&ctx, plan);
-            assert_int_equal(ctx.n_live, live);
+                assert_ok(ctx, st);
+            mpl_plan_free(ctx, plan);
+            assert_int_equal(ctx->n_live, live);
             assert_true(k < 20000);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Training graphs: what cliques, orders and nodes cost is counted, and the orders of the arena are
  * tried. */
-static void training_keeps_the_budget(void **state)
+TEST(training_keeps_the_budget)
 {
     static const struct {
         const char *graph;
@@ -250,10 +234,7 @@ static void training_keeps_the_budget(void **state)
     };
     static const char *const names[] = {"exact", "portfolio"};
     const uint64_t budget = 100000000;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
         mpl_problem_options options = mpl_problem_options_default();
         mpl_problem *p = NULL;
@@ -265,35 +246,23 @@ static void training_keeps_the_budget(void **state)
 
         options.parallel = rows[i / 2].parallel;
         options.in_place = rows[i / 2].in_place;
-        assert_ok(&ctx, mpl_source_open(&ctx, rows[i / 2].graph, &(mpl_read_options){0}, &source));
-        order = mpl_alloc(&ctx, source.graph->n_ops, sizeof *order);
-        assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, source.graph, order, &options, &p, &map));
-        mpl_run_init(&run, &ctx);
+        assert_ok(ctx, mpl_source_open(ctx, rows[i / 2].graph, &(mpl_read_options){0}, &source));
+        order = mpl_alloc(ctx, source.graph->n_ops, sizeof *order);
+        assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));
+        mpl_run_init(&run, ctx);
         run.budget_ticks = budget;
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[i % 2]), &run, p, &plan));
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[i % 2]), &run, p, &plan));
         if (run.ticks > budget + budget / 10 || (rows[i / 2].optimal && plan->claim != MPL_OPTIMAL))
             fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64,
                      rows[i / 2].graph, names[i % 2], run.ticks, plan->peak_bytes,
                      plan->bound_bytes);
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_free(&ctx, order);
-        mpl_source_fini(&ctx, &source);
+        mpl_plan_free(ctx, plan);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_free(ctx, order);
+        mpl_source_fini(ctx, &source);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optima_above_the_bound),
-        cmocka_unit_test(random_orders),
-        cmocka_unit_test(pairs),
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(training_keeps_the_budget),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(optima_above_the_bound, random_orders, pairs, memory_runs_out, training_keeps_the_budget)

@@ -353,13 +353,10 @@ static const struct {
 
 /* A false refutation, a row that cuts an optimum off, a place that overlaps: each shows as another
  * height. */
-static void is_brute_force(void **state)
+TEST(is_brute_force)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         static shape kept[KEPT];
@@ -367,24 +364,23 @@ static void is_brute_force(void **state)
 
         for (; above < kinds[k].above || below < kinds[k].below; tried++) {
             shape from = next_shape(&rng, kept, above, kinds[k].what, kinds[k].n_max);
-            mpl_problem *p = problem_of(&ctx, &from, kinds[k].what);
-            uint64_t bound, best = optimum(&ctx, p, &bound);
+            mpl_problem *p = problem_of(ctx, &from, kinds[k].what);
+            uint64_t bound, best = optimum(ctx, p, &bound);
             bool higher = best > bound;
 
             assert_true(tried < 100000);
             if (best > 0 && (higher ? above < kinds[k].above : below < kinds[k].below)) {
-                expect_optimum(&ctx, p, best);
+                expect_optimum(ctx, p, best);
                 if (higher)
                     kept[above++] = from;
                 else
                     below++;
             }
-            mpl_problem_free(&ctx, p);
+            mpl_problem_free(ctx, p);
         }
         print_message("%s: %u above the bound, %u not, of %u\n", kinds[k].name, above, below,
                       tried);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- against the exact search ---- */
@@ -450,15 +446,12 @@ static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
 
 /* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must
  * agree on each. One that either does not finish is no agreement, and another takes its place. */
-static void agrees_with_exact(void **state)
+TEST(agrees_with_exact)
 {
     static shape kept[KEPT];
     uint32_t n_kept = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
     for (uint32_t tried = 0; tally.total < n_equal; tried++) {
         unsigned what = tried % 2 == 0 ? 0 : ALIGNED;
@@ -469,13 +462,13 @@ static void agrees_with_exact(void **state)
         while (from.n < 10 + tried % 11)
             mutate(&from, &rng, what, MOST);
         tally.last = from;
-        p = problem_of(&ctx, &from, what);
-        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
-        best = exact_optimum(&ctx, p);
+        p = problem_of(ctx, &from, what);
+        assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
+        best = exact_optimum(ctx, p);
         tally.exact_unfinished += best == 0;
         /* the others are many */
         if (best > 0 && (best > bound || 3 * tally.above >= tally.total)) {
-            if (!confirms(&ctx, p, best, tally.total % 4 == 0)) {
+            if (!confirms(ctx, p, best, tally.total % 4 == 0)) {
                 tally.unfinished++;
             } else {
                 tally.above += best > bound;
@@ -484,13 +477,12 @@ static void agrees_with_exact(void **state)
                     kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
             }
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     print_message(
         "%u problems, %u above the bound; %u more were not finished by ilp, %u by exact\n",
         tally.total, tally.above, tally.unfinished, tally.exact_unfinished);
     assert_true(3 * tally.above + 3 > tally.total && 3 * tally.unfinished <= tally.total);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Whether exact refutes the capacity, with a certificate that the checker accepts. */
@@ -526,122 +518,110 @@ static bool hopeless(const shape *p)
 }
 
 /* What exact refutes although the bytes alive at once would fit, GLPK has to refute as well. */
-static void refutations_are_confirmed(void **state)
+TEST(refutations_are_confirmed)
 {
     static shape kept[KEPT];
     uint32_t n_kept = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 13);
     for (uint32_t tried = 0; tally.refuted < n_refuted; tried++) {
         unsigned what = tally.refuted % 4 == 0   ? ALIGNED
                         : tally.refuted % 4 == 1 ? FIXED | ALIGNED
                                                  : 0;
         shape from = next_shape(&rng, kept, n_kept, what, 16);
-        mpl_problem *p = problem_of(&ctx, &from, what);
+        mpl_problem *p = problem_of(ctx, &from, what);
         mpl_plan *plan;
 
         if (what & FIXED && hopeless(&from)) {
-            mpl_problem_free(&ctx, p);
+            mpl_problem_free(ctx, p);
             continue;
         }
         tally.last = from;
         assert_true(tried < 1000 * n_refuted);
-        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &p->pool_capacity[0], NULL));
+        assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &p->pool_capacity[0], NULL));
         for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
             if (p->fixed[b] != MPL_UNFIXED)
                 p->pool_capacity[0] = mpl_max_u64(p->pool_capacity[0], p->fixed[b] + p->bytes[b]);
-        for (bool more = true; more && refutes(&ctx, p); p->pool_capacity[0]++) {
-            plan = limited(&ctx, p, tried % 2 == 0);
+        for (bool more = true; more && refutes(ctx, p); p->pool_capacity[0]++) {
+            plan = limited(ctx, p, tried % 2 == 0);
             if (plan == NULL)
                 tally.refuted_unfinished++;
             else
                 tell(++tally.refuted, n_refuted, "refutations");
             if (plan != NULL)
                 assert_int_equal(plan->claim, MPL_INFEASIBLE);
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
             kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
             more = tally.refuted < n_refuted && p->pool_capacity[0] < UINT32_MAX;
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     print_message("%u refutations confirmed, %u not finished\n", tally.refuted,
                   tally.refuted_unfinished);
     assert_true(10 * tally.refuted_unfinished <= tally.refuted);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- limits, claims, memory, the file ---- */
 
 /* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
  * never infeasible. Each is the same on a second run. */
-static void budgets_prove_nothing(void **state)
+TEST(budgets_prove_nothing)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     uint64_t best, bound;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &roots[1], 0);
-    best = optimum(&ctx, p, &bound);
+    p = problem_of(ctx, &roots[1], 0);
+    best = optimum(ctx, p, &bound);
     assert_true(best > bound);
     for (uint64_t ticks = 0; ticks < 2000; ticks += 1 + ticks / 2) {
         mpl_plan *plan, *again;
         mpl_status st;
 
         p->pool_capacity[0] = MPL_NO_CAPACITY;
-        assert_ok(&ctx, planned(&ctx, "ilp", p, NULL, NULL, ticks, &plan));
-        assert_ok(&ctx, planned(&ctx, "ilp", p, NULL, NULL, ticks, &again));
+        assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, ticks, &plan));
+        assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, ticks, &again));
         assert_true(plan->bound_bytes <= best && plan->peak_bytes >= best);
         assert_int_equal(plan->claim == MPL_OPTIMAL, plan->bound_bytes == plan->peak_bytes);
         assert_memory_equal(plan->offset, again->offset, p->n * sizeof *plan->offset);
-        mpl_plan_free(&ctx, plan);
-        mpl_plan_free(&ctx, again);
+        mpl_plan_free(ctx, plan);
+        mpl_plan_free(ctx, again);
         p->pool_capacity[0] = best - 1;
-        st = planned(&ctx, "ilp", p, NULL, NULL, ticks, &plan);
+        st = planned(ctx, "ilp", p, NULL, NULL, ticks, &plan);
         if (st != MPL_OK)
-            assert_status(&ctx, st, MPL_ELIMIT);
+            assert_status(ctx, st, MPL_ELIMIT);
         else
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* Each pool has its own capacity, and the second one decides too. */
-static void pools_are_apart(void **state)
+TEST(pools_are_apart)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
     uint64_t peak;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "pools", 4, &p));
-    assert_ok(&ctx, mpl_realloc_bytes(&ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    assert_ok(&ctx,
-              mpl_realloc_bytes(&ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
-    p->pool_name[1] = mpl_strdup(&ctx, "other");
+    assert_ok(ctx, mpl_problem_new(ctx, "pools", 4, &p));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+    assert_ok(ctx,
+              mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    p->pool_name[1] = mpl_strdup(ctx, "other");
     p->n_pools = 2;
     p->n_steps = 2;
     p->pool_capacity[1] = 9;
     for (mpl_buffer b = 0; b < 4; b++)
         p->bytes[b] = 3 + b, p->pool[b] = b % 2, p->death[b] = 2;
-    assert_int_equal(claimed(&ctx, p, &peak), MPL_INFEASIBLE); /* 4 + 6 > 9 */
+    assert_int_equal(claimed(ctx, p, &peak), MPL_INFEASIBLE); /* 4 + 6 > 9 */
     p->pool_capacity[1] = 10;
-    assert_ok(&ctx, planned(&ctx, "ilp", p, "start", "cold", UINT64_MAX, &plan));
+    assert_ok(ctx, planned(ctx, "ilp", p, "start", "cold", UINT64_MAX, &plan));
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->pool_bytes[0], 8);
     assert_int_equal(plan->pool_bytes[1], 10);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* A knapsack-like program of n columns and rows. */
@@ -662,9 +642,8 @@ static mpl_lp *some_program(mpl_ctx *ctx, uint32_t n)
 }
 
 /* GLPK ends the process when memory runs out, unless it is kept from it. */
-static void glpk_may_run_out_of_memory(void **state)
+TEST(glpk_may_run_out_of_memory)
 {
-    mpl_ctx ctx;
     mpl_lp *lp;
     mpl_lp_answer answer;
     double *x = calloc(20000, sizeof *x);
@@ -674,46 +653,39 @@ static void glpk_may_run_out_of_memory(void **state)
                             .deadline_ns = INT64_MAX,
                             .enough = -1};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    lp = some_program(&ctx, 20000);
-    assert_status(&ctx, mpl_lp_solve(lp, &limits, &answer, x), MPL_EMEM);
-    assert_status(&ctx, mpl_lp_write(lp, 1, "build/ilp-test.lp"), MPL_EMEM);
+    lp = some_program(ctx, 20000);
+    assert_status(ctx, mpl_lp_solve(lp, &limits, &answer, x), MPL_EMEM);
+    assert_status(ctx, mpl_lp_write(lp, 1, "build/ilp-test.lp"), MPL_EMEM);
     assert_int_not_equal(access("build/ilp-test.lp", F_OK), 0);
-    mpl_lp_free(&ctx, lp);
-    lp = some_program(&ctx, 3);
+    mpl_lp_free(ctx, lp);
+    lp = some_program(ctx, 3);
     limits.max_mib = 64;
-    assert_ok(&ctx, mpl_lp_solve(lp, &limits, &answer, x));
+    assert_ok(ctx, mpl_lp_solve(lp, &limits, &answer, x));
     assert_int_equal(answer.state, MPL_LP_OPTIMAL);
     assert_true(answer.objective > 8.9 && answer.objective < 9.1); /* one of each: 2 + 3 + 4 */
-    mpl_lp_free(&ctx, lp);
+    mpl_lp_free(ctx, lp);
     free(x);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void our_memory_runs_out(void **state)
+TEST(our_memory_runs_out)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &roots[1], PAIRS);
+    p = problem_of(ctx, &roots[1], PAIRS);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_plan *plan = NULL;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = planned(&ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan);
-        ctx.fail_after = -1;
-        mpl_plan_free(&ctx, plan);
-        assert_int_equal(ctx.n_live, live);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = planned(ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan);
+        ctx->fail_after = -1;
+        mpl_plan_free(ctx, plan);
+        assert_int_equal(ctx->n_live, live);
         assert_true(k < 5000);
     }
-    assert_ok(&ctx, st);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_ok(ctx, st);
+    mpl_problem_free(ctx, p);
 }
 
 static void read_text(const char *path, char *text, size_t room)
@@ -726,7 +698,7 @@ static void read_text(const char *path, char *text, size_t room)
 }
 
 /* Two buffers that conflict, one aligned to 16 bytes, beside one that may lie anywhere. */
-static void a_file_holds_the_program(void **state)
+TEST(a_file_holds_the_program)
 {
     static const char *const lines[] = {
         "plain in units of 8 bytes",
@@ -739,37 +711,32 @@ static void a_file_holds_the_program(void **state)
     };
     const char *path = "build/ilp-test.lp";
     char text[4000];
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "plain", 3, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "plain", 3, &p));
     p->n_steps = 3;
     p->bytes[0] = 24, p->bytes[1] = 8, p->bytes[2] = 8;
     p->align[0] = 8, p->align[1] = 16, p->align[2] = 8;
     p->death[0] = p->death[1] = 2;
     p->birth[2] = 2, p->death[2] = 3;
-    assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     plan->offset[1] = 32;
-    assert_ok(&ctx, mpl_ilp_write(&ctx, p, plan, path));
+    assert_ok(ctx, mpl_ilp_write(ctx, p, plan, path));
     read_text(path, text, sizeof text);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (strstr(text, lines[i]) == NULL)
             fail_msg("no '%s' in:\n%s", lines[i], text);
     remove(path);
-    assert_status(&ctx, mpl_ilp_write(&ctx, p, plan, "no/such/folder.lp"), MPL_EINPUT);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_ilp_write(ctx, p, plan, "no/such/folder.lp"), MPL_EINPUT);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* A large network by the program alone: parts and bounds make it small enough. */
-static void a_network_is_solved(void **state)
+TEST(a_network_is_solved)
 {
     static const char *const starts[] = {"warm", "cold"};
-    mpl_ctx ctx;
     mpl_read_options read = {0};
     mpl_source source = {0};
     mpl_problem_options options = mpl_problem_options_default();
@@ -777,37 +744,30 @@ static void a_network_is_solved(void **state)
     mpl_value_map *map = NULL;
     mpl_op *order = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_source_open(&ctx, "densenet121", &read, &source));
-    assert_ok(&ctx, mpl_new(&ctx, order, source.graph->n_ops));
-    assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
+    assert_ok(ctx, mpl_source_open(ctx, "densenet121", &read, &source));
+    assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
+    assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
     for (int i = 0; i < 2; i++) { /* families are not taken apart: cold, they are too large for a
                                      program */
         options.concat = i == 0 ? MPL_CONCAT_AUTO : MPL_CONCAT_COPY;
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, source.graph, order, &options, &p, &map));
-        assert_int_equal(solved(&ctx, "ilp", p, "start", starts[i]), 7225344);
-        mpl_problem_free(&ctx, p);
-        mpl_value_map_free(&ctx, map);
+        assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));
+        assert_int_equal(solved(ctx, "ilp", p, "start", starts[i]), 7225344);
+        mpl_problem_free(ctx, p);
+        mpl_value_map_free(ctx, map);
     }
-    mpl_free(&ctx, order);
-    mpl_source_fini(&ctx, &source);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, order);
+    mpl_source_fini(ctx, &source);
 }
 
 static int compare_with_exact(char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_exact),
-        cmocka_unit_test(refutations_are_confirmed),
-    };
     const shape *p = &tally.last;
     int failed;
 
     long_form = true;
     n_equal = (uint32_t)strtoul(argv[1], NULL, 10);
     n_refuted = argv[2] != NULL ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
-    failed = cmocka_run_group_tests_name("ilp against exact", tests, NULL, NULL);
+    failed = RUN_TESTS(NULL, NULL, agrees_with_exact, refutations_are_confirmed);
     for (uint32_t i = 0; failed != 0 && i < p->n; i++)
         print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i,
                       p->birth[i], p->death[i], p->bytes[i], p->align[i], p->fixed[i]);
@@ -822,23 +782,13 @@ static int compare_with_exact(char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_brute_force),
-        cmocka_unit_test(agrees_with_exact),
-        cmocka_unit_test(refutations_are_confirmed),
-        cmocka_unit_test(budgets_prove_nothing),
-        cmocka_unit_test(pools_are_apart),
-        cmocka_unit_test(glpk_may_run_out_of_memory),
-        cmocka_unit_test(our_memory_runs_out),
-        cmocka_unit_test(a_file_holds_the_program),
-        cmocka_unit_test(a_network_is_solved),
-    };
-
     if (mpl_planner_find("ilp")->plan == NULL) {
         print_message("skip: GLPK is not in this build\n");
         return 0;
     }
     if (argc > 1)
         return compare_with_exact(argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, is_brute_force, agrees_with_exact, refutations_are_confirmed,
+                     budgets_prove_nothing, pools_are_apart, glpk_may_run_out_of_memory,
+                     our_memory_runs_out, a_file_holds_the_program, a_network_is_solved);
 }

@@ -14,16 +14,9 @@
 
 #define DATA "tests/data/import/"
 
-static int begin(void **state)
+static int begin(void)
 {
-    (void)state;
     return folder_make("import") != 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return folder_remove();
 }
 
 /* ---- right files ---- */
@@ -62,22 +55,20 @@ static uint32_t count_blocks(const mpl_plan *plan)
     return n;
 }
 
-static void read_as_written(void **state)
+TEST(read_as_written)
 {
-    (void)state;
     for (int i = 0; i < N_GOOD; i++) {
-        mpl_ctx ctx;
         mpl_problem *beside = NULL;
         const mpl_problem *p;
         mpl_import got = {0};
         uint64_t live = 0;
         char path[100], label[24];
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(path, sizeof path, DATA "%s", good[i].file);
         if (good[i].beside)
-            assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
-        assert_ok(&ctx, mpl_plan_import(&ctx, path, beside, &got));
+            assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
+        assert_ok(ctx, mpl_plan_import(ctx, path, beside, &got));
         p = got.problem != NULL ? got.problem : beside;
         assert_string_equal(got.format, good[i].format);
         assert_int_equal(p->n, good[i].n);
@@ -86,36 +77,32 @@ static void read_as_written(void **state)
         assert_int_equal(got.arena_bytes, good[i].arena);
         assert_string_equal(mpl_buffer_label(p, good[i].at, label), good[i].name);
         assert_int_equal(got.plan->offset[good[i].at], good[i].offset);
-        assert_ok(&ctx, mpl_verify(&ctx, p, got.plan));
+        assert_ok(ctx, mpl_verify(ctx, p, got.plan));
         assert_int_equal(got.plan->peak_bytes, good[i].peak);
         if (p->before != NULL) {
-            assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &live, NULL));
+            assert_ok(ctx, mpl_antichain(ctx, p, 0, &live, NULL));
         } else {
             assert_int_equal(p->n_steps, good[i].n_steps);
             assert_int_equal(p->birth[good[i].at], good[i].birth);
             assert_int_equal(p->death[good[i].at], good[i].death);
-            assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+            assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         }
         assert_int_equal(live, good[i].live);
-        mpl_import_fini(&ctx, &got);
-        mpl_problem_free(&ctx, beside);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_import_fini(ctx, &got);
+        mpl_problem_free(ctx, beside);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* A plan of ours, written and read as one format among others. */
-static void own_plans(void **state)
+TEST(own_plans)
 {
-    mpl_ctx ctx;
     mpl_import got = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_plan_import(&ctx, "tests/data/serial.plan.json", NULL, &got));
+    assert_ok(ctx, mpl_plan_import(ctx, "tests/data/serial.plan.json", NULL, &got));
     assert_string_equal(got.format, "memplan");
-    assert_ok(&ctx, mpl_verify(&ctx, got.problem, got.plan));
-    mpl_import_fini(&ctx, &got);
-    assert_int_equal(ctx.n_live, 0);
+    assert_ok(ctx, mpl_verify(ctx, got.problem, got.plan));
+    mpl_import_fini(ctx, &got);
 }
 
 /* ---- changed files: wrong, or refused by the verifier ---- */
@@ -223,17 +210,14 @@ static void check_message(const mpl_ctx *ctx, const char *what)
 }
 
 /* Faults: a check that is left out, a wrong line, a verifier that is not asked. */
-static void changes_are_seen(void **state)
+TEST(changes_are_seen)
 {
-    mpl_ctx ctx;
     mpl_problem *beside = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
         size_t size, n = strlen(changed[i].from), m = strlen(changed[i].to);
-        char *text = load(&ctx, changed[i].file, &size), *at = strstr(text, changed[i].from), *now;
+        char *text = load(ctx, changed[i].file, &size), *at = strstr(text, changed[i].from), *now;
         mpl_import got = {0};
         mpl_status st;
 
@@ -242,35 +226,31 @@ static void changes_are_seen(void **state)
         memcpy(now, text, (size_t)(at - text));
         memcpy(now + (at - text), changed[i].to, m);
         memcpy(now + (at - text) + m, at + n, size - n - (size_t)(at - text));
-        st = mpl_plan_import(&ctx, folder_put("changed", now, size - n + m), beside, &got);
+        st = mpl_plan_import(ctx, folder_put("changed", now, size - n + m), beside, &got);
         if (st == MPL_EINPUT)
-            check_message(&ctx, changed[i].to);
+            check_message(ctx, changed[i].to);
         if (st == MPL_OK)
-            st = mpl_verify(&ctx, got.problem != NULL ? got.problem : beside, got.plan);
+            st = mpl_verify(ctx, got.problem != NULL ? got.problem : beside, got.plan);
         if (st != changed[i].status ||
             (st != MPL_OK &&
-             (strchr(ctx.message, '\n') != NULL || strstr(ctx.message, changed[i].says) == NULL ||
-              strstr(ctx.message, changed[i].says_too) == NULL)))
+             (strchr(ctx->message, '\n') != NULL || strstr(ctx->message, changed[i].says) == NULL ||
+              strstr(ctx->message, changed[i].says_too) == NULL)))
             fail_msg("%s with '%s': %s: %s", changed[i].file, changed[i].to, mpl_status_name(st),
-                     ctx.message);
+                     ctx->message);
         free(now);
-        mpl_free(&ctx, text);
-        mpl_import_fini(&ctx, &got);
+        mpl_free(ctx, text);
+        mpl_import_fini(ctx, &got);
     }
-    mpl_problem_free(&ctx, beside);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, beside);
 }
 
 /* Every file cut at every byte: bad input in one line, or a smaller plan where the format has no
  * end. */
-static void cut_files(void **state)
+TEST(cut_files)
 {
-    mpl_ctx ctx;
     mpl_problem *beside = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
         bool json = strstr(good[i].file, ".json") != NULL;
         size_t size;
@@ -278,51 +258,46 @@ static void cut_files(void **state)
 
         if (strcmp(good[i].format, "libnnc") == 0) /* known by its name; and two files */
             continue;
-        text = load(&ctx, good[i].file, &size);
+        text = load(ctx, good[i].file, &size);
         for (size_t n = 0; n + 2 < size; n++) {
             mpl_import got = {0};
-            mpl_status st = mpl_plan_import(&ctx, folder_put("cut", text, n), beside, &got);
+            mpl_status st = mpl_plan_import(ctx, folder_put("cut", text, n), beside, &got);
 
             if (st != MPL_EINPUT && (st != MPL_OK || json || n == 0))
                 fail_msg("%s cut to %zu: %s", good[i].file, n, mpl_status_name(st));
             if (st == MPL_EINPUT)
-                check_message(&ctx, good[i].file);
-            mpl_import_fini(&ctx, &got);
+                check_message(ctx, good[i].file);
+            mpl_import_fini(ctx, &got);
         }
-        mpl_free(&ctx, text);
+        mpl_free(ctx, text);
     }
-    mpl_problem_free(&ctx, beside);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, beside);
 }
 
 /* XLA's two files beside each other, as it writes them. */
-static void xla_in_two_files(void **state)
+TEST(xla_in_two_files)
 {
-    mpl_ctx ctx;
     mpl_import got = {0};
     size_t size, n;
     char *text, *ranges, path[200];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    text = load(&ctx, "small.xla.txt", &size);
+    text = load(ctx, "small.xla.txt", &size);
     ranges = strstr(text, "HloLiveRange");
     n = (size_t)(ranges - text);
     snprintf(path, sizeof path, "%s", folder_put("m-buffer-assignment.txt", text, n));
-    assert_status(&ctx, mpl_plan_import(&ctx, path, NULL, &got), MPL_EINPUT);
-    assert_non_null(strstr(ctx.message, "m-live-range.txt"));
+    assert_status(ctx, mpl_plan_import(ctx, path, NULL, &got), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "m-live-range.txt"));
     folder_put("m-live-range.txt", ranges, size - n);
-    assert_ok(&ctx, mpl_plan_import(&ctx, path, NULL, &got));
+    assert_ok(ctx, mpl_plan_import(ctx, path, NULL, &got));
     assert_int_equal(got.problem->n, 5);
     assert_non_null(strstr(got.note, "3 allocations of 324 bytes"));
-    mpl_free(&ctx, text);
-    mpl_import_fini(&ctx, &got);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_free(ctx, text);
+    mpl_import_fini(ctx, &got);
 }
 
 /* Segments that are given back raise what was reserved before, those that are taken lower it; and
  * addresses are no arena. */
-static void segments_come_and_go(void **state)
+TEST(segments_come_and_go)
 {
     static const struct {
         const char *requested; /* what the event that asks for a free becomes, of the same length */
@@ -330,32 +305,30 @@ static void segments_come_and_go(void **state)
     } table[] = {{"\"free_requested\"", 4096 + 2048 + 2048},
                  {"\"segment_alloc\" ", 4096 + 2048 + 1024}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        mpl_ctx ctx;
         mpl_import got = {0};
         size_t size;
         char *text, *taken, *asked;
 
-        mpl_ctx_init(&ctx);
-        text = load(&ctx, "small.pytorch.json", &size);
+        mpl_ctx_init(ctx);
+        text = load(ctx, "small.pytorch.json", &size);
         taken = strstr(text, "\"segment_alloc\"");
         asked = strstr(text, "\"free_requested\"");
         assert_non_null(taken);
         assert_non_null(asked);
         memcpy(taken, "\"segment_free\" ", 15);
         memcpy(asked, table[i].requested, 16);
-        assert_ok(&ctx, mpl_plan_import(&ctx, folder_put("freed.json", text, size), NULL, &got));
+        assert_ok(ctx, mpl_plan_import(ctx, folder_put("freed.json", text, size), NULL, &got));
         assert_true(got.returns_memory);
         assert_non_null(strstr(got.note, "given back"));
         assert_int_equal(got.arena_bytes, table[i].arena);
-        mpl_free(&ctx, text);
-        mpl_import_fini(&ctx, &got);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, text);
+        mpl_import_fini(ctx, &got);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-static void nothing_that_is_a_plan(void **state)
+TEST(nothing_that_is_a_plan)
 {
     static const struct {
         const char *text;
@@ -367,33 +340,26 @@ static void nothing_that_is_a_plan(void **state)
                  {"{\"a\": 1}", 8, "no plan file"},
                  {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"},
                  {"1 0 1 0", 7, "GRAPH"}};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_import got = {0};
 
         assert_status(
-            &ctx, mpl_plan_import(&ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
+            ctx, mpl_plan_import(ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
             MPL_EINPUT);
-        check_message(&ctx, table[i].text);
-        if (strstr(ctx.message, table[i].says) == NULL)
-            fail_msg("'%s': does not say '%s': %s", table[i].text, table[i].says, ctx.message);
+        check_message(ctx, table[i].text);
+        if (strstr(ctx->message, table[i].says) == NULL)
+            fail_msg("'%s': does not say '%s': %s", table[i].text, table[i].says, ctx->message);
     }
-    assert_null(mpl_plan_format(&ctx, "/nonexistent"));
-    assert_int_equal(ctx.n_live, 0);
+    assert_null(mpl_plan_format(ctx, "/nonexistent"));
 }
 
 /* The k-th allocation fails, for every k: MPL_EMEM, nothing kept. */
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-    mpl_ctx ctx;
     mpl_problem *beside = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
         mpl_status st = MPL_EMEM;
         char path[100];
@@ -411,17 +377,8 @@ static void memory_runs_out(void **state)
         }
         assert_int_equal(st, MPL_OK);
     }
-    mpl_problem_free(&ctx, beside);
+    mpl_problem_free(ctx, beside);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_as_written),        cmocka_unit_test(own_plans),
-        cmocka_unit_test(changes_are_seen),       cmocka_unit_test(cut_files),
-        cmocka_unit_test(xla_in_two_files),       cmocka_unit_test(segments_come_and_go),
-        cmocka_unit_test(nothing_that_is_a_plan), cmocka_unit_test(memory_runs_out),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
+             xla_in_two_files, segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)

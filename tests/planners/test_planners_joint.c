@@ -65,33 +65,29 @@ static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     return true;
 }
 
-static void least_arena_of_all(void **state)
+TEST(least_arena_of_all)
 {
     const char *text = getenv("MPL_ORDERS");
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 400, apart = 0, listed = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         mpl_graph *g =
-            random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+            random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
-        assert_true(check_joint(&ctx, g, &o, UINT64_MAX, &apart, &listed));
-        mpl_graph_free(&ctx, g);
+        assert_true(check_joint(ctx, g, &o, UINT64_MAX, &apart, &listed));
+        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs: %" PRIu64 " need more than the least peak, %" PRIu64
                   " took all orders\n",
                   n_graphs, apart, listed);
     assert_true(listed > 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Graphs that update weights: small ones against all orders, and what trains small networks, which
  * is proved. */
-static void training_graphs(void **state)
+TEST(training_graphs)
 {
     static const char *const zoo[] = {
         "mlp:mode=train,update=sgd",
@@ -100,18 +96,15 @@ static void training_graphs(void **state)
         "lstm:layers=1,steps=1,hidden=16,mode=train,update=sgd",
     };
     uint64_t apart = 0, listed = 0, n = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 200; seed++) {
-        mpl_graph *g = seed % 3 == 2 ? random_training(&ctx, seed, 1 + (uint32_t)(seed % 2))
-                                     : random_update_graph(&ctx, seed, 2 + (uint32_t)(seed % 4));
+        mpl_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 2))
+                                     : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
-        n += check_joint(&ctx, g, &o, 400, &apart, &listed);
-        mpl_graph_free(&ctx, g);
+        n += check_joint(ctx, g, &o, 400, &apart, &listed);
+        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs with updates: %" PRIu64
                   " need more than the least peak, %" PRIu64 " took all orders\n",
@@ -124,16 +117,15 @@ static void training_graphs(void **state)
         mpl_op order[MPL_ORDER_LIST_MOST];
 
         o.concat = MPL_CONCAT_COPY;
-        assert_ok(&ctx, mpl_zoo_build(&ctx, zoo[i], &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, zoo[i], &g));
         assert_in_range(g->n_ops, 10, MPL_ORDER_LIST_MOST);
-        mpl_order_run_init(&run, &ctx);
+        mpl_order_run_init(&run, ctx);
         run.options = &o;
-        assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+        assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
         assert_int_equal(run.bound_bytes, run.live_bytes);
-        assert_int_equal(placed(&ctx, g, order, &o), run.live_bytes);
-        mpl_graph_free(&ctx, g);
+        assert_int_equal(placed(ctx, g, order, &o), run.live_bytes);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
@@ -190,21 +182,18 @@ static void is_listed(all_orders *all)
     assert_true(found);
 }
 
-static void listed_orders_suffice(void **state)
+TEST(listed_orders_suffice)
 {
     uint64_t n_listed = 0, there_are = 0,
              (*listed)[PAIR_WORDS] = calloc(MOST_ORDERS, sizeof *listed);
-    mpl_ctx ctx;
 
-    (void)state;
     assert_non_null(listed);
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 600; seed++) {
         mpl_graph *g =
-            random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+            random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
         listing those = {.set = listed};
-        all_orders all = {.ctx = &ctx, .g = g, .o = &o, .each = is_listed, .arg = &those};
+        all_orders all = {.ctx = ctx, .g = g, .o = &o, .each = is_listed, .arg = &those};
         mpl_order_list *list = NULL;
         mpl_op order[16];
         uint64_t ticks = 0;
@@ -214,13 +203,13 @@ static void listed_orders_suffice(void **state)
         o.pin_inputs = true;
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
-        assert_ok(&ctx, mpl_order_list_new(&ctx, g, &o, order, &list));
+        assert_ok(ctx, mpl_order_list_new(ctx, g, &o, order, &list));
         while (found) {
-            assert_ok(&ctx, mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order,
-                                                &found, &ended));
+            assert_ok(ctx, mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order,
+                                               &found, &ended));
             assert_true(n < MOST_ORDERS);
             if (found)
-                conflicts_of(&ctx, g, order, &o, listed[n++]);
+                conflicts_of(ctx, g, order, &o, listed[n++]);
         }
         assert_true(ended);
         those.n = n;
@@ -228,12 +217,11 @@ static void listed_orders_suffice(void **state)
         n_listed += n;
         there_are += all.n;
         mpl_order_list_free(list);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " of %" PRIu64 " orders were listed\n", n_listed, there_are);
     assert_true(n_listed * 2 < there_are);
     free(listed);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a
@@ -287,61 +275,46 @@ static mpl_graph *graph_of_events(mpl_ctx *ctx)
     return g;
 }
 
-static void above_the_least_peak(void **state)
+TEST(above_the_least_peak)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_problem_options o = mpl_problem_options_default();
     mpl_order_run run;
     mpl_op order[64];
     uint64_t peak;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     o.align = 4;
-    g = graph_of_events(&ctx);
-    mpl_order_run_init(&run, &ctx);
+    g = graph_of_events(ctx);
+    mpl_order_run_init(&run, ctx);
     run.options = &o;
-    assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
+    assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
     peak = run.live_bytes;
     assert_int_equal(run.bound_bytes, peak);
     assert_int_equal(peak / (4 * UNIT), 8);
-    assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+    assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
     assert_int_equal(run.live_bytes, run.bound_bytes);
-    assert_int_equal(run.live_bytes, placed(&ctx, g, order, &o));
+    assert_int_equal(run.live_bytes, placed(ctx, g, order, &o));
     assert_true(run.live_bytes > peak);
     assert_string_equal(run.method, "orders");
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = random_graph(&ctx, 3, 6, 4);
-    for (int64_t k = 0, live = ctx.n_live; st == MPL_EMEM; k++) {
+    g = random_graph(ctx, 3, 6, 4);
+    for (int64_t k = 0, live = ctx->n_live; st == MPL_EMEM; k++) {
         mpl_op order[16];
 
-        ctx.n_allocs = 0, ctx.fail_after = k;
-        st = mpl_order_joint.make(&ctx, g, order);
-        assert_int_equal(ctx.n_live, live);
+        ctx->n_allocs = 0, ctx->fail_after = k;
+        st = mpl_order_joint.make(ctx, g, order);
+        assert_int_equal(ctx->n_live, live);
     }
-    assert_ok(&ctx, st);
-    mpl_graph_free(&ctx, g);
+    assert_ok(ctx, st);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_arena_of_all),    cmocka_unit_test(training_graphs),
-        cmocka_unit_test(listed_orders_suffice), cmocka_unit_test(above_the_least_peak),
-        cmocka_unit_test(survive_lost_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(least_arena_of_all, training_graphs, listed_orders_suffice, above_the_least_peak,
+      survive_lost_memory)

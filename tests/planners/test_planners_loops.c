@@ -77,44 +77,34 @@ static bool copies_carried(const mpl_graph *g, const mpl_places *places)
     return false;
 }
 
-static void test_goldens(void **state)
+TEST(test_goldens)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
-        loaded l = load(&ctx, goldens[i].file, false);
-        uint64_t bound, nnc = planned(&ctx, l.p, "nnc_2019"), exact = planned(&ctx, l.p, "exact");
+        loaded l = load(ctx, goldens[i].file, false);
+        uint64_t bound, nnc = planned(ctx, l.p, "nnc_2019"), exact = planned(ctx, l.p, "exact");
 
-        assert_ok(&ctx, mpl_lower_bound(&ctx, l.p, 0, &bound, NULL));
+        assert_ok(ctx, mpl_lower_bound(ctx, l.p, 0, &bound, NULL));
         if (nnc > goldens[i].production * goldens[i].unit ||
             exact != goldens[i].least * goldens[i].unit || bound != exact ||
             copies_carried(l.g, l.map->places))
             fail_msg("%s: nnc_2019 %" PRIu64 ", exact %" PRIu64 ", bound %" PRIu64 " bytes%s",
                      goldens[i].file, nnc, exact, bound,
                      copies_carried(l.g, l.map->places) ? "; carried values are copied" : "");
-        unload(&ctx, &l);
+        unload(ctx, &l);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The arena does not grow with the number of rounds, and copying every carried value never needs
  * less. */
-static void test_copying_needs_no_less(void **state)
+TEST(test_copying_needs_no_less)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
-        loaded l = load(&ctx, goldens[i].file, true);
+        loaded l = load(ctx, goldens[i].file, true);
 
         assert_true(copies_carried(l.g, l.map->places));
-        assert_true(planned(&ctx, l.p, "exact") >= goldens[i].least * goldens[i].unit);
-        unload(&ctx, &l);
+        assert_true(planned(ctx, l.p, "exact") >= goldens[i].least * goldens[i].unit);
+        unload(ctx, &l);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- drawn programs ---- */
@@ -178,7 +168,7 @@ static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
 /* The figures are those of the storage that `make control-oracle` found right, and the least so
  * far. Fewer bytes or meetings: a gain to write down here, once that has been run again; more: a
  * loss. */
-static void test_drawn_programs_need_no_more(void **state)
+TEST(test_drawn_programs_need_no_more)
 {
     static const struct {
         const char *what;
@@ -199,10 +189,7 @@ static void test_drawn_programs_need_no_more(void **state)
          {33337, 2448759, 759490, 3899, 1129824, 5289}},
     };
     bool lost = false;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         mpl_problem_options options = mpl_problem_options_default();
         need got;
@@ -210,7 +197,7 @@ static void test_drawn_programs_need_no_more(void **state)
         options.parallel = rows[k].parallel;
         options.in_place = options.views = !rows[k].bare;
         options.loop_copy = rows[k].copy;
-        got = drawn_need(&ctx, options);
+        got = drawn_need(ctx, options);
         if (memcmp(&got, &rows[k].need, sizeof got) != 0)
             print_error("%s: {%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
                         ", %" PRIu64 "}\n",
@@ -219,16 +206,6 @@ static void test_drawn_programs_need_no_more(void **state)
                 lost = true;
     }
     assert_false(lost);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-        cmocka_unit_test(test_copying_needs_no_less),
-        cmocka_unit_test(test_drawn_programs_need_no_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_goldens, test_copying_needs_no_less, test_drawn_programs_need_no_more)

@@ -58,13 +58,9 @@ static mpl_plan *production_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_n
     return plan;
 }
 
-static void production_is_reproduced(void **state)
+TEST(production_is_reproduced)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/libnnc");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
         mpl_problem *p = NULL;
@@ -73,37 +69,33 @@ static void production_is_reproduced(void **state)
         uint64_t bound, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
-        assert_ok(&ctx, mpl_nnc_read(&ctx, path, &p, &record));
+        assert_ok(ctx, mpl_nnc_read(ctx, path, &p, &record));
         assert_true(record.has_plan);
-        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bound, NULL));
+        assert_ok(ctx, mpl_antichain(ctx, p, 0, &bound, NULL));
         assert_true(bound / 1048576.0 > records[i].bound_mib - 0.005 &&
                     bound / 1048576.0 < records[i].bound_mib + 0.005);
-        plan = production_plan(&ctx, p, &record);
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+        plan = production_plan(ctx, p, &record);
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
         assert_true(plan->peak_bytes / 1048576.0 > records[i].production_mib - 0.005 &&
                     plan->peak_bytes / 1048576.0 < records[i].production_mib + 0.005);
-        mine = planned(&ctx, "nnc_2019", p, NULL);
+        mine = planned(ctx, "nnc_2019", p, NULL);
         assert_true(mine * 1000 >= plan->peak_bytes * 999 &&
                     mine * 1000 <= plan->peak_bytes * 1001);
-        assert_int_equal(planned(&ctx, "nnc_arena", p, NULL), bound);
-        assert_true(planned(&ctx, "nnc_2018", p, NULL) >= bound);
-        mpl_plan_free(&ctx, plan);
-        mpl_nnc_record_fini(&ctx, &record);
-        mpl_problem_free(&ctx, p);
+        assert_int_equal(planned(ctx, "nnc_arena", p, NULL), bound);
+        assert_true(planned(ctx, "nnc_2018", p, NULL) >= bound);
+        mpl_plan_free(ctx, plan);
+        mpl_nnc_record_fini(ctx, &record);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Production's plan with any one tensor moved by one alignment step onto one that it interferes
  * with. */
-static void moved_tensors_are_refused(void **state)
+TEST(moved_tensors_are_refused)
 {
-    mpl_ctx ctx;
     uint32_t n_refused = 0;
 
-    (void)state;
     skip_without(MPL_SHARED "/libnnc");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
         mpl_problem *p = NULL;
@@ -111,8 +103,8 @@ static void moved_tensors_are_refused(void **state)
         mpl_plan *plan;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
-        assert_ok(&ctx, mpl_nnc_read(&ctx, path, &p, &record));
-        plan = production_plan(&ctx, p, &record);
+        assert_ok(ctx, mpl_nnc_read(ctx, path, &p, &record));
+        plan = production_plan(ctx, p, &record);
         for (mpl_buffer a = 0; a < p->n; a++) {
             mpl_buffer b = 0;
 
@@ -122,19 +114,18 @@ static void moved_tensors_are_refused(void **state)
                      plan->offset[b] < plan->offset[a] + p->bytes[a]))
                 b++;
             if (b < p->n) { /* it came to lie on an interfering one */
-                assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+                assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
                 n_refused++;
             } else {
-                assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+                assert_ok(ctx, mpl_verify(ctx, p, plan));
             }
             plan->offset[a] -= 64;
         }
-        mpl_plan_free(&ctx, plan);
-        mpl_nnc_record_fini(&ctx, &record);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_nnc_record_fini(ctx, &record);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_refused > 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Ratios to peak live that libnnc's allocator shows on the lists; ties differ, so within 5 %. */
@@ -146,28 +137,23 @@ static const struct {
     {"G", 1.47}, {"I", 1.67}, {"J", 1.24}, {"K", 1.44},
 };
 
-static void lists_are_near_production(void **state)
+TEST(lists_are_near_production)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/minimalloc");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         char path[200];
         mpl_problem *p = NULL;
         uint64_t peak, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/minimalloc/%s.1048576.csv", lists[i].name);
-        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
-        mine = planned(&ctx, "nnc_2019", p, NULL);
+        assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
+        mine = planned(ctx, "nnc_2019", p, NULL);
         assert_true((double)mine / (double)peak > lists[i].ratio * 0.95);
         assert_true((double)mine / (double)peak < lists[i].ratio * 1.05);
-        assert_true(planned(&ctx, "nnc_arena", p, NULL) <= mine);
-        mpl_problem_free(&ctx, p);
+        assert_true(planned(ctx, "nnc_arena", p, NULL) <= mine);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng)
@@ -194,76 +180,58 @@ static mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng)
     return p;
 }
 
-static void random_problems(void **state)
+TEST(random_problems)
 {
     static const char *const names[] = {"nnc_2018", "nnc_2019", "nnc_arena"};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (int round = 0; round < 300; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng);
+        mpl_problem *p = random_problem(ctx, &rng);
         uint64_t bound, got[3];
 
-        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bound, NULL));
+        assert_ok(ctx, mpl_antichain(ctx, p, 0, &bound, NULL));
         for (int k = 0; k < 3; k++) {
             mpl_plan *one = NULL, *other = NULL;
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             run.budget_ticks = 20000;
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &one));
-            mpl_run_init(&run, &ctx);
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &one));
+            mpl_run_init(&run, ctx);
             run.budget_ticks = 20000;
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &other));
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &other));
             assert_memory_equal(one->offset, other->offset, p->n * sizeof *one->offset);
             got[k] = one->peak_bytes;
-            mpl_plan_free(&ctx, one);
-            mpl_plan_free(&ctx, other);
+            mpl_plan_free(ctx, one);
+            mpl_plan_free(ctx, other);
         }
         assert_true(got[0] >= bound && got[1] >= bound && got[2] >= bound);
         assert_true(got[2] <= got[1]);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Size first, then edge count, then the tightest edge: worked by hand.
  * 0 (8) before 1 (4) before 2 (8): 0 and 2 share a block; 1 lies at its front. */
-static void worked_by_hand(void **state)
+TEST(worked_by_hand)
 {
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_before *o = NULL;
     mpl_plan *plan;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_before_from_arcs(&ctx, 4, 2, (uint32_t[]){0, 1}, (uint32_t[]){1, 2}, &o));
-    assert_ok(&ctx, mpl_problem_new(&ctx, "hand", 4, &p));
+    assert_ok(ctx, mpl_before_from_arcs(ctx, 4, 2, (uint32_t[]){0, 1}, (uint32_t[]){1, 2}, &o));
+    assert_ok(ctx, mpl_problem_new(ctx, "hand", 4, &p));
     p->before = o;
     memcpy(p->bytes, (uint64_t[]){8, 4, 8, 2}, 4 * sizeof *p->bytes);
-    assert_int_equal(planned(&ctx, "nnc_2019", p, &plan), 10);
+    assert_int_equal(planned(ctx, "nnc_2019", p, &plan), 10);
     assert_int_equal(plan->block[0], plan->block[2]);
     assert_int_equal(plan->block[0], plan->block[1]);
     assert_int_not_equal(plan->block[0], plan->block[3]);
     assert_int_equal(plan->offset[1], plan->offset[0]);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(production_is_reproduced),
-        cmocka_unit_test(moved_tensors_are_refused),
-        cmocka_unit_test(lists_are_near_production),
-        cmocka_unit_test(random_problems),
-        cmocka_unit_test(worked_by_hand),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(production_is_reproduced, moved_tensors_are_refused, lists_are_near_production,
+      random_problems, worked_by_hand)

@@ -84,30 +84,21 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
     return bytes;
 }
 
-static void test_figures(void **state)
+TEST(test_figures)
 {
-    mpl_ctx ctx;
     uint32_t n_blocks;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         mpl_graph *g = NULL;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, figures[i].spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, figures[i].spec, &g));
         assert_sums(g, i);
-        assert_float_equal((double)planned_bytes(&ctx, g, "code", &n_blocks) * 1e-6,
+        assert_float_equal((double)planned_bytes(ctx, g, "code", &n_blocks) * 1e-6,
                            figures[i].planned, 0.005);
         assert_int_equal(n_blocks, figures[i].n_blocks);
-        assert_int_equal(planned_bytes(&ctx, g, "paper", &n_blocks), figures[i].paper_bytes);
-        mpl_graph_free(&ctx, g);
+        assert_int_equal(planned_bytes(ctx, g, "paper", &n_blocks), figures[i].paper_bytes);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_figures)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_figures)

@@ -182,23 +182,19 @@ static mpl_problem *make(mpl_ctx *ctx, const example *e)
     return p;
 }
 
-static void examples_get_their_blocks(void **state)
+TEST(examples_get_their_blocks)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         const example *e = &examples[i];
-        mpl_problem *p = make(&ctx, e);
+        mpl_problem *p = make(ctx, e);
         mpl_plan *plan = NULL;
         mpl_run run;
 
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.n_params = e->key != NULL;
         run.param_key = &e->key;
         run.param_value = &e->value;
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find(e->planner), &run, p, &plan));
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find(e->planner), &run, p, &plan));
         assert_non_null(plan->block);
         for (mpl_buffer b = 0; b < e->n; b++)
             if (plan->block[b] != e->block[b])
@@ -206,15 +202,9 @@ static void examples_get_their_blocks(void **state)
                          e->block[b]);
         if (plan->peak_bytes != e->total)
             fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, e->what, plan->peak_bytes, e->total);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(examples_get_their_blocks)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(examples_get_their_blocks)

@@ -684,36 +684,18 @@ static void check_row(mpl_ctx *ctx, const struct row *row, bool parallel, const 
     unmake(&m);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check_row(&ctx, &rows[i], false, rows[i].why);
-    assert_int_equal(ctx.n_live, 0);
+        check_row(ctx, &rows[i], false, rows[i].why);
 }
 
-static void test_parallel_rows(void **state)
+TEST(test_parallel_rows)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof parallel_rows / sizeof *parallel_rows; i++) {
-        check_row(&ctx, &parallel_rows[i], false, NULL);
-        check_row(&ctx, &parallel_rows[i], true, parallel_rows[i].why);
+        check_row(ctx, &parallel_rows[i], false, NULL);
+        check_row(ctx, &parallel_rows[i], true, parallel_rows[i].why);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_parallel_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(test_rows, test_parallel_rows)

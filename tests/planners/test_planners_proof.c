@@ -15,15 +15,12 @@ static uint64_t name_of(uint32_t k)
 
 /* Each state is found where it was last written, none before that, and none that the text no longer
  * holds. */
-static void names_are_found(void **state)
+TEST(names_are_found)
 {
     static size_t place[NAMES];
-    mpl_ctx ctx;
-    mpl_proof proof = {.ctx = &ctx};
+    mpl_proof proof = {.ctx = ctx};
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 28);
     for (int round = 0; round < 2; round++) {
         for (uint32_t k = 0; k < NAMES; k++) {
@@ -56,13 +53,12 @@ static void names_are_found(void **state)
     }
     assert_false(proof.failed || proof.full);
     mpl_proof_fini(&proof);
-    assert_true(proof.ctx == &ctx && proof.n == 0 && proof.n_used == 0);
+    assert_true(proof.ctx == ctx && proof.n == 0 && proof.n_used == 0);
     assert_true(mpl_proof_known(&proof, name_of(0)) == SIZE_MAX);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Sets and states that nobody refers to are left out, and do not count. */
-static void records_are_written(void **state)
+TEST(records_are_written)
 {
     static const mpl_proof_record records[] = {
         {'c', false, 5, 0, 0},  {'c', false, 6, 0, 0},          {'c', false, 7, 2, 0},
@@ -73,62 +69,45 @@ static void records_are_written(void **state)
         {'m', false, 14, 0, 0}, {'m', false, 5, 0, 0},          {'d', false, 4, 0, 0},
         {'o', false, 10, 0, 0}, {'u', false, 4294967294, 0, 0},
     };
-    mpl_ctx ctx;
-    mpl_proof proof = {.ctx = &ctx};
+    mpl_proof proof = {.ctx = ctx};
     mpl_status st = MPL_EMEM;
     char *text = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof records / sizeof *records; k++)
         mpl_proof_add(&proof, records[k].kind, records[k].a, records[k].b, records[k].c);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        ctx.fail_after = ctx.n_allocs + k;
+        ctx->fail_after = ctx->n_allocs + k;
         st = mpl_proof_text(&proof, &text);
-        ctx.fail_after = -1;
+        ctx->fail_after = -1;
         assert_true(k < 100 && (st == MPL_OK) == (text != NULL));
     }
-    assert_ok(&ctx, st);
+    assert_ok(ctx, st);
     assert_string_equal(
         text, "c5,0 c6,0 c8,1 k c9,2 b0,3 p5 x8,1 n r6,2,77 s1,2 z3 k m1 m0 d4 o10 u4294967294");
-    mpl_free(&ctx, text);
+    mpl_free(ctx, text);
     mpl_proof_fini(&proof);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void writers_give_up(void **state)
+TEST(writers_give_up)
 {
-    mpl_ctx ctx;
-    mpl_proof proof = {.ctx = &ctx};
+    mpl_proof proof = {.ctx = ctx};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    ctx.fail_after = ctx.n_allocs;
+    ctx->fail_after = ctx->n_allocs;
     mpl_proof_add(&proof, 'k', 0, 0, 0);
     assert_true(proof.failed && !proof.full && proof.n == 0);
-    ctx.fail_after = -1;
+    ctx->fail_after = -1;
     mpl_proof_add(&proof, 'k', 0, 0, 0); /* a record is missing by now */
     assert_true(proof.failed && proof.n == 0);
     proof.failed = false;
-    ctx.fail_after = ctx.n_allocs;
+    ctx->fail_after = ctx->n_allocs;
     mpl_proof_remember(&proof, 1, 0);
     assert_true(proof.failed && proof.n_used == 0);
-    ctx.fail_after = -1;
-    proof = (mpl_proof){.ctx = &ctx, .n = MPL_PROOF_MOST};
+    ctx->fail_after = -1;
+    proof = (mpl_proof){.ctx = ctx, .n = MPL_PROOF_MOST};
     mpl_proof_add(&proof, 'z', 0, 0, 0);
     assert_true(proof.failed && proof.full);
     proof.n = 0;
     mpl_proof_fini(&proof);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found),
-        cmocka_unit_test(records_are_written),
-        cmocka_unit_test(writers_give_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(names_are_found, records_are_written, writers_give_up)

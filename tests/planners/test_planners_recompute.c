@@ -150,12 +150,11 @@ static mpl_graph *detour(mpl_ctx *ctx)
     return g;
 }
 
-static void programs_find_the_least_work(void **state)
+TEST(programs_find_the_least_work)
 {
     static listed l;
     uint32_t n_checked = 0;
 
-    (void)state;
     if (mpl_recompute_find("budget")->choose == NULL) {
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
@@ -163,34 +162,33 @@ static void programs_find_the_least_work(void **state)
     for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place
                                                     */
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_ctx ctx;
         mpl_graph *g;
         bool plain = true;
         uint64_t before;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         options.in_place = seed > 60;
         options.concat = MPL_CONCAT_COPY;
         options.align = 4; /* no rests of slots */
-        g = seed == 0 ? detour(&ctx) : random_graph(&ctx, seed > 60 ? seed - 60 : seed, 5, 3);
+        g = seed == 0 ? detour(ctx) : random_graph(ctx, seed > 60 ? seed - 60 : seed, 5, 3);
         for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program
                                                     counts */
             plain = plain && g->op_kind[op] != MPL_OP_dropout;
         if (plain) {
-            list_all(&ctx, g, &options, &l);
+            list_all(ctx, g, &options, &l);
             before = l.peak[0];
             for (uint32_t i = 0; i < l.n; i++) /* each peak that there is below the first, and one
                                                   byte less */
                 if (l.peak[i] < before) {
                     before = l.peak[i];
-                    check_budget(&ctx, g, &options, &l, before, seed);
-                    check_budget(&ctx, g, &options, &l, before - 1, seed);
+                    check_budget(ctx, g, &options, &l, before, seed);
+                    check_budget(ctx, g, &options, &l, before - 1, seed);
                     n_checked++;
                 }
-            check_budget(&ctx, g, &options, &l, l.peak[0], seed);
+            check_budget(ctx, g, &options, &l, l.peak[0], seed);
         }
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     print_message("%u budgets, %u times less work in another order\n", n_checked, n_freer);
     assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
@@ -198,26 +196,24 @@ static void programs_find_the_least_work(void **state)
 
 /* Small training graphs, updates among them: the program against the game, and both against each
  * other's bounds. */
-static void training_graphs_agree(void **state)
+TEST(training_graphs_agree)
 {
     uint32_t n_checked = 0, n_refused = 0;
 
-    (void)state;
     if (mpl_recompute_find("budget")->choose == NULL) {
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
     }
     for (uint64_t seed = 0; seed < 40; seed++) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_ctx ctx;
         mpl_graph *g;
         uint64_t before;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         options.in_place = seed % 2 != 0;
         options.align = 4;
-        g = random_training(&ctx, seed, 2 + (uint32_t)(seed % 4));
-        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        g = random_training(ctx, seed, 2 + (uint32_t)(seed % 4));
+        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
         for (uint32_t part = 9; part >= 5 && g->n_ops <= 18; part--) {
             mpl_recompute_found found[4];
             mpl_status st[4];
@@ -227,14 +223,14 @@ static void training_graphs_agree(void **state)
                 uint32_t n;
 
                 found[k] = (mpl_recompute_found){.before_bytes = before};
-                st[k] = k == 0 ? mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round,
+                st[k] = k == 0 ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round,
                                                      before * part / 10, &n, &run, &found[0])
-                               : mpl_recompute_game(&ctx, g, &options, (mpl_game_rule)(k - 1),
+                               : mpl_recompute_game(ctx, g, &options, (mpl_game_rule)(k - 1),
                                                     before * part / 10, &n, &run, &found[k]);
                 if (st[k] == MPL_OK)
-                    assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &found[k].peak_bytes,
-                                                   &found[k].facts));
-                mpl_free(&ctx, run);
+                    assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &found[k].peak_bytes,
+                                                  &found[k].facts));
+                mpl_free(ctx, run);
             }
             n_checked += st[0] == MPL_OK;
             n_refused += st[0] == MPL_EINVALID;
@@ -250,8 +246,8 @@ static void training_graphs_agree(void **state)
                     assert_true(found[k].facts.extra_work <= found[k - 1].facts.extra_work);
             }
         }
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     print_message("%u budgets kept, %u refused\n", n_checked, n_refused);
     assert_true(n_checked >= 10 && n_refused >= 10);
@@ -291,12 +287,11 @@ static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
 
 /* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real
  * graphs, what the game says. */
-static void games_are_real(void **state)
+TEST(games_are_real)
 {
     static const mpl_dag example = {6, {0, 1, 2, 2, 12, 18}};
     uint32_t n_points = 0;
 
-    (void)state;
     for (uint32_t n = 2; n <= 6; n++) {
         mpl_dag dag = example;
 
@@ -304,22 +299,21 @@ static void games_are_real(void **state)
             for (int sliding = 0; sliding < 2; sliding++) {
                 mpl_problem_options options = mpl_problem_options_default();
                 mpl_pebble_point point[MPL_PEBBLE_MOST];
-                mpl_ctx ctx;
                 mpl_graph *g;
                 uint32_t n_frontier;
 
-                mpl_ctx_init(&ctx);
+                mpl_ctx_init(ctx);
                 options.in_place = sliding != 0;
-                g = game_graph(&ctx, &dag);
-                assert_ok(&ctx, mpl_pebble_frontier(&ctx, &dag, sliding != 0, point, &n_frontier));
+                g = game_graph(ctx, &dag);
+                assert_ok(ctx, mpl_pebble_frontier(ctx, &dag, sliding != 0, point, &n_frontier));
                 for (uint32_t i = 0; i < n_frontier; i++, n_points++) {
                     const uint64_t unit = 64;
                     mpl_recompute_found found = {0};
                     mpl_graph *made = NULL;
 
-                    assert_ok(&ctx, mpl_recompute(&ctx, mpl_recompute_find("pebble"), g, &options,
-                                                  i == 0 ? MPL_LEAST_PEAK : point[i].space * unit,
-                                                  &made, &found));
+                    assert_ok(ctx, mpl_recompute(ctx, mpl_recompute_find("pebble"), g, &options,
+                                                 i == 0 ? MPL_LEAST_PEAK : point[i].space * unit,
+                                                 &made, &found));
                     if (found.peak_bytes > point[i].space * unit ||
                         made->n_ops != point[i].time + 1)
                         fail_msg("%u vertices: %" PRIu64
@@ -327,10 +321,10 @@ static void games_are_real(void **state)
                                  dag.n, found.peak_bytes, made->n_ops - 1, point[i].space,
                                  point[i].time);
                     assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
-                    mpl_graph_free(&ctx, made);
+                    mpl_graph_free(ctx, made);
                 }
-                mpl_graph_free(&ctx, g);
-                assert_int_equal(ctx.n_live, 0);
+                mpl_graph_free(ctx, g);
+                assert_int_equal(ctx->n_live, 0);
             }
         }
     }
@@ -339,7 +333,7 @@ static void games_are_real(void **state)
 
 /* Networks: rounding never does more than segments, and never less than its bound, which tells of
  * segments, too. */
-static void rounding_is_the_better(void **state)
+TEST(rounding_is_the_better)
 {
     static const char *const spec[] = {
         "mlp:batch=32,layers=6,input=64,hidden=64,classes=8,mode=train",
@@ -349,7 +343,6 @@ static void rounding_is_the_better(void **state)
     };
     uint32_t n_better = 0, n_bounds = 0;
 
-    (void)state;
     if (mpl_recompute_find("round")->choose == NULL) {
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
@@ -359,25 +352,24 @@ static void rounding_is_the_better(void **state)
             mpl_problem_options options = mpl_problem_options_default();
             mpl_recompute_found found[2];
             uint64_t before, budget;
-            mpl_ctx ctx;
             mpl_graph *g = NULL, *made;
             mpl_status st[2];
 
-            mpl_ctx_init(&ctx);
-            assert_ok(&ctx, mpl_zoo_build(&ctx, spec[i], &g));
-            assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+            mpl_ctx_init(ctx);
+            assert_ok(ctx, mpl_zoo_build(ctx, spec[i], &g));
+            assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
             budget = before / 10 * part;
             for (int m = 0; m < 2; m++) {
                 made = NULL;
-                st[m] = mpl_recompute(&ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g,
+                st[m] = mpl_recompute(ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g,
                                       &options, budget, &made, &found[m]);
-                mpl_graph_free(&ctx, made);
+                mpl_graph_free(ctx, made);
                 assert_true(st[m] == MPL_OK || st[m] == MPL_ELIMIT || st[m] == MPL_EINVALID);
                 if (st[m] == MPL_OK)
                     assert_true(found[m].peak_bytes <= budget);
             }
             if (st[0] == MPL_OK) {
-                assert_ok(&ctx, st[1]);
+                assert_ok(ctx, st[1]);
                 if (found[1].facts.extra_work > found[0].facts.extra_work)
                     fail_msg("%s at %u0 %%: rounding does more than segments", spec[i], part);
                 n_better += found[1].facts.extra_work < found[0].facts.extra_work;
@@ -386,8 +378,8 @@ static void rounding_is_the_better(void **state)
                 assert_true(found[1].bound_work <= found[1].facts.extra_work);
                 n_bounds += found[1].bound_work > 0;
             }
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
     print_message("less than segments %u times; %u bounds above 0\n", n_better, n_bounds);
     assert_true(n_better >= 3 && n_bounds >= 8);
@@ -395,34 +387,32 @@ static void rounding_is_the_better(void **state)
 
 /* Chains: rounding and segments are no better than the program, and its bound no higher than what
  * they find. */
-static void methods_agree(void **state)
+TEST(methods_agree)
 {
     static const double part[] = {0.95, 0.8, 0.6};
 
-    (void)state;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         mpl_problem_options options = mpl_problem_options_default();
         mpl_recompute_found found[3];
         uint64_t before, budget;
-        mpl_ctx ctx;
         mpl_graph *g = NULL, *made;
         mpl_status st[3];
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx,
-                  mpl_zoo_build(
-                      &ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train", &g));
-        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        mpl_ctx_init(ctx);
+        assert_ok(
+            ctx, mpl_zoo_build(ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train",
+                               &g));
+        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
         budget = (uint64_t)((double)before * part[i]);
         for (int m = 0; m < 3; m++) {
             made = NULL;
             st[m] = mpl_recompute(
-                &ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]), g,
+                ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]), g,
                 &options, budget, &made, &found[m]);
             if (st[m] == MPL_OK && found[m].peak_bytes > budget)
                 fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes,
                          budget);
-            mpl_graph_free(&ctx, made);
+            mpl_graph_free(ctx, made);
         }
         if (st[0] == MPL_OK) {
             mpl_recompute_found program = {.before_bytes = before};
@@ -431,13 +421,13 @@ static void methods_agree(void **state)
             uint32_t n;
             mpl_op *run = NULL;
 
-            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round, budget, &n,
-                                                &run, &program));
-            assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
+            assert_ok(ctx, mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n,
+                                               &run, &program));
+            assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &peak, &facts));
             assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(facts.extra_work, found[0].facts.extra_work);
-            mpl_free(&ctx, run);
+            mpl_free(ctx, run);
         }
         for (int m = 1; m < 3 && st[0] != MPL_EUNAVAIL; m++) {
             assert_true(st[0] == MPL_OK || st[m] != MPL_OK);
@@ -446,8 +436,8 @@ static void methods_agree(void **state)
         }
         if (st[0] == MPL_OK && st[1] == MPL_OK && found[1].has_bound)
             assert_true(found[1].bound_work <= found[0].facts.extra_work);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -487,61 +477,48 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
 
 /* The k-th allocation fails, the first 200 and a hundred k spread over the rest: nothing stays
  * behind, and what is asked for next is answered as ever. */
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
     static const char *const names[] = {"game",  "least peak", "pebble", "budget",
                                         "round", "bound",      "program"};
 
-    (void)state;
     for (what w = GAME; w < N_WHATS; w++) {
         mpl_problem_options options = mpl_problem_options_default();
         uint64_t before, want = 0, work = 0;
         mpl_graph *g = NULL;
         int64_t live, asked, k = 0;
-        mpl_ctx ctx;
 
         if (w >= BUDGET && mpl_recompute_find("budget")->choose == NULL) {
             print_message("skip: %s: GLPK is not in this build\n", __func__);
             break;
         }
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx,
-                  mpl_zoo_build(
-                      &ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train", &g));
-        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
-        live = ctx.n_live;
-        asked = -ctx.n_allocs;
-        assert_ok(&ctx, ask(&ctx, w, g, before, &want));
-        asked += ctx.n_allocs;
+        mpl_ctx_init(ctx);
+        assert_ok(
+            ctx, mpl_zoo_build(ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train",
+                               &g));
+        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+        live = ctx->n_live;
+        asked = -ctx->n_allocs;
+        assert_ok(ctx, ask(ctx, w, g, before, &want));
+        asked += ctx->n_allocs;
         for (; k < asked; k += k < 200 ? 1 : 1 + asked / 100) {
             mpl_status st;
 
-            ctx.fail_after = ctx.n_allocs + k;
-            st = ask(&ctx, w, g, before, &work);
-            ctx.fail_after = -1;
-            if (ctx.n_live != live || st != MPL_EMEM)
+            ctx->fail_after = ctx->n_allocs + k;
+            st = ask(ctx, w, g, before, &work);
+            ctx->fail_after = -1;
+            if (ctx->n_live != live || st != MPL_EMEM)
                 fail_msg("%s, allocation %" PRId64 " of %" PRId64 " fails: '%s', %" PRId64
                          " not freed",
-                         names[w], k, asked, mpl_status_name(st), ctx.n_live - live);
+                         names[w], k, asked, mpl_status_name(st), ctx->n_live - live);
         }
-        assert_ok(&ctx, ask(&ctx, w, g, before, &work));
+        assert_ok(ctx, ask(ctx, w, g, before, &work));
         print_message("%s: %" PRId64 " allocations\n", names[w], asked);
         assert_true(asked > 4 && want > 0 && work == want);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_find_the_least_work),
-        cmocka_unit_test(training_graphs_agree),
-        cmocka_unit_test(games_are_real),
-        cmocka_unit_test(rounding_is_the_better),
-        cmocka_unit_test(methods_agree),
-        cmocka_unit_test(memory_may_run_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(programs_find_the_least_work, training_graphs_agree, games_are_real, rounding_is_the_better,
+      methods_agree, memory_may_run_out)

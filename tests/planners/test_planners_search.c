@@ -106,23 +106,18 @@ static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
     }
 }
 
-static void lists_are_searched(void **state)
+TEST(lists_are_searched)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/minimalloc/A.1048576.csv");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         mpl_problem *p = NULL;
         char path[200];
 
         snprintf(path, sizeof path, MPL_SHARED "/%s", lists[i]);
-        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
-        check_searches(&ctx, p, lists[i]);
-        mpl_problem_free(&ctx, p);
+        assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
+        check_searches(ctx, p, lists[i]);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
@@ -144,19 +139,14 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
     return p;
 }
 
-static void nets_are_searched_under_both_safeties(void **state)
+TEST(nets_are_searched_under_both_safeties)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 2 * sizeof nets / sizeof *nets; i++) {
-        mpl_problem *p = net_problem(&ctx, nets[i / 2], i % 2 == 1);
+        mpl_problem *p = net_problem(ctx, nets[i / 2], i % 2 == 1);
 
-        check_searches(&ctx, p, nets[i / 2]);
-        mpl_problem_free(&ctx, p);
+        check_searches(ctx, p, nets[i / 2]);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The least height of any order of "next buffer at its lowest free place": for up to 6 buffers, an
@@ -188,17 +178,14 @@ static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t pl
     return least;
 }
 
-static void small_problems_are_solved(void **state)
+TEST(small_problems_are_solved)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (uint32_t round = 0; round < 160; round++) {
         unsigned what = round % 16;
-        mpl_problem *p = random_problem(&ctx, &rng, 2 + round % 5, what);
+        mpl_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
         uint64_t offset[6] = {0}, least = least_height(p, offset, 0, 0);
 
         for (int i = 0; i < N_SEARCHES; i++) {
@@ -206,131 +193,113 @@ static void small_problems_are_solved(void **state)
 
             if (!takes(searches[i], p))
                 continue;
-            peak = peak_by(&ctx, p, searches[i], 100000, NULL);
+            peak = peak_by(ctx, p, searches[i], 100000, NULL);
             if (i > 0 && strcmp(searches[i], "beam") != 0 && peak > least)
                 fail_msg("round %u: %s needs %" PRIu64 " bytes, %" PRIu64 " are enough", round,
                          searches[i], peak, least);
             if ((what & RANDOM_PAIRS) == 0)
                 assert_true(peak >= least);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Places that are decided, and a capacity that a placement by size misses. */
-static void fixed_places_and_capacities_are_kept(void **state)
+TEST(fixed_places_and_capacities_are_kept)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 60; round++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *plain = plain_plan(&ctx, p);
+            random_problem(ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_plan *plain = plain_plan(ctx, p);
         uint64_t best;
 
-        assert_ok(&ctx, mpl_verify(&ctx, p, plain));
-        assert_ok(&ctx, mpl_new(&ctx, p->fixed, p->n));
+        assert_ok(ctx, mpl_verify(ctx, p, plain));
+        assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->fixed[b] = random_below(&rng, 3) == 0 ? plain->offset[b] : MPL_UNFIXED;
-        best = peak_by(&ctx, p, "local_search", 200000, NULL);
+        best = peak_by(ctx, p, "local_search", 200000, NULL);
         p->pool_capacity[0] = best;
         for (int i = 1; i < N_SEARCHES; i++)
             if (strcmp(searches[i], "beam") != 0)
-                assert_true(peak_by(&ctx, p, searches[i], 200000, NULL) <= best);
-        mpl_plan_free(&ctx, plain);
-        mpl_problem_free(&ctx, p);
+                assert_true(peak_by(ctx, p, searches[i], 200000, NULL) <= best);
+        mpl_plan_free(ctx, plain);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A capacity ends the search once it is met; one below the bound is refuted or missed. */
-static void capacities_decide(void **state)
+TEST(capacities_decide)
 {
     mpl_problem *p = NULL;
-    mpl_ctx ctx;
     mpl_run run;
     mpl_plan *plan = NULL;
     uint64_t bound;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 60, 20, 3, &p));
-    assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 60, 20, 3, &p));
+    assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
     p->pool_capacity[0] = bound - 1;
     for (int i = 0; i < N_SEARCHES; i++) {
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.budget_ticks = 1000000;
         if (i < N_SEARCHES - 1) {
-            assert_status(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan),
+            assert_status(ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan),
                           MPL_ELIMIT);
             continue;
         }
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan));
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan));
         assert_int_equal(plan->claim, MPL_INFEASIBLE);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
         plan = NULL;
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
-static void same_seed_same_plan(void **state)
+TEST(same_seed_same_plan)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int i = 0; i < N_SEARCHES; i++)
         for (uint64_t seed = 1; seed < 4; seed++) {
             mpl_problem *p = NULL;
             mpl_plan *one, *two;
             uint64_t ticks_one, ticks_two;
 
-            assert_ok(&ctx, mpl_problem_synthetic(&ctx, 200, 40, seed, &p));
-            one = plan_by(&ctx, p, searches[i], 3000000, seed, &ticks_one);
-            two = plan_by(&ctx, p, searches[i], 3000000, seed, &ticks_two);
+            assert_ok(ctx, mpl_problem_synthetic(ctx, 200, 40, seed, &p));
+            one = plan_by(ctx, p, searches[i], 3000000, seed, &ticks_one);
+            two = plan_by(ctx, p, searches[i], 3000000, seed, &ticks_two);
             assert_memory_equal(one->offset, two->offset, p->n * sizeof *one->offset);
             assert_int_equal(ticks_one, ticks_two);
-            mpl_plan_free(&ctx, one);
-            mpl_plan_free(&ctx, two);
-            mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, one);
+            mpl_plan_free(ctx, two);
+            mpl_problem_free(ctx, p);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The point of a search of our own: on hard lists it finds what swaps along the order do not. */
-static void local_search_beats_hill_climb(void **state)
+TEST(local_search_beats_hill_climb)
 {
     uint64_t ours = 0, theirs = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 1; seed < 5; seed++) {
         mpl_problem *p = NULL;
         mpl_plan *climb = NULL;
         const char *key = "attempts", *value = "1000000";
         mpl_run run;
 
-        assert_ok(&ctx, mpl_problem_synthetic(&ctx, 300, 100, seed, &p));
-        mpl_run_init(&run, &ctx);
+        assert_ok(ctx, mpl_problem_synthetic(ctx, 300, 100, seed, &p));
+        mpl_run_init(&run, ctx);
         run.budget_ticks = 10000000;
         run.n_params = 1;
         run.param_key = &key;
         run.param_value = &value;
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("hill_climb"), &run, p, &climb));
-        ours += peak_by(&ctx, p, "local_search", 10000000, NULL);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("hill_climb"), &run, p, &climb));
+        ours += peak_by(ctx, p, "local_search", 10000000, NULL);
         theirs += climb->peak_bytes;
-        mpl_plan_free(&ctx, climb);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, climb);
+        mpl_problem_free(ctx, p);
     }
     assert_true(ours < theirs);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 static uint32_t n_compared; /* by compare_placements */
@@ -381,92 +350,80 @@ static mpl_status compare_placements(mpl_packing *q)
 }
 
 /* Fault: a placement in a search that is valid and higher than it need be. */
-static void placements_are_the_lowest(void **state)
+TEST(placements_are_the_lowest)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 13);
     n_compared = 0;
     for (uint32_t round = 0; round < 320; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 12 + round % 30, round % 16);
+        mpl_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
         mpl_plan *plan = NULL;
         mpl_run run;
 
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.seed = round;
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
-                                        compare_placements, plan));
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+        assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
+                                       compare_placements, plan));
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_compared >= 200);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Fault: a plan to begin from that is lost, or that is a limit. */
-static void plans_to_begin_from_are_kept(void **state)
+TEST(plans_to_begin_from_are_kept)
 {
     static const char *const heed[] = {"exact", "local_search", "hill_climb"};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 17);
     for (uint32_t round = 0; round < 64; round++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *start = plan_by(&ctx, p, "local_search", 2000000, 1, NULL),
-                 *poor = plain_plan(&ctx, p);
+            random_problem(ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
+                 *poor = plain_plan(ctx, p);
 
-        assert_ok(&ctx, mpl_verify(&ctx, p, poor));
+        assert_ok(ctx, mpl_verify(ctx, p, poor));
         for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
             mpl_plan *plan = NULL;
             mpl_run run;
 
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             run.budget_ticks = 1;
             run.start_offsets = i % 2 == 0 ? start->offset : poor->offset;
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(heed[i / 2]), &run, p, &plan));
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find(heed[i / 2]), &run, p, &plan));
             for (uint32_t k = 0; k < p->n_pools; k++)
                 assert_true(plan->pool_bytes[k] <= (i % 2 == 0 ? start : poor)->pool_bytes[k]);
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        mpl_plan_free(&ctx, start);
-        mpl_plan_free(&ctx, poor);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, start);
+        mpl_plan_free(ctx, poor);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Fault: what the complete search proved above the load is lost, or its refutation is. */
-static void proofs_are_taken_over(void **state)
+TEST(proofs_are_taken_over)
 {
     static const uint32_t birth[] = {3, 2, 4, 5, 1, 3, 2, 1}, death[] = {5, 4, 7, 7, 2, 4, 5, 3};
     static const uint64_t bytes[] = {1, 3, 4, 4, 4, 1, 2, 3};
     mpl_problem *p = NULL;
     mpl_plan *plan;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "above its load", 8, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "above its load", 8, &p));
     p->n_steps = 7;
     memcpy(p->birth, birth, sizeof birth);
     memcpy(p->death, death, sizeof death);
     memcpy(p->bytes, bytes, sizeof bytes);
-    plan = plan_by(&ctx, p, "portfolio", 1000000, 1, NULL);
+    plan = plan_by(ctx, p, "portfolio", 1000000, 1, NULL);
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->bound_bytes, 9);
     assert_int_equal(plan->refutation.within, 8);
     assert_non_null(plan->refutation.steps);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 static const struct {
@@ -481,49 +438,42 @@ static const struct {
     {"", MPL_EINPUT, NULL},
 };
 
-static void portfolios_have_members(void **state)
+TEST(portfolios_have_members)
 {
     mpl_problem *p = NULL;
     const char *key = "members";
-    mpl_ctx ctx;
     mpl_run run;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 60, 20, 3, &p));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 60, 20, 3, &p));
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         mpl_plan *plan = NULL;
 
-        mpl_run_init(&run, &ctx);
+        mpl_run_init(&run, ctx);
         run.budget_ticks = 8000000;
         run.n_params = 1;
         run.param_key = &key;
         run.param_value = &members[i].members;
-        assert_status(&ctx, mpl_planner_run(mpl_planner_find("portfolio"), &run, p, &plan),
+        assert_status(ctx, mpl_planner_run(mpl_planner_find("portfolio"), &run, p, &plan),
                       members[i].st);
         if (members[i].like != NULL)
-            assert_int_equal(plan->peak_bytes, peak_by(&ctx, p, members[i].like, 8000000, NULL));
-        mpl_plan_free(&ctx, plan);
+            assert_int_equal(plan->peak_bytes, peak_by(ctx, p, members[i].like, 8000000, NULL));
+        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* Fault: a search that ends before its budget does. What is not proved optimal has cost the whole
  * of it, and more of it is no worse. */
-static void budgets_are_used(void **state)
+TEST(budgets_are_used)
 {
     static const char *const use[] = {"portfolio", "exact"};
     uint32_t n_open = 0;
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint32_t round = 0; round < 4; round++) {
-        assert_ok(&ctx, mpl_problem_synthetic(&ctx, 150, 40, 7 + round / 2, &p));
+        assert_ok(ctx, mpl_problem_synthetic(ctx, 150, 40, 7 + round / 2, &p));
         if (round % 2 == 1)
-            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+            assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
         for (size_t i = 0; i < sizeof use / sizeof *use; i++) {
             uint64_t last = UINT64_MAX;
 
@@ -531,22 +481,21 @@ static void budgets_are_used(void **state)
                 mpl_plan *plan = NULL;
                 mpl_run run;
 
-                mpl_run_init(&run, &ctx);
+                mpl_run_init(&run, ctx);
                 run.budget_ticks = ticks;
-                assert_ok(&ctx, mpl_planner_run(mpl_planner_find(use[i]), &run, p, &plan));
+                assert_ok(ctx, mpl_planner_run(mpl_planner_find(use[i]), &run, p, &plan));
                 if (plan->claim != MPL_OPTIMAL && run.ticks < ticks)
                     fail_msg("%s, problem %u: %" PRIu64 " of %" PRIu64 " ticks", use[i], round,
                              run.ticks, ticks);
                 assert_true(plan->peak_bytes <= last);
                 last = plan->peak_bytes;
                 n_open += plan->claim != MPL_OPTIMAL;
-                mpl_plan_free(&ctx, plan);
+                mpl_plan_free(ctx, plan);
             }
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_open > 4);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Control flow has no parallel safety, and its carried values need not fit in the bound. */
@@ -562,24 +511,19 @@ static bool has_blocks(mpl_ctx *ctx, const char *network)
 }
 
 /* Every network of the zoo as it is for inference, under both safeties: at the bound. */
-static void zoo_is_planned_at_its_bound(void **state)
+TEST(zoo_is_planned_at_its_bound)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint32_t i = 0; mpl_zoo[i] != NULL; i++)
-        for (int parallel = 0; parallel < 2 && !has_blocks(&ctx, mpl_zoo[i]->name); parallel++) {
-            mpl_problem *p = net_problem(&ctx, mpl_zoo[i]->name, parallel != 0);
-            mpl_plan *plan = plan_by(&ctx, p, "portfolio", 30000000, 1, NULL);
+        for (int parallel = 0; parallel < 2 && !has_blocks(ctx, mpl_zoo[i]->name); parallel++) {
+            mpl_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
+            mpl_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
 
             if (plan->claim != MPL_OPTIMAL)
                 fail_msg("%s, %s: %" PRIu64 " bytes, bound %" PRIu64, mpl_zoo[i]->name,
                          parallel ? "parallel" : "serial", plan->peak_bytes, plan->bound_bytes);
-            mpl_plan_free(&ctx, plan);
-            mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, plan);
+            mpl_problem_free(ctx, p);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Lists that were cut from a full rectangle, or whose least height others have proved: what a few
@@ -593,13 +537,9 @@ static const struct {
     {"planted/T1.921.csv", 1000000, 921},   {"planted/T4.2078.csv", 20000000, 2078},
 };
 
-static void planted_lists_are_solved(void **state)
+TEST(planted_lists_are_solved)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(MPL_SHARED "/planted/N0.672.csv");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++)
         for (int reversed = 0; reversed < 2; reversed++) {
             mpl_source source;
@@ -608,68 +548,48 @@ static void planted_lists_are_solved(void **state)
 
             snprintf(text, sizeof text, MPL_SHARED "/%s%s", planted[i].list,
                      reversed ? ":twin=reversed" : "");
-            assert_ok(&ctx, mpl_source_open(&ctx, text, &(mpl_read_options){0}, &source));
-            peak = peak_by(&ctx, source.problem, "portfolio", 8 * planted[i].ticks, NULL);
+            assert_ok(ctx, mpl_source_open(ctx, text, &(mpl_read_options){0}, &source));
+            peak = peak_by(ctx, source.problem, "portfolio", 8 * planted[i].ticks, NULL);
             if (peak > planted[i].most)
                 fail_msg("%s: %" PRIu64 " bytes, %" PRIu64 " are enough", text, peak,
                          planted[i].most);
-            mpl_source_fini(&ctx, &source);
+            mpl_source_fini(ctx, &source);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
-    (void)state;
     for (int i = 0; i < N_SEARCHES; i++)
         for (unsigned what = 0; what < 16; what += 5) {
             mpl_status st = MPL_EMEM;
             mpl_problem *p;
             mpl_rng rng;
-            mpl_ctx ctx;
 
-            mpl_ctx_init(&ctx);
+            mpl_ctx_init(ctx);
             mpl_rng_init(&rng, 5 + what);
-            p = random_problem(&ctx, &rng, 12, what);
+            p = random_problem(ctx, &rng, 12, what);
             for (int64_t k = 0; st == MPL_EMEM && takes(searches[i], p); k++) {
-                int64_t live = ctx.n_live;
+                int64_t live = ctx->n_live;
                 mpl_plan *plan = NULL;
                 mpl_run run;
 
-                mpl_run_init(&run, &ctx);
+                mpl_run_init(&run, ctx);
                 run.budget_ticks = 20000;
-                ctx.fail_after = ctx.n_allocs + k;
+                ctx->fail_after = ctx->n_allocs + k;
                 st = mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan);
-                ctx.fail_after = -1;
+                ctx->fail_after = -1;
                 if (st != MPL_EMEM && st != MPL_OK)
-                    fail_msg("%s, allocation %" PRId64 ": %s", searches[i], k, ctx.message);
-                mpl_plan_free(&ctx, plan);
-                assert_int_equal(ctx.n_live, live);
+                    fail_msg("%s, allocation %" PRId64 ": %s", searches[i], k, ctx->message);
+                mpl_plan_free(ctx, plan);
+                assert_int_equal(ctx->n_live, live);
             }
-            mpl_problem_free(&ctx, p);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_problem_free(ctx, p);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_problems_are_solved),
-        cmocka_unit_test(fixed_places_and_capacities_are_kept),
-        cmocka_unit_test(capacities_decide),
-        cmocka_unit_test(lists_are_searched),
-        cmocka_unit_test(nets_are_searched_under_both_safeties),
-        cmocka_unit_test(same_seed_same_plan),
-        cmocka_unit_test(local_search_beats_hill_climb),
-        cmocka_unit_test(placements_are_the_lowest),
-        cmocka_unit_test(plans_to_begin_from_are_kept),
-        cmocka_unit_test(proofs_are_taken_over),
-        cmocka_unit_test(portfolios_have_members),
-        cmocka_unit_test(budgets_are_used),
-        cmocka_unit_test(zoo_is_planned_at_its_bound),
-        cmocka_unit_test(planted_lists_are_solved),
-        cmocka_unit_test(memory_may_run_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(small_problems_are_solved, fixed_places_and_capacities_are_kept, capacities_decide,
+      lists_are_searched, nets_are_searched_under_both_safeties, same_seed_same_plan,
+      local_search_beats_hill_climb, placements_are_the_lowest, plans_to_begin_from_are_kept,
+      proofs_are_taken_over, portfolios_have_members, budgets_are_used, zoo_is_planned_at_its_bound,
+      planted_lists_are_solved, memory_may_run_out)

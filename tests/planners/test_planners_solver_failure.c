@@ -56,58 +56,54 @@ static void drawn(mpl_ctx *ctx, mpl_rng *rng, mpl_problem **p)
 
 /* Fault: "wrong input" where a solver fails; a claim that a failure proves; a retry that loses what
  * the first call would find. */
-static void the_start_stands(void **state)
+TEST(the_start_stands)
 {
     uint32_t n_gave_up = 0, n_feasible = 0, n_again = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
     if (mpl_planner_find("ilp")->plan == NULL)
         skip();
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (int i = 0; i < 400; i++) {
         mpl_problem *p = NULL;
         mpl_run run;
         mpl_plan *whole, *plan;
 
-        drawn(&ctx, &rng, &p);
-        whole = plan_failing(&ctx, p, 0, &run);
+        drawn(ctx, &rng, &p);
+        whole = plan_failing(ctx, p, 0, &run);
         assert_int_equal(whole->claim, MPL_OPTIMAL);
         assert_false(run.solver_gave_up);
         for (uint32_t failing = 1; n_calls > 0 && failing <= 2; failing++) {
-            plan = plan_failing(&ctx, p, failing, &run);
+            plan = plan_failing(ctx, p, failing, &run);
             assert_int_equal(plan->peak_bytes, whole->peak_bytes);
             assert_int_equal(plan->claim, MPL_OPTIMAL);
             assert_false(run.solver_gave_up);
             n_again += n_calls > failing;
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        plan = plan_failing(&ctx, p, UINT32_MAX, &run);
+        plan = plan_failing(ctx, p, UINT32_MAX, &run);
         assert_true(plan->peak_bytes >= whole->peak_bytes &&
                     plan->bound_bytes <= whole->peak_bytes);
         assert_true(plan->claim == MPL_OPTIMAL || plan->claim == MPL_FEASIBLE);
         assert_int_equal(run.solver_gave_up, n_calls > 0);
         n_gave_up += run.solver_gave_up;
         n_feasible += plan->claim == MPL_FEASIBLE;
-        mpl_plan_free(&ctx, plan);
-        mpl_plan_free(&ctx, whole);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_plan_free(ctx, whole);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
+    assert_int_equal(ctx->n_live, 0);
     print_message("GLPK gave up in %u of 400, %u of them not proved; %u calls again\n", n_gave_up,
                   n_feasible, n_again);
     assert_true(n_gave_up >= 10 && n_feasible >= 5 && n_again >= 10);
 }
 
 /* The network whose program ended in GLPK's assertion. */
-static void no_network_is_wrong_input(void **state)
+TEST(no_network_is_wrong_input)
 {
     const char *program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     char command[600];
 
-    (void)state;
     if (mpl_planner_find("ilp")->plan == NULL)
         skip();
     snprintf(command, sizeof command,
@@ -117,12 +113,4 @@ static void no_network_is_wrong_input(void **state)
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_start_stands),
-        cmocka_unit_test(no_network_is_wrong_input),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_start_stands, no_network_is_wrong_input)

@@ -181,22 +181,19 @@ static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
     return p;
 }
 
-static void costs_are_those_of_brute_force(void **state)
+TEST(costs_are_those_of_brute_force)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     uint32_t n_spilled = 0, n_infeasible = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 4);
     for (uint32_t i = 0; i < 3000; i++) {
-        mpl_problem *p = next_problem(&ctx, &rng, i);
+        mpl_problem *p = next_problem(ctx, &rng, i);
         memories m = random_memories(&rng, p);
-        uint64_t want = brute_cost(&ctx, p, &m), least = 0;
+        uint64_t want = brute_cost(ctx, p, &m), least = 0;
         mpl_plan *plan = NULL;
 
-        assert_ok(&ctx, spill(&ctx, p, &m, 1, UINT64_MAX, &plan));
+        assert_ok(ctx, spill(ctx, p, &m, 1, UINT64_MAX, &plan));
         for (mpl_buffer b = 0; b < p->n; b++)
             least += p->bytes[b] * m.price[0];
         if (want == UINT64_MAX) {
@@ -209,11 +206,10 @@ static void costs_are_those_of_brute_force(void **state)
         }
         n_infeasible += want == UINT64_MAX;
         n_spilled += want != UINT64_MAX && want > least;
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     assert_true(n_spilled > 1000 && n_infeasible > 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The members one by one, by size, into memory k. */
@@ -228,15 +224,12 @@ static mpl_spill_verdict put_all(mpl_ctx *ctx, mpl_spill_part *part, uint32_t k)
 }
 
 /* What was refused in a small memory is refused in those that are no larger, and in no others. */
-static void refusals_hold_within_their_room(void **state)
+TEST(refusals_hold_within_their_room)
 {
-    mpl_ctx ctx;
     mpl_run run;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    mpl_run_init(&run, &ctx);
+    mpl_run_init(&run, ctx);
     mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < 400; round++) {
         small from = roots[round % 2];
@@ -251,25 +244,24 @@ static void refusals_hold_within_their_room(void **state)
         optimum = brute_optimum(&from);
         if (optimum == load(&from))
             continue;
-        s.p = p = problem_of(&ctx, &from);
+        s.p = p = problem_of(ctx, &from);
         s.capacity[0] = s.capacity[2] = optimum - 1;
         s.capacity[1] = optimum;
-        assert_ok(&ctx, mpl_new(&ctx, own, p->n));
+        assert_ok(ctx, mpl_new(ctx, own, p->n));
         for (mpl_buffer b = 0; b < p->n; b++)
             own[b] = b;
-        assert_ok(&ctx, mpl_spill_part_init(&s, own, p->n, &part));
-        assert_int_equal(put_all(&ctx, &part, 0), MPL_SPILL_NEVER);
-        assert_int_equal(put_all(&ctx, &part, 1), MPL_SPILL_FITS);
-        assert_int_equal(put_all(&ctx, &part, 2), MPL_SPILL_NEVER);
+        assert_ok(ctx, mpl_spill_part_init(&s, own, p->n, &part));
+        assert_int_equal(put_all(ctx, &part, 0), MPL_SPILL_NEVER);
+        assert_int_equal(put_all(ctx, &part, 1), MPL_SPILL_FITS);
+        assert_int_equal(put_all(ctx, &part, 2), MPL_SPILL_NEVER);
         mpl_spill_part_fini(&part);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- what the verifier refuses ---- */
 
-static void wrong_plans_are_refused(void **state)
+TEST(wrong_plans_are_refused)
 {
     /* three buffers of 8, 8 and 4 bytes, all alive; memory 0: 12 bytes at 1, memory 1: 8 bytes at
      * 3 */
@@ -305,20 +297,17 @@ static void wrong_plans_are_refused(void **state)
         {"nobody to pay less than 37", {0, 0, 8}, {0, 1, 0}, 36, 37, 0, MPL_FEASIBLE},
         {"a bound on bytes", {0, 0, 8}, {0, 1, 0}, 36, 36, 20, MPL_OPTIMAL},
     };
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "three", 3, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "three", 3, &p));
     p->n_steps = 1;
     for (mpl_buffer b = 0; b < 3; b++)
         p->bytes[b] = b < 2 ? 8 : 4, p->death[b] = 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_plan *plan = NULL;
 
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2));
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+        assert_ok(ctx, mpl_plan_spread(ctx, plan, 2));
         plan->spread.capacity[0] = 12, plan->spread.capacity[1] = 8;
         plan->spread.price[0] = 1, plan->spread.price[1] = 3;
         memcpy(plan->offset, rows[i].offset, sizeof rows[i].offset);
@@ -326,19 +315,18 @@ static void wrong_plans_are_refused(void **state)
         plan->spread.cost = rows[i].cost, plan->spread.cost_bound = rows[i].cost_bound;
         plan->bound_bytes = rows[i].bound;
         plan->claim = rows[i].claim;
-        assert_status(&ctx, mpl_verify(&ctx, p, plan), rows[i].why == NULL ? MPL_OK : MPL_EINVALID);
-        if (rows[i].why != NULL && strstr(ctx.message, rows[i].why) == NULL)
-            fail_msg("row %zu: '%s' has no '%s'", i, ctx.message, rows[i].why);
+        assert_status(ctx, mpl_verify(ctx, p, plan), rows[i].why == NULL ? MPL_OK : MPL_EINVALID);
+        if (rows[i].why != NULL && strstr(ctx->message, rows[i].why) == NULL)
+            fail_msg("row %zu: '%s' has no '%s'", i, ctx->message, rows[i].why);
         if (rows[i].why == NULL)
             assert_true(plan->spread.bytes[0] == 12 && plan->spread.bytes[1] == 8 &&
                         plan->peak_bytes == 20);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
-static void wrong_memories_are_refused(void **state)
+TEST(wrong_memories_are_refused)
 {
     static const struct {
         const char *capacities, *cost, *why;
@@ -355,31 +343,27 @@ static void wrong_memories_are_refused(void **state)
         {"1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1", "1", "more than 16"},
         {"8/8", "1/2", NULL},
     };
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 20, 5, 1, &p));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 20, 5, 1, &p));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         memories m = {0};
 
         snprintf(m.capacities, sizeof m.capacities, "%s", rows[i].capacities);
         snprintf(m.cost, sizeof m.cost, "%s", rows[i].cost);
-        assert_status(&ctx, spill(&ctx, p, &m, 1, 100000, &plan),
+        assert_status(ctx, spill(ctx, p, &m, 1, 100000, &plan),
                       rows[i].why != NULL ? MPL_EINPUT : MPL_OK);
-        if (rows[i].why != NULL && strstr(ctx.message, rows[i].why) == NULL)
-            fail_msg("row %zu: '%s' has no '%s'", i, ctx.message, rows[i].why);
+        if (rows[i].why != NULL && strstr(ctx->message, rows[i].why) == NULL)
+            fail_msg("row %zu: '%s' has no '%s'", i, ctx->message, rows[i].why);
         if (rows[i].why == NULL)
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
     }
-    mpl_run_init(&run, &ctx);
-    assert_status(&ctx, mpl_planner_run(mpl_planner_find("spill"), &run, p, &plan), MPL_EINPUT);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_run_init(&run, ctx);
+    assert_status(ctx, mpl_planner_run(mpl_planner_find("spill"), &run, p, &plan), MPL_EINPUT);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- longer lists ---- */
@@ -398,12 +382,8 @@ static void check_plan(const mpl_problem *p, const mpl_plan *plan, const memorie
         assert_true(plan->spread.bytes[k] <= m->capacity[k]);
 }
 
-static void longer_lists_are_valid_and_repeatable(void **state)
+TEST(longer_lists_are_valid_and_repeatable)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint32_t i = 0; i < 12; i++) {
         uint32_t n = 20 + 25 * i;
         mpl_problem *p = NULL;
@@ -411,15 +391,15 @@ static void longer_lists_are_valid_and_repeatable(void **state)
         memories m = {.n = 3, .price = {1, 4, 16}};
         uint64_t live;
 
-        assert_ok(&ctx, mpl_problem_synthetic(&ctx, n, 4 + i, i, &p));
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+        assert_ok(ctx, mpl_problem_synthetic(ctx, n, 4 + i, i, &p));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         m.capacity[0] = live / 4, m.capacity[1] = live / 2, m.capacity[2] = MPL_NO_CAPACITY;
         set_text(&m);
         if (i % 3 == 2)
-            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+            assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
         for (int k = 0; k < 2; k++)
-            assert_ok(&ctx, spill(&ctx, p, &m, 3, 3000000, &plan[k]));
-        assert_ok(&ctx, spill(&ctx, p, &m, 3, 1000, &less));
+            assert_ok(ctx, spill(ctx, p, &m, 3, 3000000, &plan[k]));
+        assert_ok(ctx, spill(ctx, p, &m, 3, 1000, &less));
         check_plan(p, plan[0], &m);
         check_plan(p, less, &m);
         assert_true(less->spread.cost >= plan[0]->spread.cost);
@@ -428,15 +408,14 @@ static void longer_lists_are_valid_and_repeatable(void **state)
         assert_memory_equal(plan[0]->spread.memory, plan[1]->spread.memory,
                             n * sizeof *plan[0]->spread.memory);
         for (int k = 0; k < 2; k++)
-            mpl_plan_free(&ctx, plan[k]);
-        mpl_plan_free(&ctx, less);
-        mpl_problem_free(&ctx, p);
+            mpl_plan_free(ctx, plan[k]);
+        mpl_plan_free(ctx, less);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Written and read again; what a hand has changed is refused, by the reader or by the verifier. */
-static void files_keep_the_memories(void **state)
+TEST(files_keep_the_memories)
 {
     static const struct {
         const char *from, *to;
@@ -454,20 +433,17 @@ static void files_keep_the_memories(void **state)
     };
     memories m = {.n = 3, .capacity = {500000, 800000, MPL_NO_CAPACITY}, .price = {0, 2, 5}};
     char path[] = "spill_XXXXXX", text[200000], changed[200000];
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     FILE *f;
     size_t n;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     set_text(&m);
     close(mkstemp(path));
-    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 40, 8, 2, &p));
-    assert_ok(&ctx, spill(&ctx, p, &m, 1, 1000000, &plan));
+    assert_ok(ctx, mpl_problem_synthetic(ctx, 40, 8, 2, &p));
+    assert_ok(ctx, spill(ctx, p, &m, 1, 1000000, &plan));
     assert_true(plan->spread.cost > 0);
-    assert_ok(&ctx, mpl_plan_write(&ctx, path, p, plan, "{\"cost\":null,\"seed\":1}"));
+    assert_ok(ctx, mpl_plan_write(ctx, path, p, plan, "{\"cost\":null,\"seed\":1}"));
     assert_non_null(f = fopen(path, "r"));
     n = fread(text, 1, sizeof text - 1, f);
     text[n] = '\0';
@@ -483,119 +459,98 @@ static void files_keep_the_memories(void **state)
         assert_non_null(f = fopen(path, "w"));
         fputs(changed, f);
         fclose(f);
-        st = mpl_plan_read(&ctx, path, &file);
+        st = mpl_plan_read(ctx, path, &file);
         if (st != rows[i].read)
-            fail_msg("row %zu: %s: %s", i, mpl_status_name(st), ctx.message);
+            fail_msg("row %zu: %s: %s", i, mpl_status_name(st), ctx->message);
         if (st == MPL_OK) {
             assert_int_equal(file.plan->spread.n, 3);
             assert_memory_equal(file.plan->spread.memory, plan->spread.memory,
                                 p->n * sizeof *plan->spread.memory);
             assert_memory_equal(file.plan->spread.capacity, m.capacity, sizeof m.capacity);
             assert_string_equal(file.fields_json, "{\"seed\":1}");
-            assert_status(&ctx, mpl_verify(&ctx, file.problem, file.plan), rows[i].verify);
+            assert_status(ctx, mpl_verify(ctx, file.problem, file.plan), rows[i].verify);
         }
-        mpl_plan_file_fini(&ctx, &file);
+        mpl_plan_file_fini(ctx, &file);
     }
     unlink(path);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
-static void pools_and_limits(void **state)
+TEST(pools_and_limits)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 8);
     for (uint32_t i = 0; i < 200; i++) { /* other pools stay as they are */
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + below(&rng, 12),
+        mpl_problem *p = random_problem(ctx, &rng, 1 + below(&rng, 12),
                                         RANDOM_POOLS | RANDOM_PAIRS | RANDOM_ALIGNED);
         memories open = {
             .n = 2, .capacity = {1 + below(&rng, 30), MPL_NO_CAPACITY}, .price = {0, 1}};
         mpl_plan *plan = NULL;
 
         set_text(&open);
-        assert_ok(&ctx, spill(&ctx, p, &open, i, 1000000, &plan));
+        assert_ok(ctx, spill(ctx, p, &open, i, 1000000, &plan));
         check_plan(p, plan, &open);
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
         if (i == 0) {
-            assert_ok(&ctx, mpl_new(&ctx, p->fixed, p->n));
-            assert_status(&ctx, spill(&ctx, p, &open, i, 1000000, &plan), MPL_EUNAVAIL);
-            mpl_free(&ctx, p->fixed);
+            assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
+            assert_status(ctx, spill(ctx, p, &open, i, 1000000, &plan), MPL_EUNAVAIL);
+            mpl_free(ctx, p->fixed);
             p->fixed = NULL;
             p->pool_capacity[0] = 100;
-            assert_status(&ctx, spill(&ctx, p, &open, i, 1000000, &plan), MPL_EINPUT);
+            assert_status(ctx, spill(ctx, p, &open, i, 1000000, &plan), MPL_EINPUT);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     for (int above = 0; above < 2; above++) { /* one memory: the bytes alive at once fit, and only a
                                                  search knows more */
-        mpl_problem *p = problem_of(&ctx, &roots[0]);
+        mpl_problem *p = problem_of(ctx, &roots[0]);
         memories one = {
             .n = 1, .capacity = {brute_optimum(&roots[0]) - 1 + (uint32_t)above}, .price = {3}};
         mpl_plan *plan = NULL;
 
         set_text(&one);
         if (above == 0)
-            assert_status(&ctx, spill(&ctx, p, &one, 1, 0, &plan), MPL_ELIMIT);
-        assert_ok(&ctx, spill(&ctx, p, &one, 1, UINT64_MAX, &plan));
+            assert_status(ctx, spill(ctx, p, &one, 1, 0, &plan), MPL_ELIMIT);
+        assert_ok(ctx, spill(ctx, p, &one, 1, UINT64_MAX, &plan));
         assert_int_equal(plan->claim, above ? MPL_OPTIMAL : MPL_INFEASIBLE);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
     for (uint32_t i = 0; i < 4; i++) {
-        mpl_problem *p = i == 0 ? problem_of(&ctx, &roots[1])
-                                : random_problem(&ctx, &rng, 9,
+        mpl_problem *p = i == 0 ? problem_of(ctx, &roots[1])
+                                : random_problem(ctx, &rng, 9,
                                                  (i > 1 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0) |
                                                      (i > 2 ? RANDOM_PARALLEL : 0) | RANDOM_POOLS);
         memories m = {
             .n = 3, .capacity = {i == 0 ? 9 : 20, 12, MPL_NO_CAPACITY}, .price = {0, 1, 3}};
         mpl_status st = MPL_EMEM;
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
         set_text(&m);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
             mpl_plan *plan = NULL;
 
-            ctx.fail_after = ctx.n_allocs + k;
-            st = spill(&ctx, p, &m, 1, 20000, &plan);
-            ctx.fail_after = -1;
+            ctx->fail_after = ctx->n_allocs + k;
+            st = spill(ctx, p, &m, 1, 20000, &plan);
+            ctx->fail_after = -1;
             assert_true((plan != NULL) == (st == MPL_OK));
-            mpl_plan_free(&ctx, plan);
-            assert_int_equal(ctx.n_live, live);
+            mpl_plan_free(ctx, plan);
+            assert_int_equal(ctx->n_live, live);
         }
         assert_int_equal(st, MPL_OK);
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_are_those_of_brute_force),
-        cmocka_unit_test(refusals_hold_within_their_room),
-        cmocka_unit_test(wrong_plans_are_refused),
-        cmocka_unit_test(wrong_memories_are_refused),
-        cmocka_unit_test(longer_lists_are_valid_and_repeatable),
-        cmocka_unit_test(files_keep_the_memories),
-        cmocka_unit_test(pools_and_limits),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(costs_are_those_of_brute_force, refusals_hold_within_their_room, wrong_plans_are_refused,
+      wrong_memories_are_refused, longer_lists_are_valid_and_repeatable, files_keep_the_memories,
+      pools_and_limits, every_allocation_may_fail)

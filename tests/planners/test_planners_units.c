@@ -217,37 +217,26 @@ static uint32_t judge_offsets(made *d, touches *t)
     return n_apart;
 }
 
-static void units_of_graphs(void **state)
+TEST(units_of_graphs)
 {
     static touches t;
     uint32_t n_apart = 0, n = asked(1000);
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 1; seed <= n; seed++) {
         made d;
 
-        make_places(&d, &ctx, seed, seed % 8 == 0 ? 90 : 4 + seed % 13);
-        assert_ok(&ctx, mpl_flow_map_init(&d.m));
+        make_places(&d, ctx, seed, seed % 8 == 0 ? 90 : 4 + seed % 13);
+        assert_ok(ctx, mpl_flow_map_init(&d.m));
         for (mpl_op op = 0; op < d.g->n_ops; op++)
             d.went[op] = UNKNOWN;
         t = (touches){.d = &d};
-        assert_ok(&ctx, mpl_new(&ctx, t.before, (size_t)d.g->n_ops * d.g->n_ops));
+        assert_ok(ctx, mpl_new(ctx, t.before, (size_t)d.g->n_ops * d.g->n_ops));
         n_apart += judge_offsets(&d, &t);
-        mpl_free(&ctx, t.before);
+        mpl_free(ctx, t.before);
         unmake_places(&d);
     }
     print_message("%u plans: %u let operations run at the same time\n", n * N_OFFSETS, n_apart);
     assert_true(n_apart > n * N_OFFSETS / 8 && n_apart < n * N_OFFSETS / 8 * 7);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(units_of_graphs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(units_of_graphs)

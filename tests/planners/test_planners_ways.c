@@ -212,11 +212,10 @@ static void check_least(instance *x, const choice *all, uint32_t n)
     check_no_step_up(x, way, mpl_max_u64(found.bound_bytes, found.planned_bytes));
 }
 
-static void equal_to_every_choice(void **state)
+TEST(equal_to_every_choice)
 {
     static const char *const planners[] = {NULL, "greedy_size"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         tally t = {0};
 
@@ -248,11 +247,10 @@ static void equal_to_every_choice(void **state)
     }
 }
 
-static void memory_fails_at_every_allocation(void **state)
+TEST(memory_fails_at_every_allocation)
 {
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         uint32_t way[MOST_OPS];
         mpl_ways_point found, *point = NULL;
@@ -272,12 +270,4 @@ static void memory_fails_at_every_allocation(void **state)
     assert_int_equal(st, MPL_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_to_every_choice),
-        cmocka_unit_test(memory_fails_at_every_allocation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(equal_to_every_choice, memory_fails_at_every_allocation)

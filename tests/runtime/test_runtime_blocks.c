@@ -98,9 +98,8 @@ static void check_blocks(const bound *b, const char *what)
     }
 }
 
-static void blocks_live_as_planned(void **state)
+TEST(blocks_live_as_planned)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 400; seed++) {
         mpl_problem_options options = random_options(seed);
         bound b = {.exec = NULL};
@@ -160,9 +159,8 @@ static void check_run(bound *b)
 
 /* No plan: all have memory of their own, end to end but for alignment, and live as they are
  * used. */
-static void nothing_is_shared_without_a_plan(void **state)
+TEST(nothing_is_shared_without_a_plan)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         bound b = {.exec = NULL};
         mpl_exec_facts facts;
@@ -205,11 +203,10 @@ static void nothing_is_shared_without_a_plan(void **state)
 
 /* The same with loops and branches: beside the values there is room for what each loop carries, and
  * no two blocks overlap. Control flow itself needs no workspace. */
-static void loops_have_room_for_what_they_carry(void **state)
+TEST(loops_have_room_for_what_they_carry)
 {
     uint32_t n_loops = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         bound b = {.exec = NULL};
         mpl_block *block;
@@ -253,14 +250,13 @@ static void loops_have_room_for_what_they_carry(void **state)
 }
 
 /* Each memory that pool 0 is spread over is an arena, and so is each pool behind it. */
-static void arenas_are_memories_and_pools(void **state)
+TEST(arenas_are_memories_and_pools)
 {
     bound b = {.exec = NULL};
     mpl_problem_options options = mpl_problem_options_default();
     mpl_exec_facts facts;
     uint64_t arenas = 0;
 
-    (void)state;
     mpl_ctx_init(&b.ctx);
     bind_graph(&b, random_graph(&b.ctx, 5, 24, 9));
     for (mpl_op op = 0; op < b.g->n_ops; op++)
@@ -286,13 +282,12 @@ static void arenas_are_memories_and_pools(void **state)
 }
 
 /* Copies of strided operands are there while their operation runs; what needs no kernel says so. */
-static void operands_in_one_piece_live_for_a_step(void **state)
+TEST(operands_in_one_piece_live_for_a_step)
 {
     static const char *const graphs[] = {"inception_v1:image=64", "densenet121:image=32",
                                          "shufflenet_v2:image=32"};
     uint32_t n_staged = 0, n_concats = 0, n_views = 0;
 
-    (void)state;
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
         mpl_problem_options options = mpl_problem_options_default();
         bound b = {.exec = NULL};
@@ -327,15 +322,5 @@ static void operands_in_one_piece_live_for_a_step(void **state)
     assert_true(n_staged > 0 && n_concats > 0 && n_views > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_live_as_planned),
-        cmocka_unit_test(nothing_is_shared_without_a_plan),
-        cmocka_unit_test(loops_have_room_for_what_they_carry),
-        cmocka_unit_test(arenas_are_memories_and_pools),
-        cmocka_unit_test(operands_in_one_piece_live_for_a_step),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(blocks_live_as_planned, nothing_is_shared_without_a_plan, loops_have_room_for_what_they_carry,
+      arenas_are_memories_and_pools, operands_in_one_piece_live_for_a_step)

@@ -165,24 +165,22 @@ static const row rows[] = {
     {"more than there is", {{1, UINT64_MAX}}, 1, 60 M, 0, 0, 0, 0, 0, 0, MPL_ELIMIT},
 };
 
-static void the_model_follows_its_rules(void **state)
+TEST(the_model_follows_its_rules)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         mpl_request request[12];
         uint64_t bytes[8] = {0};
         mpl_caching_facts f = {0};
-        mpl_ctx ctx;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         for (uint32_t k = 0; k < r->n; k++) {
             bool back = r->call[k].bytes == 0;
 
             bytes[r->call[k].id] = back ? bytes[r->call[k].id] : r->call[k].bytes;
             request[k] = (mpl_request){r->call[k].id, bytes[r->call[k].id], back};
         }
-        assert_status(&ctx, mpl_caching_play(&ctx, request, r->n, r->capacity, &f), r->st);
+        assert_status(ctx, mpl_caching_play(ctx, request, r->n, r->capacity, &f), r->st);
         if (f.requested_bytes != r->requested || f.allocated_bytes != r->allocated ||
             f.reserved_bytes != r->reserved || f.n_segments != r->n_segments ||
             f.n_splits != r->n_splits || f.n_flushes != r->n_flushes)
@@ -191,7 +189,7 @@ static void the_model_follows_its_rules(void **state)
                      "%u flushes",
                      r->name, f.requested_bytes, f.allocated_bytes, f.reserved_bytes, f.n_segments,
                      f.n_splits, f.n_flushes);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -214,13 +212,11 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
 }
 
 /* What is asked for at once is what lives at once: the peaks agree, for any graph. */
-static void requests_follow_lifetimes(void **state)
+TEST(requests_follow_lifetimes)
 {
     static const char *const names[] = {"mlp", "resnet50", "densenet121", "inception_v3", "lstm"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        mpl_ctx ctx;
         mpl_value_map *map = NULL;
         mpl_problem *p;
         mpl_request *request = NULL;
@@ -228,10 +224,10 @@ static void requests_follow_lifetimes(void **state)
         uint64_t peak = 0;
         mpl_caching_facts f;
 
-        mpl_ctx_init(&ctx);
-        p = problem_of(&ctx, names[i], &map, false);
-        assert_ok(&ctx, mpl_requests_make(&ctx, p, 0, &request, &n));
-        assert_ok(&ctx, mpl_caching_play(&ctx, request, n, UINT64_MAX, &f));
+        mpl_ctx_init(ctx);
+        p = problem_of(ctx, names[i], &map, false);
+        assert_ok(ctx, mpl_requests_make(ctx, p, 0, &request, &n));
+        assert_ok(ctx, mpl_caching_play(ctx, request, n, UINT64_MAX, &f));
         for (uint32_t s = 0; s < p->n_steps; s++) {
             uint64_t live = 0;
 
@@ -242,56 +238,43 @@ static void requests_follow_lifetimes(void **state)
         assert_int_equal(f.requested_bytes, peak);
         assert_true(f.requested_bytes <= f.allocated_bytes &&
                     f.allocated_bytes <= f.reserved_bytes);
-        mpl_free(&ctx, request);
-        mpl_problem_free(&ctx, p);
-        mpl_value_map_free(&ctx, map);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_free(ctx, request);
+        mpl_problem_free(ctx, p);
+        mpl_value_map_free(ctx, map);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
     mpl_status st = MPL_EMEM;
-    mpl_ctx ctx;
     mpl_value_map *map = NULL, *other = NULL;
     mpl_problem *p, *parallel;
     mpl_request *request = NULL;
     uint32_t n = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, "mlp", &map, false);
-    parallel = problem_of(&ctx, "mlp", &other, true);
-    assert_status(&ctx, mpl_requests_make(&ctx, parallel, 0, &request, &n), MPL_EUNAVAIL);
+    p = problem_of(ctx, "mlp", &map, false);
+    parallel = problem_of(ctx, "mlp", &other, true);
+    assert_status(ctx, mpl_requests_make(ctx, parallel, 0, &request, &n), MPL_EUNAVAIL);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_caching_facts f;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_requests_make(&ctx, p, 0, &request, &n);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_requests_make(ctx, p, 0, &request, &n);
         if (st == MPL_OK) {
-            st = mpl_caching_play(&ctx, request, n, UINT64_MAX, &f);
-            mpl_free(&ctx, request);
+            st = mpl_caching_play(ctx, request, n, UINT64_MAX, &f);
+            mpl_free(ctx, request);
             request = NULL;
         }
         assert_true(st == MPL_OK || st == MPL_EMEM);
-        assert_int_equal(ctx.n_live, live);
+        assert_int_equal(ctx->n_live, live);
     }
-    ctx.fail_after = -1;
-    mpl_problem_free(&ctx, p);
-    mpl_problem_free(&ctx, parallel);
-    mpl_value_map_free(&ctx, map);
-    mpl_value_map_free(&ctx, other);
-    assert_int_equal(ctx.n_live, 0);
+    ctx->fail_after = -1;
+    mpl_problem_free(ctx, p);
+    mpl_problem_free(ctx, parallel);
+    mpl_value_map_free(ctx, map);
+    mpl_value_map_free(ctx, other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_model_follows_its_rules),
-        cmocka_unit_test(requests_follow_lifetimes),
-        cmocka_unit_test(memory_may_run_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(the_model_follows_its_rules, requests_follow_lifetimes, memory_may_run_out)

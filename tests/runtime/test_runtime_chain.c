@@ -104,12 +104,11 @@ static double off(float got, double want)
     return fabs(got - want) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
 
-static void steps_are_near_what_they_compute(void **state)
+TEST(steps_are_near_what_they_compute)
 {
     float *x = malloc(N_FLOATS * sizeof *x), *y = malloc(N_FLOATS * sizeof *y);
     int bad = 0;
 
-    (void)state;
     draw(x);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         const function *f = &functions[i];
@@ -132,13 +131,12 @@ static void steps_are_near_what_they_compute(void **state)
     free(y);
 }
 
-static void widths_agree(void **state)
+TEST(widths_agree)
 {
     /* pairs of very different size */
     float *x = malloc(2 * N_FLOATS * sizeof *x), *z = x + N_FLOATS - 77;
     float *y = malloc(N_FLOATS * sizeof *y), *want = malloc(N_FLOATS * sizeof *want);
 
-    (void)state;
     draw(x);
     draw(x + N_FLOATS);
     for (mpl_op_kind kind = 0; kind < MPL_N_OPS; kind++)
@@ -248,18 +246,16 @@ static char *run_chain(mpl_ctx *ctx, const mpl_graph *g, char **in, char *const 
     return made.data;
 }
 
-static void chains_do_what_plain_loops_do(void **state)
+TEST(chains_do_what_plain_loops_do)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
         char text[1000], *in[4] = {NULL}, *keep[4] = {NULL}, *want;
-        mpl_ctx ctx;
         mpl_graph *g;
         uint64_t bytes;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(text, sizeof text, "graph t\n%soutput y\n", chains[i]);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
         for (mpl_value v = 0; v < g->n_values; v++)
             if (g->value_role[v] == MPL_INPUT) {
                 uint64_t n = g->value_bytes[v] / 4;
@@ -270,14 +266,14 @@ static void chains_do_what_plain_loops_do(void **state)
                     ((float *)keep[v])[k] = (float)(k * 2654435761u % 1000003) / 1024 - 400;
             }
         bytes = g->value_bytes[g->op_out[0]];
-        want = run_chain(&ctx, g, in, keep, 0);
+        want = run_chain(ctx, g, in, keep, 0);
         for (uint32_t threads = 1; threads <= 12; threads += threads == 4 ? 5 : 1) {
             char *got;
 
             if (threads > 8 && (g->op_in[0] == MPL_NONE || g->op_kind[0] == MPL_OP_access ||
                                 g->value_bytes[g->op_in[0]] != bytes))
                 continue;
-            got = run_chain(&ctx, g, in, keep, threads);
+            got = run_chain(ctx, g, in, keep, threads);
             for (uint64_t k = 0; k < bytes; k++)
                 if (got[k] != want[k])
                     fail_msg("%son %u threads: byte %" PRIu64 " differs", chains[i], threads, k);
@@ -288,18 +284,9 @@ static void chains_do_what_plain_loops_do(void **state)
             free(in[v]);
             free(keep[v]);
         }
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_near_what_they_compute),
-        cmocka_unit_test(widths_agree),
-        cmocka_unit_test(chains_do_what_plain_loops_do),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(steps_are_near_what_they_compute, widths_agree, chains_do_what_plain_loops_do)

@@ -231,18 +231,15 @@ static const mpl_planner *planner_of(uint64_t seed, bool parallel)
     }
 }
 
-static void shared_operands_keep_the_outputs(void **state)
+TEST(shared_operands_keep_the_outputs)
 {
     uint32_t n_saved = 0, n_copied = 0, n_lower = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 400; seed++) {
-        mpl_graph *g = random_rows(&ctx, seed);
+        mpl_graph *g = random_rows(ctx, seed);
         bool parallel = seed % 5 == 2 || seed % 11 == 4;
         const mpl_planner *planner = planner_of(seed / 3, parallel);
-        result alone = run(&ctx, g, NULL, NULL, false), by[3] = {{0}};
+        result alone = run(ctx, g, NULL, NULL, false), by[3] = {{0}};
 
         for (int concat = MPL_CONCAT_AUTO; concat <= MPL_CONCAT_COPY; concat++) {
             mpl_problem_options o = mpl_problem_options_default();
@@ -252,7 +249,7 @@ static void shared_operands_keep_the_outputs(void **state)
             o.in_place = seed % 7 != 3;
             o.pin_inputs = seed % 3 != 2;
             o.parallel = parallel;
-            by[concat] = run(&ctx, g, planner, &o, seed % 2 == 0 && !parallel);
+            by[concat] = run(ctx, g, planner, &o, seed % 2 == 0 && !parallel);
             if (by[concat].hash != alone.hash)
                 fail_msg("seed %" PRIu64 ", concat %d, %s: outputs differ", seed, concat,
                          planner->name);
@@ -264,13 +261,12 @@ static void shared_operands_keep_the_outputs(void **state)
         n_saved += by[MPL_CONCAT_AUTO].copied < by[MPL_CONCAT_COPY].copied;
         n_copied += by[MPL_CONCAT_COPY].copied > 0;
         n_lower += by[MPL_CONCAT_AUTO].bound < by[MPL_CONCAT_COPY].bound;
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     print_message(
         "fewer bytes are copied in %u, less memory is needed in %u of %u graphs that copy\n",
         n_saved, n_lower, n_copied);
     assert_true(n_saved > 100 && n_copied > n_saved && n_lower > 30);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- operands that are boxes ---- */
@@ -278,26 +274,23 @@ static void shared_operands_keep_the_outputs(void **state)
 /* Concats along any axis, on `ref`, which copies what lies strided, and on `cpu`, which takes it as
  * it lies: the outputs of that backend with nothing shared, bit for bit, and no more memory than
  * with copies. */
-static void boxes_keep_the_outputs(void **state)
+TEST(boxes_keep_the_outputs)
 {
     static const char *const backends[] = {"ref", "cpu"};
     uint32_t n_boxes = 0, n_saved = 0, n_runs = 0, n_rooms = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 600; seed++) {
         const mpl_backend *backend = mpl_backend_find(backends[seed % 2]);
-        mpl_graph *g = random_boxes(&ctx, seed / 2);
+        mpl_graph *g = random_boxes(ctx, seed / 2);
         bool parallel = seed % 10 == 4;
         const mpl_planner *planner = planner_of(seed / 3, parallel);
         result alone, by[3];
 
         if (mpl_backend_absent(backend) != NULL) {
-            mpl_graph_free(&ctx, g);
+            mpl_graph_free(ctx, g);
             continue;
         }
-        alone = run_on(&ctx, backend, g, NULL, NULL, false);
+        alone = run_on(ctx, backend, g, NULL, NULL, false);
         for (int concat = MPL_CONCAT_AUTO; concat <= MPL_CONCAT_COPY; concat++) {
             mpl_problem_options o = mpl_problem_options_default();
             mpl_value_map *map = NULL;
@@ -308,55 +301,51 @@ static void boxes_keep_the_outputs(void **state)
             o.pin_outputs = seed % 8 != 1;
             o.in_place = seed % 7 != 3;
             o.parallel = parallel;
-            by[concat] = run_on(&ctx, backend, g, planner, &o, seed % 3 != 0 && !parallel);
+            by[concat] = run_on(ctx, backend, g, planner, &o, seed % 3 != 0 && !parallel);
             if (by[concat].hash != alone.hash)
                 fail_msg("seed %" PRIu64 ", concat %d, %s on %s: outputs differ", seed, concat,
                          planner->name, backend->name);
             n_rooms += by[concat].n_rooms;
-            assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             n_boxes += concat == MPL_CONCAT_SHARE && map->value_box != NULL;
             assert_true(concat != MPL_CONCAT_COPY || map->value_box == NULL);
-            mpl_value_map_free(&ctx, map), map = NULL;
-            mpl_problem_free(&ctx, p), p = NULL;
+            mpl_value_map_free(ctx, map), map = NULL;
+            mpl_problem_free(ctx, p), p = NULL;
             o.boxes = false;
-            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_null(map->value_box);
-            mpl_value_map_free(&ctx, map);
-            mpl_problem_free(&ctx, p);
+            mpl_value_map_free(ctx, map);
+            mpl_problem_free(ctx, p);
         }
         assert_true(parallel || by[MPL_CONCAT_AUTO].bound <= by[MPL_CONCAT_COPY].bound);
         n_saved += seed % 2 == 1 && by[MPL_CONCAT_SHARE].copied < by[MPL_CONCAT_COPY].copied;
         n_runs++;
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u of %u runs have boxes; on cpu %u copy less than with copies\n", n_boxes,
                   n_runs, n_saved);
     assert_true(n_boxes > n_runs / 3);
     assert_true(n_rooms > 50);
     assert_true(mpl_backend_absent(mpl_backend_find("cpu")) != NULL || n_saved > 50);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What storage that is cut, or is not, comes to: buffers, their bytes, bytes times steps, pairs.
  * The runs above show it right; to the byte it is what it was. Fewer: a gain to write down here;
  * more: a loss. */
-static void drawn_storage_needs_no_more(void **state)
+TEST(drawn_storage_needs_no_more)
 {
     static const uint64_t want[2][MPL_CONCAT_COPY + 1][4] = {
         {{2742, 441792, 1646240, 321}, {2730, 440896, 1657056, 316}, {2943, 497856, 1791712, 332}},
         {{2604, 272016, 1088232, 394}, {2534, 264456, 1103904, 379}, {2982, 307848, 1075008, 471}}};
     bool lost = false;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int boxes = 0; boxes < 2; boxes++)
         for (int concat = MPL_CONCAT_AUTO; concat <= MPL_CONCAT_COPY; concat++) {
             uint64_t got[4] = {0};
 
             for (uint64_t seed = 0; seed < 300; seed++) {
-                mpl_graph *g = boxes ? random_boxes(&ctx, seed) : random_rows(&ctx, seed);
+                mpl_graph *g = boxes ? random_boxes(ctx, seed) : random_rows(ctx, seed);
                 mpl_problem_options o = mpl_problem_options_default();
                 mpl_value_map *map = NULL;
                 mpl_problem *p = NULL;
@@ -367,17 +356,17 @@ static void drawn_storage_needs_no_more(void **state)
                 o.align = seed % 4 == 0 ? 4 : 64;
                 o.pin_outputs = seed % 2 == 1;
                 o.in_place = seed % 3 != 0;
-                assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-                assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+                assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+                assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
                 got[0] += p->n;
                 got[3] += p->n_in_place;
                 for (mpl_buffer b = 0; b < p->n; b++) {
                     got[1] += p->bytes[b];
                     got[2] += p->bytes[b] * (p->death[b] - p->birth[b]);
                 }
-                mpl_value_map_free(&ctx, map);
-                mpl_problem_free(&ctx, p);
-                mpl_graph_free(&ctx, g);
+                mpl_value_map_free(ctx, map);
+                mpl_problem_free(ctx, p);
+                mpl_graph_free(ctx, g);
             }
             if (memcmp(got, want[boxes][concat], sizeof got) != 0)
                 print_error("{%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "}\n", got[0],
@@ -385,22 +374,18 @@ static void drawn_storage_needs_no_more(void **state)
                     lost = true;
         }
     assert_false(lost);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Images whose channels are put together, in both layouts: the kernels for pixels that lie apart,
  * or images, copy nothing. */
-static void images_need_no_copies(void **state)
+TEST(images_need_no_copies)
 {
     static const char *const networks[] = {"densenet121:image=32,batch=2", "inception_v3:image=75",
                                            "squeezenet:image=64,batch=3,classes=10"};
     const mpl_backend *cpu = mpl_backend_find("cpu");
-    mpl_ctx ctx;
 
-    (void)state;
     if (mpl_backend_absent(cpu) != NULL)
         skip_without("the backend cpu");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 2 * (sizeof networks / sizeof *networks); i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_problem *p = NULL;
@@ -409,13 +394,13 @@ static void images_need_no_copies(void **state)
         mpl_op *order = NULL;
         uint64_t hash[2] = {MPL_HASH_SEED, MPL_HASH_SEED}, copied = 0;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, networks[i / 2], &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, networks[i / 2], &g));
         if (i % 2 == 1)
-            assert_ok(&ctx, mpl_graph_channels_last(&ctx, &g));
-        assert_ok(&ctx, mpl_new(&ctx, order, g->n_ops));
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+            assert_ok(ctx, mpl_graph_channels_last(ctx, &g));
+        assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         o.concat = MPL_CONCAT_SHARE;
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (int shared = 0; shared < 2; shared++) {
             mpl_exec_options how = {.checked = false, .weight_seed = 5};
             mpl_device *dev = NULL;
@@ -423,36 +408,35 @@ static void images_need_no_copies(void **state)
             mpl_exec *exec = NULL;
             mpl_exec_facts facts;
             uint64_t bytes = g->value_bytes[g->input[0]], out = g->value_bytes[g->output[0]];
-            void *data = mpl_alloc(&ctx, bytes > out ? bytes : out, 1);
+            void *data = mpl_alloc(ctx, bytes > out ? bytes : out, 1);
             mpl_run call;
 
-            mpl_run_init(&call, &ctx);
-            assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 2}, &dev));
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
-            assert_ok(&ctx, mpl_exec_new(&ctx, cpu, dev, g, order, shared ? p : NULL,
-                                         shared ? map : NULL, shared ? plan : NULL, &how, &exec));
-            assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 3, data));
-            assert_ok(&ctx, mpl_exec_set_input(exec, 0, data));
-            assert_ok(&ctx, mpl_exec_run(exec, NULL));
-            assert_ok(&ctx, mpl_exec_output(exec, 0, data));
+            mpl_run_init(&call, ctx);
+            assert_ok(ctx, cpu->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
+            assert_ok(ctx, mpl_exec_new(ctx, cpu, dev, g, order, shared ? p : NULL,
+                                        shared ? map : NULL, shared ? plan : NULL, &how, &exec));
+            assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 3, data));
+            assert_ok(ctx, mpl_exec_set_input(exec, 0, data));
+            assert_ok(ctx, mpl_exec_run(exec, NULL));
+            assert_ok(ctx, mpl_exec_output(exec, 0, data));
             hash[shared] = mpl_hash(hash[shared], data, out);
-            assert_ok(&ctx, mpl_exec_facts_get(exec, &facts));
+            assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
             copied = facts.copied_bytes;
-            mpl_free(&ctx, data);
-            mpl_exec_free(&ctx, exec);
-            mpl_plan_free(&ctx, plan);
+            mpl_free(ctx, data);
+            mpl_exec_free(ctx, exec);
+            mpl_plan_free(ctx, plan);
             cpu->close(dev);
         }
         if (hash[0] != hash[1] || copied != 0)
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
                      i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ",
                      copied);
-        mpl_free(&ctx, order);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_free(ctx, order);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What lies how, and what a plain backend copies of it: each strided operand once for whoever makes
@@ -510,13 +494,10 @@ static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_
 }
 
 /* The layouts that random graphs seldom have. */
-static void layouts_are_as_said(void **state)
+TEST(layouts_are_as_said)
 {
     static const char *const backends[] = {"ref", "cpu"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 2 * (sizeof layouts / sizeof *layouts); i++) {
         const mpl_backend *backend = mpl_backend_find(backends[i % 2]);
         mpl_problem_options o = mpl_problem_options_default();
@@ -531,22 +512,21 @@ static void layouts_are_as_said(void **state)
             continue;
         o.concat = MPL_CONCAT_SHARE;
         o.pin_outputs = false;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "layout", text, strlen(text), &g));
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        assert_ok(ctx, mpl_text_read_memory(ctx, "layout", text, strlen(text), &g));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         check_parts(g, map, p, o.align);
-        alone = run_on(&ctx, backend, g, NULL, NULL, false);
-        shared = run_on(&ctx, backend, g, mpl_planner_find("greedy_size"), &o, true);
+        alone = run_on(ctx, backend, g, NULL, NULL, false);
+        shared = run_on(ctx, backend, g, mpl_planner_find("greedy_size"), &o, true);
         if (alone.hash != shared.hash || (i % 2 == 0 && shared.copied != layouts[i / 2].copied) ||
             p->n_in_place != layouts[i / 2].n_pairs)
             fail_msg("%s, on %s: outputs %s, %" PRIu64 " bytes copied, %u pairs",
                      layouts[i / 2].what, backends[i % 2],
                      alone.hash == shared.hash ? "equal" : "differ", shared.copied, p->n_in_place);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* One buffer at the offset of another, whose last reader makes it: what the graph must refuse, for
@@ -569,12 +549,8 @@ static const struct {
      "x", "a"},
 };
 
-static void values_apart_are_not_overwritten(void **state)
+TEST(values_apart_are_not_overwritten)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_buffer in, out;
@@ -588,29 +564,28 @@ static void values_apart_are_not_overwritten(void **state)
         o.concat = MPL_CONCAT_SHARE;
         o.parallel = true;
         o.pin_inputs = false;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "refused", refused[i].text,
-                                             strlen(refused[i].text), &g));
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
-        assert_ok(&ctx, mpl_verify_graph(&ctx, g, map, p, plan));
+        assert_ok(ctx, mpl_text_read_memory(ctx, "refused", refused[i].text,
+                                            strlen(refused[i].text), &g));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        mpl_run_init(&call, ctx);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        assert_ok(ctx, mpl_verify_graph(ctx, g, map, p, plan));
         in = map->value_buffer[mpl_graph_find(g, refused[i].in)];
         out = map->value_buffer[mpl_graph_find(g, refused[i].out)];
         assert_true(in < p->n && out < p->n && in != out && p->bytes[out] <= p->bytes[in]);
         plan->offset[out] = plan->offset[in];
-        if (mpl_verify_graph(&ctx, g, map, p, plan) != MPL_EINVALID)
+        if (mpl_verify_graph(ctx, g, map, p, plan) != MPL_EINVALID)
             fail_msg("%s: allowed", refused[i].what);
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_plan_free(ctx, plan);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Maps and plans that do not say where values lie: refused before anything runs. */
-static void wrong_places_are_refused(void **state)
+TEST(wrong_places_are_refused)
 {
     static const char *const text[] = {
         "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
@@ -619,10 +594,7 @@ static void wrong_places_are_refused(void **state)
         "softplus(c)\noutput y\n",
     };
     const mpl_backend *ref = mpl_backend_find("ref");
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int fault = 0; fault < 6; fault++) { /* 0, 1: none */
         mpl_problem_options o = mpl_problem_options_default();
         mpl_exec_options how = {.weight_seed = 5};
@@ -639,12 +611,12 @@ static void wrong_places_are_refused(void **state)
 
         o.concat = MPL_CONCAT_SHARE;
         o.in_place = false;
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "wrong", text[fault % 2],
-                                             strlen(text[fault % 2]), &g));
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        assert_ok(ctx,
+                  mpl_text_read_memory(ctx, "wrong", text[fault % 2], strlen(text[fault % 2]), &g));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        mpl_run_init(&call, ctx);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
         b = mpl_graph_find(g, "b");
         part = map->value_buffer[b];
         if (fault == 2)
@@ -655,18 +627,17 @@ static void wrong_places_are_refused(void **state)
             map->value_box[b].stride[0]++;
         if (fault == 5)
             p->bytes[part] -= 64;
-        assert_ok(&ctx, ref->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-        if (mpl_exec_new(&ctx, ref, dev, g, order, p, map, plan, &how, &exec) !=
+        assert_ok(ctx, ref->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        if (mpl_exec_new(ctx, ref, dev, g, order, p, map, plan, &how, &exec) !=
             (fault < 2 ? MPL_OK : MPL_EINVALID))
-            fail_msg("fault %d: %s", fault, fault < 2 ? ctx.message : "taken");
-        mpl_exec_free(&ctx, exec);
+            fail_msg("fault %d: %s", fault, fault < 2 ? ctx->message : "taken");
+        mpl_exec_free(ctx, exec);
         ref->close(dev);
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_plan_free(ctx, plan);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- parts that come and go ---- */
@@ -692,12 +663,8 @@ static const struct {
 };
 
 /* Exact figures of parts, and of wholes: what planners see that know no families. */
-static void parts_make_room(void **state)
+TEST(parts_make_room)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_graph *g = NULL;
@@ -705,12 +672,12 @@ static void parts_make_room(void **state)
 
         o.in_place = false;
         o.concat = MPL_CONCAT_SHARE;
-        assert_ok(&ctx,
-                  mpl_text_read_memory(&ctx, "parts", texts[i].text, strlen(texts[i].text), &g));
-        alone = run(&ctx, g, NULL, NULL, false);
-        exact = run(&ctx, g, mpl_planner_find("exact"), &o, true);
-        greedy = run(&ctx, g, mpl_planner_find("greedy_size"), &o, true);
-        pool = run(&ctx, g, mpl_planner_find("mxnet"), &o, true);
+        assert_ok(ctx,
+                  mpl_text_read_memory(ctx, "parts", texts[i].text, strlen(texts[i].text), &g));
+        alone = run(ctx, g, NULL, NULL, false);
+        exact = run(ctx, g, mpl_planner_find("exact"), &o, true);
+        greedy = run(ctx, g, mpl_planner_find("greedy_size"), &o, true);
+        pool = run(ctx, g, mpl_planner_find("mxnet"), &o, true);
         if (exact.planned != texts[i].parts || greedy.planned != texts[i].parts ||
             pool.planned < texts[i].whole || exact.bound != texts[i].parts)
             fail_msg("%s: exact %" PRIu64 ", greedy_size %" PRIu64 ", bound %" PRIu64
@@ -720,9 +687,8 @@ static void parts_make_room(void **state)
         assert_int_equal(greedy.hash, alone.hash);
         assert_int_equal(pool.hash, alone.hash);
         assert_int_equal(exact.copied, 0);
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* One run under --checked of a plan for a problem that may be wrong: how it ends, and whether the
@@ -757,25 +723,22 @@ static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
 
 /* A part that is said to end a step too early: where its bytes are then given to others, the run
  * says so. */
-static void short_lives_are_caught(void **state)
+TEST(short_lives_are_caught)
 {
     mpl_problem_options o = mpl_problem_options_default();
     uint32_t n_caught = 0, n_tried = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     o.concat = MPL_CONCAT_SHARE;
     o.in_place = false;
     for (uint64_t seed = 0; seed < 120; seed++) {
-        mpl_graph *g = random_rows(&ctx, seed);
-        uint64_t hash = run(&ctx, g, NULL, NULL, false).hash;
+        mpl_graph *g = random_rows(ctx, seed);
+        uint64_t hash = run(ctx, g, NULL, NULL, false).hash;
         mpl_value_map *map = NULL;
         mpl_problem *p = NULL;
         mpl_op order[64];
 
-        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++) {
             mpl_plan *plan = NULL;
             bool equal = false;
@@ -785,23 +748,22 @@ static void short_lives_are_caught(void **state)
             if (p->death[b] - p->birth[b] < 2)
                 continue;
             p->death[b]--;
-            mpl_run_init(&call, &ctx);
-            assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
-            st = run_checked(&ctx, g, order, p, map, plan, hash, &equal);
+            mpl_run_init(&call, ctx);
+            assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
+            st = run_checked(ctx, g, order, p, map, plan, hash, &equal);
             assert_true(st == MPL_EINVALID || (st == MPL_OK && equal));
             n_caught += st == MPL_EINVALID;
             n_tried++;
             p->death[b]++;
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u of %u lives that are too short let others in, which is seen\n", n_caught,
                   n_tried);
     assert_true(n_caught > 50);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- which share ---- */
@@ -860,16 +822,13 @@ static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *orde
 
 /* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it
  * is not always. */
-static void choices_are_the_best(void **state)
+TEST(choices_are_the_best)
 {
     uint32_t n_graphs = 0, n_choices = 0, n_other = 0, n_lower = 0, n_undecided = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 400; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(&ctx, seed);
+        mpl_graph *g = random_rows(ctx, seed);
         mpl_concats *concats = NULL;
         mpl_concat_found found;
         uint8_t shared[64];
@@ -880,15 +839,15 @@ static void choices_are_the_best(void **state)
         o.in_place = seed % 4 != 3;
         o.pin_outputs = seed % 3 != 0;
         o.parallel = seed % 5 == 4;
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
-        assert_ok(&ctx, mpl_concat_decide(&ctx, g, order, &o, shared, &found));
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
+        assert_ok(ctx, mpl_concats_new(ctx, g, order, &o, &concats));
+        assert_ok(ctx, mpl_concat_decide(ctx, g, order, &o, shared, &found));
         assert_int_equal(found.n, concats->n);
         n_undecided += concats->n > 0 && concats->n <= 4 && found.by != MPL_CONCAT_BY_EXACT;
         if (concats->n > 0 && concats->n <= 4 && found.by == MPL_CONCAT_BY_EXACT) {
             bool other = memcmp(shared, concats->shared, g->n_ops) != 0;
 
-            best = best_of_all(&ctx, g, order, &o, concats->op, concats->n, &least);
+            best = best_of_all(ctx, g, order, &o, concats->op, concats->n, &least);
             for (uint32_t i = 0; i < concats->n; i++)
                 if (shared[concats->op[i]] != (best >> i & 1))
                     fail_msg("seed %" PRIu64 ": concat %u shares: %u; the best choice is %x of %u",
@@ -896,22 +855,21 @@ static void choices_are_the_best(void **state)
             n_graphs++;
             n_choices += concats->n_choices;
             n_other += other;
-            n_lower += other && least_of(&ctx, g, order, &o, concats->shared) > least;
+            n_lower += other && least_of(ctx, g, order, &o, concats->shared) > least;
         }
-        mpl_concats_free(&ctx, concats);
-        mpl_graph_free(&ctx, g);
+        mpl_concats_free(ctx, concats);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in "
                   "%u; %u are left to "
                   "bounds\n",
                   n_graphs, n_choices, n_other, n_lower, n_undecided);
     assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* More concats than choices can be tried of: in each an operand waits beside something wide, where
  * the whole result would be more. So none shares. */
-static void many_are_given_up(void **state)
+TEST(many_are_given_up)
 {
     enum { N = 14 };
     mpl_problem_options o = mpl_problem_options_default();
@@ -924,11 +882,8 @@ static void many_are_given_up(void **state)
     uint8_t all[8 * N];
     mpl_op order[8 * N];
     char text[N * 200];
-    mpl_ctx ctx;
     int n = snprintf(text, sizeof text, "graph g\ninput x f32 [2,16]\n");
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int k = 0; k < N; k++)
         n += snprintf(
             text + n, sizeof text - (size_t)n,
@@ -937,31 +892,30 @@ static void many_are_given_up(void **state)
             "b%d = add(a%d, s%d)\nc%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) "
             "axes=[1]\noutput y%d\n",
             k, k, k, k, k, k, k, k, k, k, k, k, k);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "many", text, (size_t)n, &g));
-    assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-    assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "many", text, (size_t)n, &g));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    assert_ok(ctx, mpl_concats_new(ctx, g, order, &o, &concats));
     assert_true(concats->n == N && concats->by == MPL_CONCAT_BY_GREEDY);
     for (mpl_op op = 0; op < g->n_ops; op++)
         assert_int_equal(concats->shared[op], 0);
     for (int copy = 0; copy < 2; copy++) {
         o.concat = copy ? MPL_CONCAT_COPY : MPL_CONCAT_AUTO;
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound[copy], NULL));
-        mpl_value_map_free(&ctx, map), map = NULL;
-        mpl_problem_free(&ctx, p), p = NULL;
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound[copy], NULL));
+        mpl_value_map_free(ctx, map), map = NULL;
+        mpl_problem_free(ctx, p), p = NULL;
     }
     assert_int_equal(bound[0], bound[1]);
-    mpl_concats_free(&ctx, concats), concats = NULL;
+    mpl_concats_free(ctx, concats), concats = NULL;
     memset(all, 1, sizeof all); /* asked to, all do that can: not those of an input */
     o.concat = MPL_CONCAT_AUTO;
     o.concat_shared = all;
-    assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
+    assert_ok(ctx, mpl_concats_new(ctx, g, order, &o, &concats));
     for (mpl_op op = 0; op < g->n_ops; op++)
         n_shared += concats->shared[op];
     assert_int_equal(n_shared, N);
-    mpl_concats_free(&ctx, concats);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_concats_free(ctx, concats);
+    mpl_graph_free(ctx, g);
 }
 
 /* Moves the family of buffer x so that x lies `by` bytes behind c; false: it cannot. */
@@ -980,16 +934,13 @@ static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_bu
 /* Nothing shared, but one family (or buffer) moved onto another: what the relation between parts
  * refuses is what the graph does; but at one offset, in place, the graph may allow more than is
  * offered. */
-static void relations_of_parts_are_the_graphs(void **state)
+TEST(relations_of_parts_are_the_graphs)
 {
     uint32_t n_families = 0, n_refused = 0, n_allowed = 0, n_pairs = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 300; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(&ctx, seed);
+        mpl_graph *g = random_rows(ctx, seed);
         mpl_value_map *map = NULL;
         mpl_problem *p = NULL;
         mpl_plan *plan = NULL;
@@ -1001,10 +952,10 @@ static void relations_of_parts_are_the_graphs(void **state)
         o.concat = MPL_CONCAT_SHARE;
         o.align = 4; /* all bytes are multiples of 32: what is moved by 4 lies in no place of
                         another */
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        mpl_run_init(&call, ctx);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
         plan->claim = MPL_FEASIBLE;
         plan->bound_bytes = plan->n_witness = 0;
         memcpy(home, plan->offset, p->n * sizeof *home);
@@ -1016,42 +967,38 @@ static void relations_of_parts_are_the_graphs(void **state)
                 n_families += p->inside[x] != x && i == 0;
                 if (p->inside[x] == p->inside[c] || !move_onto(p, plan, x, c, i % 2 * 4))
                     continue;
-                by_relation = mpl_verify(&ctx, p, plan);
-                by_graph = mpl_verify_graph(&ctx, g, map, p, plan);
+                by_relation = mpl_verify(ctx, p, plan);
+                by_graph = mpl_verify_graph(ctx, g, map, p, plan);
                 if (by_relation != by_graph && (by_graph != MPL_OK || i % 2 == 1))
                     fail_msg("seed %" PRIu64
                              ": buffer %u onto %u: the graph says '%s', the relation '%s': %s",
                              seed, x, c, mpl_status_name(by_graph), mpl_status_name(by_relation),
-                             ctx.message);
+                             ctx->message);
                 n_refused += by_graph != MPL_OK;
                 n_allowed += by_relation == MPL_OK;
                 memcpy(plan->offset, home, p->n * sizeof *home);
             }
         for (uint32_t i = 0; p->inside != NULL && i < p->n_in_place; i++)
             n_pairs += p->inside_at[p->in_place_in[i]] > 0 || p->inside_at[p->in_place_out[i]] > 0;
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
+        mpl_plan_free(ctx, plan);
+        mpl_value_map_free(ctx, map);
+        mpl_problem_free(ctx, p);
+        mpl_graph_free(ctx, g);
     }
     print_message("%u parts in families; %u moves refused, %u allowed; %u pairs of parts\n",
                   n_families, n_refused, n_allowed, n_pairs);
     assert_true(n_families > 250 && n_refused > 10000 && n_allowed > 500 && n_pairs > 20);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What orders that are searched for count is what planners are given, part by part; and no order
  * has less than what is proved. */
-static void orders_count_parts(void **state)
+TEST(orders_count_parts)
 {
     uint32_t n_families = 0, n_proved = 0;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 200; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(&ctx, seed);
+        mpl_graph *g = random_rows(ctx, seed);
         mpl_value_map *map = NULL;
         mpl_problem *p = NULL;
         mpl_order_run found;
@@ -1061,25 +1008,24 @@ static void orders_count_parts(void **state)
         o.concat = MPL_CONCAT_COPY;
         o.in_place = seed % 2 == 0;
         o.pin_outputs = seed % 3 != 0;
-        mpl_order_run_init(&found, &ctx);
+        mpl_order_run_init(&found, ctx);
         found.options = &o;
-        assert_ok(&ctx, mpl_order_make(&found, mpl_order_find("least_peak"), g, order));
+        assert_ok(ctx, mpl_order_make(&found, mpl_order_find("least_peak"), g, order));
         for (uint64_t other = 0; other < 5; other++) {
-            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-            assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+            assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
             if (other == 0)
                 assert_int_equal(found.live_bytes, peak);
             assert_true(found.bound_bytes <= peak);
             n_families += p->inside != NULL;
-            mpl_value_map_free(&ctx, map), map = NULL;
-            mpl_problem_free(&ctx, p), p = NULL;
-            assert_ok(&ctx, mpl_order_random(&ctx, g, other, order));
+            mpl_value_map_free(ctx, map), map = NULL;
+            mpl_problem_free(ctx, p), p = NULL;
+            assert_ok(ctx, mpl_order_random(ctx, g, other, order));
         }
         n_proved += found.bound_bytes == found.live_bytes;
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
     assert_true(n_families > 100 && n_proved > 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- the zoo ---- */
@@ -1112,19 +1058,16 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
 
 /* Where concats are what a network is made of, hardly one needs to copy, and the peak stays that of
  * copying. */
-static void zoo_copies_little(void **state)
+TEST(zoo_copies_little)
 {
     static const char *const names[] = {"densenet121", "densenet201", "inception_v3",
                                         "inception_v4"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         uint64_t copied[3], bound[3];
 
         for (int c = MPL_CONCAT_AUTO; c <= MPL_CONCAT_COPY; c++)
-            look(&ctx, names[i], (mpl_concat)c, &copied[c], &bound[c]);
+            look(ctx, names[i], (mpl_concat)c, &copied[c], &bound[c]);
         if (bound[MPL_CONCAT_AUTO] > bound[MPL_CONCAT_COPY] || copied[MPL_CONCAT_SHARE] != 0 ||
             bound[MPL_CONCAT_SHARE] > bound[MPL_CONCAT_COPY] || /* operands are there part by part
                                                                  */
@@ -1134,28 +1077,9 @@ static void zoo_copies_little(void **state)
                      names[i], copied[MPL_CONCAT_AUTO], copied[MPL_CONCAT_COPY],
                      bound[MPL_CONCAT_AUTO], bound[MPL_CONCAT_COPY]);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_operands_keep_the_outputs),
-        cmocka_unit_test(boxes_keep_the_outputs),
-        cmocka_unit_test(images_need_no_copies),
-        cmocka_unit_test(drawn_storage_needs_no_more),
-        cmocka_unit_test(layouts_are_as_said),
-        cmocka_unit_test(values_apart_are_not_overwritten),
-        cmocka_unit_test(wrong_places_are_refused),
-        cmocka_unit_test(parts_make_room),
-        cmocka_unit_test(short_lives_are_caught),
-        cmocka_unit_test(choices_are_the_best),
-        cmocka_unit_test(many_are_given_up),
-        cmocka_unit_test(relations_of_parts_are_the_graphs),
-        cmocka_unit_test(orders_count_parts),
-        cmocka_unit_test(zoo_copies_little),
-    };
-
-    cmocka_set_test_filter(getenv("MPL_ONLY"));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(shared_operands_keep_the_outputs, boxes_keep_the_outputs, images_need_no_copies,
+      drawn_storage_needs_no_more, layouts_are_as_said, values_apart_are_not_overwritten,
+      wrong_places_are_refused, parts_make_room, short_lives_are_caught, choices_are_the_best,
+      many_are_given_up, relations_of_parts_are_the_graphs, orders_count_parts, zoo_copies_little)

@@ -410,28 +410,24 @@ static void run_all(const mpl_backend *backend)
     assert_int_equal(ctx.n_live, 0);
 }
 
-static void onnx_node_tests_on_ref(void **state)
+TEST(onnx_node_tests_on_ref)
 {
-    (void)state;
     run_all(mpl_backend_find("ref"));
 }
 
-static void onnx_node_tests_on_cpu(void **state)
+TEST(onnx_node_tests_on_cpu)
 {
-    (void)state;
     run_all(mpl_backend_find("cpu"));
 }
 
-static void onnx_node_tests_on_cuda(void **state)
+TEST(onnx_node_tests_on_cuda)
 {
-    (void)state;
     run_all(mpl_backend_find("cuda"));
 }
 
 /* Our device kernels, thread by thread on the host. */
-static void onnx_node_tests_on_fake_cuda(void **state)
+TEST(onnx_node_tests_on_fake_cuda)
 {
-    (void)state;
     fake_reset();
     run_all(fake_backend());
     assert_int_equal(fake.n_wild, 0);
@@ -484,28 +480,23 @@ static void run_light(const char *backend_name)
     assert_int_equal(ctx.n_live, 0);
 }
 
-static void onnx_light_on_ref(void **state)
+TEST(onnx_light_on_ref)
 {
-    (void)state;
     run_light("ref");
 }
 
-static void onnx_light_on_cpu(void **state)
+TEST(onnx_light_on_cpu)
 {
-    (void)state;
     run_light("cpu");
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(onnx_node_tests_on_ref),  cmocka_unit_test(onnx_node_tests_on_cpu),
-        cmocka_unit_test(onnx_node_tests_on_cuda), cmocka_unit_test(onnx_node_tests_on_fake_cuda),
-        cmocka_unit_test(onnx_light_on_ref),       cmocka_unit_test(onnx_light_on_cpu),
-    };
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 
     snprintf(report_path, sizeof report_path, "%.*sconformance.tsv",
              slash != NULL ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, onnx_node_tests_on_ref, onnx_node_tests_on_cpu,
+                     onnx_node_tests_on_cuda, onnx_node_tests_on_fake_cuda, onnx_light_on_ref,
+                     onnx_light_on_cpu);
 }

@@ -445,12 +445,8 @@ static void run_program(mpl_ctx *ctx, const program *p, const mpl_graph *g, mpl_
 
 static const char *const backends[] = {"ref", "cpu", "cuda"}; /* cuda: on a device, or a fake one */
 
-static void unshared_as_computed_by_hand(void **state)
+TEST(unshared_as_computed_by_hand)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     fake_reset();
     for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
         const mpl_backend *backend = mpl_backend_find(backends[k]);
@@ -460,25 +456,24 @@ static void unshared_as_computed_by_hand(void **state)
             backend = strcmp(backends[k], "cuda") == 0 ? fake_backend() : NULL;
         if (backend == NULL)
             continue;
-        assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
         for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
             for (int checked = 0; checked < 2; checked++) {
-                mpl_graph *g = graph_of(&ctx, &programs[i]);
-                mpl_op *order = mpl_alloc(&ctx, g->n_ops, sizeof *order);
+                mpl_graph *g = graph_of(ctx, &programs[i]);
+                mpl_op *order = mpl_alloc(ctx, g->n_ops, sizeof *order);
                 mpl_exec *exec;
 
-                assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
-                assert_ok(&ctx, mpl_exec_new(&ctx, backend, dev, g, order, NULL, NULL, NULL,
-                                             &(mpl_exec_options){.checked = checked}, &exec));
-                run_program(&ctx, &programs[i], g, exec, checked ? WHATEVER : EXACTLY);
-                mpl_exec_free(&ctx, exec);
-                mpl_free(&ctx, order);
-                mpl_graph_free(&ctx, g);
+                assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+                assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL,
+                                            &(mpl_exec_options){.checked = checked}, &exec));
+                run_program(ctx, &programs[i], g, exec, checked ? WHATEVER : EXACTLY);
+                mpl_exec_free(ctx, exec);
+                mpl_free(ctx, order);
+                mpl_graph_free(ctx, g);
             }
         backend->close(dev);
     }
     assert_int_equal(fake.n_races + fake.n_wild + fake.n_misused + fake.n_live, 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- under plans ---- */
@@ -539,18 +534,15 @@ static mpl_status bind(session *s, const mpl_plan *plan, bool checked, mpl_exec 
 
 /* All planners, with and without pairs, views, pinned values, pointers; checked where the plan is
  * first fit. */
-static void planned_as_computed_by_hand(void **state)
+TEST(planned_as_computed_by_hand)
 {
     static const char *const orders[] = {"given", "greedy"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         for (uint32_t mask = 0; mask < N_MASKS; mask++) {
             session s;
 
-            session_begin(&ctx, &programs[i], orders[mask % 3 == 1], mask, &s);
+            session_begin(ctx, &programs[i], orders[mask % 3 == 1], mask, &s);
             for (uint32_t k = 0; mpl_planners[k] != NULL; k++) {
                 bool checked = strcmp(mpl_planners[k]->name, "best_fit") == 0,
                      free = (mask & COPY_CARRIED) != 0;
@@ -559,22 +551,21 @@ static void planned_as_computed_by_hand(void **state)
                 mpl_plan *plan;
                 mpl_run how;
 
-                mpl_run_init(&how, &ctx);
+                mpl_run_init(&how, ctx);
                 how.budget_ticks = 100000;
                 if (mpl_planners[k]->plan != NULL && (mpl_planners[k]->traits & MPL_SPREADS) == 0)
                     st = mpl_planner_run(mpl_planners[k], &how, s.p, &plan);
                 if (st == MPL_EUNAVAIL || st == MPL_ELIMIT)
                     continue;
-                assert_ok(&ctx, st);
-                assert_ok(&ctx, bind(&s, plan, checked, &exec));
-                run_program(&ctx, &programs[i], s.g, exec,
+                assert_ok(ctx, st);
+                assert_ok(ctx, bind(&s, plan, checked, &exec));
+                run_program(ctx, &programs[i], s.g, exec,
                             free || checked || programs[i].may_copy ? WHATEVER : AT_MOST_NOTHING);
-                mpl_exec_free(&ctx, exec);
-                mpl_plan_free(&ctx, plan);
+                mpl_exec_free(ctx, exec);
+                mpl_plan_free(ctx, plan);
             }
             session_end(&s);
         }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- faults ---- */
@@ -615,18 +606,15 @@ static bool is_caught(session *s, const mpl_plan *plan, bool checked)
 }
 
 /* Two buffers that must not share are put onto each other, each pair in turn. */
-static void overlaps_are_caught(void **state)
+TEST(overlaps_are_caught)
 {
-    mpl_ctx ctx;
     uint32_t n = 0, n_caught = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         session s;
         mpl_plan *plan;
 
-        session_begin(&ctx, &programs[i], "given", NO_PAIRS, &s);
+        session_begin(ctx, &programs[i], "given", NO_PAIRS, &s);
         plan = plan_apart(&s);
         for (mpl_buffer a = 0; a < s.p->n; a++)
             for (mpl_buffer b = 0; b < a; b++) {
@@ -643,13 +631,12 @@ static void overlaps_are_caught(void **state)
                 n++, n_caught += caught;
                 plan->offset[a] = offset;
             }
-        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(ctx, plan);
         session_end(&s);
     }
     print_message("%u of %u overlaps caught\n", n_caught, n);
     /* one pair lies in two branches, and conflicts for caution alone */
     assert_true(n > 80 && n_caught + 1 >= n);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Ways to get the places of a program wrong, each tried wherever it applies. */
@@ -719,13 +706,10 @@ static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
     }
 }
 
-static void wrong_places_are_caught(void **state)
+TEST(wrong_places_are_caught)
 {
-    mpl_ctx ctx;
     uint32_t n[N_FAULTS] = {0}, n_caught[N_FAULTS] = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         for (uint32_t mask = 0; mask <= COPY_CARRIED; mask += COPY_CARRIED)
             for (int kind = 0; kind < N_FAULTS; kind++)
@@ -733,13 +717,13 @@ static void wrong_places_are_caught(void **state)
                     session s;
                     mpl_plan *plan;
 
-                    session_begin(&ctx, &programs[i], "given", mask, &s);
+                    session_begin(ctx, &programs[i], "given", mask, &s);
                     plan = plan_apart(&s);
                     if (plant(s.map, s.g, kind, at)) {
                         n[kind]++;
                         n_caught[kind] += is_caught(&s, plan, true);
                     }
-                    mpl_plan_free(&ctx, plan);
+                    mpl_plan_free(ctx, plan);
                     session_end(&s);
                 }
     for (int kind = 0; kind < N_FAULTS; kind++) { /* a cycle that no run goes round, a branch that
@@ -747,7 +731,6 @@ static void wrong_places_are_caught(void **state)
         print_message("fault %d: %u of %u caught\n", kind, n_caught[kind], n[kind]);
         assert_true(n[kind] > 0 && n_caught[kind] * 10 >= n[kind] * 8);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- failures ---- */
@@ -763,7 +746,7 @@ static const program *program_of(const char *name)
 
 /* A branch that there is not, and none where there is no bypass: the line names the operation; the
  * next run is as ever. */
-static void wrong_branches_are_named(void **state)
+TEST(wrong_branches_are_named)
 {
     static const struct {
         const char *program;
@@ -785,10 +768,7 @@ static void wrong_branches_are_named(void **state)
         1,
         NULL,
         false};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const program *p =
             strcmp(rows[i].program, no_bypass.name) == 0 ? &no_bypass : program_of(rows[i].program);
@@ -796,51 +776,45 @@ static void wrong_branches_are_named(void **state)
         mpl_plan *plan;
         mpl_exec *exec;
 
-        session_begin(&ctx, p, "given", 0, &s);
+        session_begin(ctx, p, "given", 0, &s);
         plan = plan_apart(&s);
-        assert_ok(&ctx, bind(&s, plan, false, &exec));
-        set_inputs(&ctx, s.g, exec, rows[i].in);
-        assert_status(&ctx, mpl_exec_run(exec, NULL), rows[i].says != NULL ? MPL_EINPUT : MPL_OK);
-        if (rows[i].says != NULL && strstr(ctx.message, rows[i].says) == NULL)
-            fail_msg("'%s' does not say \"%s\"", ctx.message, rows[i].says);
-        set_inputs(&ctx, s.g, exec, (const double[]){0, 0, 0});
-        assert_ok(&ctx, mpl_exec_run(exec, NULL));
-        mpl_exec_free(&ctx, exec);
-        mpl_plan_free(&ctx, plan);
+        assert_ok(ctx, bind(&s, plan, false, &exec));
+        set_inputs(ctx, s.g, exec, rows[i].in);
+        assert_status(ctx, mpl_exec_run(exec, NULL), rows[i].says != NULL ? MPL_EINPUT : MPL_OK);
+        if (rows[i].says != NULL && strstr(ctx->message, rows[i].says) == NULL)
+            fail_msg("'%s' does not say \"%s\"", ctx->message, rows[i].says);
+        set_inputs(ctx, s.g, exec, (const double[]){0, 0, 0});
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        mpl_exec_free(ctx, exec);
+        mpl_plan_free(ctx, plan);
         session_end(&s);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void failing_allocations_leave_nothing(void **state)
+TEST(failing_allocations_leave_nothing)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         mpl_status st = MPL_EMEM;
         session s;
         mpl_plan *plan;
         mpl_exec *exec;
 
-        session_begin(&ctx, &programs[i], "given", PLAN_ALL, &s);
+        session_begin(ctx, &programs[i], "given", PLAN_ALL, &s);
         plan = plan_apart(&s);
         for (int64_t at = 0; st == MPL_EMEM; at++) {
-            int64_t live = ctx.n_live;
+            int64_t live = ctx->n_live;
 
-            ctx.fail_after = ctx.n_allocs + at;
+            ctx->fail_after = ctx->n_allocs + at;
             st = bind(&s, plan, true, &exec);
-            ctx.fail_after = -1;
+            ctx->fail_after = -1;
             if (st != MPL_OK)
-                assert_int_equal(ctx.n_live, live);
+                assert_int_equal(ctx->n_live, live);
         }
-        assert_ok(&ctx, st);
-        mpl_exec_free(&ctx, exec);
-        mpl_plan_free(&ctx, plan);
+        assert_ok(ctx, st);
+        mpl_exec_free(ctx, exec);
+        mpl_plan_free(ctx, plan);
         session_end(&s);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Writes a byte behind what the operation has, where nothing is. */
@@ -854,31 +828,28 @@ static mpl_status run_wild(mpl_device *dev, mpl_prepared *prepared, const mpl_op
     return st;
 }
 
-static void wild_writes_are_caught(void **state)
+TEST(wild_writes_are_caught)
 {
-    mpl_ctx ctx;
     session s;
     mpl_plan *plan;
     mpl_exec *exec;
     mpl_backend wild = *mpl_backend_find("ref");
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    session_begin(&ctx, program_of("doubling until a test"), "given", ALIGN_64, &s);
+    session_begin(ctx, program_of("doubling until a test"), "given", ALIGN_64, &s);
     wild.run_op = run_wild;
     s.ref = &wild;
     plan = plan_apart(&s);
     for (int checked = 0; checked < 2; checked++) {
-        assert_ok(&ctx, bind(&s, plan, checked, &exec));
-        set_inputs(&ctx, s.g, exec, s.program->run[0]);
-        assert_status(&ctx, mpl_exec_run(exec, NULL), checked ? MPL_EINVALID : MPL_OK);
-        mpl_exec_free(&ctx, exec);
+        assert_ok(ctx, bind(&s, plan, checked, &exec));
+        set_inputs(ctx, s.g, exec, s.program->run[0]);
+        assert_status(ctx, mpl_exec_run(exec, NULL), checked ? MPL_EINVALID : MPL_OK);
+        mpl_exec_free(ctx, exec);
     }
-    if (strstr(ctx.message, "where nothing is alive") == NULL || strstr(ctx.message, "'q'") == NULL)
-        fail_msg("'%s' does not name the operation", ctx.message);
-    mpl_plan_free(&ctx, plan);
+    if (strstr(ctx->message, "where nothing is alive") == NULL ||
+        strstr(ctx->message, "'q'") == NULL)
+        fail_msg("'%s' does not name the operation", ctx->message);
+    mpl_plan_free(ctx, plan);
     session_end(&s);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- at the same time ---- */
@@ -895,7 +866,7 @@ static uint64_t expect_two_loops(const double *in, double *out)
 
 /* Two loops that capture what one operation made: each is one operation to those who share out the
  * work. */
-static void loops_run_at_the_same_time(void **state)
+TEST(loops_run_at_the_same_time)
 {
     static const program two = {
         "two loops",
@@ -912,56 +883,40 @@ static void loops_run_at_the_same_time(void **state)
         3,
         expect_two_loops,
         false};
-    mpl_ctx ctx;
     session s;
     mpl_plan *plan;
     mpl_before *before;
     mpl_exec *exec;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    session_begin(&ctx, &two, "given", 0, &s);
+    session_begin(ctx, &two, "given", 0, &s);
     plan = plan_apart(&s);
-    before = mpl_alloc(&ctx, 1, sizeof *before); /* nothing is before anything: nothing is shared */
+    before = mpl_alloc(ctx, 1, sizeof *before); /* nothing is before anything: nothing is shared */
     before->n = s.p->n;
     before->n_words = (s.p->n + 63) / 64;
-    before->row = mpl_alloc(&ctx, (size_t)before->n * before->n_words, sizeof *before->row);
-    before->red_begin = mpl_alloc(&ctx, (size_t)before->n + 1, sizeof *before->red_begin);
-    before->red_item = mpl_alloc(&ctx, 1, sizeof *before->red_item);
+    before->row = mpl_alloc(ctx, (size_t)before->n * before->n_words, sizeof *before->row);
+    before->red_begin = mpl_alloc(ctx, (size_t)before->n + 1, sizeof *before->red_begin);
+    before->red_item = mpl_alloc(ctx, 1, sizeof *before->red_item);
     s.p->before = before;
-    assert_ok(&ctx, bind(&s, plan, false, &exec));
+    assert_ok(ctx, bind(&s, plan, false, &exec));
     for (uint32_t i = 0; i < 30; i++) {
         double want[MOST];
 
         two.expect(two.run[i % 3], want);
-        set_inputs(&ctx, s.g, exec, two.run[i % 3]);
-        assert_ok(&ctx, mpl_order_random(&ctx, s.g, i + 1, s.order));
-        assert_ok(&ctx, mpl_exec_set_order(exec, s.order));
-        assert_ok(&ctx, mpl_exec_run(exec, NULL));
-        assert_null(other_output(&ctx, s.g, exec, want));
-        set_inputs(&ctx, s.g, exec, two.run[(i + 1) % 3]);
+        set_inputs(ctx, s.g, exec, two.run[i % 3]);
+        assert_ok(ctx, mpl_order_random(ctx, s.g, i + 1, s.order));
+        assert_ok(ctx, mpl_exec_set_order(exec, s.order));
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        assert_null(other_output(ctx, s.g, exec, want));
+        set_inputs(ctx, s.g, exec, two.run[(i + 1) % 3]);
         two.expect(two.run[(i + 1) % 3], want);
-        assert_ok(&ctx, mpl_exec_run_concurrent(exec, 3, NULL));
-        assert_null(other_output(&ctx, s.g, exec, want));
+        assert_ok(ctx, mpl_exec_run_concurrent(exec, 3, NULL));
+        assert_null(other_output(ctx, s.g, exec, want));
     }
-    mpl_exec_free(&ctx, exec);
-    mpl_plan_free(&ctx, plan);
+    mpl_exec_free(ctx, exec);
+    mpl_plan_free(ctx, plan);
     session_end(&s);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unshared_as_computed_by_hand),
-        cmocka_unit_test(planned_as_computed_by_hand),
-        cmocka_unit_test(overlaps_are_caught),
-        cmocka_unit_test(wrong_places_are_caught),
-        cmocka_unit_test(wrong_branches_are_named),
-        cmocka_unit_test(failing_allocations_leave_nothing),
-        cmocka_unit_test(loops_run_at_the_same_time),
-        cmocka_unit_test(wild_writes_are_caught),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(unshared_as_computed_by_hand, planned_as_computed_by_hand, overlaps_are_caught,
+      wrong_places_are_caught, wrong_branches_are_named, failing_allocations_leave_nothing,
+      loops_run_at_the_same_time, wild_writes_are_caught)

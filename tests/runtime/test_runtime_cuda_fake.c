@@ -183,9 +183,8 @@ static void check_facts(bench *b, const how *h)
     assert_true((fake.n_waits > 0) == h->parallel);
 }
 
-static void shared_equals_unshared(void **state)
+TEST(shared_equals_unshared)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         bench b;
         void *want, *got;
@@ -215,13 +214,12 @@ static void shared_equals_unshared(void **state)
 }
 
 /* An order of its own and any number of streams, for plans of safety parallel. */
-static void any_order_any_streams(void **state)
+TEST(any_order_any_streams)
 {
     const how h = {SMALL_INCEPTION, true, true, false, true, NULL};
     bench b;
     void *want, *got;
 
-    (void)state;
     begin(&b, &h);
     assert_ok(&b.ctx, make(&b, &h));
     want = unshared(&b);
@@ -241,11 +239,10 @@ static void any_order_any_streams(void **state)
 
 /* Two outputs that nothing brings together: each ends on a stream of its own, and both are there
  * when the run is over. */
-static void every_stream_ends_with_the_run(void **state)
+TEST(every_stream_ends_with_the_run)
 {
     static const char *const params[] = {NULL, "graph=on"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bench b = {.backend = fake_backend()};
         float x[] = {1, -2, 3, -4}, got[4];
@@ -280,12 +277,11 @@ static void every_stream_ends_with_the_run(void **state)
 }
 
 /* The fake must see what it is there for: streams that do not wait. */
-static void missing_waits_are_races(void **state)
+TEST(missing_waits_are_races)
 {
     const how h = {SMALL_INCEPTION, true, true, false, true, NULL};
     bench b;
 
-    (void)state;
     begin(&b, &h);
     assert_ok(&b.ctx, make(&b, &h));
     fake.blind_waits = true;
@@ -302,11 +298,10 @@ static const how small_streams = {SMALL_LSTM, true, false, false, true, NULL};
 
 /* Every allocation in turn; every one must be said to be out of memory, with nothing left
  * behind. */
-static void out_of_memory_at_every_allocation(void **state)
+TEST(out_of_memory_at_every_allocation)
 {
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     for (uint64_t k = 0; st == MPL_EMEM; k++) {
         bench b;
 
@@ -320,11 +315,10 @@ static void out_of_memory_at_every_allocation(void **state)
     }
 }
 
-static void launch_failure_at_every_operation(void **state)
+TEST(launch_failure_at_every_operation)
 {
     const how *const hows[] = {&small, &small_streams};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         mpl_status st = MPL_EUNAVAIL;
 
@@ -350,11 +344,10 @@ static void launch_failure_at_every_operation(void **state)
     }
 }
 
-static void device_lost_at_many_calls(void **state)
+TEST(device_lost_at_many_calls)
 {
     const how *const hows[] = {&small, &small_streams};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bool lost = true;
 
@@ -381,11 +374,10 @@ static void device_lost_at_many_calls(void **state)
     }
 }
 
-static void host_memory_fails_at_every_allocation(void **state)
+TEST(host_memory_fails_at_every_allocation)
 {
     mpl_status st = MPL_EMEM;
 
-    (void)state;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         bench b;
 
@@ -401,12 +393,11 @@ static void host_memory_fails_at_every_allocation(void **state)
 }
 
 /* --checked names the operation that touched what is not its own, whichever it is. */
-static void checks_see_every_stray_write(void **state)
+TEST(checks_see_every_stray_write)
 {
     const how h = {"mnist_conv:batch=2", false, true, true, true, NULL};
     bool strayed = true;
 
-    (void)state;
     for (uint64_t k = 0; strayed; k++) {
         bench b;
         mpl_status st;
@@ -427,7 +418,7 @@ static void checks_see_every_stray_write(void **state)
 
 /* ---- parameters, refusals ---- */
 
-static void parameters_are_checked(void **state)
+TEST(parameters_are_checked)
 {
     static const struct {
         const char *params, *message; /* NULL: good */
@@ -448,32 +439,29 @@ static void parameters_are_checked(void **state)
         {"device=1024", "below 1024"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_ctx ctx;
         mpl_device *dev = NULL;
         mpl_status st;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         fake_reset();
-        st = fake_backend()->open(&ctx, &(mpl_device_options){.params = rows[i].params}, &dev);
+        st = fake_backend()->open(ctx, &(mpl_device_options){.params = rows[i].params}, &dev);
         assert_true((st == MPL_OK) == (rows[i].message == NULL));
         if (st == MPL_OK)
             fake_backend()->close(dev);
-        else if (strstr(ctx.message, rows[i].message) == NULL)
-            fail_msg("'%s': %s", rows[i].params, ctx.message);
-        assert_int_equal(ctx.n_live, 0);
+        else if (strstr(ctx->message, rows[i].message) == NULL)
+            fail_msg("'%s': %s", rows[i].params, ctx->message);
+        assert_int_equal(ctx->n_live, 0);
         assert_int_equal(fake.n_live, 0);
     }
 }
 
-static void the_workspace_limit_is_kept(void **state)
+TEST(the_workspace_limit_is_kept)
 {
     const how h = {"mnist_conv", false, true, false, true, "workspace=100"};
     bench b;
     uint64_t workspace[64] = {0};
 
-    (void)state;
     begin(&b, &h);
     assert_ok(&b.ctx, make(&b, &h));
     assert_true(b.g->n_ops <= 64);
@@ -484,7 +472,7 @@ static void the_workspace_limit_is_kept(void **state)
 }
 
 /* An index out of range is an error of the run, and of that run alone. */
-static void a_wild_index_is_refused(void **state)
+TEST(a_wild_index_is_refused)
 {
     bench b = {.backend = fake_backend()};
     int64_t index[] = {1, -3, 3};
@@ -493,7 +481,6 @@ static void a_wild_index_is_refused(void **state)
     const char *name = "picked";
     mpl_value v[2], out;
 
-    (void)state;
     mpl_ctx_init(&b.ctx);
     fake_reset();
     assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
@@ -521,7 +508,7 @@ static void a_wild_index_is_refused(void **state)
 
 /* ---- replay ---- */
 
-static void requests_are_played(void **state)
+TEST(requests_are_played)
 {
     static const mpl_request good[] = {{0, 100, false}, {2, 50, false}, {0, 100, true},
                                        {1, 70, false},  {1, 70, true},  {2, 50, true}};
@@ -529,25 +516,23 @@ static void requests_are_played(void **state)
                              unasked[] = {{3, 1, true}};
     mpl_device *dev = NULL;
     mpl_replay_facts f = {0};
-    mpl_ctx ctx;
 
-    (void)state;
     for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
         const mpl_backend *b = fake_backend();
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         fake_reset();
-        assert_ok(&ctx, b->open(&ctx, &(mpl_device_options){0}, &dev));
-        assert_ok(&ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f));
+        assert_ok(ctx, b->open(ctx, &(mpl_device_options){0}, &dev));
+        assert_ok(ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f));
         assert_int_equal(f.peak_bytes, 150);
         assert_true(f.ns >= 0);
-        assert_status(&ctx, b->replay(dev, twice, 2, (mpl_replay_mode)mode, &f), MPL_EINVALID);
-        assert_status(&ctx, b->replay(dev, unasked, 1, (mpl_replay_mode)mode, &f), MPL_EINVALID);
+        assert_status(ctx, b->replay(dev, twice, 2, (mpl_replay_mode)mode, &f), MPL_EINVALID);
+        assert_status(ctx, b->replay(dev, unasked, 1, (mpl_replay_mode)mode, &f), MPL_EINVALID);
         fake.oom_at = fake.n_allocations + 2;
-        assert_status(&ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f), MPL_EMEM);
+        assert_status(ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f), MPL_EMEM);
         b->close(dev);
         assert_int_equal(fake.n_live, 0);
-        assert_int_equal(ctx.n_live, 0);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -635,38 +620,30 @@ static void check_covered(const mpl_graph *g, const mpl_op *order, const uint8_t
     }
 }
 
-static void streams_keep_every_edge(void **state)
+TEST(streams_keep_every_edge)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         uint8_t skipped[64] = {0};
         mpl_op order[64];
-        mpl_graph *g = graph_of(&ctx, shapes[i].ops, skipped);
+        mpl_graph *g = graph_of(ctx, shapes[i].ops, skipped);
         mpl_cuda_streams *s = NULL;
 
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
-        assert_ok(&ctx, mpl_cuda_streams_new(&ctx, g, order, skipped, shapes[i].most, &s));
+        assert_ok(ctx, mpl_cuda_streams_new(ctx, g, order, skipped, shapes[i].most, &s));
         check_covered(g, order, skipped, s);
         if (s->n_streams != shapes[i].n_streams || s->wait_begin[g->n_ops] != shapes[i].n_waits)
             fail_msg("%s: %u streams, %u waits", shapes[i].name, s->n_streams,
                      s->wait_begin[g->n_ops]);
-        mpl_cuda_streams_free(&ctx, s);
-        mpl_graph_free(&ctx, g);
+        mpl_cuda_streams_free(ctx, s);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void streams_keep_every_edge_of_random_graphs(void **state)
+TEST(streams_keep_every_edge_of_random_graphs)
 {
-    mpl_ctx ctx;
     uint64_t seed = 7;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int round = 0; round < 300; round++) {
         char text[1024], *at = text;
         uint8_t skipped[64] = {0};
@@ -688,38 +665,21 @@ static void streams_keep_every_edge_of_random_graphs(void **state)
                                   made[r / 2 % (uint32_t)i]);
             }
         }
-        g = graph_of(&ctx, text, skipped);
+        g = graph_of(ctx, text, skipped);
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_cuda_streams_new(&ctx, g, order, skipped,
-                                             1 + (uint32_t)(seed >> 40) % 6, &s));
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
+        assert_ok(ctx,
+                  mpl_cuda_streams_new(ctx, g, order, skipped, 1 + (uint32_t)(seed >> 40) % 6, &s));
         check_covered(g, order, skipped, s);
-        mpl_cuda_streams_free(&ctx, s);
-        mpl_graph_free(&ctx, g);
+        mpl_cuda_streams_free(ctx, s);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_equals_unshared),
-        cmocka_unit_test(any_order_any_streams),
-        cmocka_unit_test(every_stream_ends_with_the_run),
-        cmocka_unit_test(missing_waits_are_races),
-        cmocka_unit_test(out_of_memory_at_every_allocation),
-        cmocka_unit_test(launch_failure_at_every_operation),
-        cmocka_unit_test(device_lost_at_many_calls),
-        cmocka_unit_test(host_memory_fails_at_every_allocation),
-        cmocka_unit_test(checks_see_every_stray_write),
-        cmocka_unit_test(parameters_are_checked),
-        cmocka_unit_test(the_workspace_limit_is_kept),
-        cmocka_unit_test(a_wild_index_is_refused),
-        cmocka_unit_test(requests_are_played),
-        cmocka_unit_test(streams_keep_every_edge),
-        cmocka_unit_test(streams_keep_every_edge_of_random_graphs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(shared_equals_unshared, any_order_any_streams, every_stream_ends_with_the_run,
+      missing_waits_are_races, out_of_memory_at_every_allocation, launch_failure_at_every_operation,
+      device_lost_at_many_calls, host_memory_fails_at_every_allocation,
+      checks_see_every_stray_write, parameters_are_checked, the_workspace_limit_is_kept,
+      a_wild_index_is_refused, requests_are_played, streams_keep_every_edge,
+      streams_keep_every_edge_of_random_graphs)

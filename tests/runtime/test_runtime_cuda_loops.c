@@ -102,7 +102,7 @@ static mpl_status run_all(bench *b, size_t row, uint64_t seed)
     return st;
 }
 
-static void equal_to_the_interpreter(void **state)
+TEST(equal_to_the_interpreter)
 {
     static const struct {
         const char *params;
@@ -115,7 +115,6 @@ static void equal_to_the_interpreter(void **state)
     uint64_t n =
         getenv("CONTROL_ORACLE") != NULL ? strtoull(getenv("CONTROL_ORACLE"), NULL, 10) : 150;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t n_lacking = 0, n_replayed = 0;
 
@@ -203,7 +202,7 @@ static char *outputs_of(const char *graph, const char *params, uint64_t *bytes,
     return out;
 }
 
-static void replays_equal_calls(void **state)
+TEST(replays_equal_calls)
 {
     static const char *const graphs[] = {
         "pingpong:image=8,channels=2,rounds=7",
@@ -214,7 +213,6 @@ static void replays_equal_calls(void **state)
         "gru:layers=1,steps=4,hidden=8,form=while",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         uint64_t bytes, again, n_calls, n_replays;
         char *want = outputs_of(graphs[i], NULL, &bytes, &n_calls);
@@ -257,7 +255,7 @@ static cost second_run(const char *graph, const char *params)
     return c;
 }
 
-static void rounds_cost_no_round_trip(void **state)
+TEST(rounds_cost_no_round_trip)
 {
     static const struct {
         const char *few, *many;
@@ -268,7 +266,6 @@ static void rounds_cost_no_round_trip(void **state)
         {"delay:image=8,channels=2,taps=4,rounds=7", "delay:image=8,channels=2,taps=4,rounds=31",
          31, 31}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cost few = second_run(rows[i].few, NULL), many = second_run(rows[i].many, NULL);
 
@@ -284,11 +281,10 @@ static void rounds_cost_no_round_trip(void **state)
 
 /* ---- failures ---- */
 
-static void failures_leave_nothing(void **state)
+TEST(failures_leave_nothing)
 {
     enum { MEMORY, LAUNCH, LOST, HOST, N_FAILURES };
 
-    (void)state;
     for (int what = 0; what < N_FAILURES; what++) {
         bool failed = true;
 
@@ -323,14 +319,5 @@ static void failures_leave_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_to_the_interpreter),
-        cmocka_unit_test(replays_equal_calls),
-        cmocka_unit_test(rounds_cost_no_round_trip),
-        cmocka_unit_test(failures_leave_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(equal_to_the_interpreter, replays_equal_calls, rounds_cost_no_round_trip,
+      failures_leave_nothing)

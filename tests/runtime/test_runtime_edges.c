@@ -48,6 +48,8 @@ typedef struct bench {
     void *input[MOST_PORTS], *want[MOST_PORTS];
 } bench;
 
+static bench opened; /* its device is open as long as tests run */
+
 static void fail_with(bench *b, const char *who, const char *what)
 {
     fail_msg(
@@ -247,9 +249,9 @@ static void run_combination(bench *b, uint32_t i)
 
 /* In the short form a graph meets one combination, and all of them come round; in the long one each
  * graph meets each. */
-static void every_planner(void **state)
+TEST(every_planner)
 {
-    bench *b = *state;
+    bench *b = &opened;
     const char *asked = getenv("EDGES_ORACLE"), *from = getenv("EDGES_SEED");
     uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 3 * N_COMBINATIONS;
     uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
@@ -264,34 +266,25 @@ static void every_planner(void **state)
                   b->n_runs);
 }
 
-static int open_devices(void **state)
+static int open_devices(void)
 {
-    static bench b;
-
-    mpl_ctx_init(&b.ctx);
+    mpl_ctx_init(&opened.ctx);
     fake_reset();
-    b.backend[0] = mpl_backend_find("ref");
-    b.backend[1] = mpl_backend_find("cpu");
-    b.backend[2] = fake_backend();
+    opened.backend[0] = mpl_backend_find("ref");
+    opened.backend[1] = mpl_backend_find("cpu");
+    opened.backend[2] = fake_backend();
     for (int i = 0; i < N_BACKENDS; i++)
-        assert_ok(&b.ctx,
-                  b.backend[i]->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev[i]));
-    *state = &b;
+        assert_ok(&opened.ctx,
+                  opened.backend[i]->open(&opened.ctx, &(mpl_device_options){.n_threads = 1},
+                                          &opened.dev[i]));
     return 0;
 }
 
-static int close_devices(void **state)
+static int close_devices(void)
 {
-    bench *b = *state;
-
     for (int i = 0; i < N_BACKENDS; i++)
-        b->backend[i]->close(b->dev[i]);
-    return b->ctx.n_live == 0 ? 0 : -1;
+        opened.backend[i]->close(opened.dev[i]);
+    return opened.ctx.n_live == 0 ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_planner)};
-
-    return cmocka_run_group_tests(tests, open_devices, close_devices);
-}
+TESTS_WITHIN(open_devices, close_devices, every_planner)

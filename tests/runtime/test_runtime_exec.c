@@ -376,42 +376,34 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
         }
 }
 
-static void shared_equals_unshared(void **state)
+TEST(shared_equals_unshared)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        mpl_graph *g = graph_of(&ctx, graphs[i]);
+        mpl_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             if (mpl_backend_absent(mpl_backends[k]) != NULL ||
                 (strcmp(mpl_backends[k]->name, "ref") == 0 && i > 3))
                 continue; /* the plain loops take seconds on the larger ones */
-            char *want = unshared_outputs(&ctx, mpl_backends[k], g);
-            check_shared(&ctx, mpl_backends[k], g, want, true);
-            check_shared(&ctx, mpl_backends[k], g, want, false);
-            mpl_free(&ctx, want);
+            char *want = unshared_outputs(ctx, mpl_backends[k], g);
+            check_shared(ctx, mpl_backends[k], g, want, true);
+            check_shared(ctx, mpl_backends[k], g, want, false);
+            mpl_free(ctx, want);
         }
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Every way to say what is planned: bit i of `mask` switches option i away from its default. */
-static void options_do_not_change_outputs(void **state)
+TEST(options_do_not_change_outputs)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
+    g = small_graph(ctx);
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         if (mpl_backend_absent(mpl_backends[k]) != NULL)
             continue;
-        char *want = unshared_outputs(&ctx, mpl_backends[k], g);
+        char *want = unshared_outputs(ctx, mpl_backends[k], g);
         for (uint32_t mask = 0; mask < 128; mask++) {
             mpl_problem_options o = mpl_problem_options_default();
             bound b;
@@ -423,22 +415,21 @@ static void options_do_not_change_outputs(void **state)
             o.pin_inputs = !(mask & 8);
             o.pin_outputs = !(mask & 16);
             o.plan_workspaces = mask & 32;
-            bind_device(&ctx, mpl_backends[k], g, "given", &b);
+            bind_device(ctx, mpl_backends[k], g, "given", &b);
             bind_plan(&b, o, !(mask & 64), BY_SIZE);
             bind_exec(&b, true);
-            assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
-            assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
+            assert_ok(ctx, mpl_exec_run(b.exec, NULL));
+            assert_ok(ctx, mpl_exec_run(b.exec, NULL));
             got = outputs_of(&b);
             if (memcmp(got, want, output_bytes(g)) != 0)
                 fail_msg("options %#x on %s: outputs differ from those of the unshared run", mask,
                          mpl_backends[k]->name);
-            mpl_free(&ctx, got);
+            mpl_free(ctx, got);
             unbind(&b);
         }
-        mpl_free(&ctx, want);
+        mpl_free(ctx, want);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- --checked ---- */
@@ -492,38 +483,31 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
     unbind(&b);
 }
 
-static void wrong_plans_are_caught(void **state)
+TEST(wrong_plans_are_caught)
 {
     mpl_backend lazy = *mpl_backend_find("ref");
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
     lazy.run_op = lazy_run_op;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
+    g = small_graph(ctx);
     for (size_t i = 0; i < sizeof overlaps / sizeof *overlaps; i++) {
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++)
             if (mpl_backend_absent(mpl_backends[k]) == NULL)
-                check_wrong_plan(&ctx, mpl_backends[k], g, i);
+                check_wrong_plan(ctx, mpl_backends[k], g, i);
         lazy_op = strcmp(overlaps[i].intruder, "half1") == 0 ? "halves" : overlaps[i].intruder;
-        check_wrong_plan(&ctx, &lazy, g, i);
+        check_wrong_plan(ctx, &lazy, g, i);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
-static void plans_outside_of_their_arena_are_refused(void **state)
+TEST(plans_outside_of_their_arena_are_refused)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     bound b;
     mpl_exec *exec;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
-    bind_device(&ctx, mpl_backend_find("ref"), g, "given", &b);
+    g = small_graph(ctx);
+    bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
     bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
     for (mpl_buffer i = 0; i < b.p->n; i++) {
         uint64_t offset = b.plan->offset[i];
@@ -531,16 +515,15 @@ static void plans_outside_of_their_arena_are_refused(void **state)
 
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             b.plan->offset[i] = wrong[k];
-            assert_status(&ctx,
-                          mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
+            assert_status(ctx,
+                          mpl_exec_new(ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
                                        &(mpl_exec_options){0}, &exec),
                           MPL_EINVALID);
         }
         b.plan->offset[i] = offset;
     }
     unbind(&b);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* Each text has three operations that can change places, in the body of a loop or not. */
@@ -569,32 +552,30 @@ static const struct order_case {
 
 /* Catches: a plan run in another order than it was made for, which overwrites what is still
  * read. */
-static void orders_are_compared_with_the_plan(void **state)
+TEST(orders_are_compared_with_the_plan)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof order_cases / sizeof *order_cases; i++) {
         const struct order_case *c = &order_cases[i];
         mpl_problem_options options = mpl_problem_options_default();
         mpl_exec *exec = NULL;
-        mpl_ctx ctx;
         mpl_graph *g;
         bound b;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", c->text, strlen(c->text), &g));
-        bind_device(&ctx, mpl_backend_find("ref"), g, "given", &b);
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", c->text, strlen(c->text), &g));
+        bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
         options.parallel = c->parallel;
         bind_plan(&b, options, false, c->parallel ? APART : BY_BIRTH);
-        assert_status(&ctx,
-                      mpl_exec_new(&ctx, b.backend, b.dev, g, c->order, b.p, b.map, b.plan,
+        assert_status(ctx,
+                      mpl_exec_new(ctx, b.backend, b.dev, g, c->order, b.p, b.map, b.plan,
                                    &(mpl_exec_options){0}, &exec),
                       c->refused != NULL ? MPL_EINPUT : MPL_OK);
-        if (c->refused != NULL && strstr(ctx.message, c->refused) == NULL)
-            fail_msg("case %zu: '%s' does not say '%s'", i, ctx.message, c->refused);
-        mpl_exec_free(&ctx, exec);
+        if (c->refused != NULL && strstr(ctx->message, c->refused) == NULL)
+            fail_msg("case %zu: '%s' does not say '%s'", i, ctx->message, c->refused);
+        mpl_exec_free(ctx, exec);
         unbind(&b);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -637,7 +618,7 @@ static mpl_status wild_arena_new(mpl_device *dev, uint64_t bytes, void **base)
     return st;
 }
 
-static void wild_kernels_are_caught(void **state)
+TEST(wild_kernels_are_caught)
 {
     static const struct {
         const char *op, *value;
@@ -655,14 +636,11 @@ static void wild_kernels_are_caught(void **state)
         {"twice", "both", 24 * 144 * 4 + 4095},
     };
     mpl_backend backend = *mpl_backend_find("ref");
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
     backend.run_op = wild_run_op;
     backend.arena_new = wild_arena_new;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
+    g = small_graph(ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bound b;
 
@@ -670,17 +648,16 @@ static void wild_kernels_are_caught(void **state)
         wild.value = rows[i].value != NULL ? mpl_graph_find(g, rows[i].value) : MPL_NONE;
         wild.shift = rows[i].shift;
         wild.base = NULL;
-        bind_device(&ctx, &backend, g, "given", &b);
+        bind_device(ctx, &backend, g, "given", &b);
         bind_plan(&b, mpl_problem_options_default(), true, APART);
         bind_exec(&b, true);
         if (mpl_exec_run(b.exec, NULL) != MPL_EINVALID)
             fail_msg("row %zu: '%s' wrote astray and nobody saw it", i, rows[i].op);
-        if (strstr(ctx.message, rows[i].op) == NULL && strstr(ctx.message, "weight") == NULL)
-            fail_msg("row %zu: '%s' does not name '%s'", i, ctx.message, rows[i].op);
+        if (strstr(ctx->message, rows[i].op) == NULL && strstr(ctx->message, "weight") == NULL)
+            fail_msg("row %zu: '%s' does not name '%s'", i, ctx->message, rows[i].op);
         unbind(&b);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- memory ---- */
@@ -692,31 +669,28 @@ static uint64_t whole_pages(uint64_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-static void only_planned_pages_become_resident(void **state)
+TEST(only_planned_pages_become_resident)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_exec_facts facts;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = graph_of(&ctx, "resnet18:image=64");
+    g = graph_of(ctx, "resnet18:image=64");
     for (int way = 0; way < N_WAYS; way++) {
         const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* pages that no buffer covers stay
                                                                 untouched */
         bound b;
 
-        bind_device(&ctx, mpl_backend_find("cpu"), g, "given", &b);
+        bind_device(ctx, mpl_backend_find("cpu"), g, "given", &b);
         bind_plan(&b, mpl_problem_options_default(), true, way);
         for (mpl_buffer i = 0; i < b.p->n; i++)
             b.plan->offset[i] += b.p->pool[i] == 0 ? hole : 0;
-        assert_ok(&ctx, mpl_verify(&ctx, b.p, b.plan));
+        assert_ok(ctx, mpl_verify(ctx, b.p, b.plan));
         bind_exec(&b, false);
-        assert_ok(&ctx, mpl_exec_facts_get(b.exec, &facts));
+        assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_int_equal(facts.arena_bytes, b.plan->peak_bytes);
         assert_int_equal(facts.measured_bytes, 0);
-        assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
-        assert_ok(&ctx, mpl_exec_facts_get(b.exec, &facts));
+        assert_ok(ctx, mpl_exec_run(b.exec, NULL));
+        assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_true(facts.measured_bytes > 0 &&
                     facts.measured_bytes + hole <= whole_pages(facts.arena_bytes));
         if (hole == 0) /* plans without holes of a page: all of it is used */
@@ -725,20 +699,16 @@ static void only_planned_pages_become_resident(void **state)
                     facts.pinned_bytes > 0);
         unbind(&b);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* copied_bytes counts concat, split, and views only where they are copied. */
-static void copies_are_counted(void **state)
+TEST(copies_are_counted)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_exec_facts facts;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
+    g = small_graph(ctx);
     for (int views = 0; views < 2; views++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t both = 24 * 144 * 4, halves = both, flat = 12 * 36 * 4, again = 4 * 144 * 4;
@@ -747,31 +717,26 @@ static void copies_are_counted(void **state)
         o.views = views;
         o.in_place = false;
         o.concat = MPL_CONCAT_COPY;
-        bind_device(&ctx, mpl_backend_find("ref"), g, "given", &b);
+        bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
         bind_plan(&b, o, true, BY_SIZE);
         bind_exec(&b, false);
-        assert_ok(&ctx, mpl_exec_facts_get(b.exec, &facts));
+        assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_int_equal(facts.copied_bytes, both + (views ? 0 : halves + flat + again));
         unbind(&b);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the
  * time of a call. */
-static void nothing_is_allocated_while_running(void **state)
+TEST(nothing_is_allocated_while_running)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     if (!COUNTS_HEAP) {
         print_message("skip: %s: a sanitizer owns malloc\n", __func__);
         skip();
     }
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 5; i++) {
-        mpl_graph *g = graph_of(&ctx, graphs[i]);
+        mpl_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             bool is_ref = strcmp(mpl_backends[k]->name, "ref") == 0;
@@ -781,35 +746,31 @@ static void nothing_is_allocated_while_running(void **state)
             if (mpl_backend_absent(mpl_backends[k]) != NULL || (is_ref && i > 3) ||
                 strcmp(mpl_backends[k]->name, "cuda") == 0)
                 continue;
-            bind_device(&ctx, mpl_backends[k], g, "given", &b);
+            bind_device(ctx, mpl_backends[k], g, "given", &b);
             bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
             bind_exec(&b, false);
-            assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
-            asked = ctx.n_allocs, live = ctx.n_live;
+            assert_ok(ctx, mpl_exec_run(b.exec, NULL));
+            asked = ctx->n_allocs, live = ctx->n_live;
             n_taken = largest_taken = 0;
             counting = true;
             mpl_exec_run(b.exec, NULL);
             counting = false;
-            assert_int_equal(ctx.n_allocs, asked);
-            assert_int_equal(ctx.n_live, live);
+            assert_int_equal(ctx->n_allocs, asked);
+            assert_int_equal(ctx->n_live, live);
             if (is_ref)
                 assert_int_equal(n_taken, 0);
             assert_in_range(largest_taken, 0, 1 << 20);
             unbind(&b);
         }
-        mpl_graph_free(&ctx, g);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void failing_allocations_leave_nothing(void **state)
+TEST(failing_allocations_leave_nothing)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    g = small_graph(&ctx);
+    g = small_graph(ctx);
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         bound b;
         mpl_status st = MPL_EMEM;
@@ -817,48 +778,44 @@ static void failing_allocations_leave_nothing(void **state)
         if (mpl_backend_absent(mpl_backends[k]) != NULL)
             continue;
         for (int64_t at = 0; st == MPL_EMEM; at++) {
-            ctx.fail_after = ctx.n_allocs + at;
-            st = mpl_backends[k]->open(&ctx, &(mpl_device_options){0}, &b.dev);
-            ctx.fail_after = -1;
+            ctx->fail_after = ctx->n_allocs + at;
+            st = mpl_backends[k]->open(ctx, &(mpl_device_options){0}, &b.dev);
+            ctx->fail_after = -1;
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
         mpl_backends[k]->close(b.dev);
         st = MPL_EMEM;
-        bind_device(&ctx, mpl_backends[k], g, "given", &b);
+        bind_device(ctx, mpl_backends[k], g, "given", &b);
         bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
         for (int64_t at = 0; st == MPL_EMEM; at++) {
-            int64_t live = ctx.n_live;
+            int64_t live = ctx->n_live;
 
-            ctx.fail_after = ctx.n_allocs + at;
-            st = mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
+            ctx->fail_after = ctx->n_allocs + at;
+            st = mpl_exec_new(ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
                               &(mpl_exec_options){.checked = true}, &b.exec);
-            ctx.fail_after = -1;
+            ctx->fail_after = -1;
             if (st != MPL_OK)
-                assert_int_equal(ctx.n_live, live);
+                assert_int_equal(ctx->n_live, live);
         }
-        assert_ok(&ctx, st);
+        assert_ok(ctx, st);
         unbind(&b);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- weights ---- */
 
 /* Random weights keep the activations of deep networks finite and alive; other seeds give other
  * outputs. */
-static void random_weights_are_sane(void **state)
+TEST(random_weights_are_sane)
 {
     static const char *const deep[] = {"resnet152:image=32", "densenet121:image=32",
                                        "vgg16:image=32", "inception_v3:image=75",
                                        "mobilenet_v2:image=32"};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
-        mpl_graph *g = graph_of(&ctx, deep[i]);
-        float *out = (float *)unshared_outputs(&ctx, mpl_backend_find("cpu"), g);
+        mpl_graph *g = graph_of(ctx, deep[i]);
+        float *out = (float *)unshared_outputs(ctx, mpl_backend_find("cpu"), g);
         uint64_t n = output_bytes(g) / sizeof *out;
         float low = out[0], high = out[0];
 
@@ -867,89 +824,66 @@ static void random_weights_are_sane(void **state)
             low = fminf(low, out[k]), high = fmaxf(high, out[k]);
         }
         assert_true(high - low > 1e-4f && high < 1e6f && low > -1e6f);
-        mpl_free(&ctx, out);
-        mpl_graph_free(&ctx, g);
+        mpl_free(ctx, out);
+        mpl_graph_free(ctx, g);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void inputs_are_ramps_or_random(void **state)
+TEST(inputs_are_ramps_or_random)
 {
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_value v;
     float a[6], b[6];
     int64_t whole[4];
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_graph_new(&ctx, "inputs", &g));
-    assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "x", MPL_INPUT, MPL_TYPE_f32,
-                                        &(mpl_shape){2, {2, 3}}, &v));
-    assert_ok(&ctx,
-              mpl_graph_add_value(&ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {4}}, &v));
-    assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 0, a));
+    assert_ok(ctx, mpl_graph_new(ctx, "inputs", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32,
+                                       &(mpl_shape){2, {2, 3}}, &v));
+    assert_ok(ctx,
+              mpl_graph_add_value(ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {4}}, &v));
+    assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 0, a));
     for (int i = 0; i < 6; i++)
         assert_true(a[i] == (float)(i / 6.0));
-    assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 9, a));
-    assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 9, b));
+    assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 9, a));
+    assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 9, b));
     assert_memory_equal(a, b, sizeof a);
-    assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 0, 10, b));
+    assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 10, b));
     assert_memory_not_equal(a, b, sizeof a);
-    assert_ok(&ctx, mpl_exec_make_input(&ctx, g, 1, 9, whole));
+    assert_ok(ctx, mpl_exec_make_input(ctx, g, 1, 9, whole));
     for (int i = 0; i < 4; i++)
         assert_in_range(whole[i], 0, 1);
-    assert_status(&ctx, mpl_exec_make_input(&ctx, g, 2, 0, a), MPL_EINPUT);
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_exec_make_input(ctx, g, 2, 0, a), MPL_EINPUT);
+    mpl_graph_free(ctx, g);
 }
 
 /* ---- the machine ---- */
 
-static void pages_become_resident_when_touched(void **state)
+TEST(pages_become_resident_when_touched)
 {
-    mpl_ctx ctx;
     mpl_machine m;
     void *base;
     uint64_t resident, bytes;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_machine_get(&ctx, &m));
+    assert_ok(ctx, mpl_machine_get(ctx, &m));
     assert_true(m.n_cores >= 1 && m.n_threads >= m.n_cores && m.n_nodes >= 1 && m.memory_bytes > 0);
     bytes = UINT64_C(5000) * m.page_bytes - 100;
-    assert_ok(&ctx, mpl_pages_new(&ctx, bytes, &base));
+    assert_ok(ctx, mpl_pages_new(ctx, bytes, &base));
     assert_int_equal((uintptr_t)base % m.page_bytes, 0);
-    assert_ok(&ctx, mpl_pages_resident(&ctx, base, bytes, &resident));
+    assert_ok(ctx, mpl_pages_resident(ctx, base, bytes, &resident));
     assert_int_equal(resident, 0);
     ((char *)base)[0] = 1;
     ((char *)base)[4500 * (uint64_t)m.page_bytes] = 1;
     ((char *)base)[bytes - 1] = 1;
-    assert_ok(&ctx, mpl_pages_resident(&ctx, base, bytes, &resident));
+    assert_ok(ctx, mpl_pages_resident(ctx, base, bytes, &resident));
     assert_int_equal(resident, 3 * m.page_bytes);
     assert_true(mpl_rss_peak() > resident);
     mpl_pages_free(base, bytes);
-    assert_status(&ctx, mpl_pages_new(&ctx, UINT64_MAX, &base), MPL_EMEM);
-    assert_status(&ctx, mpl_pages_new(&ctx, UINT64_C(1) << 60, &base), MPL_EMEM);
+    assert_status(ctx, mpl_pages_new(ctx, UINT64_MAX, &base), MPL_EMEM);
+    assert_status(ctx, mpl_pages_new(ctx, UINT64_C(1) << 60, &base), MPL_EMEM);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_equals_unshared),
-        cmocka_unit_test(options_do_not_change_outputs),
-        cmocka_unit_test(wrong_plans_are_caught),
-        cmocka_unit_test(plans_outside_of_their_arena_are_refused),
-        cmocka_unit_test(orders_are_compared_with_the_plan),
-        cmocka_unit_test(wild_kernels_are_caught),
-        cmocka_unit_test(only_planned_pages_become_resident),
-        cmocka_unit_test(copies_are_counted),
-        cmocka_unit_test(nothing_is_allocated_while_running),
-        cmocka_unit_test(failing_allocations_leave_nothing),
-        cmocka_unit_test(random_weights_are_sane),
-        cmocka_unit_test(inputs_are_ramps_or_random),
-        cmocka_unit_test(pages_become_resident_when_touched),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(shared_equals_unshared, options_do_not_change_outputs, wrong_plans_are_caught,
+      plans_outside_of_their_arena_are_refused, orders_are_compared_with_the_plan,
+      wild_kernels_are_caught, only_planned_pages_become_resident, copies_are_counted,
+      nothing_is_allocated_while_running, failing_allocations_leave_nothing,
+      random_weights_are_sane, inputs_are_ramps_or_random, pages_become_resident_when_touched)

@@ -211,6 +211,8 @@ typedef struct bench {
     mpl_device *dev;
 } bench;
 
+static bench opened; /* its device is open as long as tests run */
+
 static double draw(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -383,9 +385,9 @@ static void check_gradients(bench *b, const char *name, const mpl_graph *old,
     mpl_graph_free(&b->ctx, g);
 }
 
-static void by_hand(void **state)
+TEST(by_hand)
 {
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
         for (int chained = 0; chained < 2; chained++) {
@@ -428,9 +430,9 @@ static mpl_graph *zoo_double(bench *b, const char *name)
     return g;
 }
 
-static void of_the_zoo(void **state)
+TEST(of_the_zoo)
 {
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         mpl_graph *g = zoo_double(b, networks[i]);
@@ -513,9 +515,9 @@ static void moments(const double *x, int slice, int c, double moment[2])
 
 /* Statistics move once for each batch norm that ran forward, in that order; those made again on the
  * way back move nothing. */
-static void statistics_move_in_turn(void **state)
+TEST(statistics_move_in_turn)
 {
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
         mpl_graph *old = read_double(&b->ctx, moving[i].text), *g = NULL;
@@ -554,7 +556,7 @@ static void statistics_move_in_turn(void **state)
 
 /* ---- loops and what they are unrolled ---- */
 
-static void as_unrolled(void **state)
+TEST(as_unrolled)
 {
     static const char *const pairs[][2] = {
         {"lstm:form=while,layers=2,steps=5,hidden=4,batch=2",
@@ -562,7 +564,7 @@ static void as_unrolled(void **state)
         {"gru:form=while,layers=2,steps=5,hidden=4,batch=2",
          "gru:layers=2,steps=5,hidden=4,batch=2"},
     };
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         mpl_graph *g[2];
@@ -600,7 +602,7 @@ static void as_unrolled(void **state)
 
 /* ---- refusals, memory ---- */
 
-static void refused(void **state)
+TEST(refused)
 {
     static const struct {
         const char *text, *message;
@@ -617,7 +619,7 @@ static void refused(void **state)
          "carried=1\noutput y\n",
          "may end early, and its scanned input 'w' is trained"},
     };
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = NULL, *out = NULL;
@@ -633,9 +635,9 @@ static void refused(void **state)
     }
 }
 
-static void lose_memory(void **state)
+TEST(lose_memory)
 {
-    bench *b = *state;
+    bench *b = &opened;
 
     for (size_t i = 6; i < sizeof graphs / sizeof *graphs; i += 4) {
         mpl_graph *g = read_double(&b->ctx, graphs[i].text), *out = NULL;
@@ -721,7 +723,7 @@ static mpl_graph *trained_network(mpl_ctx *ctx, const char *text)
     return g;
 }
 
-static void planned_on(void **state, const char *backend)
+static void planned_on(const char *backend)
 {
     static const char *const trained_networks[] = {
         "lstm:form=while,layers=2,steps=3,hidden=16,batch=2,mode=train",
@@ -742,7 +744,7 @@ static void planned_on(void **state, const char *backend)
         "    f = batch_norm(e, scale, b, mean, var)\n  yield f\n  j = case a(k, t)\nyield _, j\n"
         "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
     };
-    bench b = *(bench *)*state;
+    bench b = opened;
 
     b.backend = mpl_backend_find(backend);
     if (b.backend == NULL ||
@@ -766,43 +768,30 @@ static void planned_on(void **state, const char *backend)
     b.backend->close(b.dev);
 }
 
-static void planned_on_ref(void **state)
+TEST(planned_on_ref)
 {
-    planned_on(state, "ref");
+    planned_on("ref");
 }
 
-static void planned_on_cpu(void **state)
+TEST(planned_on_cpu)
 {
-    planned_on(state, "cpu");
+    planned_on("cpu");
 }
 
-static int open_device(void **state)
+static int open_device(void)
 {
-    static bench b;
-
-    mpl_ctx_init(&b.ctx);
-    b.backend = mpl_backend_find("ref");
-    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev));
-    *state = &b;
+    mpl_ctx_init(&opened.ctx);
+    opened.backend = mpl_backend_find("ref");
+    assert_ok(&opened.ctx, opened.backend->open(&opened.ctx, &(mpl_device_options){.n_threads = 1},
+                                                &opened.dev));
     return 0;
 }
 
-static int close_device(void **state)
+static int close_device(void)
 {
-    bench *b = *state;
-
-    b->backend->close(b->dev);
-    return b->ctx.n_live == 0 ? 0 : -1;
+    opened.backend->close(opened.dev);
+    return opened.ctx.n_live == 0 ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),        cmocka_unit_test(of_the_zoo),
-        cmocka_unit_test(as_unrolled),    cmocka_unit_test(statistics_move_in_turn),
-        cmocka_unit_test(refused),        cmocka_unit_test(lose_memory),
-        cmocka_unit_test(planned_on_ref), cmocka_unit_test(planned_on_cpu),
-    };
-
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+TESTS_WITHIN(open_device, close_device, by_hand, of_the_zoo, as_unrolled, statistics_move_in_turn,
+             refused, lose_memory, planned_on_ref, planned_on_cpu)

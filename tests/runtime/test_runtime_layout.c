@@ -266,36 +266,32 @@ static void check_graph(mpl_ctx *ctx, const char *what, mpl_graph *g, int reorde
     mpl_graph_free(ctx, g);
 }
 
-static void operators_agree(void **state)
+TEST(operators_agree)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char text[1000];
-        mpl_ctx ctx;
         mpl_graph *g;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(text, sizeof text, "graph t\n%s", texts[i].text);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
-        check_graph(&ctx, texts[i].text, g, texts[i].reorders, true);
-        assert_int_equal(ctx.n_live, 0);
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+        check_graph(ctx, texts[i].text, g, texts[i].reorders, true);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-static void networks_agree(void **state)
+TEST(networks_agree)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         mpl_read_options options = {0};
         mpl_source source;
-        mpl_ctx ctx;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_source_open(&ctx, networks[i].name, &options, &source));
-        check_graph(&ctx, networks[i].name, source.graph, networks[i].reorders, false);
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_source_open(ctx, networks[i].name, &options, &source));
+        check_graph(ctx, networks[i].name, source.graph, networks[i].reorders, false);
         source.graph = NULL;
-        mpl_source_fini(&ctx, &source);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_source_fini(ctx, &source);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
@@ -439,29 +435,27 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     return g;
 }
 
-static void random_graphs_agree(void **state)
+TEST(random_graphs_agree)
 {
     const char *most = getenv("LAYOUT_ORACLE");
     uint64_t n = most != NULL ? strtoull(most, NULL, 10) : 200, fewer = 0;
     writer *w = malloc(sizeof *w);
 
-    (void)state;
     for (uint64_t seed = 1; seed <= n; seed++) {
-        mpl_ctx ctx;
         mpl_graph *g;
         char *want, *got;
 
-        mpl_ctx_init(&ctx);
-        g = random_graph(&ctx, seed, w);
-        want = execute(&ctx, "ref", g, false);
-        relay(&ctx, w->text, &g, -1);
+        mpl_ctx_init(ctx);
+        g = random_graph(ctx, seed, w);
+        want = execute(ctx, "ref", g, false);
+        relay(ctx, w->text, &g, -1);
         fewer += count_reorders(g) <= 3;
-        got = execute(&ctx, "cpu", g, true);
+        got = execute(ctx, "cpu", g, true);
         assert_near(w->text, g, got, want, 1e-3);
         free(want);
         free(got);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     free(w);
     assert_true(fewer > n / 4);
@@ -469,7 +463,7 @@ static void random_graphs_agree(void **state)
 
 /* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every
  * backend, in either layout. */
-static void sums_in_place_change_no_bit(void **state)
+TEST(sums_in_place_change_no_bit)
 {
     static const char text[] =
         "graph t\ninput x f32 [2,48,9,8]\nweight w f32 [48,48,3,3]\nweight k f32 [48,48,1,1]\n"
@@ -479,27 +473,25 @@ static void sums_in_place_change_no_bit(void **state)
         "output y\n";
     static const char *const name[] = {"ref", "cpu"};
 
-    (void)state;
     for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-            mpl_ctx ctx;
             mpl_graph *g;
             uint32_t n_over = 0, n_apart = 0;
             char *over, *apart;
 
-            mpl_ctx_init(&ctx);
-            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, sizeof text - 1, &g));
+            mpl_ctx_init(ctx);
+            assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, sizeof text - 1, &g));
             if (last == 1)
-                relay(&ctx, "sums", &g, 3);
-            over = execute_with(&ctx, name[i], g, true, true, &n_over);
-            apart = execute_with(&ctx, name[i], g, true, false, &n_apart);
+                relay(ctx, "sums", &g, 3);
+            over = execute_with(ctx, name[i], g, true, true, &n_over);
+            apart = execute_with(ctx, name[i], g, true, false, &n_apart);
             assert_true(n_over >= 3);
             assert_int_equal(n_apart, 0);
             assert_memory_equal(over, apart, g->value_bytes[g->output[0]]);
             free(over);
             free(apart);
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
@@ -510,47 +502,45 @@ static mpl_status make_weight(void *arg, const mpl_graph *g, mpl_value v, void *
 }
 
 /* Networks whose convolutions have taken in what followed them, against what they were on `ref`. */
-static void optimised_networks_agree(void **state)
+TEST(optimised_networks_agree)
 {
     static const char *const name[] = {"resnet18:image=32,classes=10",
                                        "mobilenet_v2:image=32,classes=10",
                                        "squeezenet:image=64,classes=10"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         mpl_exec_options seeded = {.weight_seed = 3};
         mpl_read_options options = {0};
         mpl_pass_count count[MPL_N_PASSES];
         mpl_source source;
         mpl_pass_set set;
-        mpl_ctx ctx;
         char *want, *got[4];
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_source_open(&ctx, name[i], &options, &source));
-        want = execute(&ctx, "ref", source.graph, false);
-        assert_ok(&ctx, mpl_pass_set_parse(&ctx, "conv_bn,identity,conv_sum,conv_relu", &set));
-        assert_ok(&ctx, mpl_graph_optimise(&ctx, &source.graph, &set,
-                                           &(mpl_weight_source){make_weight, &seeded}, count));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_source_open(ctx, name[i], &options, &source));
+        want = execute(ctx, "ref", source.graph, false);
+        assert_ok(ctx, mpl_pass_set_parse(ctx, "conv_bn,identity,conv_sum,conv_relu", &set));
+        assert_ok(ctx, mpl_graph_optimise(ctx, &source.graph, &set,
+                                          &(mpl_weight_source){make_weight, &seeded}, count));
         assert_true(count[MPL_PASS_conv_relu].places > 10);
         assert_true(count[MPL_PASS_conv_sum].places >= (i == 0 ? 8 : i == 1 ? 10 : 0));
-        got[0] = execute(&ctx, "ref", source.graph, true);
-        got[1] = execute(&ctx, "cpu", source.graph, true);
-        assert_ok(&ctx, mpl_graph_channels_last(&ctx, &source.graph));
-        got[2] = execute(&ctx, "ref", source.graph, false);
-        got[3] = execute(&ctx, "cpu", source.graph, true);
+        got[0] = execute(ctx, "ref", source.graph, true);
+        got[1] = execute(ctx, "cpu", source.graph, true);
+        assert_ok(ctx, mpl_graph_channels_last(ctx, &source.graph));
+        got[2] = execute(ctx, "ref", source.graph, false);
+        got[3] = execute(ctx, "cpu", source.graph, true);
         for (int k = 0; k < 4; k++) {
             assert_near(name[i], source.graph, got[k], want, 2e-4); /* two passes of 1e-4 */
             free(got[k]);
         }
         free(want);
-        mpl_source_fini(&ctx, &source);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_source_fini(ctx, &source);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* What is repeated along any dims, behind an image that has its channels last. */
-static void repeated_operands_agree(void **state)
+TEST(repeated_operands_agree)
 {
     static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
                                        "2,3,1,1", "9,8", "3,9,1", "2,3,9,8"};
@@ -558,32 +548,30 @@ static void repeated_operands_agree(void **state)
                                        "max(r, k)"};
     char text[400];
 
-    (void)state;
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         for (size_t j = 0; j < sizeof form / sizeof *form; j++) {
-            mpl_ctx ctx;
             mpl_graph *g;
             char *want, *got;
 
-            mpl_ctx_init(&ctx);
+            mpl_ctx_init(ctx);
             snprintf(text, sizeof text,
                      "graph t\ninput x f32 [2,3,9,8]\nweight k f32 [%s]\nr = reorder(x) "
                      "mode=channels_last\n"
                      "a = %s\ny = reorder(a) mode=plain\noutput y\n",
                      dims[i], form[j]);
-            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
-            want = execute(&ctx, "ref", g, false);
-            got = execute(&ctx, "cpu", g, true);
+            assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+            want = execute(ctx, "ref", g, false);
+            got = execute(ctx, "cpu", g, true);
             assert_near(text, g, got, want, 1e-6);
             free(want);
             free(got);
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
 /* Reorders that are missing are said, not computed with. */
-static void wrong_layouts_are_refused(void **state)
+TEST(wrong_layouts_are_refused)
 {
     static const char *const wrong[] = {
         "r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
@@ -594,40 +582,26 @@ static void wrong_layouts_are_refused(void **state)
         "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const mpl_backend *cpu = mpl_backend_find("cpu");
         char text[400];
-        mpl_ctx ctx;
         mpl_graph *g;
         mpl_device *dev;
         mpl_prepared *p = NULL;
         uint64_t workspace;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         snprintf(text, sizeof text, "graph t\ninput x f32 [2,3,9,8]\n%s", wrong[i]);
-        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
-        assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-        assert_status(&ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL),
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+        assert_ok(ctx, cpu->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        assert_status(ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL),
                       i < 4 ? MPL_EINPUT : MPL_EUNAVAIL);
-        assert_non_null(strstr(ctx.message, i < 4 ? "layout" : "channels last"));
+        assert_non_null(strstr(ctx->message, i < 4 ? "layout" : "channels last"));
         cpu->close(dev);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_agree),
-        cmocka_unit_test(repeated_operands_agree),
-        cmocka_unit_test(random_graphs_agree),
-        cmocka_unit_test(networks_agree),
-        cmocka_unit_test(sums_in_place_change_no_bit),
-        cmocka_unit_test(optimised_networks_agree),
-        cmocka_unit_test(wrong_layouts_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(operators_agree, repeated_operands_agree, random_graphs_agree, networks_agree,
+      sums_in_place_change_no_bit, optimised_networks_agree, wrong_layouts_are_refused)

@@ -135,36 +135,28 @@ static void try_row(mpl_ctx *ctx, size_t row, const mpl_backend *backend, bool c
     mpl_source_fini(ctx, &source);
 }
 
-static void outputs_are_the_same(void **state)
+TEST(outputs_are_the_same)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int k = 0; k < 2; k++) {
             const mpl_backend *backend = mpl_backend_find(k == 0 ? "cpu" : "ref");
 
             if (mpl_backend_absent(backend) == NULL && (k == 0 || i < 3))
-                try_row(&ctx, i, backend, false);
+                try_row(ctx, i, backend, false);
         }
-    try_row(&ctx, 0, mpl_backend_find("ref"), true);
-    assert_int_equal(ctx.n_live, 0);
+    try_row(ctx, 0, mpl_backend_find("ref"), true);
 }
 
 /* Weights are reordered in the first run alone: later ones do not look at the plain ones, that are
  * overwritten here. */
-static void weights_are_reordered_once(void **state)
+TEST(weights_are_reordered_once)
 {
     static const struct {
         const char *graph;
         bool some;
     } nets[] = {{"resnet18:image=32", true}, {"mlp", false}};
     const mpl_backend *backend = mpl_backend_find("cpu");
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     if (mpl_backend_absent(backend) != NULL) {
         print_message("skip: %s\n", mpl_backend_absent(backend));
         skip();
@@ -178,16 +170,16 @@ static void weights_are_reordered_once(void **state)
         mpl_op *order;
         char *want, *got;
 
-        assert_ok(&ctx, mpl_source_open(&ctx, nets[i].graph, NULL, &source));
-        assert_ok(&ctx, mpl_graph_channels_last(&ctx, &source.graph));
-        assert_ok(&ctx, mpl_new(&ctx, order, source.graph->n_ops));
-        assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
-        assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-        assert_ok(&ctx, mpl_exec_new(&ctx, backend, dev, source.graph, order, NULL, NULL, NULL,
-                                     &(mpl_exec_options){.weight_seed = 3}, &exec));
-        assert_ok(&ctx, mpl_exec_run(exec, NULL));
-        want = outputs_of(&ctx, exec, &bytes);
-        assert_ok(&ctx, mpl_exec_facts_get(exec, &facts));
+        assert_ok(ctx, mpl_source_open(ctx, nets[i].graph, NULL, &source));
+        assert_ok(ctx, mpl_graph_channels_last(ctx, &source.graph));
+        assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
+        assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
+        assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        assert_ok(ctx, mpl_exec_new(ctx, backend, dev, source.graph, order, NULL, NULL, NULL,
+                                    &(mpl_exec_options){.weight_seed = 3}, &exec));
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        want = outputs_of(ctx, exec, &bytes);
+        assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
         assert_true(facts.packed_bytes <= 2 * facts.weight_bytes);
         assert_int_equal(facts.packed_bytes > 0, nets[i].some);
         for (mpl_op op = 0; op < source.graph->n_ops; op++) {
@@ -202,25 +194,16 @@ static void weights_are_reordered_once(void **state)
                 memset(mpl_exec_value_at(exec, w), 0x7f, source.graph->value_bytes[w]);
         }
         assert_int_equal(facts.packed_bytes, packed);
-        assert_ok(&ctx, mpl_exec_run(exec, NULL));
-        got = outputs_of(&ctx, exec, &bytes);
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        got = outputs_of(ctx, exec, &bytes);
         assert_memory_equal(got, want, bytes);
-        mpl_free(&ctx, got);
-        mpl_free(&ctx, want);
-        mpl_exec_free(&ctx, exec);
-        mpl_free(&ctx, order);
+        mpl_free(ctx, got);
+        mpl_free(ctx, want);
+        mpl_exec_free(ctx, exec);
+        mpl_free(ctx, order);
         backend->close(dev);
-        mpl_source_fini(&ctx, &source);
+        mpl_source_fini(ctx, &source);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_are_the_same),
-        cmocka_unit_test(weights_are_reordered_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(outputs_are_the_same, weights_are_reordered_once)

@@ -159,18 +159,14 @@ static void check_planner(session *s, const char *model, const mpl_planner *plan
     mpl_plan_free(s->ctx, plan);
 }
 
-static void expected_outputs_under_every_planner(void **state)
+TEST(expected_outputs_under_every_planner)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(LIGHT "resnet50.onnx");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < N_MODELS; i++) {
         session s;
         float *out;
 
-        begin(&ctx, models[i], "cpu", &s);
+        begin(ctx, models[i], "cpu", &s);
         for (int random = 0; random < 2; random++) {
             out = run(&s, NULL, random, false);
             if (!random)
@@ -178,55 +174,45 @@ static void expected_outputs_under_every_planner(void **state)
             for (uint32_t k = 0; mpl_planners[k] != NULL; k++)
                 if (!random || strcmp(mpl_planners[k]->name, "greedy_size") == 0)
                     check_planner(&s, models[i], mpl_planners[k], random, out);
-            mpl_free(&ctx, out);
+            mpl_free(ctx, out);
         }
         end(&s);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void checked_runs_find_nothing(void **state)
+TEST(checked_runs_find_nothing)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(LIGHT "resnet50.onnx");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < 3; i++) {
         session s;
         mpl_run how;
         mpl_plan *plan;
         float *want, *got;
 
-        begin(&ctx, models[i], "cpu", &s);
-        mpl_run_init(&how, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &how, s.p, &plan));
+        begin(ctx, models[i], "cpu", &s);
+        mpl_run_init(&how, ctx);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &how, s.p, &plan));
         want = run(&s, NULL, true, false);
         got = run(&s, plan, true, true);
         assert_memory_equal(got, want, output_bytes(&s));
-        mpl_free(&ctx, want);
-        mpl_free(&ctx, got);
-        mpl_plan_free(&ctx, plan);
+        mpl_free(ctx, want);
+        mpl_free(ctx, got);
+        mpl_plan_free(ctx, plan);
         end(&s);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Plain loops take seconds a model, so the largest runs only where nothing instruments them. */
-static void cpu_agrees_with_ref(void **state)
+TEST(cpu_agrees_with_ref)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(LIGHT "resnet50.onnx");
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < (MPL_CHECK >= 3 ? 2 : N_MODELS); i++) {
         session cpu, ref;
         float *got, *want, far = 0, most = 0;
         uint64_t n, first;
 
-        begin(&ctx, models[i], "cpu", &cpu);
-        begin(&ctx, models[i], "ref", &ref);
+        begin(ctx, models[i], "cpu", &cpu);
+        begin(ctx, models[i], "ref", &ref);
         want = run(&ref, NULL, true, false);
         got = run(&cpu, NULL, true, false);
         n = output_bytes(&ref) / sizeof *want;
@@ -238,21 +224,11 @@ static void cpu_agrees_with_ref(void **state)
         print_message("%s: largest logit %.3g, cpu off by %.2g of it\n", models[i], (double)most,
                       (double)(far / most));
         assert_true(most > 0 && far <= 1e-4f * most);
-        mpl_free(&ctx, got);
-        mpl_free(&ctx, want);
+        mpl_free(ctx, got);
+        mpl_free(ctx, want);
         end(&cpu);
         end(&ref);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expected_outputs_under_every_planner),
-        cmocka_unit_test(checked_runs_find_nothing),
-        cmocka_unit_test(cpu_agrees_with_ref),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(expected_outputs_under_every_planner, checked_runs_find_nothing, cpu_agrees_with_ref)

@@ -592,13 +592,12 @@ static int check_wrong_input(const row *r, uint32_t wrong)
 }
 
 /* Catches: a rule that counts inputs from where another one's begin. */
-static void wrong_types_name_their_input(void **state)
+TEST(wrong_types_name_their_input)
 {
     const size_t n = sizeof rows / sizeof *rows, n_updates = sizeof updates / sizeof *updates;
 
     int bad = 0;
 
-    (void)state;
     for (size_t i = 0; i < n + n_updates; i++)
         for (uint32_t k = 0; k < MOST_OPERANDS; k++)
             bad += check_wrong_input(i < n ? &rows[i] : &updates[i - n], k);
@@ -801,14 +800,11 @@ static int check_row(mpl_ctx *ctx, const row *r)
     return bad;
 }
 
-static void every_operator_agrees_with_ref(void **state)
+TEST(every_operator_agrees_with_ref)
 {
-    mpl_ctx ctx;
     bool seen[MPL_N_OPS] = {false};
     int bad = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     fake_reset();
     for (uint32_t i = 0; mpl_backends[i] != NULL; i++)
         if (mpl_backend_absent(mpl_backends[i]) != NULL)
@@ -817,7 +813,7 @@ static void every_operator_agrees_with_ref(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_op_kind kind;
 
-        bad += in_part(i) ? check_row(&ctx, &rows[i]) : 0;
+        bad += in_part(i) ? check_row(ctx, &rows[i]) : 0;
         assert_true(mpl_op_find(rows[i].op, &kind));
         seen[kind] = true;
     }
@@ -840,21 +836,17 @@ static void every_operator_agrees_with_ref(void **state)
         fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
     assert_int_equal(fake.n_misused + fake.n_wild, 0);
     assert_int_equal(fake.n_live + host.n_live, 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A NaN or an infinity comes out as ref has it; not where a pad meets one of a filter or a
  * gradient: some multiply there, some do not.
  *
  * Catches: an activation, a maximum or a softmax that takes a NaN for a number. */
-static void specials_come_out_as_ref_has_them(void **state)
+TEST(specials_come_out_as_ref_has_them)
 {
     static const float specials[] = {NAN, INFINITY, -INFINITY};
-    mpl_ctx ctx;
     int bad = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     fake_reset();
     for (size_t i = 0; i < 2 * sizeof specials / sizeof *specials; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -862,16 +854,15 @@ static void specials_come_out_as_ref_has_them(void **state)
             special_everywhere = i % 2 == 1;
             if (strstr(rows[k].op, "_grad") == NULL &&
                 !(special_everywhere && strncmp(rows[k].op, "conv", 4) == 0) && in_part(k))
-                bad += check_row(&ctx, &rows[k]);
+                bad += check_row(ctx, &rows[k]);
         }
     special = 0;
     assert_int_equal(bad, 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Whatever room there is for workspaces: cuBLAS is never given less than it asks for, and products
  * stay right. */
-static void little_workspace(void **state)
+TEST(little_workspace)
 {
     static const struct {
         const char *params, *how;
@@ -881,10 +872,7 @@ static void little_workspace(void **state)
         {"workspace=17KiB", "cublas:gemm in little workspace"},
         {"workspace=5MiB", "cublas:gemm"},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     fake_reset();
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -896,23 +884,22 @@ static void little_workspace(void **state)
             if ((strcmp(rows[k].op, "gemm") != 0 && strcmp(rows[k].op, "matmul") != 0) ||
                 !host.built)
                 continue;
-            g = build(&ctx, &rows[k], scale);
+            g = build(ctx, &rows[k], scale);
             fake.cudnn = true;
-            want = run(&ctx, mpl_backend_find("ref"), g, scale, &bytes, how);
+            want = run(ctx, mpl_backend_find("ref"), g, scale, &bytes, how);
             device_params = limits[i].params;
-            got = run(&ctx, fake_backend(), g, scale, &bytes, how);
+            got = run(ctx, fake_backend(), g, scale, &bytes, how);
             device_params = NULL;
             assert_true(agrees(&rows[k], fake_backend(), how, g, got, want));
             if (strcmp(how, "kernel") != 0) /* some are never for cuBLAS */
                 assert_string_equal(how, limits[i].how);
-            mpl_free(&ctx, want);
-            mpl_free(&ctx, got);
-            mpl_graph_free(&ctx, g);
+            mpl_free(ctx, want);
+            mpl_free(ctx, got);
+            mpl_graph_free(ctx, g);
         }
     if (host.n_misused > 0)
         fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
     assert_int_equal(fake.n_misused + fake.n_wild + fake.n_live + host.n_live, 0);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Whether the library takes row k. */
@@ -935,20 +922,17 @@ static bool is_taken(mpl_ctx *ctx, size_t k)
 
 /* The real library, where there is one, takes every descriptor that its stand-in takes, and a
  * convolution leaves the dims of y. */
-static void descriptors_are_what_cudnn_takes(void **state)
+TEST(descriptors_are_what_cudnn_takes)
 {
-    mpl_ctx ctx;
     int n = 0;
 
-    (void)state;
     if (!host_borrow()) {
         print_message("skip: no cuDNN here (MEMPLAN_CUDNN names its folder)\n");
         skip();
     }
     host_give_back();
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        bool want = is_taken(&ctx, k), got = host_borrow() && is_taken(&ctx, k);
+        bool want = is_taken(ctx, k), got = host_borrow() && is_taken(ctx, k);
 
         host_give_back();
         n += got;
@@ -959,18 +943,7 @@ static void descriptors_are_what_cudnn_takes(void **state)
     if (host.n_misused > 0)
         fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
     print_message("cuDNN takes the descriptors of %d rows\n", n);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_types_name_their_input),
-        cmocka_unit_test(every_operator_agrees_with_ref),
-        cmocka_unit_test(specials_come_out_as_ref_has_them),
-        cmocka_unit_test(little_workspace),
-        cmocka_unit_test(descriptors_are_what_cudnn_takes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(wrong_types_name_their_input, every_operator_agrees_with_ref,
+      specials_come_out_as_ref_has_them, little_workspace, descriptors_are_what_cudnn_takes)

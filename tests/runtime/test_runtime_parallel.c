@@ -130,9 +130,8 @@ static void run_everyhow(bench *b, const mpl_plan *plan)
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
 }
 
-static void any_order_and_at_once(void **state)
+TEST(any_order_and_at_once)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         bench b;
 
@@ -151,7 +150,7 @@ static void any_order_and_at_once(void **state)
 }
 
 /* What serial safety allows and parallel does not: the verifier must see it in the graph. */
-static void serial_plans_are_refused(void **state)
+TEST(serial_plans_are_refused)
 {
     bench b;
     mpl_problem *serial = NULL;
@@ -160,7 +159,6 @@ static void serial_plans_are_refused(void **state)
     mpl_run run;
     mpl_problem_options options = mpl_problem_options_default();
 
-    (void)state;
     open_bench(&b, "inception_v1:image=64", MPL_CONCAT_AUTO, "cpu");
     options.op_workspace_bytes = b.workspace;
     assert_ok(&b.ctx, mpl_problem_from_graph(&b.ctx, b.g, b.order, &options, &serial, &map));
@@ -176,13 +174,12 @@ static void serial_plans_are_refused(void **state)
 
 /* Every plan with one buffer moved onto another: refused exactly where the relation of the problem
  * says so. */
-static void both_verifiers_agree(void **state)
+TEST(both_verifiers_agree)
 {
     bench b;
     mpl_plan *plan;
     uint32_t n_refused = 0;
 
-    (void)state;
     open_bench(&b, "lstm:layers=2,steps=4,hidden=32,batch=2", MPL_CONCAT_AUTO, "cpu");
     plan = make_plan(&b, "nnc_arena");
     plan->n_witness = 0; /* of the plan as it was */
@@ -207,13 +204,4 @@ static void both_verifiers_agree(void **state)
     close_bench(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_and_at_once),
-        cmocka_unit_test(serial_plans_are_refused),
-        cmocka_unit_test(both_verifiers_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(any_order_and_at_once, serial_plans_are_refused, both_verifiers_agree)

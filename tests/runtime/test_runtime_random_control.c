@@ -25,6 +25,8 @@ typedef struct bench {
     void *input[N_RUNS][MOST_PORTS], *want[N_RUNS][MOST_PORTS];
 } bench;
 
+static bench opened; /* its device is open as long as tests run */
+
 static uint64_t asked(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -184,9 +186,9 @@ static uint64_t check_graph(bench *b, uint64_t seed)
     return n_plans;
 }
 
-static void every_planner_of(void **state, bool parallel)
+static void every_planner_of(bool parallel)
 {
-    bench b = *(bench *)*state;
+    bench b = opened;
     uint64_t first = asked("CONTROL_SEED", 1), n = asked("CONTROL_ORACLE", 200), n_plans = 0;
     int64_t begin = mpl_clock_ns();
 
@@ -198,7 +200,7 @@ static void every_planner_of(void **state, bool parallel)
     }
     print_message("%" PRIu64 " graphs, %" PRIu64 " plans, %.1f s\n", n, n_plans,
                   (double)(mpl_clock_ns() - begin) / 1e9);
-    assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
+    assert_int_equal(b.ctx.n_live, opened.ctx.n_live);
 }
 
 /* Each found a fault once. */
@@ -222,23 +224,23 @@ static const struct {
     {16902, "a cell goes round that a carried value is copied to"},
 };
 
-static void once_failed(void **state)
+TEST(once_failed)
 {
-    bench b = *(bench *)*state;
+    bench b = opened;
 
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         check_graph(&b, once[i].seed);
-    assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
+    assert_int_equal(b.ctx.n_live, opened.ctx.n_live);
 }
 
-static void every_planner(void **state)
+TEST(every_planner)
 {
-    every_planner_of(state, false);
+    every_planner_of(false);
 }
 
-static void every_planner_in_parallel(void **state)
+TEST(every_planner_in_parallel)
 {
-    every_planner_of(state, true);
+    every_planner_of(true);
 }
 
 /* ---- faults ---- */
@@ -343,9 +345,9 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 /* What the verifier lets pass must run right; and under --checked, which takes overlaps for
  * in-place writes by the problem's pairs alone, where the problem allows the offsets. Of each kind
  * of fault it has to catch many. */
-static void catch_faults_of(void **state, bool parallel)
+static void catch_faults_of(bool parallel)
 {
-    bench b = *(bench *)*state;
+    bench b = opened;
     uint64_t n = asked("CONTROL_FAULTS", 150);
     uint32_t planted[N_FAULTS] = {0}, caught[N_FAULTS] = {0}, missed = 0;
     mpl_rng rng;
@@ -378,23 +380,23 @@ static void catch_faults_of(void **state, bool parallel)
         assert_true(caught[fault] > 0);
     }
     assert_int_equal(missed, 0);
-    assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
+    assert_int_equal(b.ctx.n_live, opened.ctx.n_live);
 }
 
-static void catch_faults(void **state)
+TEST(catch_faults)
 {
-    catch_faults_of(state, false);
+    catch_faults_of(false);
 }
 
-static void catch_faults_in_parallel(void **state)
+TEST(catch_faults_in_parallel)
 {
-    catch_faults_of(state, true);
+    catch_faults_of(true);
 }
 
 /* The verifier, where memory runs out at every allocation in turn. */
-static void lose_memory(void **state)
+TEST(lose_memory)
 {
-    bench b = *(bench *)*state;
+    bench b = opened;
 
     for (uint64_t seed = 12; seed < 16; seed++) {
         mpl_status st = MPL_EMEM;
@@ -417,35 +419,20 @@ static void lose_memory(void **state)
     }
 }
 
-static int open_device(void **state)
+static int open_device(void)
 {
-    static bench b;
-
-    mpl_ctx_init(&b.ctx);
-    b.backend = mpl_backend_find("ref");
-    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev));
-    *state = &b;
+    mpl_ctx_init(&opened.ctx);
+    opened.backend = mpl_backend_find("ref");
+    assert_ok(&opened.ctx, opened.backend->open(&opened.ctx, &(mpl_device_options){.n_threads = 1},
+                                                &opened.dev));
     return 0;
 }
 
-static int close_device(void **state)
+static int close_device(void)
 {
-    bench *b = *state;
-
-    b->backend->close(b->dev);
+    opened.backend->close(opened.dev);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_planner),
-        cmocka_unit_test(every_planner_in_parallel),
-        cmocka_unit_test(once_failed),
-        cmocka_unit_test(catch_faults),
-        cmocka_unit_test(catch_faults_in_parallel),
-        cmocka_unit_test(lose_memory),
-    };
-
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+TESTS_WITHIN(open_device, close_device, every_planner, every_planner_in_parallel, once_failed,
+             catch_faults, catch_faults_in_parallel, lose_memory)

@@ -178,17 +178,15 @@ static const mpl_backend *backend_of(int i)
     return backend;
 }
 
-static void training_runs(void **state)
+TEST(training_runs)
 {
-    (void)state;
     fake_reset();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
         char *whole[N_OTHERS] = {NULL};
 
-        mpl_ctx_init(&ctx);
-        g = build(&ctx, settings[i].spec);
+        mpl_ctx_init(ctx);
+        g = build(ctx, settings[i].spec);
         for (int b = 0; b < N_OTHERS; b++) {
             const mpl_backend *backend = backend_of(b);
             uint64_t bytes = outputs_bytes(g);
@@ -196,9 +194,9 @@ static void training_runs(void **state)
 
             if (backend == NULL)
                 continue;
-            whole[b] = run_graph(&ctx, backend, g, NULL, false, false, false, 1);
-            planned = run_graph(&ctx, backend, g, "greedy_size", false, b == 1, false, 2);
-            parallel = run_graph(&ctx, backend, g, "nnc_2019", true, false, false, 1);
+            whole[b] = run_graph(ctx, backend, g, NULL, false, false, false, 1);
+            planned = run_graph(ctx, backend, g, "greedy_size", false, b == 1, false, 2);
+            parallel = run_graph(ctx, backend, g, "nnc_2019", true, false, false, 1);
             assert_memory_equal(whole[b], planned, bytes);
             assert_memory_equal(whole[b], parallel, bytes);
             free(planned);
@@ -208,8 +206,8 @@ static void training_runs(void **state)
         }
         for (int b = 0; b < N_OTHERS; b++)
             free(whole[b]);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
     if (fake.n_races > 0)
         fail_msg("%s", fake.race);
@@ -220,7 +218,7 @@ static void training_runs(void **state)
 
 /* Several planners, several runs that carry weights on: the same weights to the last bit, and a
  * loss that falls. */
-static void iterations_are_the_same_under_every_planner(void **state)
+TEST(iterations_are_the_same_under_every_planner)
 {
     static const char *const planners[] = {NULL, "greedy_size", "owl", "nnc_2019", "best_fit"};
     static const char *const specs[] = {
@@ -228,35 +226,33 @@ static void iterations_are_the_same_under_every_planner(void **state)
         "mnist_conv:batch=4,image=8,mode=train,update=adagrad"};
     const mpl_backend *backend = mpl_backend_find("ref");
 
-    (void)state;
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
         char *first, *last;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
-        first = run_graph(&ctx, backend, g, NULL, false, false, true, 1);
-        last = run_graph(&ctx, backend, g, NULL, false, false, true, 8);
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_zoo_build(ctx, specs[k], &g));
+        first = run_graph(ctx, backend, g, NULL, false, false, true, 1);
+        last = run_graph(ctx, backend, g, NULL, false, false, true, 8);
         if (!(*(float *)last < 0.8f * *(float *)first))
             fail_msg("%s: the loss is %g at first, %g in the end", specs[k],
                      (double)*(float *)first, (double)*(float *)last);
         for (size_t i = 1; i < sizeof planners / sizeof *planners; i++) {
-            char *out = run_graph(&ctx, backend, g, planners[i], false, false, true, 8);
+            char *out = run_graph(ctx, backend, g, planners[i], false, false, true, 8);
 
             assert_memory_equal(last, out, outputs_bytes(g));
             free(out);
         }
         free(first);
         free(last);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* Weights, gradients and state in pools of their own, or among the values: the same bits, carried
  * on from run to run or not. */
-static void pools_of_their_own(void **state)
+TEST(pools_of_their_own)
 {
     static const char *const specs[] = {
         "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
@@ -267,20 +263,18 @@ static void pools_of_their_own(void **state)
     };
     const mpl_backend *backend = mpl_backend_find("ref");
 
-    (void)state;
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
+        mpl_ctx_init(ctx);
+        assert_ok(ctx, mpl_zoo_build(ctx, specs[k], &g));
         for (int iterate = 0; iterate < 2; iterate++) {
-            void *want = run_graph(&ctx, backend, g, NULL, false, false, iterate, 3);
+            void *want = run_graph(ctx, backend, g, NULL, false, false, iterate, 3);
 
             for (unsigned set = 0; set < 16; set++) { /* of pools, and whether the rest is pinned */
                 bool parallel = set % 3 == 1;
                 void *out =
-                    run_pools(&ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
+                    run_pools(ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
                               set % 3 == 0, iterate, 3, set / 2 << MPL_PART_WEIGHT, set % 2);
 
                 assert_memory_equal(want, out, outputs_bytes(g));
@@ -288,33 +282,31 @@ static void pools_of_their_own(void **state)
             }
             free(want);
         }
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
 /* A device runs once before it captures: weights and state begin where they would without that, and
  * go on from there. */
-static void captures_change_no_state(void **state)
+TEST(captures_change_no_state)
 {
     static const char *const ways[] = {"graph=off", "graph=on", "graph=both"};
     static const char spec[] = "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam";
 
-    (void)state;
     for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is
                                      pinned */
         bool pin = i % 2 == 1;
         uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
         char *out[3];
-        mpl_ctx ctx;
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(&ctx);
+        mpl_ctx_init(ctx);
         fake_reset();
-        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
         for (int k = 0; k < 3; k++) {
             device_params = ways[k];
-            out[k] = run_pools(&ctx, fake_backend(), g, "nnc_2019", true, false, true, n, 0, pin);
+            out[k] = run_pools(ctx, fake_backend(), g, "nnc_2019", true, false, true, n, 0, pin);
             assert_true((fake.n_graph_launches > 0) == (k > 0));
         }
         device_params = NULL;
@@ -323,19 +315,10 @@ static void captures_change_no_state(void **state)
                 fail_msg("%s, %u runs: not what runs without it give", ways[k], n);
         for (int k = 0; k < 3; k++)
             free(out[k]);
-        mpl_graph_free(&ctx, g);
-        assert_int_equal(ctx.n_live, 0);
+        mpl_graph_free(ctx, g);
+        assert_int_equal(ctx->n_live, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures_change_no_state),
-        cmocka_unit_test(training_runs),
-        cmocka_unit_test(iterations_are_the_same_under_every_planner),
-        cmocka_unit_test(pools_of_their_own),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(captures_change_no_state, training_runs, iterations_are_the_same_under_every_planner,
+      pools_of_their_own)

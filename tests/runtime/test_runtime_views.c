@@ -128,20 +128,17 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
     free(order);
 }
 
-static void programs_run_in_their_plans(void **state)
+TEST(programs_run_in_their_plans)
 {
     const mpl_backend *ref = mpl_backend_find("ref"), *cpu = mpl_backend_find("cpu");
     uint64_t on_cpu[MPL_N_SSA_LEVELS] = {0}, copied[MPL_N_SSA_LEVELS] = {0};
     const mpl_backend *cuda = fake_backend();
     mpl_device *dev = NULL, *threads = NULL, *gpu = NULL;
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, ref->open(&ctx, &(mpl_device_options){0}, &dev));
-    assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 2}, &threads));
+    assert_ok(ctx, ref->open(ctx, &(mpl_device_options){0}, &dev));
+    assert_ok(ctx, cpu->open(ctx, &(mpl_device_options){.n_threads = 2}, &threads));
     fake_reset();
-    assert_ok(&ctx, cuda->open(&ctx, &(mpl_device_options){0}, &gpu));
+    assert_ok(ctx, cuda->open(ctx, &(mpl_device_options){0}, &gpu));
     for (uint64_t seed = 1, n = 0; n < n_programs; seed++) {
         bench b;
 
@@ -171,9 +168,7 @@ static void programs_run_in_their_plans(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(programs_run_in_their_plans)};
-
     if (argc > 1)
         n_programs = strtoull(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, programs_run_in_their_plans);
 }

@@ -71,84 +71,66 @@ static mpl_status run_within(mpl_ctx *ctx, const mpl_graph *g, mpl_device *dev, 
     return st;
 }
 
-static void runs_keep_to_the_unit(void **state)
+TEST(runs_keep_to_the_unit)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         for (int64_t n = 0; n < 3; n++) {
-            mpl_ctx ctx;
             mpl_graph *g;
             mpl_device *dev;
             uint64_t work;
 
-            mpl_ctx_init(&ctx);
-            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", limits[i].text,
-                                                 strlen(limits[i].text), &g));
-            assert_ok(&ctx, mpl_backend_find("ref")->open(
-                                &ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+            mpl_ctx_init(ctx);
+            assert_ok(
+                ctx, mpl_text_read_memory(ctx, "test", limits[i].text, strlen(limits[i].text), &g));
+            assert_ok(ctx, mpl_backend_find("ref")->open(ctx, &(mpl_device_options){.n_threads = 1},
+                                                         &dev));
             work = control_work(g, (uint64_t)n) + limits[i].rounds[n] * MPL_STEP_WORK +
                    limits[i].ops[n] * (3 * 32 + MPL_STEP_WORK);
-            assert_status(&ctx, run_within(&ctx, g, dev, n, work), MPL_OK);
-            assert_status(&ctx, run_within(&ctx, g, dev, n, 0), MPL_OK);
+            assert_status(ctx, run_within(ctx, g, dev, n, work), MPL_OK);
+            assert_status(ctx, run_within(ctx, g, dev, n, 0), MPL_OK);
             if (work > 1)
-                assert_status(&ctx, run_within(&ctx, g, dev, n, work - 1), MPL_ELIMIT);
+                assert_status(ctx, run_within(ctx, g, dev, n, work - 1), MPL_ELIMIT);
             mpl_backend_find("ref")->close(dev);
-            mpl_graph_free(&ctx, g);
-            assert_int_equal(ctx.n_live, 0);
+            mpl_graph_free(ctx, g);
+            assert_int_equal(ctx->n_live, 0);
         }
 }
 
 /* A window that slides over much costs what it reads, not what it makes. */
-static void windows_count(void **state)
+TEST(windows_count)
 {
     static const char text[] =
         "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
         "b = relu(x)\noutput a\noutput b\n";
-    mpl_ctx ctx;
     mpl_graph *g;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
     assert_true(mpl_run_work(g, 0) > 1000 * mpl_run_work(g, 1));
-    mpl_graph_free(&ctx, g);
+    mpl_graph_free(ctx, g);
 }
 
 /* Constants are folded until one graph has had its share; then the operations stand. */
-static void folding_ends(void **state)
+TEST(folding_ends)
 {
     const float data[16] = {1, 2, 3};
     const mpl_shape shape = {1, {16}};
     mpl_attr axis[1] = {MPL_INT(axis, 0)};
-    mpl_ctx ctx;
     mpl_graph *g;
     mpl_value w, out;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_graph_new(&ctx, "t", &g));
-    assert_ok(&ctx, mpl_graph_add_const(&ctx, g, "w", MPL_TYPE_f32, &shape, data, false, &w));
+    assert_ok(ctx, mpl_graph_new(ctx, "t", &g));
+    assert_ok(ctx, mpl_graph_add_const(ctx, g, "w", MPL_TYPE_f32, &shape, data, false, &w));
     for (int i = 0; i < 3; i++) {
         char name[8];
 
         snprintf(name, sizeof name, "v%d", i);
-        assert_ok(&ctx, mpl_graph_add_folded(&ctx, g, MPL_OP_cumsum, name, 1, &w, 1, axis, 1,
-                                             (const char *[]){name}, &out));
+        assert_ok(ctx, mpl_graph_add_folded(ctx, g, MPL_OP_cumsum, name, 1, &w, 1, axis, 1,
+                                            (const char *[]){name}, &out));
         assert_int_equal(g->n_ops, i == 2);
         assert_int_equal(g->folded, i == 0 ? 128 : UINT64_C(1) << 31);
         g->folded = (UINT64_C(1) << 31) - (i == 0 ? 128 : 0);
     }
-    mpl_graph_free(&ctx, g);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_graph_free(ctx, g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_keep_to_the_unit),
-        cmocka_unit_test(windows_count),
-        cmocka_unit_test(folding_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(runs_keep_to_the_unit, windows_count, folding_ends)

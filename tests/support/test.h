@@ -1,5 +1,5 @@
-/* test.h -- what every test file includes: cmocka with what it needs, a fresh context, and visible
- * skips. */
+/* test.h -- what every test file includes: cmocka with what it needs, tests with a fresh context
+ * each, and visible skips. */
 #ifndef MPL_TEST_H
 #define MPL_TEST_H
 
@@ -25,6 +25,56 @@
                      mpl_status_name(want), (ctx)->message);                                       \
     } while (0)
 #define assert_ok(ctx, got) assert_status(ctx, got, MPL_OK)
+
+/* TEST(name) { .. } defines a test. Its context `ctx` is fresh, and must have nothing allocated
+ * when the test ends. TESTS(name, ..) is the program that runs them in this order;
+ * TESTS_WITHIN(begin, end, ..) calls `begin` before the first one and `end` after the last one,
+ * which return 0. */
+#define TEST(name) static void name(__attribute__((unused)) mpl_ctx *ctx)
+typedef void mpl_test(mpl_ctx *ctx);
+
+static inline void test_in_context(void **state)
+{
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    (*(mpl_test *const *)*state)(&ctx);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* names: those of test[], apart by ", ". Returns how many failed. */
+static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *test,
+                                int (*begin)(void), int (*end)(void))
+{
+    struct CMUnitTest *tests = calloc(n + 1, sizeof *tests);
+    char *copy = strdup(names), *rest = copy;
+    int failed;
+
+    if (begin != NULL && begin() != 0) {
+        print_error("[  FAILED  ] what the tests need was not made\n");
+        return 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        tests[i].name = strsep(&rest, ",");
+        tests[i].name += strspn(tests[i].name, " ");
+        tests[i].test_func = test_in_context;
+        tests[i].initial_state = (void *)&test[i];
+    }
+    cmocka_set_test_filter(getenv("MPL_ONLY"));
+    failed = _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
+    free(tests);
+    free(copy);
+    return end != NULL && end() != 0 ? 1 : failed;
+}
+#define RUN_TESTS(begin, end, ...)                                                                 \
+    mpl_run_tests(#__VA_ARGS__, sizeof(mpl_test *[]){__VA_ARGS__} / sizeof(mpl_test *),            \
+                  (mpl_test *const[]){__VA_ARGS__}, begin, end)
+#define TESTS_WITHIN(begin, end, ...)                                                              \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return RUN_TESTS(begin, end, __VA_ARGS__);                                                 \
+    }
+#define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
 /* Skips the test, visibly, where a file of another project is not there. */
 #define skip_without(path)                                                                         \

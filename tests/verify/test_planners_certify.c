@@ -63,15 +63,12 @@ static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
     mpl_problem_free(ctx, p);
 }
 
-static void optima_are_certified(void **state)
+TEST(optima_are_certified)
 {
     enum { MANY = 600 };
     static small kept[MANY];
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 21);
     for (uint32_t n = 0; n < MANY;) {
         small p = bred(&rng, kept, n);
@@ -79,26 +76,22 @@ static void optima_are_certified(void **state)
         if (p.n < 4 || brute_fits(&p, load(&p)))
             continue;
         kept[n++] = p;
-        assert_certified(&ctx, &p, brute_optimum(&p));
+        assert_certified(ctx, &p, brute_optimum(&p));
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The integer program knows nothing of cells: it finds the optima that were certified. */
-static void the_ilp_agrees(void **state)
+TEST(the_ilp_agrees)
 {
     enum { MANY = 60 };
     const mpl_planner *ilp = mpl_planner_find("ilp");
     static small kept[MANY];
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
     if (ilp == NULL || ilp->plan == NULL) {
         print_message("skip: no ilp in this build\n");
         skip();
     }
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     for (uint32_t n = 0; n < MANY;) {
         small p = bred(&rng, kept, n);
@@ -110,27 +103,23 @@ static void the_ilp_agrees(void **state)
         if (p.n < 4 || brute_fits(&p, load(&p)))
             continue;
         kept[n++] = p;
-        problem = problem_of(&ctx, &p);
-        plan = planned(&ctx, problem);
-        assert_ok(&ctx, mpl_certify(&ctx, problem, plan, &proved));
-        mpl_run_init(&run, &ctx);
-        assert_ok(&ctx, mpl_planner_run(ilp, &run, problem, &other));
+        problem = problem_of(ctx, &p);
+        plan = planned(ctx, problem);
+        assert_ok(ctx, mpl_certify(ctx, problem, plan, &proved));
+        mpl_run_init(&run, ctx);
+        assert_ok(ctx, mpl_planner_run(ilp, &run, problem, &other));
         assert_int_equal(other->claim, MPL_OPTIMAL);
         assert_int_equal(other->peak_bytes, proved.bound);
-        mpl_plan_free(&ctx, plan);
-        mpl_plan_free(&ctx, other);
-        mpl_problem_free(&ctx, problem);
+        mpl_plan_free(ctx, plan);
+        mpl_plan_free(ctx, other);
+        mpl_problem_free(ctx, problem);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void random_plans_are_certified(void **state)
+TEST(random_plans_are_certified)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 500; round++) {
         small p = random_small(&rng, round % 2 == 1);
@@ -141,9 +130,8 @@ static void random_plans_are_certified(void **state)
                 if (!brute_fits(&p, 400))
                     p.fixed[i] = -1;
             }
-        assert_certified(&ctx, &p, brute_optimum(&p));
+        assert_certified(ctx, &p, brute_optimum(&p));
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- cheats ---- */
@@ -299,12 +287,8 @@ static const struct cheat {
      {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 3, 2, 1, -1}, {2, 3, 1, 1, 2}}},
 };
 
-static void cheats_are_refused(void **state)
+TEST(cheats_are_refused)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof cheats / sizeof *cheats; k++) {
         const struct cheat *cheat = &cheats[k];
         small from = {.n = cheat->n};
@@ -321,18 +305,17 @@ static void cheats_are_refused(void **state)
         }
         if (!brute_fits(&from, cheat->within))
             fail_msg("'%s' is no cheat", cheat->what);
-        p = problem_of(&ctx, &from);
-        plan = refuted(&ctx, p, cheat->within, cheat->steps);
-        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+        p = problem_of(ctx, &from);
+        plan = refuted(ctx, p, cheat->within, cheat->steps);
+        if (mpl_certify(ctx, p, plan, &proved) != MPL_EINVALID)
             fail_msg("'%s' was accepted", cheat->what);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Even where the claim is true, a text is read to the letter. */
-static void loose_texts_are_refused(void **state)
+TEST(loose_texts_are_refused)
 {
     static const char *const texts[] = {"z0 z0", "z0z0",
                                         "z0  ",  " z0",
@@ -341,54 +324,46 @@ static void loose_texts_are_refused(void **state)
                                         "z0,0",  "c0,0 r0,0,730000000000000000 z0"},
                              *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
-    mpl_ctx ctx;
     mpl_problem *p;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &from);
+    p = problem_of(ctx, &from);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-        mpl_plan *plan = refuted(&ctx, p, 1, texts[k]);
+        mpl_plan *plan = refuted(ctx, p, 1, texts[k]);
         mpl_certified proved;
 
-        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+        if (mpl_certify(ctx, p, plan, &proved) != MPL_EINVALID)
             fail_msg("'%s' was accepted", texts[k]);
-        mpl_free(&ctx, plan->refutation.steps);
+        mpl_free(ctx, plan->refutation.steps);
         /* 2^56 and a digit */
-        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, right[k % 2]));
-        assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
-        mpl_plan_free(&ctx, plan);
+        assert_non_null(plan->refutation.steps = mpl_strdup(ctx, right[k % 2]));
+        assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
+        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_problem_free(ctx, p);
 }
 
 /* Between a split and its children nothing else may stand, be it ever so right. */
-static void splits_and_children_are_neighbours(void **state)
+TEST(splits_and_children_are_neighbours)
 {
     small hard = roots[0];
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     mpl_certified proved;
     char *steps, *first;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &hard);
-    plan = planned(&ctx, p);
+    p = problem_of(ctx, &hard);
+    plan = planned(ctx, p);
     assert_non_null(first = strchr(plan->refutation.steps, 'b'));
     assert_non_null(first = strchr(first, ' '));
-    assert_ok(&ctx, mpl_new(&ctx, steps, strlen(plan->refutation.steps) + 4));
+    assert_ok(ctx, mpl_new(ctx, steps, strlen(plan->refutation.steps) + 4));
     sprintf(steps, "%.*s o0%s", (int)(first - plan->refutation.steps), plan->refutation.steps,
             first);
-    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
-    mpl_free(&ctx, plan->refutation.steps);
+    assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
+    mpl_free(ctx, plan->refutation.steps);
     plan->refutation.steps = steps;
-    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- claims ---- */
@@ -455,58 +430,48 @@ static const struct claimed {
     {"unknown", MPL_UNKNOWN, MPL_NO_CAPACITY, 0, 0, 0, 0, NULL, MPL_OK},
 };
 
-static void claims_need_their_certificates(void **state)
+TEST(claims_need_their_certificates)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
-        mpl_problem *p = two_pools(&ctx);
+        mpl_problem *p = two_pools(ctx);
         mpl_plan *plan = NULL;
         mpl_certified proved;
 
         p->pool_capacity[0] = claims[k].capacity;
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         plan->claim = claims[k].claim;
         plan->bound_bytes = claims[k].bound;
         plan->offset[1] = claims[k].above;
         plan->refutation = (mpl_refutation){.pool = claims[k].pool, .within = claims[k].within};
         if (claims[k].steps != NULL)
-            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, claims[k].steps));
-        if (mpl_certify(&ctx, p, plan, &proved) != claims[k].st)
-            fail_msg("%s: %s", claims[k].what, ctx.message);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+            assert_non_null(plan->refutation.steps = mpl_strdup(ctx, claims[k].steps));
+        if (mpl_certify(ctx, p, plan, &proved) != claims[k].st)
+            fail_msg("%s: %s", claims[k].what, ctx->message);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Two bytes at multiples of 4 need 5: that 3 are too few says nothing of 100. */
-static void no_capacity_is_enough_beyond_ample(void **state)
+TEST(no_capacity_is_enough_beyond_ample)
 {
     small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (uint32_t within = 3; within <= 5; within++) {
-        mpl_problem *p = problem_of(&ctx, &from);
-        mpl_plan *plan = refuted(&ctx, p, within, "c0,0 c1,0 o0 x0,0");
+        mpl_problem *p = problem_of(ctx, &from);
+        mpl_plan *plan = refuted(ctx, p, within, "c0,0 c1,0 o0 x0,0");
         mpl_certified proved;
 
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved),
-                      within < 5 ? MPL_OK : MPL_EINVALID);
+        assert_status(ctx, mpl_certify(ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
         p->pool_capacity[0] = 100;
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* A witness proves what its buffers need of pool 0, and nothing else. */
-static void witnesses_are_of_pool_0(void **state)
+TEST(witnesses_are_of_pool_0)
 {
     static const struct {
         const char *what;
@@ -522,34 +487,30 @@ static void witnesses_are_of_pool_0(void **state)
         {"one twice", 2, {1, 1}, 6, 2, MPL_EINVALID},
         {"less than is claimed", 1, {0}, 5, 2, MPL_EINVALID},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        mpl_problem *p = two_pools(&ctx);
+        mpl_problem *p = two_pools(ctx);
         mpl_plan *plan = NULL;
         mpl_certified proved;
 
         p->birth[0] = rows[k].death == 1 ? 1 : 0;
         p->death[1] = (uint32_t)rows[k].death;
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         plan->claim = MPL_OPTIMAL;
         plan->bound_bytes = rows[k].bound;
         plan->offset[1] = rows[k].bound - 3; /* as high as the bound says */
-        assert_ok(&ctx, mpl_new(&ctx, plan->witness, 3));
+        assert_ok(ctx, mpl_new(ctx, plan->witness, 3));
         memcpy(plan->witness, rows[k].witness, sizeof rows[k].witness);
         plan->n_witness = rows[k].n;
-        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
-            fail_msg("%s: %s", rows[k].what, ctx.message);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        if (mpl_certify(ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx->message);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Pool 0 over two memories: a refutation knows one, and a cost is proved by prices alone. */
-static void memories_are_not_the_pool(void **state)
+TEST(memories_are_not_the_pool)
 {
     static const struct {
         const char *what;
@@ -592,17 +553,14 @@ static void memories_are_not_the_pool(void **state)
          MPL_OK},
         {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK},
     };
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        mpl_problem *p = two_pools(&ctx);
+        mpl_problem *p = two_pools(ctx);
         mpl_plan *plan = NULL;
         mpl_certified proved;
 
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2));
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+        assert_ok(ctx, mpl_plan_spread(ctx, plan, 2));
         plan->claim = rows[k].claim;
         plan->offset[1] = 2;
         plan->spread.memory[0] = plan->spread.memory[1] = rows[k].memory;
@@ -612,59 +570,50 @@ static void memories_are_not_the_pool(void **state)
         plan->spread.cost = rows[k].cost, plan->spread.cost_bound = rows[k].cost_bound;
         plan->refutation.within = p->pool_capacity[0] = 4;
         if (rows[k].steps != NULL)
-            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, rows[k].steps));
+            assert_non_null(plan->refutation.steps = mpl_strdup(ctx, rows[k].steps));
         else
             p->pool_capacity[0] = MPL_NO_CAPACITY;
-        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
-            fail_msg("%s: %s", rows[k].what, ctx.message);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        if (mpl_certify(ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx->message);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What a text asks for is bounded by its size. */
-static void work_is_bounded(void **state)
+TEST(work_is_bounded)
 {
     enum { MANY = 150, RECORDS = 6000 };
     char *steps;
     size_t n = 0;
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan;
     mpl_certified proved;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "many", MANY, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "many", MANY, &p));
     p->n_steps = 1;
     for (mpl_buffer b = 0; b < MANY; b++)
         p->bytes[b] = b + 1, p->death[b] = 1;
-    assert_ok(&ctx, mpl_new(&ctx, steps, 16 * (MANY + RECORDS)));
+    assert_ok(ctx, mpl_new(ctx, steps, 16 * (MANY + RECORDS)));
     for (uint32_t b = 0; b < MANY; b++)
         n += (size_t)sprintf(steps + n, "c%u,0 ", b);
     for (uint32_t k = 0; k < RECORDS; k++) /* each is right, and looks at every two */
         n += (size_t)sprintf(steps + n, "o0 ");
     sprintf(steps + n, "x0,0");
-    plan = refuted(&ctx, p, 160, steps);
-    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
-    assert_non_null(strstr(ctx.message, "more work than its size allows"));
-    mpl_plan_free(&ctx, plan);
-    mpl_free(&ctx, steps);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    plan = refuted(ctx, p, 160, steps);
+    assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
+    assert_non_null(strstr(ctx->message, "more work than its size allows"));
+    mpl_plan_free(ctx, plan);
+    mpl_free(ctx, steps);
+    mpl_problem_free(ctx, p);
 }
 
 /* Rivals are what the problem says: lifetimes, or an order; not the two of a pair. */
-static void other_problems(void **state)
+TEST(other_problems)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int kind = 0; kind < 5; kind++) {
-        mpl_problem *p = two_pools(&ctx);
-        mpl_plan *plan = refuted(&ctx, p, 3, "c0,0 c1,0 x0,0");
+        mpl_problem *p = two_pools(ctx);
+        mpl_plan *plan = refuted(ctx, p, 3, "c0,0 c1,0 x0,0");
         mpl_certified proved;
         mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
 
@@ -673,21 +622,20 @@ static void other_problems(void **state)
         if (kind == 3)
             p->birth[1] = 2;
         if (kind == 1 || kind == 3)
-            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+            assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
         if (kind == 2) {
             p->n_in_place = 1;
-            assert_ok(&ctx, mpl_new(&ctx, p->in_place_in, 1));
-            assert_ok(&ctx, mpl_new(&ctx, p->in_place_out, 1));
-            assert_ok(&ctx, mpl_new(&ctx, p->in_place_step, 1));
+            assert_ok(ctx, mpl_new(ctx, p->in_place_in, 1));
+            assert_ok(ctx, mpl_new(ctx, p->in_place_out, 1));
+            assert_ok(ctx, mpl_new(ctx, p->in_place_step, 1));
             p->in_place_out[0] = p->in_place_step[0] = 1;
         }
         if (kind == 4)
             p->align[0] = 3;
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), st);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_certify(ctx, p, plan, &proved), st);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- mutants ---- */
@@ -754,16 +702,13 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     mpl_problem_free(ctx, problem);
 }
 
-static void mutants_prove_nothing_false(void **state)
+TEST(mutants_prove_nothing_false)
 {
     uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 23);
     for (uint32_t k = 0; k < BASES;) {
         small p = bred(&rng, kept, k);
@@ -771,73 +716,50 @@ static void mutants_prove_nothing_false(void **state)
 
         if (p.n < 4 || brute_fits(&p, load(&p)))
             continue;
-        problem = problem_of(&ctx, &p);
+        problem = problem_of(ctx, &p);
         kept[k] = p;
-        plan[k++] = planned(&ctx, problem);
-        mpl_problem_free(&ctx, problem);
+        plan[k++] = planned(ctx, problem);
+        mpl_problem_free(ctx, problem);
     }
     for (uint64_t i = 0; i < n; i++) {
         uint32_t k = below(&rng, BASES);
 
         if (plan[k]->refutation.steps != NULL)
-            try_mutant(&ctx, &rng, &kept[k], plan[k]);
+            try_mutant(ctx, &rng, &kept[k], plan[k]);
     }
     print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64
                   " of true claims, %" PRIu64 " accepted\n",
                   n_false, n_true, n_accepted);
     for (uint32_t k = 0; k < BASES; k++)
-        mpl_plan_free(&ctx, plan[k]);
+        mpl_plan_free(ctx, plan[k]);
     assert_true(n_accepted > n / 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
     small hard = roots[1];
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = problem_of(&ctx, &hard);
-    plan = planned(&ctx, p);
+    p = problem_of(ctx, &hard);
+    plan = planned(ctx, p);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_certified proved;
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_certify(&ctx, p, plan, &proved);
-        ctx.fail_after = -1;
-        assert_int_equal(ctx.n_live, live);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_certify(ctx, p, plan, &proved);
+        ctx->fail_after = -1;
+        assert_int_equal(ctx->n_live, live);
         assert_true(k < 2000);
     }
-    assert_ok(&ctx, st);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_ok(ctx, st);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optima_are_certified),
-        cmocka_unit_test(the_ilp_agrees),
-        cmocka_unit_test(random_plans_are_certified),
-        cmocka_unit_test(cheats_are_refused),
-        cmocka_unit_test(loose_texts_are_refused),
-        cmocka_unit_test(splits_and_children_are_neighbours),
-        cmocka_unit_test(claims_need_their_certificates),
-        cmocka_unit_test(no_capacity_is_enough_beyond_ample),
-        cmocka_unit_test(witnesses_are_of_pool_0),
-        cmocka_unit_test(memories_are_not_the_pool),
-        cmocka_unit_test(work_is_bounded),
-        cmocka_unit_test(other_problems),
-        cmocka_unit_test(mutants_prove_nothing_false),
-        cmocka_unit_test(memory_runs_out),
-    };
-
-    cmocka_set_test_filter(getenv("MPL_ONLY"));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(optima_are_certified, the_ilp_agrees, random_plans_are_certified, cheats_are_refused,
+      loose_texts_are_refused, splits_and_children_are_neighbours, claims_need_their_certificates,
+      no_capacity_is_enough_beyond_ample, witnesses_are_of_pool_0, memories_are_not_the_pool,
+      work_is_bounded, other_problems, mutants_prove_nothing_false, memory_runs_out)

@@ -212,47 +212,39 @@ static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
     return st;
 }
 
-static void cheats_are_refused(void **state)
+TEST(cheats_are_refused)
 {
     enum { LAPSES = sizeof lapses / sizeof *lapses };
-    mpl_ctx ctx;
     bool fits;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t k = 0; k < sizeof cheats / sizeof *cheats; k++) {
-        if (judged(&ctx, &cheats[k], &fits) != MPL_EINVALID)
+        if (judged(ctx, &cheats[k], &fits) != MPL_EINVALID)
             fail_msg("'%s' was accepted", cheats[k].what);
         if (!fits)
             fail_msg("'%s' is no cheat", cheats[k].what);
     }
     for (size_t k = 0; k < LAPSES; k++)
-        if (judged(&ctx, &lapses[k], &fits) != (k + 1 < LAPSES ? MPL_EINVALID : MPL_OK) || fits)
-            fail_msg("'%s': %s", lapses[k].what, ctx.message);
-    assert_int_equal(ctx.n_live, 0);
+        if (judged(ctx, &lapses[k], &fits) != (k + 1 < LAPSES ? MPL_EINVALID : MPL_OK) || fits)
+            fail_msg("'%s': %s", lapses[k].what, ctx->message);
 }
 
 /* Whatever the first child of a pair went through, the second begins where the pair was met: other
  * pairs still matter. */
-static void second_children_begin_anew(void **state)
+TEST(second_children_begin_anew)
 {
     small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     mpl_certified proved;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     couples("02031213", from.arc);
     couples("0123", from.pair);
-    p = problem_of(&ctx, &from);
-    plan = refuted(&ctx, p, 3, "s0,1 c2,0 b0,2 p2 z3 n z2 s2,3 z2 z2");
-    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+    p = problem_of(ctx, &from);
+    plan = refuted(ctx, p, 3, "s0,1 c2,0 b0,2 p2 z3 n z2 s2,3 z2 z2");
+    assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
     assert_int_equal(proved.n_steps, 10);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* ---- no capacity is enough ---- */
@@ -268,12 +260,8 @@ static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p
 }
 
 /* Fixed places that overlap, as a pair and not, with a capacity and without. */
-static void clashes_are_certified(void **state)
+TEST(clashes_are_certified)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int kind = 0; kind < 16; kind++) {
         small from = {
             .n = 3, .size = {4, 3, 2}, .align = {1, 1, 1}, .fixed = {kind / 4 % 2, 2, -1}};
@@ -285,39 +273,34 @@ static void clashes_are_certified(void **state)
         if (mpl_planner_find(name)->plan == NULL)
             continue;
         from.pair[0][1] = kind % 2 == 1;
-        p = problem_of(&ctx, &from);
+        p = problem_of(ctx, &from);
         p->pool_capacity[0] = kind / 2 % 2 == 1 ? 100 : MPL_NO_CAPACITY;
-        plan = planned(&ctx, name, p);
+        plan = planned(ctx, name, p);
         assert_int_equal(plan->claim, MPL_INFEASIBLE);
-        assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+        assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
         assert_true(proved.bound == UINT64_MAX);
         plan->refutation.within = 10; /* refuted as well, but there is room above */
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Too large for any capacity that is told; from 2^60 bytes on nothing is said. */
-static void large_buffers_are_counted(void **state)
+TEST(large_buffers_are_counted)
 {
     small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (int bits = 59; bits <= 60; bits++) {
-        mpl_problem *p = problem_of(&ctx, &from);
-        mpl_plan *plan = refuted(&ctx, p, 5, "z0");
+        mpl_problem *p = problem_of(ctx, &from);
+        mpl_plan *plan = refuted(ctx, p, 5, "z0");
         mpl_certified proved;
 
         p->bytes[0] = UINT64_C(1) << bits;
-        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), bits < 60 ? MPL_OK : MPL_EINVALID);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_certify(ctx, p, plan, &proved), bits < 60 ? MPL_OK : MPL_EINVALID);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- mutants ---- */
@@ -445,25 +428,22 @@ static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum
     return none;
 }
 
-static void mutants_prove_nothing_false(void **state)
+TEST(mutants_prove_nothing_false)
 {
     uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 31);
     for (uint32_t k = 0; k < BASES;) {
         if (!make_base(&rng, k, kept, &kept[k]))
             continue;
-        plan[k] = make_certificate(&ctx, &kept[k], brute_optimum(&kept[k], 1));
+        plan[k] = make_certificate(ctx, &kept[k], brute_optimum(&kept[k], 1));
         if (k % 3 == 0 || strchr(plan[k]->refutation.steps, 's') != NULL)
             k++;
         else /* no pair matters */
-            mpl_plan_free(&ctx, plan[k]);
+            mpl_plan_free(ctx, plan[k]);
     }
     for (uint64_t i = 0; i < n; i += TEXTS_EACH) {
         uint32_t k = below(&rng, BASES);
@@ -474,57 +454,43 @@ static void mutants_prove_nothing_false(void **state)
             continue;
         optimum = brute_optimum(&p, 1);
         for (int each = 0; each < TEXTS_EACH; each++)
-            try_text(&ctx, &rng, &p, optimum, plan[k]);
+            try_text(ctx, &rng, &p, optimum, plan[k]);
     }
     print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64
                   " of true claims, %" PRIu64 " accepted\n",
                   n_false, n_true, n_accepted);
     for (uint32_t k = 0; k < BASES; k++)
-        mpl_plan_free(&ctx, plan[k]);
+        mpl_plan_free(ctx, plan[k]);
     assert_true(n_accepted > n / 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
     small hard = root(1);
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     mpl_status st = MPL_EMEM;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 24);
     offer_pairs(&rng, &hard);
-    p = problem_of(&ctx, &hard);
-    plan = make_certificate(&ctx, &hard, brute_optimum(&hard, 1));
+    p = problem_of(ctx, &hard);
+    plan = make_certificate(ctx, &hard, brute_optimum(&hard, 1));
     p->pool_capacity[0] = plan->refutation.within;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_certified proved;
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_certify(&ctx, p, plan, &proved);
-        ctx.fail_after = -1;
-        assert_int_equal(ctx.n_live, live);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_certify(ctx, p, plan, &proved);
+        ctx->fail_after = -1;
+        assert_int_equal(ctx->n_live, live);
         assert_true(k < 2000);
     }
-    assert_ok(&ctx, st);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    assert_ok(ctx, st);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cheats_are_refused),          cmocka_unit_test(second_children_begin_anew),
-        cmocka_unit_test(clashes_are_certified),       cmocka_unit_test(large_buffers_are_counted),
-        cmocka_unit_test(mutants_prove_nothing_false), cmocka_unit_test(memory_runs_out),
-    };
-
-    cmocka_set_test_filter(getenv("MPL_ONLY"));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(cheats_are_refused, second_children_begin_anew, clashes_are_certified,
+      large_buffers_are_counted, mutants_prove_nothing_false, memory_runs_out)

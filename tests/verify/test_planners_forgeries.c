@@ -640,13 +640,12 @@ static void one_problem(forger *f)
         mpl_plan_free(&f->ctx, f->source[k]), f->source[k] = NULL;
 }
 
-static void forgeries_are_refused_by_both_checkers(void **state)
+TEST(forgeries_are_refused_by_both_checkers)
 {
     const char *asked = getenv("MPL_FORGERIES"), *seed = getenv("MPL_SEED");
     uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 8000;
     static forger f;
 
-    (void)state;
     mpl_ctx_init(&f.ctx);
     mpl_rng_init(&f.rng, seed != NULL ? strtoull(seed, NULL, 10) : 41);
     if (system("command -v python3 >/dev/null") == 0)
@@ -664,11 +663,4 @@ static void forgeries_are_refused_by_both_checkers(void **state)
     assert_int_equal(f.ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgeries_are_refused_by_both_checkers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(forgeries_are_refused_by_both_checkers)

@@ -236,21 +236,18 @@ static void tell(const char *what, const tally *t)
                   t->refused);
 }
 
-static void plans_of_problems(void **state)
+TEST(plans_of_problems)
 {
     static const char *const name[] = {"alignments", "pools",    "pairs",   "partial orders",
                                        "gaps",       "families", "memories"};
     tally all = {0}, with[7] = {{0}};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; all.accepted + all.refused < asked(); round++) {
         tally t = {0};
 
-        changed_plans_of(&ctx, &rng, round % N_KINDS, &t);
+        changed_plans_of(ctx, &rng, round % N_KINDS, &t);
         all.accepted += t.accepted, all.refused += t.refused;
         for (int k = 0; k < 7; k++)
             if (round % N_KINDS >> k & 1)
@@ -261,29 +258,25 @@ static void plans_of_problems(void **state)
         tell(name[k], &with[k]);
         assert_true(with[k].accepted > asked() / 32 && with[k].refused > asked() / 32);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* More buffers than one word of bits, few of them there at once: whoever is alive lies many ranks
  * from its neighbours. */
-static void plans_of_many(void **state)
+TEST(plans_of_many)
 {
     static const uint32_t sizes[] = {63, 64, 65, 127, 128, 130, 200, 640};
     tally t = {0};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 30);
     for (uint32_t round = 0; round < 24; round++) {
         mpl_problem *p = NULL;
         mpl_plan *plan;
 
-        assert_ok(&ctx, mpl_problem_synthetic(&ctx, sizes[round % 8], 1 + round / 8, round, &p));
+        assert_ok(ctx, mpl_problem_synthetic(ctx, sizes[round % 8], 1 + round / 8, round, &p));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->bytes[b] = 1 + p->bytes[b] % 9, p->align[b] = 1;
-        plan = plain_plan(&ctx, p);
+        plan = plain_plan(ctx, p);
         for (mpl_buffer b = 0; round % 3 == 0 && b < p->n; b++)
             /* apart, and in any order */
             plan->offset[b] += 16 * (uint64_t)random_below(&rng, 4 * p->n);
@@ -294,15 +287,14 @@ static void plans_of_many(void **state)
             uint64_t was = plan->offset[b];
 
             plan->offset[b] = plan->offset[c] + random_below(&rng, 9);
-            judge_problem(&ctx, p, plan, &t);
+            judge_problem(ctx, p, plan, &t);
             plan->offset[b] = was;
         }
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     tell("63 to 640 buffers", &t);
     assert_true(t.accepted > 100 && t.refused > 100);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- claims ---- */
@@ -432,7 +424,7 @@ static mpl_problem *wide_problem(mpl_ctx *ctx, mpl_rng *rng)
 
 /* Of so many buffers that no step needs all, two that never meet are named, or the witness is too
  * long to look at. */
-static void claims_of_many(void **state)
+TEST(claims_of_many)
 {
     static const struct {
         uint32_t n, gaps;
@@ -442,59 +434,51 @@ static void claims_of_many(void **state)
         {16385, 0, "16385 buffers, which no step needs all, take more than 2^28 comparisons"},
         {16383, 2, "'#0' and '#1', which can share memory"},
         {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
-    mpl_ctx ctx;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem *p = NULL;
         mpl_plan *plan = NULL;
 
-        assert_ok(&ctx, mpl_problem_new(&ctx, "many", rows[i].n, &p));
+        assert_ok(ctx, mpl_problem_new(ctx, "many", rows[i].n, &p));
         p->n_steps = 9;
         for (mpl_buffer b = 0; b < p->n; b++)
             p->bytes[b] = 1, p->birth[b] = b == 1, p->death[b] = b == 0 ? 1 : 9;
-        assert_ok(&ctx, mpl_new(&ctx, p->gap_begin, p->n + 1));
-        assert_ok(&ctx, mpl_new(&ctx, p->gap_from, rows[i].gaps));
-        assert_ok(&ctx, mpl_new(&ctx, p->gap_to, rows[i].gaps));
+        assert_ok(ctx, mpl_new(ctx, p->gap_begin, p->n + 1));
+        assert_ok(ctx, mpl_new(ctx, p->gap_from, rows[i].gaps));
+        assert_ok(ctx, mpl_new(ctx, p->gap_to, rows[i].gaps));
         for (mpl_buffer b = 2; b <= p->n; b++)
             p->gap_begin[b] = b > 2 ? rows[i].gaps : 0;
         for (uint32_t k = 0; k < rows[i].gaps; k++)
             p->gap_from[k] = 2 * k + 2, p->gap_to[k] = 2 * k + 3;
-        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_new(&ctx, plan->witness, p->n));
+        assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+        assert_ok(ctx, mpl_new(ctx, plan->witness, p->n));
         plan->claim = MPL_FEASIBLE;
         plan->n_witness = p->n;
         for (mpl_buffer b = 0; b < p->n; b++)
             plan->offset[b] = plan->witness[b] = b;
-        assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
-        if (strstr(ctx.message, rows[i].want) == NULL)
-            fail_msg("%s; expected: %s", ctx.message, rows[i].want);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
+        if (strstr(ctx->message, rows[i].want) == NULL)
+            fail_msg("%s; expected: %s", ctx->message, rows[i].want);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void claims_of_plans(void **state)
+TEST(claims_of_plans)
 {
     tally t = {0};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 31);
     for (uint32_t round = 0; t.accepted + t.refused < asked(); round++) {
         mpl_problem *p = round % 32 == 31
-                             ? wide_problem(&ctx, &rng)
-                             : random_problem(&ctx, &rng, 2 + random_below(&rng, 12), round % 32);
+                             ? wide_problem(ctx, &rng)
+                             : random_problem(ctx, &rng, 2 + random_below(&rng, 12), round % 32);
 
-        judge_claims(&ctx, p, &rng, &t);
+        judge_claims(ctx, p, &rng, &t);
     }
     tell("claims with a witness", &t);
     assert_true(t.accepted > asked() / 8 && t.refused > asked() / 8);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- graphs ---- */
@@ -801,17 +785,14 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
     mpl_graph_free(ctx, g);
 }
 
-static void plans_of_graphs(void **state)
+TEST(plans_of_graphs)
 {
     graph_tally t = {{0}, {0}, 0};
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 29);
     for (uint64_t seed = 0; t.by_graph.accepted + t.by_graph.refused < asked(); seed++)
-        changed_plans_of_graph(&ctx, &rng, seed, &t);
+        changed_plans_of_graph(ctx, &rng, seed, &t);
     tell("graphs with views, from the graph", &t.by_graph);
     tell("the same, from the problem", &t.by_problem);
     print_message(
@@ -819,16 +800,6 @@ static void plans_of_graphs(void **state)
         "pair is not offered\n",
         t.cautious);
     assert_true(t.by_graph.accepted > asked() / 8 && t.by_graph.refused > asked() / 8);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_of_problems), cmocka_unit_test(plans_of_many),
-        cmocka_unit_test(claims_of_plans),   cmocka_unit_test(claims_of_many),
-        cmocka_unit_test(plans_of_graphs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(plans_of_problems, plans_of_many, claims_of_plans, claims_of_many, plans_of_graphs)

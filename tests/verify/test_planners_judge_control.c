@@ -269,11 +269,10 @@ static void judge_graph(bench *b, uint64_t seed)
     mpl_graph_free(&b->ctx, b->g);
 }
 
-static void plans_of_control_flow(void **state)
+TEST(plans_of_control_flow)
 {
     bench b = {.seed = 0};
 
-    (void)state;
     mpl_ctx_init(&b.ctx);
     for (uint64_t seed = 0; b.accepted + b.refused < asked(); seed++)
         judge_graph(&b, seed);
@@ -288,7 +287,7 @@ static void plans_of_control_flow(void **state)
 }
 
 /* Each found a fault once. */
-static void once_failed(void **state)
+TEST(once_failed)
 {
     static const uint64_t seeds[] = {
         845,        /* a branch's result is copied to where it lies itself, in part */
@@ -299,7 +298,6 @@ static void once_failed(void **state)
     };
     bench b = {.seed = 0};
 
-    (void)state;
     mpl_ctx_init(&b.ctx);
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         judge_graph(&b, seeds[i]);
@@ -308,12 +306,4 @@ static void once_failed(void **state)
     assert_int_equal(b.ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_of_control_flow),
-        cmocka_unit_test(once_failed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(plans_of_control_flow, once_failed)

@@ -33,46 +33,37 @@ static const struct {
 /* Where only a percentage is known: thousandths of a percent above peak live, rounded. */
 static const uint64_t above[] = {0, 0, 0, 0, 0, 0, 0, 0, 643, 275, 2931};
 
-static void greedy_size_gives_the_known_bytes(void **state)
+TEST(greedy_size_gives_the_known_bytes)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(lists[0].path);
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         mpl_problem *p = NULL;
         mpl_plan *plan = NULL;
         uint64_t live;
         mpl_run run;
 
-        assert_ok(&ctx, mpl_csv_read(&ctx, lists[i].path, &p, NULL));
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+        assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         assert_int_equal(live, lists[i].live);
-        mpl_run_init(&run, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+        mpl_run_init(&run, ctx);
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
         if (lists[i].planned != 0 && plan->peak_bytes != lists[i].planned)
             fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, lists[i].path, plan->peak_bytes,
                      lists[i].planned);
         if (lists[i].planned == 0)
             assert_int_equal(((plan->peak_bytes - live) * 100000 + live / 2) / live, above[i]);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void every_planner_is_valid_on_every_list(void **state)
+TEST(every_planner_is_valid_on_every_list)
 {
-    mpl_ctx ctx;
-
-    (void)state;
     skip_without(lists[0].path);
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         mpl_problem *p = NULL;
 
-        assert_ok(&ctx, mpl_csv_read(&ctx, lists[i].path, &p, NULL));
+        assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
             mpl_plan *plan = NULL;
             mpl_run run;
@@ -81,20 +72,19 @@ static void every_planner_is_valid_on_every_list(void **state)
             if ((*planner)->plan == NULL ||
                 ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
                 continue;
-            mpl_run_init(&run, &ctx);
+            mpl_run_init(&run, ctx);
             run.budget_ticks = 1000000;
-            assert_ok(&ctx, mpl_planner_run(*planner, &run, p, &plan));
+            assert_ok(ctx, mpl_planner_run(*planner, &run, p, &plan));
             assert_true(plan->peak_bytes >= lists[i].live);
-            mpl_plan_free(&ctx, plan);
+            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* The packings that PAPER.md speaks of: each at its list's peak live bytes, so that none is lower.
  * Shifted by one row of the list they are refused. */
-static void packings_are_what_they_are_said_to_be(void **state)
+TEST(packings_are_what_they_are_said_to_be)
 {
     static const struct {
         const char *list, *packing;
@@ -103,39 +93,27 @@ static void packings_are_what_they_are_said_to_be(void **state)
         {LISTS "D.1048576.csv", "results/packings/D.986112.json", 986112},
         {LISTS "J.1048576.csv", "results/packings/J.989184.json", 989184},
     };
-    mpl_ctx ctx;
 
-    (void)state;
     skip_without(known[0].list);
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         mpl_problem *p = NULL;
         mpl_import import = {0};
         uint64_t live, first;
 
-        assert_ok(&ctx, mpl_csv_read(&ctx, known[i].list, &p, NULL));
-        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+        assert_ok(ctx, mpl_csv_read(ctx, known[i].list, &p, NULL));
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         assert_int_equal(live, known[i].height);
-        assert_ok(&ctx, mpl_plan_import(&ctx, known[i].packing, p, &import));
-        assert_ok(&ctx, mpl_verify(&ctx, p, import.plan));
+        assert_ok(ctx, mpl_plan_import(ctx, known[i].packing, p, &import));
+        assert_ok(ctx, mpl_verify(ctx, p, import.plan));
         assert_int_equal(import.plan->peak_bytes, known[i].height);
         first = import.plan->offset[0];
         memmove(import.plan->offset, import.plan->offset + 1, (p->n - 1) * sizeof first);
         import.plan->offset[p->n - 1] = first;
-        assert_status(&ctx, mpl_verify(&ctx, p, import.plan), MPL_EINVALID);
-        mpl_import_fini(&ctx, &import);
-        mpl_problem_free(&ctx, p);
+        assert_status(ctx, mpl_verify(ctx, p, import.plan), MPL_EINVALID);
+        mpl_import_fini(ctx, &import);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_size_gives_the_known_bytes),
-        cmocka_unit_test(every_planner_is_valid_on_every_list),
-        cmocka_unit_test(packings_are_what_they_are_said_to_be),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(greedy_size_gives_the_known_bytes, every_planner_is_valid_on_every_list,
+      packings_are_what_they_are_said_to_be)

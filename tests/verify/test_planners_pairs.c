@@ -188,111 +188,90 @@ static void expect_plans(mpl_ctx *ctx, const mpl_problem *p)
     }
 }
 
-static void only_orders_are_accepted(void **state)
+TEST(only_orders_are_accepted)
 {
     uint32_t n_right = 0, n_planned = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; round < n_problems; round++) {
-        mpl_problem *p = any_problem(&ctx, &rng);
-        mpl_status st = mpl_problem_check(&ctx, p);
+        mpl_problem *p = any_problem(ctx, &rng);
+        mpl_status st = mpl_problem_check(ctx, p);
         bool right = every_choice_is_an_order(p);
 
         if (st != (right ? MPL_OK : MPL_EINPUT))
             fail_msg("problem %u: %s, and brute force says %s (%s)", round, mpl_status_name(st),
-                     right ? "right" : "wrong", ctx.message);
+                     right ? "right" : "wrong", ctx->message);
         if (right && p->n_in_place > 0) {
-            expect_fold(&ctx, p);
+            expect_fold(ctx, p);
             if (++n_right % 10 == 0) {
-                expect_plans(&ctx, p);
+                expect_plans(ctx, p);
                 n_planned++;
             }
         }
-        mpl_problem_free(&ctx, p);
+        mpl_problem_free(ctx, p);
     }
     print_message("%u problems, %u of them right, %u planned by all\n", n_problems, n_right,
                   n_planned);
     assert_true(n_right > n_problems / 20);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* What a serial problem has is possible under the order that follows from its lifetimes. */
-static void lifetimes_give_possible_pairs(void **state)
+TEST(lifetimes_give_possible_pairs)
 {
     uint32_t n = 0;
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < 2000; round++) {
         mpl_problem *p =
-            random_problem(&ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
+            random_problem(ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
 
         n += p->n_in_place;
-        assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
-        assert_ok(&ctx, mpl_problem_check(&ctx, p));
-        mpl_problem_free(&ctx, p);
+        assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
+        assert_ok(ctx, mpl_problem_check(ctx, p));
+        mpl_problem_free(ctx, p);
     }
     assert_true(n > 1000);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Its pairs form a chain whose last buffer is before its first: folded, a buffer before itself. */
-static void a_ring_is_refused_where_it_is_read(void **state)
+TEST(a_ring_is_refused_where_it_is_read)
 {
-    mpl_ctx ctx;
     mpl_plan_file file = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_plan_read(&ctx, "tests/data/impossible.plan.json", &file), MPL_EINPUT);
+    assert_status(ctx, mpl_plan_read(ctx, "tests/data/impossible.plan.json", &file), MPL_EINPUT);
     assert_non_null(
-        strstr(ctx.message, "what follows or overwrites buffer 0 must come after buffer 1"));
-    assert_int_equal(ctx.n_live, 0);
+        strstr(ctx->message, "what follows or overwrites buffer 0 must come after buffer 1"));
 }
 
-static void a_check_may_run_out_of_memory(void **state)
+TEST(a_check_may_run_out_of_memory)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     mpl_problem *p = NULL;
     mpl_status st = MPL_EMEM;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 30);
     do {
-        mpl_problem_free(&ctx, p);
-        p = random_problem(&ctx, &rng, 8, RANDOM_PAIRS | RANDOM_PARALLEL);
+        mpl_problem_free(ctx, p);
+        p = random_problem(ctx, &rng, 8, RANDOM_PAIRS | RANDOM_PARALLEL);
     } while (p->n_in_place < 2);
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
 
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_problem_check(&ctx, p);
-        ctx.fail_after = -1;
-        assert_int_equal(ctx.n_live, live);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_problem_check(ctx, p);
+        ctx->fail_after = -1;
+        assert_int_equal(ctx->n_live, live);
     }
-    assert_ok(&ctx, st);
-    mpl_problem_free(&ctx, p);
+    assert_ok(ctx, st);
+    mpl_problem_free(ctx, p);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_orders_are_accepted),
-        cmocka_unit_test(lifetimes_give_possible_pairs),
-        cmocka_unit_test(a_ring_is_refused_where_it_is_read),
-        cmocka_unit_test(a_check_may_run_out_of_memory),
-    };
-
     if (argc > 1)
         n_problems = (uint32_t)strtoul(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(NULL, NULL, only_orders_are_accepted, lifetimes_give_possible_pairs,
+                     a_ring_is_refused_where_it_is_read, a_check_may_run_out_of_memory);
 }

@@ -74,15 +74,12 @@ static void same_after_reading(const mpl_problem *p, const mpl_plan *plan,
     assert_int_equal(plan->bound_bytes, file->plan->bound_bytes);
 }
 
-static void write_and_read_back(void **state)
+TEST(write_and_read_back)
 {
     static const char fields[] =
         "{\"graph\":\"mlp\",\"dims\":{\"N\":4},\"gap\":null,\"pinned\":[\"weights\"]}";
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 96; round++) {
         mpl_problem *p;
@@ -90,50 +87,46 @@ static void write_and_read_back(void **state)
         mpl_plan_file file = {0};
         char *first, *second;
 
-        make(&ctx, &rng, round % 32, &p, &plan);
-        assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, round % 2 == 0 ? fields : NULL));
+        make(ctx, &rng, round % 32, &p, &plan);
+        assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, round % 2 == 0 ? fields : NULL));
         first = slurp(FILE_NAME);
-        assert_ok(&ctx, mpl_plan_read(&ctx, FILE_NAME, &file));
+        assert_ok(ctx, mpl_plan_read(ctx, FILE_NAME, &file));
         same_after_reading(p, plan, &file);
         assert_string_equal(file.fields_json, round % 2 == 0 ? fields : "{}");
-        assert_ok(&ctx, mpl_verify(&ctx, file.problem, file.plan));
-        assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, file.problem, file.plan, file.fields_json));
+        assert_ok(ctx, mpl_verify(ctx, file.problem, file.plan));
+        assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, file.problem, file.plan, file.fields_json));
         second = slurp(FILE_NAME);
         assert_string_equal(first, second);
         free(first);
         free(second);
-        mpl_plan_file_fini(&ctx, &file);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_file_fini(ctx, &file);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Numbers that a double does not hold come back exactly. */
-static void keep_large_numbers(void **state)
+TEST(keep_large_numbers)
 {
     const uint64_t large = (UINT64_C(1) << 62) + 1;
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_plan_file file = {0};
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "large", 1, &p));
+    assert_ok(ctx, mpl_problem_new(ctx, "large", 1, &p));
     p->bytes[0] = large, p->death[0] = p->n_steps = UINT32_MAX;
     p->pool_capacity[0] = INT64_MAX;
-    assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     plan->offset[0] = large - 3;
     plan->claim = MPL_OPTIMAL;
     plan->bound_bytes = 2 * large - 3;
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-    assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, NULL));
-    assert_ok(&ctx, mpl_plan_read(&ctx, FILE_NAME, &file));
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
+    assert_ok(ctx, mpl_plan_read(ctx, FILE_NAME, &file));
     same_after_reading(p, plan, &file);
-    mpl_plan_file_fini(&ctx, &file);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
+    mpl_plan_file_fini(ctx, &file);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* The file of two buffers, one in place of the other, beside a third; and one replacement each that
@@ -209,26 +202,23 @@ static mpl_problem *three(mpl_ctx *ctx)
     return p;
 }
 
-static void refuse_tampered_files(void **state)
+TEST(refuse_tampered_files)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     char *text, *changed;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = three(&ctx);
-    plan = plain_plan(&ctx, p);
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-    assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, NULL));
+    p = three(ctx);
+    plan = plain_plan(ctx, p);
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
     text = slurp(FILE_NAME);
     changed = calloc(strlen(text) + 256, 1);
     assert_non_null(changed);
     for (size_t i = 0; i < sizeof tampered / sizeof *tampered; i++) {
         const char *at = strstr(text, tampered[i].from);
         mpl_plan_file file = {0};
-        int64_t live = ctx.n_live;
+        int64_t live = ctx->n_live;
         mpl_status st;
 
         if (at == NULL)
@@ -236,65 +226,60 @@ static void refuse_tampered_files(void **state)
         sprintf(changed, "%.*s%s%s", (int)(at - text), text, tampered[i].to,
                 at + strlen(tampered[i].from));
         spill(FILE_NAME, changed);
-        st = mpl_plan_read(&ctx, FILE_NAME, &file);
-        if (st != MPL_EINPUT || strstr(ctx.message, tampered[i].want) == NULL ||
-            strncmp(ctx.message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
-            strchr(ctx.message, '\n') != NULL)
+        st = mpl_plan_read(ctx, FILE_NAME, &file);
+        if (st != MPL_EINPUT || strstr(ctx->message, tampered[i].want) == NULL ||
+            strncmp(ctx->message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
+            strchr(ctx->message, '\n') != NULL)
             fail_msg("%s: %s, '%s'; expected '%s'", tampered[i].to, mpl_status_name(st),
-                     ctx.message, tampered[i].want);
+                     ctx->message, tampered[i].want);
         assert_null(file.plan);
-        assert_int_equal(ctx.n_live, live);
+        assert_int_equal(ctx->n_live, live);
     }
     for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* cut short */
         spill(FILE_NAME, "");
         changed[0] = '\0';
         strncat(changed, text, n);
         spill(FILE_NAME, changed);
-        assert_status(&ctx, mpl_plan_read(&ctx, FILE_NAME, &(mpl_plan_file){0}), MPL_EINPUT);
+        assert_status(ctx, mpl_plan_read(ctx, FILE_NAME, &(mpl_plan_file){0}), MPL_EINPUT);
     }
     free(text);
     free(changed);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 /* What cannot be written leaves what was there; no temporary file stays. */
-static void write_whole_or_not(void **state)
+TEST(write_whole_or_not)
 {
-    mpl_ctx ctx;
     mpl_problem *p;
     mpl_plan *plan;
     char *before, *after;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    p = three(&ctx);
-    plan = plain_plan(&ctx, p);
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-    assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, NULL));
+    p = three(ctx);
+    plan = plain_plan(ctx, p);
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
     before = slurp(FILE_NAME);
-    assert_status(&ctx, mpl_plan_write(&ctx, "build/no/such/folder/p.json", p, plan, NULL),
+    assert_status(ctx, mpl_plan_write(ctx, "build/no/such/folder/p.json", p, plan, NULL),
                   MPL_EINPUT);
-    assert_status(&ctx, mpl_plan_write(&ctx, "tests", p, plan, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_plan_write(ctx, "tests", p, plan, NULL), MPL_EINPUT);
     if (access("/dev/full", W_OK) == 0)
-        assert_status(&ctx, mpl_plan_write(&ctx, "/dev/full", p, plan, NULL), MPL_EINPUT);
-    assert_status(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, "[1]"), MPL_EINPUT);
-    assert_status(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, "{"), MPL_EINPUT);
+        assert_status(ctx, mpl_plan_write(ctx, "/dev/full", p, plan, NULL), MPL_EINPUT);
+    assert_status(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, "[1]"), MPL_EINPUT);
+    assert_status(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, "{"), MPL_EINPUT);
     after = slurp(FILE_NAME);
     assert_string_equal(before, after);
     assert_int_equal(system("ls build/*.tmp tests.*.tmp >/dev/null 2>&1") == 0, 0);
     free(before);
     free(after);
-    mpl_free(&ctx, p->name);
-    p->name = mpl_strdup(&ctx, "not utf-8: \xff\xfe");
-    assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, NULL));
+    mpl_free(ctx, p->name);
+    p->name = mpl_strdup(ctx, "not utf-8: \xff\xfe");
+    assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
     after = slurp(FILE_NAME);
     assert_non_null(strstr(after, "not utf-8: ??"));
     free(after);
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
 static int64_t json_left = -1; /* allocations of jansson until one fails; < 0: none does */
@@ -319,42 +304,39 @@ static void json_release(void *p)
 /* Our allocations fail one after the other, then jansson's (every third one: there are many). Its
  * lexer reports some of those as wrong syntax; what counts is that nothing is read by halves and
  * nothing leaks. */
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
     json_set_alloc_funcs(json_alloc, json_release);
     for (unsigned round = 0; round < 8; round++) {
         mpl_problem *p;
         mpl_plan *plan;
 
-        make(&ctx, &rng, 2 * round + 1, &p, &plan);
+        make(ctx, &rng, 2 * round + 1, &p, &plan);
         for (int theirs = 0; theirs < 2; theirs++)
             for (int reading = 0; reading < 2; reading++) {
                 mpl_status st = MPL_EMEM;
-                int64_t live = ctx.n_live;
+                int64_t live = ctx->n_live;
 
                 for (int64_t k = 0; st == MPL_EMEM || (theirs && reading && st == MPL_EINPUT);
                      k += theirs ? 3 : 1) {
                     mpl_plan_file file = {0};
 
-                    ctx.n_allocs = 0, ctx.fail_after = theirs ? -1 : k;
+                    ctx->n_allocs = 0, ctx->fail_after = theirs ? -1 : k;
                     json_left = theirs ? k : -1;
-                    st = reading ? mpl_plan_read(&ctx, FILE_NAME, &file)
-                                 : mpl_plan_write(&ctx, FILE_NAME, p, plan, "{\"graph\":\"x\"}");
-                    mpl_plan_file_fini(&ctx, &file);
-                    assert_int_equal(ctx.n_live, live);
+                    st = reading ? mpl_plan_read(ctx, FILE_NAME, &file)
+                                 : mpl_plan_write(ctx, FILE_NAME, p, plan, "{\"graph\":\"x\"}");
+                    mpl_plan_file_fini(ctx, &file);
+                    assert_int_equal(ctx->n_live, live);
                     assert_int_equal(json_live, 0);
                 }
-                assert_ok(&ctx, st);
-                ctx.fail_after = json_left = -1;
+                assert_ok(ctx, st);
+                ctx->fail_after = json_left = -1;
             }
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     json_set_alloc_funcs(malloc, free);
 }
@@ -407,25 +389,22 @@ static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32
 }
 
 /* Random blocks of buffers that never meet, end to end. */
-static void pack_blocks(void **state)
+TEST(pack_blocks)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 13);
     for (unsigned round = 0; round < 3000; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 12),
+        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
                                         round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *plan = plain_plan(&ctx, p);
+        mpl_plan *plan = plain_plan(ctx, p);
         uint64_t base = 0, packed = 0;
         uint32_t n = 0;
 
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-        assert_ok(&ctx, mpl_plan_packed(&ctx, p, plan, &packed));
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
+        assert_ok(ctx, mpl_plan_packed(ctx, p, plan, &packed));
         assert_int_equal(packed, plan->peak_bytes);
-        assert_ok(&ctx, mpl_new(&ctx, plan->block, p->n));
+        assert_ok(ctx, mpl_new(ctx, plan->block, p->n));
         for (mpl_buffer b = 0; b < p->n; b++) { /* the first block without a conflict, else a new
                                                    one */
             for (uint32_t i = 0; i <= n; i++) {
@@ -451,22 +430,13 @@ static void pack_blocks(void **state)
                 }
             base = end;
         }
-        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
-        assert_ok(&ctx, mpl_plan_packed(&ctx, p, plan, &packed));
+        assert_ok(ctx, mpl_verify(ctx, p, plan));
+        assert_ok(ctx, mpl_plan_packed(ctx, p, plan, &packed));
         assert_int_equal(packed, plain_packed(p, plan->block, n));
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(write_and_read_back),   cmocka_unit_test(keep_large_numbers),
-        cmocka_unit_test(refuse_tampered_files), cmocka_unit_test(write_whole_or_not),
-        cmocka_unit_test(survive_lost_memory),   cmocka_unit_test(pack_blocks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(write_and_read_back, keep_large_numbers, refuse_tampered_files, write_whole_or_not,
+      survive_lost_memory, pack_blocks)

@@ -745,29 +745,24 @@ static mpl_plan *case_plan(mpl_ctx *ctx, const plan_case *c, const mpl_problem *
     return plan;
 }
 
-static void judge_cases(void **state)
+TEST(judge_cases)
 {
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const plan_case *c = &cases[i];
-        mpl_problem *p = case_problem(&ctx, c);
-        mpl_plan *plan = case_plan(&ctx, c, p);
-        mpl_status st = mpl_verify(&ctx, p, plan);
+        mpl_problem *p = case_problem(ctx, c);
+        mpl_plan *plan = case_plan(ctx, c, p);
+        mpl_status st = mpl_verify(ctx, p, plan);
 
         if (st != (c->want == NULL ? MPL_OK : MPL_EINVALID))
-            fail_msg("%s: %s (%s)", c->what, mpl_status_name(st), ctx.message);
-        if (c->want != NULL && strstr(ctx.message, c->want) == NULL)
-            fail_msg("%s: the message is '%s', without '%s'", c->what, ctx.message, c->want);
+            fail_msg("%s: %s (%s)", c->what, mpl_status_name(st), ctx->message);
+        if (c->want != NULL && strstr(ctx->message, c->want) == NULL)
+            fail_msg("%s: the message is '%s', without '%s'", c->what, ctx->message, c->want);
         if (plan->peak_bytes != c->peak)
             fail_msg("%s: peak %" PRIu64 " instead of %" PRIu64, c->what, plan->peak_bytes,
                      c->peak);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
-    assert_int_equal(ctx.n_live, 0);
 }
 
 typedef struct witness_case {
@@ -808,7 +803,7 @@ static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
 
 /* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three,
  * 1 may overwrite 0, and 2 is in a pool of its own. */
-static void judge_witnesses(void **state)
+TEST(judge_witnesses)
 {
     static const plan_case three = {.what = "three",
                                     .n = 3,
@@ -832,12 +827,11 @@ static void judge_witnesses(void **state)
         {0},
     };
 
-    (void)state;
     judge_witnesses_of(&three, rows);
 }
 
 /* What ends at a step and what begins there are never needed together. */
-static void judge_witnesses_that_touch(void **state)
+TEST(judge_witnesses_that_touch)
 {
     static const plan_case three = {.what = "touching",
                                     .n = 3,
@@ -852,7 +846,6 @@ static void judge_witnesses_that_touch(void **state)
         {0},
     };
 
-    (void)state;
     judge_witnesses_of(&three, rows);
 }
 
@@ -924,81 +917,71 @@ static void mutate(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 }
 
 /* MPL_MUTANTS: how many; make reliability asks for ten million. */
-static void judge_random(void **state)
+TEST(judge_random)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
     const char *asked = getenv("MPL_MUTANTS");
     uint32_t wanted = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : 128000, n_wrong = 0,
              n_plans = 0;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 1);
     for (uint32_t round = 0; n_plans < wanted; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 12), round % 32);
-        mpl_plan *plan = plain_plan(&ctx, p);
+        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
+        mpl_plan *plan = plain_plan(ctx, p);
         uint64_t right[16];
 
         memcpy(right, plan->offset, p->n * sizeof *right);
-        judge(&ctx, p, plan, &n_wrong);
+        judge(ctx, p, plan, &n_wrong);
         for (uint32_t i = 0; i < 16; i++, n_plans++) {
             if (i % 4 == 0) /* up to four changes on top of each other */
                 memcpy(plan->offset, right, p->n * sizeof *right);
             mutate(p, plan, &rng);
-            judge(&ctx, p, plan, &n_wrong);
+            judge(ctx, p, plan, &n_wrong);
         }
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
     print_message("%u changed plans, %u of them with a conflict\n", n_plans, n_wrong);
     assert_true(n_plans >= wanted && n_wrong > n_plans / 8 && n_wrong < n_plans * 7 / 8);
-    assert_int_equal(ctx.n_live, 0);
 }
 
-static void survive_lost_memory(void **state)
+TEST(survive_lost_memory)
 {
-    mpl_ctx ctx;
     mpl_rng rng;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
     for (unsigned what = 0; what < 32; what++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 10, what);
-        mpl_plan *plan = plain_plan(&ctx, p);
+        mpl_problem *p = random_problem(ctx, &rng, 10, what);
+        mpl_plan *plan = plain_plan(ctx, p);
 
         for (int wrong = 0; wrong < 2; wrong++) {
-            int64_t live = ctx.n_live;
+            int64_t live = ctx->n_live;
             mpl_status st = MPL_EMEM;
 
             for (int64_t k = 0; st == MPL_EMEM; k++) {
-                ctx.n_allocs = 0, ctx.fail_after = k;
-                st = mpl_verify(&ctx, p, plan);
-                assert_int_equal(ctx.n_live, live);
+                ctx->n_allocs = 0, ctx->fail_after = k;
+                st = mpl_verify(ctx, p, plan);
+                assert_int_equal(ctx->n_live, live);
             }
-            ctx.fail_after = -1;
+            ctx->fail_after = -1;
             memset(plan->offset, 0, p->n * sizeof *plan->offset);
         }
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
     }
 }
 
 /* A staircase of 200,000 buffers, 100 alive at a time: a double loop over pairs would take
  * minutes. */
-static void sweep_many(void **state)
+TEST(sweep_many)
 {
     enum { N = 200000, LIVE = 100 };
-    mpl_ctx ctx;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     int64_t start;
 
-    (void)state;
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_problem_new(&ctx, "staircase", N, &p));
-    assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+    assert_ok(ctx, mpl_problem_new(ctx, "staircase", N, &p));
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     plan->claim = MPL_FEASIBLE;
     p->n_steps = N + LIVE;
     for (mpl_buffer b = 0; b < N; b++) {
@@ -1007,26 +990,15 @@ static void sweep_many(void **state)
         plan->offset[b] = 64 * (uint64_t)(b % LIVE);
     }
     start = mpl_clock_ns();
-    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
     assert_true(mpl_clock_ns() - start < INT64_C(5000000000));
     assert_int_equal(plan->peak_bytes, 64 * LIVE);
     plan->offset[N - 1] ^= 64;
-    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
-    assert_non_null(strstr(ctx.message, "'#199998' and '#199999' overlap at step 199999"));
-    mpl_plan_free(&ctx, plan);
-    mpl_problem_free(&ctx, p);
+    assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
+    assert_non_null(strstr(ctx->message, "'#199998' and '#199999' overlap at step 199999"));
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(judge_cases),
-        cmocka_unit_test(judge_witnesses),
-        cmocka_unit_test(judge_witnesses_that_touch),
-        cmocka_unit_test(judge_random),
-        cmocka_unit_test(survive_lost_memory),
-        cmocka_unit_test(sweep_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(judge_cases, judge_witnesses, judge_witnesses_that_touch, judge_random, survive_lost_memory,
+      sweep_many)
