@@ -24,13 +24,8 @@ static const row rows[] = {
     {"the first and the last key", 4, 4, {3, 0, 3, 0}, {MPL_NONE}, {0, 2, 2, 2, 4}, {1, 3, 0, 2}},
     {"all of one key", 2, 3, {1, 1, 1}, {MPL_NONE}, {0, 0, 3}, {0, 1, 2}},
     {"none is in no list", 2, 4, {MPL_NONE, 1, MPL_NONE, 0}, {MPL_NONE}, {0, 1, 2}, {3, 1}},
-    {"values, equal and descending",
-     2,
-     5,
-     {1, 0, 1, 1, 0},
-     {9, 9, 8, 9, 2},
-     {0, 2, 5},
-     {9, 2, 9, 8, 9}},
+    ROW("values, equal and descending", 2, 5, {1, 0, 1, 1, 0}, {9, 9, 8, 9, 2}, {0, 2, 5},
+        {9, 2, 9, 8, 9}),
 };
 
 TEST(by_hand)

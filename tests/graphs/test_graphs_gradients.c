@@ -323,10 +323,11 @@ static const pieces piece_rows[] = {
             "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
             "c = tanh(b)\ny = concat(a, c) axis=1\n"),
      0, 1, 0, 0},
-    {PIECES("",
+    ROW(PIECES(
+            "",
             "b = slice(z) starts=[0] ends=[2] axes=[1]\na = slice(z) starts=[2] ends=[6] axes=[1]\n"
             "c = tanh(b)\ny = concat(a, c) axis=1\n"),
-     0, 1, 0, 0},
+        0, 1, 0, 0),
     /* apart, with elements that nobody reads: the first one with zeros around, the others in
      * place */
     {PIECES("",
@@ -359,10 +360,11 @@ static const pieces piece_rows[] = {
      1, 0, 1, 0},
     {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0,
      0},
-    {PIECES("", "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd "
-                "= mul(a, c)\n"
-                "y = concat(b, d) axis=0\n"),
-     1, 0, 2, 1},
+    ROW(PIECES("",
+               "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd "
+               "= mul(a, c)\n"
+               "y = concat(b, d) axis=0\n"),
+        1, 0, 2, 1),
     /* all of it, once */
     {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
 };
@@ -492,14 +494,12 @@ TEST(updates_are_their_formulas)
     static const struct {
         const char *op;
         double w, first, second;
-    } want[] = {
-        {"w1 = sgd_update(g, w) rate=0.1", 2 - 0.05, 0, 0},
-        {"w1, m1 = momentum_update(g, w, m) rate=0.1 momentum=0.5", 2 - 0.1 * 1, 1, 0},
-        {"w1, m1 = adagrad_update(g, w, m) rate=0.1 epsilon=0.0", 2 - 0.1 * 0.5 / 1.118033988749895,
-         1.25, 0},
-        {"w1, m1, v1 = adam_update(g, t, w, m, v) rate=0.1 epsilon=0.0",
-         2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825},
-    };
+    } want[] = ROW({"w1 = sgd_update(g, w) rate=0.1", 2 - 0.05, 0, 0},
+                   {"w1, m1 = momentum_update(g, w, m) rate=0.1 momentum=0.5", 2 - 0.1 * 1, 1, 0},
+                   {"w1, m1 = adagrad_update(g, w, m) rate=0.1 epsilon=0.0",
+                    2 - 0.1 * 0.5 / 1.118033988749895, 1.25, 0},
+                   {"w1, m1, v1 = adam_update(g, t, w, m, v) rate=0.1 epsilon=0.0",
+                    2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825});
 
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         mpl_graph *g = NULL;
@@ -536,15 +536,15 @@ static const refusal refused_updates[] = {
     {"graph t\ninput g f32 [2]\nweight w f32 [2]\ny = relu(w)\nw1 = sgd_update(g, w)\noutput "
      "y\noutput w1\n",
      "need not wait"},
-    {"graph t\ninput g f32 [2]\nweight w f32 [2]\nv = reshape(w) shape=[1,2]\ny = relu(v)\nw1 = "
-     "sgd_update(g, w, v)\n"
-     "output y\noutput w1\n",
-     "need not wait"},
+    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\nv = reshape(w) shape=[1,2]\ny = relu(v)\nw1 = "
+        "sgd_update(g, w, v)\n"
+        "output y\noutput w1\n",
+        "need not wait"),
     {"graph t\ninput g f32 [2]\ninput w f32 [2]\nw1 = sgd_update(g, w)\noutput w1\n", "no weight"},
-    {"graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\nb = sgd_update(g, w, "
-     "a)\noutput a\n"
-     "output b\n",
-     "twice"},
+    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\nb = sgd_update(g, w, "
+        "a)\noutput a\n"
+        "output b\n",
+        "twice"),
     {"graph t\ninput g f32 [2]\nweight w f32 [3]\na = sgd_update(g, w)\noutput a\n", "gradient"},
 };
 
@@ -572,10 +572,10 @@ static const refusal refused_graphs[] = {
      "depends on no weight"},
     {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=linear sizes=[4,3]\noutput y\n",
      "nearest element"},
-    {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=nearest coordinate_mode=asymmetric "
-     "nearest_mode=floor "
-     "sizes=[2,4]\noutput y\n",
-     "whole numbers of times"},
+    ROW("graph t\nweight w f32 [2,3]\ny = resize(w) mode=nearest coordinate_mode=asymmetric "
+        "nearest_mode=floor "
+        "sizes=[2,4]\noutput y\n",
+        "whole numbers of times"),
     {"graph t\nweight w f32 [2,3]\ny = access(w) dims=[2,2] strides=[0,1]\noutput y\n", "twice"},
     {"graph t\nweight w f32 [2,3]\na = relu(w)\nb = exp(w)\noutput a\noutput b\n", "outputs"},
 };

@@ -303,11 +303,9 @@ TEST(random_wiring)
     static const struct {
         const char *spec;
         double ratio; /* at least this much less than in program order */
-    } rows[] = {
-        {"randwire:regime=cell,image=32,nodes=32", 1.2},
-        {"randwire:regime=cell,image=32,neighbours=2,rewired=100", 1.7},
-        {"randwire:regime=cell,image=32,neighbours=2,form=fused,nodes=48,seed=2", 1.7},
-    };
+    } rows[] = ROW({"randwire:regime=cell,image=32,nodes=32", 1.2},
+                   {"randwire:regime=cell,image=32,neighbours=2,rewired=100", 1.7},
+                   {"randwire:regime=cell,image=32,neighbours=2,form=fused,nodes=48,seed=2", 1.7});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
@@ -337,17 +335,12 @@ TEST(parameters)
     static const struct {
         const char *order, *key, *value;
         mpl_status st;
-    } rows[] = {
-        {"least_peak", "states", "10", MPL_OK},
-        {"least_peak", "states", "0", MPL_EINPUT},
-        {"least_peak", "rounds", "5", MPL_EINPUT},
-        {"least_peak", "ticks", "1", MPL_OK},
-        {"beam", "width", "2", MPL_OK},
-        {"beam", "width", "-2", MPL_EINPUT},
-        {"anneal", "rounds", "1x", MPL_EINPUT},
-        {"anneal", "rounds", "10", MPL_OK},
-        {"given", "width", "2", MPL_EINPUT},
-    };
+    } rows[] =
+        ROW({"least_peak", "states", "10", MPL_OK}, {"least_peak", "states", "0", MPL_EINPUT},
+            {"least_peak", "rounds", "5", MPL_EINPUT}, {"least_peak", "ticks", "1", MPL_OK},
+            {"beam", "width", "2", MPL_OK}, {"beam", "width", "-2", MPL_EINPUT},
+            {"anneal", "rounds", "1x", MPL_EINPUT}, {"anneal", "rounds", "10", MPL_OK},
+            {"given", "width", "2", MPL_EINPUT});
     mpl_graph *g;
 
     g = random_graph(ctx, 5, 30, 5);

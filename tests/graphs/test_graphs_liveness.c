@@ -26,16 +26,11 @@ static uint64_t set_of(const int *var)
 
 TEST(flow_of_paddle_example)
 {
-    const mpl_flow flow = {
-        .n_nodes = 3,
-        .n_vars = 6,
-        .succ_begin = (const uint32_t[]){0, 1, 2, 2},
-        .succ_item = (const uint32_t[]){1, 2},
-        .use_begin = (const uint32_t[]){0, 2, 3, 5},
-        .use_item = (const uint32_t[]){B, C, A, D, F},
-        .def_begin = (const uint32_t[]){0, 1, 2, 3},
-        .def_item = (const uint32_t[]){A, D, E},
-    };
+    const mpl_flow flow =
+        ROW(.n_nodes = 3, .n_vars = 6, .succ_begin = (const uint32_t[]){0, 1, 2, 2},
+            .succ_item = (const uint32_t[]){1, 2}, .use_begin = (const uint32_t[]){0, 2, 3, 5},
+            .use_item = (const uint32_t[]){B, C, A, D, F},
+            .def_begin = (const uint32_t[]){0, 1, 2, 3}, .def_item = (const uint32_t[]){A, D, E});
     const uint64_t want_in[] = {SET(B, C, F), SET(A, F), SET(D, F)},
                    want_out[] = {SET(A, F), SET(D, F), 0};
     uint64_t in[3], out[3];
@@ -50,16 +45,12 @@ TEST(flow_of_paddle_example)
  * round it. */
 TEST(flow_round_a_loop)
 {
-    const mpl_flow flow = {
-        .n_nodes = 4,
-        .n_vars = 2,
-        .succ_begin = (const uint32_t[]){0, 1, 2, 4, 4},
-        .succ_item = (const uint32_t[]){1, 2, 2, 3},
-        .use_begin = (const uint32_t[]){0, 0, 0, 2, 3},
-        .use_item = (const uint32_t[]){0, 1, 1},
-        .def_begin = (const uint32_t[]){0, 1, 2, 3, 3},
-        .def_item = (const uint32_t[]){0, 1, 1},
-    };
+    const mpl_flow flow =
+        ROW(.n_nodes = 4, .n_vars = 2, .succ_begin = (const uint32_t[]){0, 1, 2, 4, 4},
+            .succ_item = (const uint32_t[]){1, 2, 2, 3},
+            .use_begin = (const uint32_t[]){0, 0, 0, 2, 3}, .use_item = (const uint32_t[]){0, 1, 1},
+            .def_begin = (const uint32_t[]){0, 1, 2, 3, 3},
+            .def_item = (const uint32_t[]){0, 1, 1});
     const uint64_t want_in[] = {0, SET(0), SET(0, 1), SET(1)},
                    want_out[] = {SET(0), SET(0, 1), SET(0, 1), 0};
     uint64_t in[4], out[4];

@@ -448,13 +448,11 @@ static void run_pool(const pool_row *r, pool_way way, mpl_type type, const char 
                              : way == EUCLID     ? MPL_OP_lp_pool
                                                  : MPL_OP_avg_pool;
     uint32_t n = r->x.rank - 2, n_out = way <= COLUMN_MAJOR ? 2 : 1;
-    const mpl_attr attr[] = {MPL_INTS(kernel_shape, n, r->kernel),
-                             MPL_INTS(strides, n, r->stride),
-                             MPL_INTS(dilations, n, r->dilation),
-                             MPL_INTS(pads, 2 * n, r->pads),
-                             MPL_INT(ceil_mode, r->ceil_mode),
-                             MPL_INT(count_include_pad, way == AVERAGE_PADDED),
-                             MPL_INT(storage_order, way == COLUMN_MAJOR)};
+    const mpl_attr attr[] =
+        ROW(MPL_INTS(kernel_shape, n, r->kernel), MPL_INTS(strides, n, r->stride),
+            MPL_INTS(dilations, n, r->dilation), MPL_INTS(pads, 2 * n, r->pads),
+            MPL_INT(ceil_mode, r->ceil_mode), MPL_INT(count_include_pad, way == AVERAGE_PADDED),
+            MPL_INT(storage_order, way == COLUMN_MAJOR));
     uint64_t seed = 5;
     int64_t count = mpl_count(&r->y), dim[5], out[5], o[5];
     double *x = numbers(&seed, mpl_count(&r->x)), *want = numbers(&seed, count),

@@ -81,16 +81,16 @@ static const struct {
     {"sqrt / c", "adagrad", "a = add(x, tiny); r = sqrt(a); z = div(r, y)", 0, 3},
     {"x times y turned", "dot_transpose", "t = transpose(y) perm=[1,0]; z = matmul(x, t)", 1, 1},
     {"x turned times y", "dot_transpose", "t = transpose(x); z = matmul(t, y)", 1, 1},
-    {"both", "dot_transpose",
-     "t = transpose(x); u = transpose(y); e = transpose(x); "
-     "m = matmul(x, u); z = gemm(t, m) trans_a=0",
-     2, 2},
+    ROW("both", "dot_transpose",
+        "t = transpose(x); u = transpose(y); e = transpose(x); "
+        "m = matmul(x, u); z = gemm(t, m) trans_a=0",
+        2, 2),
     {"gemm turned back", "dot_transpose",
      "t = transpose(x); z = gemm(t, y) trans_a=1 trans_b=1 alpha=2.0", 1, 1},
-    {"turned for two", "dot_transpose",
-     "t = transpose(y); a = matmul(x, t); c = matmul(t, x); d = reduce_sum(c); "
-     "z = add(a, d)",
-     0, 5},
+    ROW("turned for two", "dot_transpose",
+        "t = transpose(y); a = matmul(x, t); c = matmul(t, x); d = reduce_sum(c); "
+        "z = add(a, d)",
+        0, 5),
     {"not turned", "dot_transpose",
      "t = transpose(row) perm=[0,1]; u = reshape(t) shape=[3,1]; z = matmul(x, u)", 0, 3},
     {"identity", "identity", "a = identity(x); z = neg(a)", 1, 1},
@@ -179,10 +179,10 @@ static const struct {
     {"times a number a column, as many as channels", "bn_scale",
      "r = slice(v) starts=[0] ends=[2] axes=[3]; n = batch_norm(r, p2, o2, o2, p2); z = mul(n, o2)",
      0, 3},
-    {"one channel, times a number for each of two", "bn_scale",
-     "r = slice(v) starts=[0] ends=[1] axes=[1]; n = batch_norm(r, e1, e1, e1, e1); z = mul(n, "
-     "by2)",
-     0, 3},
+    ROW("one channel, times a number for each of two", "bn_scale",
+        "r = slice(v) starts=[0] ends=[1] axes=[1]; n = batch_norm(r, e1, e1, e1, e1); z = mul(n, "
+        "by2)",
+        0, 3),
     {"batch norm of one dim", "bn_scale", "n = batch_norm(s, e1, e1, e1, e1); z = mul(n, f6)", 0,
      2},
     {"times a number a channel of more dims", "bn_scale",
@@ -191,11 +191,11 @@ static const struct {
      2},
     {"a scale that is not known", "bn_scale",
      "t = tanh(o2); n = batch_norm(v, t, o2, o2, p2); z = mul(n, by2)", 0, 3},
-    {"batch norm of narrow floats", "bn_scale",
-     "h = cast(v) to=f16; c = cast(p2) to=f16; k = cast(by2) to=f16; n = batch_norm(h, c, c, c, "
-     "c); "
-     "z = mul(n, k)",
-     0, 5},
+    ROW("batch norm of narrow floats", "bn_scale",
+        "h = cast(v) to=f16; c = cast(p2) to=f16; k = cast(by2) to=f16; n = batch_norm(h, c, c, c, "
+        "c); "
+        "z = mul(n, k)",
+        0, 5),
     {"minus a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = sub(n, i2)", 1,
      1},
     {"a number a channel minus batch norm", "bn_scale",
@@ -233,27 +233,28 @@ static const struct {
      "a = gemm(x, y) trans_b=1; c = gemm(y, y) trans_b=1; d = tanh(c); z = add(a, d)", 1, 3},
     {"gemm + gemm", "gemm_sum",
      "a = gemm(x, y, o2) trans_b=1; c = gemm(y, x) trans_b=1; z = sum(a, c)", 1, 2},
-    {"half a gemm", "gemm_sum",
-     "a = gemm(x, y) trans_b=1 alpha=0.5; d = tanh(a); c = gemm(y, y) trans_b=1 alpha=0.5; z = "
-     "add(c, d)",
-     0, 4},
+    ROW("half a gemm", "gemm_sum",
+        "a = gemm(x, y) trans_b=1 alpha=0.5; d = tanh(a); c = gemm(y, y) trans_b=1 alpha=0.5; z = "
+        "add(c, d)",
+        0, 4),
     {"many products + x", "gemm_sum", "a = matmul(v, v); z = add(a, v)", 0, 2},
     {"many products + row", "gemm_bias",
      "r = slice(v) starts=[0,0] ends=[2,2] axes=[2,3]; a = matmul(r, r); z = add(a, o2)", 0, 3},
     {"many products, then relu", "gemm_relu", "a = matmul(v, v); z = relu(a)", 0, 2},
-    {"many times a transpose", "dot_transpose",
-     "r = slice(v) starts=[0,0] ends=[3,3] axes=[2,3]; t = transpose(y); a = matmul(r, t); z = "
-     "neg(a)",
-     0, 4},
+    ROW("many times a transpose", "dot_transpose",
+        "r = slice(v) starts=[0,0] ends=[3,3] axes=[2,3]; t = transpose(y); a = matmul(r, t); z = "
+        "neg(a)",
+        0, 4),
     {"gemm, then relu", "gemm_relu", "a = gemm(x, y, o2) trans_b=1 alpha=0.5; z = relu(a)", 1, 1},
     {"matmul, then relu6", "gemm_relu", "t = transpose(y); a = matmul(x, t); z = clip(a, f0, f6)",
      1, 2},
     {"gemm of integers, then relu", "gemm_relu", "a = gemm(i, i) trans_b=1; z = relu(a)", 0, 2},
-    {"dense layer", "dot_transpose,gemm_bias,gemm_sum,gemm_relu",
-     "t = transpose(y); a = matmul(x, t); c = add(a, o2); e = gemm(y, y) trans_b=1; d = tanh(e); f "
-     "= add(d, "
-     "c); z = relu(f)",
-     4, 3},
+    ROW("dense layer", "dot_transpose,gemm_bias,gemm_sum,gemm_relu",
+        "t = transpose(y); a = matmul(x, t); c = add(a, o2); e = gemm(y, y) trans_b=1; d = "
+        "tanh(e); f "
+        "= add(d, "
+        "c); z = relu(f)",
+        4, 3),
     {"conv, then relu", "conv_relu", "a = conv(v, w, b) strides=[2,1]; z = relu(a)", 1, 1},
     {"conv, then relu6", "conv_relu", "a = conv(v, w); z = clip(a, f0, f6)", 1, 1},
     {"conv, then clip from 0 on", "conv_relu", "a = conv(v, w); z = clip(a, f0)", 1, 1},
@@ -288,10 +289,10 @@ static const struct {
     {"conv, batch norm, sum, relu6", "conv_bn,conv_sum,conv_relu",
      "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = add(v, n); z = clip(c, f0, f6)", 3,
      1},
-    {"all together", "all,unsafe",
-     "a = add(x, zero); c = mul(a, one); d = identity(c); e = mul(d, y); f = add(e, x); "
-     "k = mul(f, zero); l = add(f, k); z = neg(l)",
-     6, 2},
+    ROW("all together", "all,unsafe",
+        "a = add(x, zero); c = mul(a, one); d = identity(c); e = mul(d, y); f = add(e, x); "
+        "k = mul(f, zero); l = add(f, k); z = neg(l)",
+        6, 2),
 };
 
 static mpl_graph *read_case(mpl_ctx *ctx, const char *lines)
@@ -416,33 +417,18 @@ TEST(test_patterns)
  * f32. */
 static int random_line(mpl_rng *rng, uint32_t i, char *text, size_t size)
 {
-    static const char *const form[] = {
-        "v%u = add(%s, zero)\n",
-        "v%u = sub(%s, zero)\n",
-        "v%u = add(minus, %s)\n",
-        "v%u = mul(one, %s)\n",
-        "v%u = mul(%s, one)\n",
-        "v%u = div(%s, one)\n",
-        "v%u = mul(%s, zero)\n",
-        "v%u = tanh(%s)\n",
-        "v%u = div(zero, %s)\n",
-        "v%u = identity(%s)\n",
-        "v%u, _ = dropout(%s)\n",
-        "v%u = relu(%s)\n",
-        "v%u = cast(%s) to=f32\n",
-        "v%u = sum(%s)\n",
-        "v%u = abs(%s)\n",
-        "v%u = tanh(%s)\n",
-        "v%u = add(%s, %s)\n",
-        "v%u = mul(%s, %s)\n",
-        "v%u = add(%s, %s)\n",
-        "v%u = mul(%s, %s)\n",
+    static const char *const form[] = ROW(
+        "v%u = add(%s, zero)\n", "v%u = sub(%s, zero)\n", "v%u = add(minus, %s)\n",
+        "v%u = mul(one, %s)\n", "v%u = mul(%s, one)\n", "v%u = div(%s, one)\n",
+        "v%u = mul(%s, zero)\n", "v%u = tanh(%s)\n", "v%u = div(zero, %s)\n",
+        "v%u = identity(%s)\n", "v%u, _ = dropout(%s)\n", "v%u = relu(%s)\n",
+        "v%u = cast(%s) to=f32\n", "v%u = sum(%s)\n", "v%u = abs(%s)\n", "v%u = tanh(%s)\n",
+        "v%u = add(%s, %s)\n", "v%u = mul(%s, %s)\n", "v%u = add(%s, %s)\n", "v%u = mul(%s, %s)\n",
         "m%u = transpose(%s)\nk%u = matmul(%s, m%u)\nv%u = matmul(k%u, %s)\n",
         "m%u = add(%s, tiny)\nk%u = sqrt(m%u)\nv%u = div(%s, k%u)\n",
         "m%u = reduce_max(%s) axes=[0]\nk%u = expand(m%u) shape=[2,3]\nv%u = sub(%s, k%u)\n",
         "m%u = reduce_sum(%s) axes=[0]\nk%u = reduce_min(m%u) axes=[0]\nv%u = add(%s, k%u)\n",
-        "m%u = mul(nearly, one)\nk%u = reshape(m%u) shape=[2,3]\nv%u = add(%s, k%u)\n",
-    };
+        "m%u = mul(nearly, one)\nk%u = reshape(m%u) shape=[2,3]\nv%u = add(%s, k%u)\n");
     uint32_t kind = (uint32_t)mpl_rng_below(rng, sizeof form / sizeof *form);
     char a[16], b[16];
     char *const name[2] = {a, b};

@@ -285,12 +285,9 @@ TEST(work_is_counted)
     static const struct {
         const char *op;
         uint64_t work;
-    } rows[] = {
-        {"conv", 2 * 32 * 64 * 2 * 25},     /* each of 2*32*8*8 results: 25 pairs */
-        {"conv.relu", 2 * 4 * 2 * 32 * 64}, /* read and written */
-        {"flat", 0},
-        {"fc1", 2 * 2 * 1024 * 512},
-    };
+    } rows[] = ROW({"conv", 2 * 32 * 64 * 2 * 25},     /* each of 2*32*8*8 results: 25 pairs */
+                   {"conv.relu", 2 * 4 * 2 * 32 * 64}, /* read and written */
+                   {"flat", 0}, {"fc1", 2 * 2 * 1024 * 512});
     mpl_graph *g;
 
     g = zoo(ctx, "mnist_conv:batch=2,image=8");

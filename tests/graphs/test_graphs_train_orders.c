@@ -119,13 +119,11 @@ TEST(least_of_all_orders)
 /* Random orders of larger ones, judged by the model and through the problem. */
 TEST(model_and_problem)
 {
-    static const char *const zoo[] = {
-        "mlp:mode=train,update=adam",
-        "mnist_conv:mode=train,update=momentum",
-        "mnist_conv:mode=train,update=sgd,products=apart,accumulate=chain",
-        "lstm:layers=2,steps=3,hidden=8,mode=train,update=sgd",
-        "mobilenet_v2:image=32,mode=train,update=sgd",
-    };
+    static const char *const zoo[] =
+        ROW("mlp:mode=train,update=adam", "mnist_conv:mode=train,update=momentum",
+            "mnist_conv:mode=train,update=sgd,products=apart,accumulate=chain",
+            "lstm:layers=2,steps=3,hidden=8,mode=train,update=sgd",
+            "mobilenet_v2:image=32,mode=train,update=sgd");
 
     for (uint64_t seed = 0; seed < 120; seed++) {
         mpl_problem_options o = options_of(seed);
@@ -156,11 +154,10 @@ TEST(a_third_less)
     static const struct {
         const char *spec;
         double less; /* at least this part of the program order's peak */
-    } rows[] = {
-        {"resnet50:mode=train,update=sgd", 0.43},     {"mobilenet_v2:mode=train,update=sgd", 0.059},
-        {"vgg16:mode=train,update=sgd", 0.22},        {"inception_v3:mode=train,update=sgd", 0.333},
-        {"lstm:batch=1,mode=train,update=sgd", 0.74},
-    };
+    } rows[] =
+        ROW({"resnet50:mode=train,update=sgd", 0.43}, {"mobilenet_v2:mode=train,update=sgd", 0.059},
+            {"vgg16:mode=train,update=sgd", 0.22}, {"inception_v3:mode=train,update=sgd", 0.333},
+            {"lstm:batch=1,mode=train,update=sgd", 0.74});
     const double n = sizeof rows / sizeof *rows;
     double sum = 0;
 

@@ -51,11 +51,10 @@ TEST(waiting_threads_sleep)
 {
     static const struct {
         const char *environment, *arguments, *spins;
-    } table[] = {
-        {"-u OMP_WAIT_POLICY", "run mlp", "GOMP_SPINCOUNT = '0'"},
-        {"-u OMP_WAIT_POLICY", "bench one.suite -o bench.jsonl", "GOMP_SPINCOUNT = '0'"},
-        {"OMP_WAIT_POLICY=active", "run mlp", "GOMP_SPINCOUNT = '30000000000'"},
-    };
+    } table[] =
+        ROW({"-u OMP_WAIT_POLICY", "run mlp", "GOMP_SPINCOUNT = '0'"},
+            {"-u OMP_WAIT_POLICY", "bench one.suite -o bench.jsonl", "GOMP_SPINCOUNT = '0'"},
+            {"OMP_WAIT_POLICY=active", "run mlp", "GOMP_SPINCOUNT = '30000000000'"});
 
     folder_put_text("one.suite", "--planners greedy_size\nmlp\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -81,24 +80,16 @@ TEST(json_of_failures)
         const char *arguments, *member; /* that the result has beside the error, or NULL: it has no
                                            more */
         int status;
-    } table[] = {
-        {"list nothing --json", NULL, 2},
-        {"show nothing --json", NULL, 2},
-        {"plan nothing --json", NULL, 2},
-        {"plan mlp --capacity 1 --json", "status", 1},
-        {"verify mlp nothing.json --json", NULL, 2},
-        {"certify nothing.json --json", NULL, 2},
-        {"run nothing --json", NULL, 2},
-        {"run mlp --backend nothing --json", NULL, 2},
-        {"bench nothing --json", NULL, 2},
-        {"check mlp -p nothing --json", NULL, 2},
-        {"check mlp -p none --json", "verdict", 1},
-        {"diff nothing.json nothing.json --json", NULL, 2},
-        {"diff a.json b.json --json", "differences", 1},
-        {"plan mlp --json --nothing", NULL, 2},
-        {"plan --json --pin 'a\"b\\' mlp", NULL, 2},
-        {"nothing --json", NULL, 2},
-    };
+    } table[] =
+        ROW({"list nothing --json", NULL, 2}, {"show nothing --json", NULL, 2},
+            {"plan nothing --json", NULL, 2}, {"plan mlp --capacity 1 --json", "status", 1},
+            {"verify mlp nothing.json --json", NULL, 2}, {"certify nothing.json --json", NULL, 2},
+            {"run nothing --json", NULL, 2}, {"run mlp --backend nothing --json", NULL, 2},
+            {"bench nothing --json", NULL, 2}, {"check mlp -p nothing --json", NULL, 2},
+            {"check mlp -p none --json", "verdict", 1},
+            {"diff nothing.json nothing.json --json", NULL, 2},
+            {"diff a.json b.json --json", "differences", 1}, {"plan mlp --json --nothing", NULL, 2},
+            {"plan --json --pin 'a\"b\\' mlp", NULL, 2}, {"nothing --json", NULL, 2});
 
     assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
     assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
@@ -142,14 +133,10 @@ TEST(needs_no_project)
     static const struct {
         const char *arguments, *says;
         int status;
-    } table[] = {
-        {"list graphs", "resnet50", 0},
-        {"list suites", "smoke", 0},
-        {"list man", ".TH MEMPLAN", 0},
-        {"show mlp", "bound", 0},
-        {"plan mlp -o plan.json", "verified", 0},
-        {"verify mlp plan.json", "verified", 0},
-        {"certify plan.json", "certified", 0},
+    } table[] = ROW(
+        {"list graphs", "resnet50", 0}, {"list suites", "smoke", 0}, {"list man", ".TH MEMPLAN", 0},
+        {"show mlp", "bound", 0}, {"plan mlp -o plan.json", "verified", 0},
+        {"verify mlp plan.json", "verified", 0}, {"certify plan.json", "certified", 0},
         {"run mlp --plan plan.json --backend ref", "equal", 0},
         {"bench two.suite", "rows in results/raw/two.jsonl", 0},
         {"merge results/raw/two.jsonl -o merged.jsonl", "", 0},
@@ -158,15 +145,13 @@ TEST(needs_no_project)
         {"table planned --rows merged.jsonl", "| greedy_size |", 0},
         {"table published --rows merged.jsonl", "| nnc_2019 | bound_mib |", 0},
         {"table networks --rows merged.jsonl", "their process", 0},
-        {"plot mlp -o plan.html", "", 0},
-        {"plot mlp -o plan.svg", "", 0},
+        {"plot mlp -o plan.html", "", 0}, {"plot mlp -o plan.svg", "", 0},
         {"export mlp --format dot", "digraph", 0},
         {"check mlp -p exact --against smoke", "at the baseline", 0},
         {"check mlp -p exact --against nothing", "no results/baselines/nothing.json", 2},
         {"baseline update mlp --planners exact", "results/baselines/mlp.json: 1 plans", 0},
         {"check mlp -p exact --against mlp", "at the baseline", 0},
-        {"paper --check", "no PAPER.md here", 2},
-    };
+        {"paper --check", "no PAPER.md here", 2});
 
     folder_put_text("two.suite",
                     "--planners greedy_size,nnc_2019\n--backends none\nmlp\nresnet50\n");
@@ -182,18 +167,16 @@ TEST(tables_of_other_rows_are_errors)
 {
     static const struct {
         const char *arguments, *says;
-    } table[] = {
-        {"table planned --rows none.jsonl", "of 0 rows none has planned_bytes"},
-        {"table planned --rows bare.jsonl", "of 1 rows none has planned_bytes"},
-        {"table run_time --rows planned.jsonl", "of 1 rows none has run_ns"},
-        {"table executed --rows planned.jsonl", "of 1 rows none has outputs"},
-        {"table malloc --rows planned.jsonl", "none has malloc_ns"},
-        {"table gpu --rows planned.jsonl", "none has device_memory"},
-        {"table recompute --rows planned.jsonl", "none has recompute"},
-        {"table peers --rows planned.jsonl", "none of 1 rows fits"},
-        {"table published --rows planned.jsonl --tsv", "none of 1 rows fits"},
-        {"table views --rows planned.jsonl -o table.md", "none of 1 rows fits"},
-    };
+    } table[] = ROW({"table planned --rows none.jsonl", "of 0 rows none has planned_bytes"},
+                    {"table planned --rows bare.jsonl", "of 1 rows none has planned_bytes"},
+                    {"table run_time --rows planned.jsonl", "of 1 rows none has run_ns"},
+                    {"table executed --rows planned.jsonl", "of 1 rows none has outputs"},
+                    {"table malloc --rows planned.jsonl", "none has malloc_ns"},
+                    {"table gpu --rows planned.jsonl", "none has device_memory"},
+                    {"table recompute --rows planned.jsonl", "none has recompute"},
+                    {"table peers --rows planned.jsonl", "none of 1 rows fits"},
+                    {"table published --rows planned.jsonl --tsv", "none of 1 rows fits"},
+                    {"table views --rows planned.jsonl -o table.md", "none of 1 rows fits"});
 
     folder_put_text("one.suite", "--planners greedy_size\n--backends none\nmlp\n");
     folder_put_text("none.jsonl", "");
@@ -230,17 +213,15 @@ TEST(sizes_are_read_and_shown_alike)
 {
     static const struct {
         const char *arguments, *says;
-    } table[] = {
-        {"plan mlp:layers=1,input=4,hidden=4,classes=2,batch=1 -p none",
-         "     136 bytes  verified"},
-        {"plan mlp -p spill:capacities=6MiB/-", "of 6291456"},
-        {"plan mlp -p spill:capacities=3KiB/1GiB,cost=1/2", "of 3072"},
-        {"plan mlp --capacity 8KiB", "verified"},
-        {"plan resnet50:mode=train,image=64 --recompute sqrt:512MiB", "verified"},
-        {"run mlp", "copied               0 bytes in a run\n"},
-        {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy",
-         " carried from round to round"},
-    };
+    } table[] = ROW({"plan mlp:layers=1,input=4,hidden=4,classes=2,batch=1 -p none",
+                     "     136 bytes  verified"},
+                    {"plan mlp -p spill:capacities=6MiB/-", "of 6291456"},
+                    {"plan mlp -p spill:capacities=3KiB/1GiB,cost=1/2", "of 3072"},
+                    {"plan mlp --capacity 8KiB", "verified"},
+                    {"plan resnet50:mode=train,image=64 --recompute sqrt:512MiB", "verified"},
+                    {"run mlp", "copied               0 bytes in a run\n"},
+                    {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy",
+                     " carried from round to round"});
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (run(table[i].arguments) != 0)

@@ -127,11 +127,10 @@ static interpreter run(mpl_ctx *ctx, const mpl_graph *g, const char *changed, bo
 
 TEST(second_results)
 {
-    static const char *const cases[][3] = {
-        {"lstm:steps=5,hidden=4,batch=2", "step2.x", "step4.layer1.h"},
-        {"lstm:steps=5,hidden=4,batch=2", "layer0.h", "step4.layer1.h"},
-        {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"},
-    };
+    static const char *const cases[][3] =
+        ROW({"lstm:steps=5,hidden=4,batch=2", "step2.x", "step4.layer1.h"},
+            {"lstm:steps=5,hidden=4,batch=2", "layer0.h", "step4.layer1.h"},
+            {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *whole = NULL, *g = NULL;
@@ -166,15 +165,14 @@ TEST(second_results)
  * the second one updates. */
 TEST(updates_happen_once)
 {
-    static const char *const cases[][2] = {
+    static const char *const cases[][2] = ROW(
         {"mnist_conv:image=8,batch=2,mode=train,update=adam", "labels"},
         {"mnist_conv:image=8,batch=2,mode=train,update=sgd", "data"},
         {"mlp:batch=3,layers=2,input=5,hidden=4,classes=3,mode=train,update=momentum", "labels"},
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "labels"},
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "data"},
         {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad",
-         "data"},
-    };
+         "data"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *whole = NULL, *g = NULL;
@@ -215,15 +213,12 @@ TEST(updates_happen_once)
 
 TEST(wrong_ones_are_refused)
 {
-    static const char *const cases[][3] = {
-        {"mlp", "nobody", "no input 'nobody'"},
-        {"mlp", "fc.w", "no input 'fc.w'"},
-        {"mlp", "data data", "twice"},
-        {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
+    static const char *const cases[][3] = ROW(
+        {"mlp", "nobody", "no input 'nobody'"}, {"mlp", "fc.w", "no input 'fc.w'"},
+        {"mlp", "data data", "twice"}, {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
         {"graph g\n" TWO "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = "
          "relu(v)\noutput y\noutput v\n",
-         "a", "updated once"},
-    };
+         "a", "updated once"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *g = NULL;
@@ -277,12 +272,10 @@ static int command(const char *arguments, char *text, size_t size)
 
 TEST(command_line)
 {
-    static const char *const runs[] = {"--backend ref --checked",
-                                       "--backend cpu",
-                                       "--backend cpu --pin weights,inputs",
-                                       "--backend cpu --pin none",
-                                       "--backend ref --safety parallel --checked",
-                                       "--backend cpu --views off --in-place off"};
+    static const char *const runs[] =
+        ROW("--backend ref --checked", "--backend cpu", "--backend cpu --pin weights,inputs",
+            "--backend cpu --pin none", "--backend ref --safety parallel --checked",
+            "--backend cpu --views off --in-place off");
     char text[4000], arguments[300];
 
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {

@@ -65,7 +65,7 @@ static void check_all(size_t n, const char *const (*row)[4])
 
 TEST(production_plans)
 {
-    static const char *const table[][4] = {
+    static const char *const table[][4] = ROW(
         {"check --plan " NNC "/densenet121_1_infer.tensors.csv --against optimum --tolerance 1%",
          "1", "beyond", "8830976 bytes, 22.22 % above the optimum of 7225344"},
         {"check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%", "0", "check: ok",
@@ -73,8 +73,7 @@ TEST(production_plans)
         {"check --plan " NNC "/resnet50_1_infer.tensors.csv --against optimum --tolerance 1%", "0",
          "check: ok: resnet50_1_infer by libnnc", "13647872 bytes, at the optimum"},
         {"check --plan " NNC "/inceptionv3_1_infer.tensors.csv", "1", "beyond", "25.00 %"},
-        {"check --plan " NNC "/lstm_32_infer.tensors.csv", "0", "check: ok", "at the optimum"},
-    };
+        {"check --plan " NNC "/lstm_32_infer.tensors.csv", "0", "check: ok", "at the optimum"});
 
     skip_without(NNC);
     CHECK_ALL(table);
@@ -87,11 +86,10 @@ TEST(production_plans)
 /* Faults: a verifier that is not asked, a name that is lost, a reader that takes what it gets. */
 TEST(damaged_plans)
 {
-    static const char *const table[][4] = {
-        {"check --plan @/moved.tensors.csv", "1", "refused", "'#"},
-        {"check --plan @/cut.tensors.csv", "2", "cut.tensors.csv:", "whole numbers"},
-        {"check --plan @/fewer.tensors.csv", "2", "before.csv:", "ids"},
-    };
+    static const char *const table[][4] =
+        ROW({"check --plan @/moved.tensors.csv", "1", "refused", "'#"},
+            {"check --plan @/cut.tensors.csv", "2", "cut.tensors.csv:", "whole numbers"},
+            {"check --plan @/fewer.tensors.csv", "2", "before.csv:", "ids"});
     char *text = NULL, *before = NULL, *moved;
     size_t size, n;
 
@@ -134,7 +132,7 @@ static void put_changed(const char *name, const char *text, const char *from, co
 
 TEST(verdicts)
 {
-    static const char *const table[][4] = {
+    static const char *const table[][4] = ROW(
         {"check --plan " DATA "small.offsets.csv", "1", "beyond: small by minimalloc: 224 bytes",
          "16.67 % above the optimum of 192 (allowed 0 %)"},
         {"check --plan " DATA "small.offsets.csv --tolerance 16.6667%", "0", "check: ok",
@@ -180,9 +178,7 @@ TEST(verdicts)
         {"check --plan " DATA "small.offsets.csv --tolerance -1%", "2", "--tolerance", ""},
         {"check --plan " DATA "small.offsets.csv --against nothing", "2", "--against", "nothing"},
         {"check --plan " DATA "small.offsets.csv -p pool", "2", "not both", ""},
-        {"check mlp", "2", "--planner", ""},
-        {"check -p pool", "2", "GRAPH", ""},
-    };
+        {"check mlp", "2", "--planner", ""}, {"check -p pool", "2", "GRAPH", ""});
     char *xla = NULL, *pytorch = NULL, torn[16384];
     size_t size;
 
@@ -290,16 +286,14 @@ TEST(rows_and_junit)
         const char *arguments;
         int status;
         const char *verdict, *junit, *has;
-    } table[] = {
-        {"check --plan " DATA "small.xla.txt", 0, "ok", "failures=\"0\" errors=\"0\"",
-         "<system-out>check: ok: small"},
-        {"check --plan " DATA "small.offsets.csv", 1, "beyond", "failures=\"1\" errors=\"0\"",
-         "<failure type=\"beyond\""},
-        {"check --plan @/overlap.csv", 1, "refused", "failures=\"1\" errors=\"0\"",
-         "&#39;l&lt;&amp;&gt;&#39; and &#39;r&quot;?&#39;"},
-        {"check --plan @/cut.csv", 2, NULL, "failures=\"0\" errors=\"1\"",
-         "<error type=\"bad input\""},
-    };
+    } table[] = ROW({"check --plan " DATA "small.xla.txt", 0, "ok", "failures=\"0\" errors=\"0\"",
+                     "<system-out>check: ok: small"},
+                    {"check --plan " DATA "small.offsets.csv", 1, "beyond",
+                     "failures=\"1\" errors=\"0\"", "<failure type=\"beyond\""},
+                    {"check --plan @/overlap.csv", 1, "refused", "failures=\"1\" errors=\"0\"",
+                     "&#39;l&lt;&amp;&gt;&#39; and &#39;r&quot;?&#39;"},
+                    {"check --plan @/cut.csv", 2, NULL, "failures=\"0\" errors=\"1\"",
+                     "<error type=\"bad input\""});
     char arguments[300], xml[4096];
 
     folder_put_text("overlap.csv",
@@ -333,31 +327,29 @@ TEST(rows_and_junit)
 
 TEST(baselines)
 {
-    static const char *const table[][4] = {
-        {"check mlp -p pool --against @/mlp.json", "0", "check: ok", "at the baseline of 4096"},
-        {"check mlp -p pool --against @/more.json", "0", "check: improved",
-         "below the baseline of 8192"},
-        {"check mlp -p pool --against @/less.json", "1", "beyond",
-         "100.00 % above the baseline of 2048"},
-        {"check mlp -p pool --against @/less.json --tolerance 100%", "0", "check: ok",
-         "allowed 100 %"},
-        {"check mlp -p pool --against @/proof.json", "1", "impossible",
-         "below the proven optimum of 4097"},
-        {"check mlp -p best_fit --against @/mlp.json", "2", "no plan by best_fit", "update"},
-        {"check mlp:hidden=64 -p pool --against @/mlp.json", "2", "no plan by pool", "update"},
-        {"check mlp -p pool --against @/cut.json", "2", "cut.json:", "cut"},
-        {"check mlp -p pool --against @/torn.json", "2", "torn.json:2", "row"},
-        {"check mlp -p pool --against @/keyless.json", "2", "keyless.json:2", "problem_hash"},
-        {"check mlp -p pool --against " DATA "small.offline.json", "2", "no baseline", ""},
-        {"check --plan " DATA "small.offsets.csv --against @/plans.json", "0", "check: ok",
-         "at the baseline of 224"},
-        {"check --plan " DATA "small.pytorch.json --against @/plans.json", "0", "check: ok",
-         "baseline of 6144"},
-        {"baseline frob", "2", "frob", "update"},
-        {"baseline update mlp lstm", "2", "-o", ""},
-        {"baseline update no_such_graph -o @/x.json", "2", "no_such_graph", ""},
-        {"baseline update @/overlap.csv -o @/x.json", "1", "left", "right"},
-    };
+    static const char *const table[][4] =
+        ROW({"check mlp -p pool --against @/mlp.json", "0", "check: ok", "at the baseline of 4096"},
+            {"check mlp -p pool --against @/more.json", "0", "check: improved",
+             "below the baseline of 8192"},
+            {"check mlp -p pool --against @/less.json", "1", "beyond",
+             "100.00 % above the baseline of 2048"},
+            {"check mlp -p pool --against @/less.json --tolerance 100%", "0", "check: ok",
+             "allowed 100 %"},
+            {"check mlp -p pool --against @/proof.json", "1", "impossible",
+             "below the proven optimum of 4097"},
+            {"check mlp -p best_fit --against @/mlp.json", "2", "no plan by best_fit", "update"},
+            {"check mlp:hidden=64 -p pool --against @/mlp.json", "2", "no plan by pool", "update"},
+            {"check mlp -p pool --against @/cut.json", "2", "cut.json:", "cut"},
+            {"check mlp -p pool --against @/torn.json", "2", "torn.json:2", "row"},
+            {"check mlp -p pool --against @/keyless.json", "2", "keyless.json:2", "problem_hash"},
+            {"check mlp -p pool --against " DATA "small.offline.json", "2", "no baseline", ""},
+            {"check --plan " DATA "small.offsets.csv --against @/plans.json", "0", "check: ok",
+             "at the baseline of 224"},
+            {"check --plan " DATA "small.pytorch.json --against @/plans.json", "0", "check: ok",
+             "baseline of 6144"},
+            {"baseline frob", "2", "frob", "update"}, {"baseline update mlp lstm", "2", "-o", ""},
+            {"baseline update no_such_graph -o @/x.json", "2", "no_such_graph", ""},
+            {"baseline update @/overlap.csv -o @/x.json", "1", "left", "right"});
     char first[4096], again[4096], both[4096];
 
     folder_put_text("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");

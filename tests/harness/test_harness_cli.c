@@ -415,19 +415,12 @@ static void tamper(const char *from, const char *to, const char *key, const char
 /* Plan, verify, run from the file; with every set of options the file alone must be enough. */
 TEST(plans_survive_files)
 {
-    static const char *const options[] = {
-        "-p greedy_size",
-        "-p pool:level=0 --order dfs",
-        "-p owl --in-place off --views off",
-        "-p best_fit --pin weights,outputs",
-        "-p best_fit --pin none",
-        "-p greedy_size --pin inputs --pools weights,state",
-        "-p mxnet --backend ref",
-        "-p first_fit --backend cpu",
-        "-p greedy_size --backend cpu --workspaces plan",
-        "-p none --capacity 1MiB",
-        "-p nnc_2019 --safety parallel",
-    };
+    static const char *const options[] =
+        ROW("-p greedy_size", "-p pool:level=0 --order dfs", "-p owl --in-place off --views off",
+            "-p best_fit --pin weights,outputs", "-p best_fit --pin none",
+            "-p greedy_size --pin inputs --pools weights,state", "-p mxnet --backend ref",
+            "-p first_fit --backend cpu", "-p greedy_size --backend cpu --workspaces plan",
+            "-p none --capacity 1MiB", "-p nnc_2019 --safety parallel");
     char arguments[300];
 
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -508,13 +501,11 @@ TEST(tampered_bindings_are_refused)
 {
     static const struct {
         const char *behind, *from, *with, *names;
-    } edits[] = {
-        {"\"bindings\"", "\"buffer\":", "\"buffer\":1", "'x0'"},
-        {"\"value\":\"x0\"", "\"v0\"", "\"v1\"", "'x0'"},
-        {"\"value\":\"x1\"", "\"cycle\":[{", "\"cycle\":[{\"buffer\":0},{", "'x1'"},
-        {"\"bindings\"", "\"value\":\"z\"", "\"value\":\"q\"", "'z'"},
-        {"\"copies\"", "\"copies\":[", "\"copies\":[{\"value\":\"t\"}", "'t'"},
-    };
+    } edits[] = ROW({"\"bindings\"", "\"buffer\":", "\"buffer\":1", "'x0'"},
+                    {"\"value\":\"x0\"", "\"v0\"", "\"v1\"", "'x0'"},
+                    {"\"value\":\"x1\"", "\"cycle\":[{", "\"cycle\":[{\"buffer\":0},{", "'x1'"},
+                    {"\"bindings\"", "\"value\":\"z\"", "\"value\":\"q\"", "'z'"},
+                    {"\"copies\"", "\"copies\":[", "\"copies\":[{\"value\":\"t\"}", "'t'"});
     static const char *const loop = "tests/data/loops/shift_2.graph";
     char arguments[200];
 
@@ -553,15 +544,11 @@ TEST(plan_files_are_replaced_whole)
  * would. */
 TEST(limits_are_lifted)
 {
-    static const char *const fine[] = {
-        "run @/bare.graph -b ref -p pool",
-        "run @/bare.graph -b ref -p pool --work-limit 2000",
-        "run @/few.graph -b ref -p pool --repeat 1 --work-limit 0",
-        "run mlp -b ref -p pool --work-limit 0",
-        "plan @/rounds.graph -p pool",
-        "show @/wide.graph",
-        "show @/claims.graph",
-    };
+    static const char *const fine[] =
+        ROW("run @/bare.graph -b ref -p pool", "run @/bare.graph -b ref -p pool --work-limit 2000",
+            "run @/few.graph -b ref -p pool --repeat 1 --work-limit 0",
+            "run mlp -b ref -p pool --work-limit 0", "plan @/rounds.graph -p pool",
+            "show @/wide.graph", "show @/claims.graph");
 
     folder_put_text("few.graph",
                     "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\n"
@@ -974,7 +961,7 @@ TEST(only_executed_rows_are_drawn)
         const char *what, *row;
         bool first; /* even ahead of the others it must not count */
         const char *says;
-    } odd[] = {
+    } odd[] = ROW(
         {"nothing", "", true, NULL},
         {"no time", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"planned_bytes\":7"),
          true, NULL},
@@ -989,11 +976,10 @@ TEST(only_executed_rows_are_drawn)
         {"another machine",
          EXECUTED("g", "y", "pool", "\"ref\"", "\"recompute\":\"round\"," MEASURED), false,
          "different builds or machines"},
-        {"no work",
-         EXECUTED("g", "x", "pool", "\"ref\"",
-                  "\"recompute\":\"round\",\"all_work\":0,\"extra_work\":0," MEASURED),
-         true, "does not say its work"},
-    };
+        ROW("no work",
+            EXECUTED("g", "x", "pool", "\"ref\"",
+                     "\"recompute\":\"round\",\"all_work\":0,\"extra_work\":0," MEASURED),
+            true, "does not say its work"));
     static const char once[] = EXECUTED("g", "x", "pool", "\"ref\"", MEASURED),
                       again[] = EXECUTED("g", "x", "pool", "\"ref\"",
                                          "\"all_work\":4,\"extra_work\":1," AGAIN),

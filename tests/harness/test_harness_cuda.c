@@ -273,18 +273,11 @@ static int check_gpu(const char *fake, int ended, const char *options)
 /* Every step leaves its line, whichever fail before it; one that is run again replaces its own. */
 TEST(the_script_tells)
 {
-    static const char *const steps[] = {"machine: exit 0",
-                                        "first: exit 0",
-                                        "test_ops: exit 0",
-                                        "bench_tiny: exit 0",
-                                        "bench_tiny_parallel: exit 0",
-                                        "show_mnist_conv_batch_10: exit 0",
-                                        "checked_mnist_conv_batch_10: exit 0",
-                                        "least_mnist_conv_batch_10: exit 0",
-                                        "fp16_mnist_conv_batch_10: exit 0",
-                                        "torch: exit 77",
-                                        "rows: exit 0",
-                                        "tables: exit 0"};
+    static const char *const steps[] =
+        ROW("machine: exit 0", "first: exit 0", "test_ops: exit 0", "bench_tiny: exit 0",
+            "bench_tiny_parallel: exit 0", "show_mnist_conv_batch_10: exit 0",
+            "checked_mnist_conv_batch_10: exit 0", "least_mnist_conv_batch_10: exit 0",
+            "fp16_mnist_conv_batch_10: exit 0", "torch: exit 77", "rows: exit 0", "tables: exit 0");
     char text[1 << 14];
 
     assert_int_equal(check_gpu("absent", 0, ""), 4);

@@ -96,15 +96,13 @@ TEST(rows_say_where_plans_come_from)
     static const struct {
         const char *graph, *file, *name, *planner, *safety;
         uint64_t bytes;
-    } rows[] = {
-        {NULL, DATA "small.offsets.csv", "small", "minimalloc", "serial", 224},
-        {NULL, DATA "small.xla.txt", "small", "xla", "serial", 640},
-        {NULL, DATA "small.tensors.csv", "small", "libnnc", "parallel", 168},
-        {NULL, DATA "small.pytorch.json", "small", "pytorch", "serial", 6144},
-        {DATA "tensors.csv", DATA "small.offline.bin", DATA "tensors.csv", "offline", "serial",
-         160},
-        {NULL, "tests/data/serial.plan.json", NULL, NULL, "serial", 0},
-    };
+    } rows[] = ROW({NULL, DATA "small.offsets.csv", "small", "minimalloc", "serial", 224},
+                   {NULL, DATA "small.xla.txt", "small", "xla", "serial", 640},
+                   {NULL, DATA "small.tensors.csv", "small", "libnnc", "parallel", 168},
+                   {NULL, DATA "small.pytorch.json", "small", "pytorch", "serial", 6144},
+                   {DATA "tensors.csv", DATA "small.offline.bin", DATA "tensors.csv", "offline",
+                    "serial", 160},
+                   {NULL, "tests/data/serial.plan.json", NULL, NULL, "serial", 0});
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char hash[17];
@@ -134,10 +132,9 @@ TEST(rows_say_where_plans_come_from)
  * silence. */
 TEST(memory_runs_out)
 {
-    static const char *const files[][2] = {{NULL, DATA "small.offsets.csv"},
-                                           {DATA "tensors.csv", DATA "small.offline.bin"},
-                                           {NULL, "tests/data/serial.plan.json"},
-                                           {NULL, NULL}};
+    static const char *const files[][2] =
+        ROW({NULL, DATA "small.offsets.csv"}, {DATA "tensors.csv", DATA "small.offline.bin"},
+            {NULL, "tests/data/serial.plan.json"}, {NULL, NULL});
     char path[400];
 
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {

@@ -429,7 +429,7 @@ TEST(a_bench_that_stops_leaves_nothing)
 
 /* ---- rows ---- */
 
-#define ROW(graph, planner, bytes, ns, commit, cpu)                                                \
+#define JSON_ROW(graph, planner, bytes, ns, commit, cpu)                                           \
     "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"version\":\"0.1.0\",\"commit\":\"" commit      \
     "\",\"dirty\":false},\"machine\":{\"host\":\"h" ns "\",\"cpu\":\"" cpu                         \
     "\",\"cores\":2},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner         \
@@ -439,16 +439,18 @@ TEST(a_bench_that_stops_leaves_nothing)
 static const struct {
     const char *name, *rows;
 } files[] = {
-    {"a.jsonl", ROW("g", "pool", "100", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
+    {"a.jsonl",
+     JSON_ROW("g", "pool", "100", "10", "c1", "x") JSON_ROW("g", "none", "300", "10", "c1", "x")},
     {"slow.jsonl",
-     ROW("g", "none", "300", "40", "c1", "x") ROW("g", "pool", "100", "40", "c1", "x")},
+     JSON_ROW("g", "none", "300", "40", "c1", "x") JSON_ROW("g", "pool", "100", "40", "c1", "x")},
     {"worse.jsonl",
-     ROW("g", "pool", "101", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
-    {"fewer.jsonl", ROW("g", "pool", "100", "10", "c1", "x")},
-    {"code.jsonl", ROW("h", "pool", "100", "10", "c2", "x")},
-    {"machine.jsonl", ROW("h", "pool", "100", "10", "c1", "y")},
-    {"twice.jsonl", ROW("g", "pool", "7", "10", "c1", "x") ROW("g", "pool", "8", "10", "c1", "x")},
-    {"torn.jsonl", ROW("g", "pool", "7", "10", "c1", "x") "{\"status\":"},
+     JSON_ROW("g", "pool", "101", "10", "c1", "x") JSON_ROW("g", "none", "300", "10", "c1", "x")},
+    {"fewer.jsonl", JSON_ROW("g", "pool", "100", "10", "c1", "x")},
+    {"code.jsonl", JSON_ROW("h", "pool", "100", "10", "c2", "x")},
+    {"machine.jsonl", JSON_ROW("h", "pool", "100", "10", "c1", "y")},
+    {"twice.jsonl",
+     JSON_ROW("g", "pool", "7", "10", "c1", "x") JSON_ROW("g", "pool", "8", "10", "c1", "x")},
+    {"torn.jsonl", JSON_ROW("g", "pool", "7", "10", "c1", "x") "{\"status\":"},
     {"unknown.jsonl", "{\"status\":\"ok\",\"graph\":\"k\",\"planner\":\"pool\"}\n"},
 };
 
@@ -506,14 +508,10 @@ static const struct {
     const char *says[3];
 } plans[] = {
     {"x,0,2,8\ny,1,3,8\n", "x,0,2,8\ny,1,3,8\n", 0, {"the same", "", ""}},
-    {"x,0,2,8\ny,1,3,8\n",
-     "y,1,3,8\nx,0,2,8\n",
-     1,
-     {"moved      x: 0 -> 8", "moved      y: 8 -> 0", ""}},
-    {"x,0,2,8\ny,1,3,8\n",
-     "x,0,2,8\ny,1,3,9\n",
-     1,
-     {"planned    bytes: 16 -> 17", "bytes      y: 8 -> 9", "bound"}},
+    ROW("x,0,2,8\ny,1,3,8\n", "y,1,3,8\nx,0,2,8\n", 1,
+        {"moved      x: 0 -> 8", "moved      y: 8 -> 0", ""}),
+    ROW("x,0,2,8\ny,1,3,8\n", "x,0,2,8\ny,1,3,9\n", 1,
+        {"planned    bytes: 16 -> 17", "bytes      y: 8 -> 9", "bound"}),
     {"x,0,2,8\ny,1,3,8\n", "x,0,2,8\n", 1, {"removed    y: 8 -> -", "", ""}},
     {"x,0,2,8\n", "x,0,2,8\ny,1,3,8\n", 1, {"added      y: - -> 8", "", ""}},
     {"x,0,2,8\n", "x,0,3,8\n", 1, {"death      x: 2 -> 3", "", ""}},

@@ -33,16 +33,16 @@ static const struct {
      NULL},
     {"<!-- value:f/best/a/~plan ms -->\n<!-- end -->",
      "<!-- value:f/best/a/~plan ms -->7<!-- end -->", NULL},
-    {"<!-- table:t -->\nold\n<!-- end -->!",
-     "<!-- table:t -->\n\nWhat it shows.\n\n"
-     "| planner | graph | MiB | ~plan ms |\n|---------|------:|----:|---------:|\n"
-     "| best    |     a | 1.5 |        7 |\n| best    |     b | 2.5 |        8 |\n"
-     "| worst   |     a |   9 |        9 |\n\n<!-- end -->!",
-     NULL},
-    {"<!-- figure:f --><!-- end -->",
-     "<!-- figure:f -->\n\n![What it shows.](results/figures/f.svg)\n\n*What it shows.*\n\n<!-- "
-     "end -->",
-     NULL},
+    ROW("<!-- table:t -->\nold\n<!-- end -->!",
+        "<!-- table:t -->\n\nWhat it shows.\n\n"
+        "| planner | graph | MiB | ~plan ms |\n|---------|------:|----:|---------:|\n"
+        "| best    |     a | 1.5 |        7 |\n| best    |     b | 2.5 |        8 |\n"
+        "| worst   |     a |   9 |        9 |\n\n<!-- end -->!",
+        NULL),
+    ROW("<!-- figure:f --><!-- end -->",
+        "<!-- figure:f -->\n\n![What it shows.](results/figures/f.svg)\n\n*What it shows.*\n\n<!-- "
+        "end -->",
+        NULL),
     {"\n\n<!-- value:t/best/MiB --><!-- end -->", NULL,
      "x.md:3: t has several lines for 'best/MiB'"},
     {"<!-- value:t/none/MiB --><!-- end -->", NULL, "no line for"},
@@ -179,11 +179,13 @@ static void check_said(const char *part)
         fail_msg("'%s' is not in '%s'", part, said);
 }
 
-#define ROW(graph, planner, planned)                                                               \
+#define JSON_ROW(graph, planner, planned)                                                          \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
     "\",\"safety\":\"serial\",\"order\":\"given\",\"planner\":\"" planner                          \
     "\",\"planned_bytes\":" planned ",\"bound_bytes\":1048576,\"plan_ns\":5000000}\n"
-#define ROWS ROW("one", "low", "1048576") ROW("two", "low", "1048576") ROW("one", "high", "2097152")
+#define ROWS                                                                                       \
+    JSON_ROW("one", "low", "1048576")                                                              \
+    JSON_ROW("two", "low", "1048576") JSON_ROW("one", "high", "2097152")
 #define ASKS                                                                                       \
     "# a test\n#! table sums summary | Sums.\n#! figure gaps gap planner!=low with=any.gp | "      \
     "Gaps.\n"                                                                                      \
@@ -255,9 +257,9 @@ TEST(test_names_run_nothing)
     skip_without("/usr/bin/gnuplot");
     project();
     put("results/raw/a.jsonl",
-        ROWS ROW("one", "`touch ran`", "1048576") ROW("one", "$(touch ran)", "1048576")
-            ROW("one", "\\\"; system('touch ran'); print \\\"", "1048576")
-                ROW("`touch ran`", "high", "1048576"));
+        ROWS JSON_ROW("one", "`touch ran`", "1048576") JSON_ROW("one", "$(touch ran)", "1048576")
+            JSON_ROW("one", "\\\"; system('touch ran'); print \\\"", "1048576")
+                JSON_ROW("`touch ran`", "high", "1048576"));
     put("scripts/any.gp", "load 'scripts/style.gp'\n"
                           "plot table every ::1 using 0:2:xtic(1) with points, "
                           "table every ::1 using 0:2:1 with labels title columnheader(1)\n");
@@ -275,9 +277,11 @@ TEST(test_names_run_nothing)
 static const struct {
     const char *file, *text, *stale;
 } changes[] = {
-    {"results/raw/a.jsonl", ROWS ROW("one", "low", "1048577"), "stale: results/tables/sums.md"},
-    {"results/raw/a.jsonl", ROWS ROW("one", "high", "1048576"), "stale: results/figures/gaps.svg"},
-    {"results/raw/a.jsonl", ROWS ROW("one", "high", "1048576"), "stale: PAPER.md"},
+    {"results/raw/a.jsonl", ROWS JSON_ROW("one", "low", "1048577"),
+     "stale: results/tables/sums.md"},
+    {"results/raw/a.jsonl", ROWS JSON_ROW("one", "high", "1048576"),
+     "stale: results/figures/gaps.svg"},
+    {"results/raw/a.jsonl", ROWS JSON_ROW("one", "high", "1048576"), "stale: PAPER.md"},
     {"results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\t4\n", "stale: results/tables/one.md"},
     {"results/tables/sums.md", "edited\n", "stale: results/tables/sums.md"},
     {"results/figures/gaps.svg", "<svg></svg>\n", "stale: results/figures/gaps.svg"},
@@ -367,71 +371,77 @@ TEST(test_touched_picture)
 static const struct {
     const char *kind, *rows, *tsv;
 } tables[] = {
-    {"orders",
-     ORDERED("g:batch=1", "given", "2097152") ORDERED("g:batch=1", "best", "1048576")
-         ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
-             ORDERED("i", "given", "1048576") ORDERED("i", "best", "1048576"),
-     "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied "
-     "MiB\tby\tless\t~search ms\n"
-     "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 "
-     "%\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
-     "concats copied\t75.0 %\t-\n"
-     "i\t1.000\t1.000\t1.000\tcut, concats copied\t0.0 %\t-\nmean\t-\t-\t-\t-\t41.7 %\t-\n"
-     "mean without h\t-\t-\t-\t-\t25.0 %\t-\nOLLA, as published\t-\t-\t-\t-\t33.3 %\t-\n"},
-    {"safety",
-     SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576")
-         SIDE("../l/A.7.csv", "q", "serial", "true", "1048576", "1048576")
-             SIDE("../l/A.7.csv", "p", "parallel", "true", "3145728", "2097152")
-                 SIDE("b", "p", "serial", "true", "1048576", "1"),
-     "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best "
-     "MiB\tparallel "
-     "by\tparallel over "
-     "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"},
+    ROW("orders",
+        ORDERED("g:batch=1", "given", "2097152") ORDERED("g:batch=1", "best", "1048576")
+            ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
+                ORDERED("i", "given", "1048576") ORDERED("i", "best", "1048576"),
+        "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied "
+        "MiB\tby\tless\t~search ms\n"
+        "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 "
+        "%\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
+        "concats copied\t75.0 %\t-\n"
+        "i\t1.000\t1.000\t1.000\tcut, concats copied\t0.0 %\t-\nmean\t-\t-\t-\t-\t41.7 %\t-\n"
+        "mean without h\t-\t-\t-\t-\t25.0 %\t-\nOLLA, as published\t-\t-\t-\t-\t33.3 %\t-\n"),
+    ROW("safety",
+        SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576")
+            SIDE("../l/A.7.csv", "q", "serial", "true", "1048576", "1048576")
+                SIDE("../l/A.7.csv", "p", "parallel", "true", "3145728", "2097152")
+                    SIDE("b", "p", "serial", "true", "1048576", "1"),
+        "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best "
+        "MiB\tparallel "
+        "by\tparallel over "
+        "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"),
     {"in_place",
      SIDE("g", "p", "serial", "false", "2097152", "1048576")
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),
      "graph\toff bound MiB\toff best MiB\toff by\ton bound MiB\ton best MiB\ton by\ton over off\n"
      "g\t1.000\t2.000\tp\t1.000\t1.000\tp\t0.500\n"},
-    {"summary",
-     SIDE("g", "p", "serial", "true", "1048576", "1048576")
-         SIDE("h", "p", "serial", "true", "1572864", "1048576")
-             SIDE("i", "p", "serial", "true", "1310720", "1048576"),
-     "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
-     "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"},
-    {"overview",
-     FAILED("f", "q", "crash") FAILED("f", "p", "unavailable")
-         PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
-             PROBLEM("g", "q", "serial", "h1", "1572864", "1048577")
-                 PROBLEM("a:mode=train", "q", "parallel", "h2", "3145728", "2097152")
-                     PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
-     OVERVIEW "q\t0 of 2 (1 failed)\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"
-              "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"},
-    {"families",
-     PROBLEM("resnet7", "p", "serial", "h1", "1572864", "1048576")
-         PROBLEM("gru:mode=train", "p", "parallel", "h2", "1048576", "1048576")
-             PROBLEM("mlp", "p", "parallel", "h3", "1048576", "1048576")
-                 PROBLEM("other", "q", "serial", "h4", "2", "2"),
-     "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: "
-     "mean\tresidual: "
-     "most\tdense: least\tdense: mean\tdense: most\tinception: least\tinception: mean\tinception: "
-     "most\trecurrent: least\trecurrent: mean\trecurrent: most\n"
-     "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 %\t0.00 "
-     "%\n"},
-    {"savings",
-     SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial",
-              "100") SWITCHED("g", "q", "3145728", "true", "given", "auto", "null", "serial", "100")
-         SWITCHED("g", "p", "4194304", "false", "given", "auto", "null", "serial", "null") SWITCHED(
-             "g", "p", "2097152", "true", "given", "copy", "null", "serial",
-             "1048676") SWITCHED("g", "p", "1", "true", "given", "share", "null", "serial", "0")
-             SWITCHED("g", "p", "1048576", "true", "best", "copy", "null", "serial", "null")
-                 SWITCHED("g", "p", "1572864", "true", "given", "auto", "\"all\"", "serial", "null")
-                     SWITCHED("g", "p", "524288", "true", "best", "copy", "\"all\"", "serial",
-                              "null") SWITCHED("g", "p", "4194304", "true", "given", "auto", "null",
-                                               "parallel", "null"),
-     "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies less "
-     "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
-     "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 %\t+100.00 "
-     "%\n"},
+    ROW("summary",
+        SIDE("g", "p", "serial", "true", "1048576", "1048576")
+            SIDE("h", "p", "serial", "true", "1572864", "1048576")
+                SIDE("i", "p", "serial", "true", "1310720", "1048576"),
+        "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
+        "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"),
+    ROW("overview",
+        FAILED("f", "q", "crash") FAILED("f", "p", "unavailable")
+            PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
+                PROBLEM("g", "q", "serial", "h1", "1572864", "1048577")
+                    PROBLEM("a:mode=train", "q", "parallel", "h2", "3145728", "2097152")
+                        PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
+        OVERVIEW
+        "q\t0 of 2 (1 failed)\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"
+        "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"),
+    ROW("families",
+        PROBLEM("resnet7", "p", "serial", "h1", "1572864", "1048576")
+            PROBLEM("gru:mode=train", "p", "parallel", "h2", "1048576", "1048576")
+                PROBLEM("mlp", "p", "parallel", "h3", "1048576", "1048576")
+                    PROBLEM("other", "q", "serial", "h4", "2", "2"),
+        "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: "
+        "mean\tresidual: "
+        "most\tdense: least\tdense: mean\tdense: most\tinception: least\tinception: "
+        "mean\tinception: "
+        "most\trecurrent: least\trecurrent: mean\trecurrent: most\n"
+        "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 "
+        "%\t0.00 "
+        "%\n"),
+    ROW("savings",
+        SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial", "100") SWITCHED(
+            "g", "q", "3145728", "true", "given", "auto", "null", "serial",
+            "100") SWITCHED("g", "p", "4194304", "false", "given", "auto", "null", "serial", "null")
+            SWITCHED("g", "p", "2097152", "true", "given", "copy", "null", "serial", "1048676")
+                SWITCHED("g", "p", "1", "true", "given", "share", "null", "serial", "0")
+                    SWITCHED("g", "p", "1048576", "true", "best", "copy", "null", "serial", "null")
+                        SWITCHED("g", "p", "1572864", "true", "given", "auto", "\"all\"", "serial",
+                                 "null") SWITCHED("g", "p", "524288", "true", "best", "copy",
+                                                  "\"all\"", "serial", "null")
+                            SWITCHED("g", "p", "4194304", "true", "given", "auto", "null",
+                                     "parallel", "null"),
+        "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies "
+        "less "
+        "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
+        "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 "
+        "%\t+100.00 "
+        "%\n"),
     {"passes",
      SWITCHED("../l/g.1.csv", "p", "2097152", "true", "given", "auto", "null", "serial", "null")
          SWITCHED("../l/g.1.csv", "q", "1048576", "true", "given", "auto", "null", "serial", "null")
@@ -442,14 +452,14 @@ static const struct {
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),
      "graph\tplanner\tplanned MiB\tmeasured MiB\tdifference\toutputs\t~run ms\t~beside none\n"
      "g\tnone\t4.000\t4.000\t0\tequal\t2.000\t1.00\ng\tp\t1.000\t1.000\t0\tequal\t2.000\t1.00\n"},
-    {"published",
-     SEEDED("../l/A.7.csv", "7", "3145728") SEEDED("../l/A.7.csv", "1", "2097152")
-         SEEDED("../l/A.7.csv", "2", "5242880"),
-     "graph\tsafety\tplanner\tquantity\ttheirs\tours\tour "
-     "median\tdifference\tsource\torigin\tnote\n"
-     "A\tserial\tp\tplanned_kib\t1024\t2048\t3072\t+100.00 %\tbook\tpublished: a book\t\n"
-     "A\tserial\tp\tnaive_mib\t4.00\t4.00\t4.00\t0\tbook\tcomputed by us\t\n"
-     "A\tserial\tp\tover_bound\t4.0\t2.0\t3.0\t-50.00 %\tbook\treported by them\tx\n"},
+    ROW("published",
+        SEEDED("../l/A.7.csv", "7", "3145728") SEEDED("../l/A.7.csv", "1", "2097152")
+            SEEDED("../l/A.7.csv", "2", "5242880"),
+        "graph\tsafety\tplanner\tquantity\ttheirs\tours\tour "
+        "median\tdifference\tsource\torigin\tnote\n"
+        "A\tserial\tp\tplanned_kib\t1024\t2048\t3072\t+100.00 %\tbook\tpublished: a book\t\n"
+        "A\tserial\tp\tnaive_mib\t4.00\t4.00\t4.00\t0\tbook\tcomputed by us\t\n"
+        "A\tserial\tp\tover_bound\t4.0\t2.0\t3.0\t-50.00 %\tbook\treported by them\tx\n"),
 };
 
 TEST(test_tables)
@@ -488,7 +498,7 @@ static const struct {
     {"results/paper/a.suite", "#! table one lost.tsv | x\n", "lost.tsv"},
     {"results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\n", "a line has 2 cells"},
     {"results/tables/runs.tsv", "", "no head"},
-    {"results/raw/a.jsonl", ROW("one", "low", "1") "{\"status\": \"o", "a.jsonl:2"},
+    {"results/raw/a.jsonl", JSON_ROW("one", "low", "1") "{\"status\": \"o", "a.jsonl:2"},
     {"PAPER.md", "<!-- value:sums/high", "PAPER.md:1"},
 };
 
@@ -497,14 +507,14 @@ static const struct {
     const char *one, *two, *tsv; /* files or NULL; lines of the table */
 } files[] = {
     {NULL, NULL, "**Not run**"},
-    {"what,count,failures,seconds,command\nruns,10,0,3,\"a \"\"b\"\", c | "
-     "d\"\r\nlong,0,0,,x\nother,,,,y\n",
-     NULL,
-     "| what  |       count | failures | ~seconds |       command |\n"
-     "|-------|------------:|---------:|---------:|--------------:|\n"
-     "| runs  |          10 |        0 |        3 | a \"b\", c \\| d |\n"
-     "| long  | **not run** |        - |        - |             x |\n"
-     "| other | **not run** |        - |        - |             y |\n"},
+    ROW("what,count,failures,seconds,command\nruns,10,0,3,\"a \"\"b\"\", c | "
+        "d\"\r\nlong,0,0,,x\nother,,,,y\n",
+        NULL,
+        "| what  |       count | failures | ~seconds |       command |\n"
+        "|-------|------------:|---------:|---------:|--------------:|\n"
+        "| runs  |          10 |        0 |        3 | a \"b\", c \\| d |\n"
+        "| long  | **not run** |        - |        - |             x |\n"
+        "| other | **not run** |        - |        - |             y |\n"),
     {"what,count,failures,seconds,command\nbroke,0,1,3,x\n", NULL,
      "| broke |     0 |        1 |        3 |       x |"},
     {"what,count,failures,seconds,command\na,1,2,3,x\n", "what,command,more\nb,y,7\n",

@@ -261,20 +261,21 @@ TEST(groups_end_together)
     static const struct {
         const char *command;
         int exit;
-    } rows[] = {
-        {"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
-        {"? plan @/list.csv --time-limit 2 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
-        {"? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; "
-         "do sleep "
-         "0.02; done; "
-         "kill -INT $m; wait $m",
-         3},
-        {"? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; "
-         "do sleep "
-         "0.02; done; "
-         "kill -TERM $m; wait $m",
-         3},
-    };
+    } rows[] =
+        ROW({"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
+            {"? plan @/list.csv --time-limit 2 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
+            ROW("? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s "
+                "@/pid; "
+                "do sleep "
+                "0.02; done; "
+                "kill -INT $m; wait $m",
+                3),
+            ROW("? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s "
+                "@/pid; "
+                "do sleep "
+                "0.02; done; "
+                "kill -TERM $m; wait $m",
+                3));
     char state_path[100], line[200], pid[40];
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -308,14 +309,14 @@ TEST(graphs_and_safeties)
         const char *command;
         int exit;
         const char *says;
-    } rows[] = {
+    } rows[] = ROW(
         {"? run mnist_conv:batch=2 -b cpu --repeat 1 --checked -p "
          "so:%/planners/example/first_fit_plugin.so",
          0, "outputs:  equal"},
-        {"? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size "
-         "--format csv -o "
-         "{out}'",
-         0, "outputs:  equal"},
+        ROW("? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size "
+            "--format csv -o "
+            "{out}'",
+            0, "outputs:  equal"),
         {"? plan mnist_conv:batch=2 -b cpu -p 'exec:? export {in} -p greedy_size --format csv -o "
          "{out}'",
          0, "  workspace"},
@@ -323,8 +324,7 @@ TEST(graphs_and_safeties)
          0, "antichain"},
         {"? plan @/list.csv --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0,
          "antichain"},
-        {"? plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"},
-    };
+        {"? plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (shell(rows[i].command) != rows[i].exit || strstr(out, rows[i].says) == NULL)
@@ -400,17 +400,9 @@ TEST(bench_goes_on)
 {
     static const struct {
         const char *planner, *status;
-    } want[] = {
-        {"greedy_size", "ok"},
-        {"so:bad", "crash"},
-        {"so:bad", "timeout"},
-        {"so:first_fit_plugin", "ok"},
-        {"so:newer", "unavailable"},
-        {"best_fit", "ok"},
-        {"so:bad", "ok"},
-        {"exec:good", "ok"},
-        {"exec:echo", "garbage"},
-    };
+    } want[] = ROW({"greedy_size", "ok"}, {"so:bad", "crash"}, {"so:bad", "timeout"},
+                   {"so:first_fit_plugin", "ok"}, {"so:newer", "unavailable"}, {"best_fit", "ok"},
+                   {"so:bad", "ok"}, {"exec:good", "ok"}, {"exec:echo", "garbage"});
     static const char command[] =
         "? bench @/two.suite --time-limit 1 -o @/rows.jsonl --planners "
         "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
@@ -514,23 +506,24 @@ TEST(peers_take_turns)
  * the peer's own word. */
 TEST(ratios_are_right)
 {
-#define ROW(graph, planner, each, self)                                                            \
+#define JSON_ROW(graph, planner, each, self)                                                       \
     "{\"status\":\"ok\",\"graph\":\"" graph "\",\"problem_hash\":\"" graph                         \
     "\",\"safety\":\"serial\",\"planner\":\"" planner "\",\"plan_each_ns\":" each                  \
     ",\"self_ns\":" self "}\n"
 
     put("made.jsonl",
-        ROW("g", "ours", "[1000000,90000000,2000000]", "null")
-            ROW("g", "exec:theirs", "[8000000]", "[16000000]") ROW("h", "ours", "[1000000]", "null")
-                ROW("h", "exec:theirs", "[7000000,9000000,11000000]", "null")
-                    ROW("i", "ours", "[1000000]", "null"),
+        JSON_ROW("g", "ours", "[1000000,90000000,2000000]", "null")
+            JSON_ROW("g", "exec:theirs", "[8000000]", "[16000000]")
+                JSON_ROW("h", "ours", "[1000000]", "null")
+                    JSON_ROW("h", "exec:theirs", "[7000000,9000000,11000000]", "null")
+                        JSON_ROW("i", "ours", "[1000000]", "null"),
         0600);
     assert_int_equal(shell("? table peers --rows @/made.jsonl --tsv"), 0);
     assert_string_equal(out, "graph\tplanner\tms\tpeer\tpeer ms\tratio\tpeer says ms\tratio\n"
                              "g\tours\t2.000\texec:theirs\t8.000\t4.00\t16.000\t8.00\n"
                              "h\tours\t1.000\texec:theirs\t9.000\t9.00\t-\t-\n"
                              "geometric mean of 2 of 2\tours\t-\texec:theirs\t-\t6.00\t-\t8.00\n");
-#undef ROW
+#undef JSON_ROW
 }
 
 /* ---- installed ---- */

@@ -81,19 +81,17 @@ TEST(json_shows_nothing_raw)
 
 TEST(marks_that_turn_text_are_hidden)
 {
-    static const char *const rows[][2] = {
+    static const char *const rows[][2] = ROW(
         {"plain", "plain"},
         {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa7", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa7"},
         {"\x1b[31m\a\n", "?[31m??"},
-        {"a\xc2\x9b"
-         "31m",
-         "a??31m"},
-        {"\xe2\x80\xae"
-         "cod",
-         "???cod"},
-        {"\xef\xbb\xbfid", "???id"},
-        {"\xc0\xaf\xed\xa0\x80\xff\xe2\x82", "????????"},
-    };
+        ROW("a\xc2\x9b"
+            "31m",
+            "a??31m"),
+        ROW("\xe2\x80\xae"
+            "cod",
+            "???cod"),
+        {"\xef\xbb\xbfid", "???id"}, {"\xc0\xaf\xed\xa0\x80\xff\xe2\x82", "????????"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(mpl_shown(rows[i][0]), rows[i][1]);
@@ -107,23 +105,19 @@ TEST(each_language_gets_its_text)
     static const struct {
         put *put;
         const char *from, *to;
-    } rows[] = {
-        {mpl_put_gnuplot, "it's `x` \\\n\"@y", "'it''s `x` \\?\"@y'"},
-        {mpl_put_gnuplot_cell, "a \"b\\\" `c`\nEOD", "\"a 'b/' `c`?EOD\""},
-        {mpl_put_markup, "<a href='x\">&\x1b", "&lt;a href=&#39;x&quot;&gt;&amp;?"},
-        {mpl_put_script, "</script>\\\"\xe2\x80\xa8",
-         "\"\\u003c/script>\\\\\\\"?"
-         "??\""},
-        {mpl_put_dot, "a\"]; b\\N\n", "a\\\"]; b\\\\N?"},
-        {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t",
-         "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
-        {mpl_put_tsv, "=1+1\t", "'=1+1?"},
-        {mpl_put_tsv, "@sum", "'@sum"},
-        {mpl_put_tsv, "-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
-        {mpl_put_tsv, "+3.21 %", "+3.21 %"},
-        {mpl_put_tsv, "-", "-"},
-        {mpl_put_tsv, "-1e-05", "-1e-05"},
-    };
+    } rows[] = ROW({mpl_put_gnuplot, "it's `x` \\\n\"@y", "'it''s `x` \\?\"@y'"},
+                   {mpl_put_gnuplot_cell, "a \"b\\\" `c`\nEOD", "\"a 'b/' `c`?EOD\""},
+                   {mpl_put_markup, "<a href='x\">&\x1b", "&lt;a href=&#39;x&quot;&gt;&amp;?"},
+                   ROW(mpl_put_script, "</script>\\\"\xe2\x80\xa8",
+                       "\"\\u003c/script>\\\\\\\"?"
+                       "??\""),
+                   {mpl_put_dot, "a\"]; b\\N\n", "a\\\"]; b\\\\N?"},
+                   {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t",
+                    "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
+                   {mpl_put_tsv, "=1+1\t", "'=1+1?"}, {mpl_put_tsv, "@sum", "'@sum"},
+                   {mpl_put_tsv, "-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
+                   {mpl_put_tsv, "+3.21 %", "+3.21 %"}, {mpl_put_tsv, "-", "-"},
+                   {mpl_put_tsv, "-1e-05", "-1e-05"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = NULL;

@@ -146,21 +146,10 @@ TEST(key_ignores_member_order)
 /* Fault: an input that is taken for a row. */
 TEST(wrong_rows_are_refused)
 {
-    static const char *const wrong[] = {
-        "",
-        "{",
-        "[1]",
-        "null",
-        "{\"status\": 1}",
-        "{\"seed\": -1}",
-        "{\"seed\": \"1\"}",
-        "{\"run_ns\": [1, 2.5]}",
-        "{\"run_ns\": 3}",
-        "{\"verified\": 1}",
-        "{\"params\": 3}",
-        "{\"seed\": 1, \"seed\": 2}",
-        "{\"seed\": 99999999999999999999}",
-    };
+    static const char *const wrong[] =
+        ROW("", "{", "[1]", "null", "{\"status\": 1}", "{\"seed\": -1}", "{\"seed\": \"1\"}",
+            "{\"run_ns\": [1, 2.5]}", "{\"run_ns\": 3}", "{\"verified\": 1}", "{\"params\": 3}",
+            "{\"seed\": 1, \"seed\": 2}", "{\"seed\": 99999999999999999999}");
     mpl_record *r = NULL;
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -293,11 +282,8 @@ TEST(medians)
     static const struct {
         uint32_t n;
         int64_t ns[5], median;
-    } table[] = {{1, {7}, 7},
-                 {2, {10, 4}, 7},
-                 {3, {9, 1, 5}, 5},
-                 {5, {5, 4, 3, 2, 1}, 3},
-                 {4, {1, 100, 3, 2}, 2}};
+    } table[] = ROW({1, {7}, 7}, {2, {10, 4}, 7}, {3, {9, 1, 5}, 5}, {5, {5, 4, 3, 2, 1}, 3},
+                    {4, {1, 100, 3, 2}, 2});
     int64_t median;
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -319,22 +305,10 @@ TEST(comparisons)
     static const struct {
         float got, want;
         bool within;
-    } table[] = {
-        {1, 1, true},
-        {1.00009f, 1, true},
-        {1.00011f, 1, false},
-        {0.000009f, 0, true},
-        {0.000011f, 0, false},
-        {-5, 5, false},
-        {1e30f, 1e30f, true},
-        {NAN, NAN, true},
-        {NAN, 1, false},
-        {1, NAN, false},
-        {INFINITY, 1, false},
-        {INFINITY, INFINITY, true},
-        {INFINITY, -INFINITY, false},
-        {-0.0f, 0.0f, true},
-    };
+    } table[] = ROW({1, 1, true}, {1.00009f, 1, true}, {1.00011f, 1, false}, {0.000009f, 0, true},
+                    {0.000011f, 0, false}, {-5, 5, false}, {1e30f, 1e30f, true}, {NAN, NAN, true},
+                    {NAN, 1, false}, {1, NAN, false}, {INFINITY, 1, false},
+                    {INFINITY, INFINITY, true}, {INFINITY, -INFINITY, false}, {-0.0f, 0.0f, true});
     const uint16_t half[] = {0x3c00, 0xc000, 0x0001, 0x7c00},
                    half_other[] = {0x3c01, 0xc000, 0x0001, 0x7c00};
     const uint16_t brain[] = {0x3f80}, brain_other[] = {0x3f81};
@@ -364,11 +338,10 @@ TEST(outputs_are_compared_to_the_end)
         uint32_t element;
         float value;
         bool equal, within;
-    } table[] = {
-        {0, 0, 1.0f, true, true},     {0, 0, 1.5f, false, false},  {0, 2, 1.00001f, false, true},
-        {1, 0, 0.5f, false, false},   {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
-        {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false},
-    };
+    } table[] =
+        ROW({0, 0, 1.0f, true, true}, {0, 0, 1.5f, false, false}, {0, 2, 1.00001f, false, true},
+            {1, 0, 0.5f, false, false}, {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
+            {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false});
     mpl_graph *g = NULL;
 
     assert_ok(ctx, mpl_graph_new(ctx, "two", &g));
@@ -409,16 +382,11 @@ TEST(suites)
         mpl_status st;
         uint32_t n;
         uint64_t repeat;
-    } table[] = {
-        {"# what\n\nmlp\n  lstm:steps=2  \n", MPL_OK, 2, 5},
-        {"--repeat 3\nmlp", MPL_OK, 1, 3},
-        {"--repeat=4\nmlp\r\n", MPL_OK, 1, 4},
-        {"# nothing\n", MPL_EINPUT, 0, 0},
-        {"--repeat\nmlp\n", MPL_EINPUT, 0, 0},
-        {"--repeat x\nmlp\n", MPL_EINPUT, 0, 0},
-        {"--dump x\nmlp\n", MPL_EINPUT, 0, 0},
-        {"--checked\nmlp\n", MPL_OK, 1, 5},
-    };
+    } table[] =
+        ROW({"# what\n\nmlp\n  lstm:steps=2  \n", MPL_OK, 2, 5}, {"--repeat 3\nmlp", MPL_OK, 1, 3},
+            {"--repeat=4\nmlp\r\n", MPL_OK, 1, 4}, {"# nothing\n", MPL_EINPUT, 0, 0},
+            {"--repeat\nmlp\n", MPL_EINPUT, 0, 0}, {"--repeat x\nmlp\n", MPL_EINPUT, 0, 0},
+            {"--dump x\nmlp\n", MPL_EINPUT, 0, 0}, {"--checked\nmlp\n", MPL_OK, 1, 5});
     const char *path = in_folder("own.suite");
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -352,15 +352,11 @@ TEST(test_unrolled)
     static const struct {
         const char *name;
         uint32_t n_rounds; /* of the first loop */
-    } rows[] = {
-        {"loops/pingpong", 1 + 2}, /* the first value lies elsewhere, then two places in turn */
-        {"loops/shift_2", 2 + 2},
-        {"loops/shift_3", 3 + 3},
-        {"loops/shift_4", 7}, /* it has no more */
-        {"loops/chained_3", 1 + 2},
-        {"loops/lstm_cell", 1 + 1},
-        {"control", 4},
-    };
+    } rows[] =
+        ROW({"loops/pingpong", 1 + 2}, /* the first value lies elsewhere, then two places in turn */
+            {"loops/shift_2", 2 + 2}, {"loops/shift_3", 3 + 3}, {"loops/shift_4", 7}, /* it has no
+                                                                                         more */
+            {"loops/chained_3", 1 + 2}, {"loops/lstm_cell", 1 + 1}, {"control", 4});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();

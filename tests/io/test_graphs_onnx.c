@@ -405,10 +405,9 @@ TEST(inputs_that_decide_shapes)
     mpl_graph *g = NULL;
     message m;
     char text[200];
-    const mpl_tensor given[] = {{MPL_TYPE_i64, {1, {1}}, &(int64_t){-1}},
-                                {MPL_TYPE_f32, {2, {2, 3}}, pixels},
-                                {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}},
-                                {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}}};
+    const mpl_tensor given[] =
+        ROW({MPL_TYPE_i64, {1, {1}}, &(int64_t){-1}}, {MPL_TYPE_f32, {2, {2, 3}}, pixels},
+            {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}}, {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}});
     mpl_read_options options = {
         .n_inputs = 3, .input_index = (const uint32_t[]){0, 1, 2}, .input_tensor = given};
 

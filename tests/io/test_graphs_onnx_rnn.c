@@ -78,15 +78,11 @@ static const option options[] = {
     {"LSTM", "forward", "layout=1", "Bhc", "- Y_h Y_c", true, .f = {SIGMOID, TANH, TANH}},
     {"LSTM", "bidirectional", "layout=1", "BlhcP", "Y Y_h Y_c", true,
      .f = {SIGMOID, TANH, TANH, SIGMOID, TANH, TANH}},
-    {"LSTM", "bidirectional",
-     "activations={Sigmoid,Softsign,Relu,HardSigmoid,Tanh,Elu} activation_alpha=(0.25,0.5)",
-     "BlhcP", "Y Y_h Y_c",
-     .f = {SIGMOID,
-           {"Softsign", 0, 0},
-           {"Relu", 0, 0},
-           {"HardSigmoid", 0.25, 0.5},
-           TANH,
-           {"Elu", 0.5, 0}}},
+    ROW("LSTM", "bidirectional",
+        "activations={Sigmoid,Softsign,Relu,HardSigmoid,Tanh,Elu} activation_alpha=(0.25,0.5)",
+        "BlhcP", "Y Y_h Y_c",
+        .f = ROW(SIGMOID, {"Softsign", 0, 0}, {"Relu", 0, 0}, {"HardSigmoid", 0.25, 0.5}, TANH,
+                 {"Elu", 0.5, 0})),
 };
 
 /* ---- the numbers ---- */
@@ -431,17 +427,16 @@ TEST(wrong_nodes)
     static const struct {
         option o;
         const char *says;
-    } wrong[] = {
-        {{"LSTM", "sideways", "", "", "Y", .f = {TANH}},
-         "direction is none of forward, reverse, bidirectional"},
-        {{"LSTM", NULL, "activations={Sigmoid,Tanh}", "", "Y", .f = {TANH}},
-         "it has 2 activations; 3 are needed"},
-        {{"GRU", NULL, "activations={Sigmoid,Sin}", "", "Y", .f = {TANH}},
-         "activation 'Sin' is none that the standard lists"},
-        {{"RNN", "bidirectional", "", "", "Y Y_h Y_c", .f = {TANH}},
-         "it has 3 outputs; at most 2 are supported"},
-        {{"GRU", NULL, "input_forget=1", "", "Y", .f = {TANH}}, "attribute 'input_forget'"},
-    };
+    } wrong[] =
+        ROW({{"LSTM", "sideways", "", "", "Y", .f = {TANH}},
+             "direction is none of forward, reverse, bidirectional"},
+            {{"LSTM", NULL, "activations={Sigmoid,Tanh}", "", "Y", .f = {TANH}},
+             "it has 2 activations; 3 are needed"},
+            {{"GRU", NULL, "activations={Sigmoid,Sin}", "", "Y", .f = {TANH}},
+             "activation 'Sin' is none that the standard lists"},
+            {{"RNN", "bidirectional", "", "", "Y Y_h Y_c", .f = {TANH}},
+             "it has 3 outputs; at most 2 are supported"},
+            {{"GRU", NULL, "input_forget=1", "", "Y", .f = {TANH}}, "attribute 'input_forget'"});
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         static data d;

@@ -787,7 +787,7 @@ TEST(test_convolutions)
 {
     static const struct {
         const char *line, *kinds; /* of what is read back, apart by blanks */
-    } rows[] = {
+    } rows[] = ROW(
         {"conv_act(v, f, c) pads=[1,0,1,2] activation=relu", "conv relu"},
         {"conv_act(v, f) strides=[2,1] activation=relu6", "conv clip"},
         {"conv_act(v, f) activation=none", "conv"},
@@ -796,8 +796,7 @@ TEST(test_convolutions)
         {"gemm_sum(a, a, n, d) activation=relu6", "gemm add clip"},
         {"gemm_sum(a, a, n)", "gemm add"},
         {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
-        {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"},
-    };
+        {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = one_operation(ctx, rows[i].line, NULL), *back = NULL;

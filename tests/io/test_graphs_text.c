@@ -171,13 +171,10 @@ static void add_awkward_constants(mpl_ctx *ctx, mpl_graph *g)
 static mpl_graph *awkward(mpl_ctx *ctx)
 {
     static const int64_t no_ints[1] = {0}, shape_data[] = {2, 2};
-    const mpl_attr every_kind[] = {
-        MPL_INT(axis, -1),
-        MPL_INTS(axes, 0, no_ints),
-        MPL_FLOAT(alpha, -0.0),
-        MPL_FLOATS(scales, 3, ((const double[]){1e300 * 1e10, 0.1, 9.99999974737875e-06})),
-        {MPL_ATTR_mode, 4, NULL, NULL, "a\0\"b"},
-        MPL_TEXT(to, "")};
+    const mpl_attr every_kind[] =
+        ROW(MPL_INT(axis, -1), MPL_INTS(axes, 0, no_ints), MPL_FLOAT(alpha, -0.0),
+            MPL_FLOATS(scales, 3, ((const double[]){1e300 * 1e10, 0.1, 9.99999974737875e-06})),
+            {MPL_ATTR_mode, 4, NULL, NULL, "a\0\"b"}, MPL_TEXT(to, ""));
     mpl_graph *g = NULL;
     mpl_value x, y[3], bound, unused[2];
 
@@ -551,13 +548,12 @@ TEST(test_files)
 /* The k-th allocation fails, in reading, in looking for a cycle, and in writing. */
 TEST(test_out_of_memory)
 {
-    static const char *const texts[] = {
+    static const char *const texts[] = ROW(
         HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\nz = "
              "add(y, w) "
              "axes=[1] "
              "alpha=2 mode=\"a\" : f32 [1,2]\noutput z\n",
-        HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n",
-    };
+        HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n");
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_status st = MPL_EMEM;

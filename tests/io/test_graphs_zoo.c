@@ -230,14 +230,13 @@ TEST(test_variants)
 /* One cell computes c' = f c + i g, h' = o tanh(c'): the products stand between the right gates. */
 TEST(test_lstm_cell)
 {
-    static const char *const edges[][3] = {
-        {"step1.layer0.fc", "step1.layer0.f", "step0.layer0.c"},
-        {"step1.layer0.ig", "step1.layer0.i", "step1.layer0.g"},
-        {"step1.layer0.c", "step1.layer0.fc", "step1.layer0.ig"},
-        {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
-        {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
-        {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"},
-    };
+    static const char *const edges[][3] =
+        ROW({"step1.layer0.fc", "step1.layer0.f", "step0.layer0.c"},
+            {"step1.layer0.ig", "step1.layer0.i", "step1.layer0.g"},
+            {"step1.layer0.c", "step1.layer0.fc", "step1.layer0.ig"},
+            {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
+            {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
+            {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"});
     mpl_graph *g;
 
     g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
@@ -253,15 +252,11 @@ TEST(test_lstm_cell)
 /* Layers are named by what they are made of. */
 TEST(test_names)
 {
-    static const char *const rows[][2] = {
-        {"shufflenet_v2", "stage2_2.point1.relu"},
-        {"squeezenet", "fire2.squeeze.relu"},
-        {"mobilenet_v1", "pair2.point.relu"},
-        {"densenet121", "dense2_2.b.relu"},
-        {"inception_v1", "inception_3a.3x3_reduce.relu"},
-        {"randwire", "conv1.relu"},
-        {"resnet50", "res2_1.a.relu"},
-    };
+    static const char *const rows[][2] =
+        ROW({"shufflenet_v2", "stage2_2.point1.relu"}, {"squeezenet", "fire2.squeeze.relu"},
+            {"mobilenet_v1", "pair2.point.relu"}, {"densenet121", "dense2_2.b.relu"},
+            {"inception_v1", "inception_3a.3x3_reduce.relu"}, {"randwire", "conv1.relu"},
+            {"resnet50", "res2_1.a.relu"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = build(ctx, rows[i][0]);
@@ -347,12 +342,11 @@ TEST(test_same)
     static const struct {
         const char *one, *other;
         uint32_t n; /* elements of the output */
-    } same[] = {
-        {"lstm:form=while,steps=5,hidden=3,batch=2", "lstm:form=unroll,steps=5,hidden=3,batch=2",
-         6},
-        {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
-        {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6},
-    };
+    } same[] =
+        ROW({"lstm:form=while,steps=5,hidden=3,batch=2",
+             "lstm:form=unroll,steps=5,hidden=3,batch=2", 6},
+            {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
+            {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6});
 
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         float *one = run(ctx, same[i].one, NULL, NULL),
@@ -546,11 +540,9 @@ TEST(test_wrong)
 /* The k-th allocation fails, for every k: a status, nothing left behind. */
 TEST(test_out_of_memory)
 {
-    static const char *const specs[] = {
-        "mlp:layers=1", "mnist_conv",  "lstm:steps=1,layers=1", "lstm:form=while,layers=1",
-        "delay:taps=2", "nested_loop", "piecewise:branches=2",  "seq2seq",
-        "mobilenet_v1",
-    };
+    static const char *const specs[] =
+        ROW("mlp:layers=1", "mnist_conv", "lstm:steps=1,layers=1", "lstm:form=while,layers=1",
+            "delay:taps=2", "nested_loop", "piecewise:branches=2", "seq2seq", "mobilenet_v1");
 
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_status st = MPL_EMEM;

@@ -122,14 +122,10 @@ TEST(rows_have_exact_peaks)
         const struct {
             const char *planner;
             uint64_t peak;
-        } want[] = {{"none", r->none},
-                    {"pool", r->pool_peak},
-                    {"owl", r->owl},
-                    {"mxnet", r->mxnet},
-                    {"greedy_size", r->greedy_size},
-                    {"greedy_breadth", r->greedy_breadth},
-                    {"best_fit", r->best_fit},
-                    {"first_fit", r->first_fit}};
+        } want[] =
+            ROW({"none", r->none}, {"pool", r->pool_peak}, {"owl", r->owl}, {"mxnet", r->mxnet},
+                {"greedy_size", r->greedy_size}, {"greedy_breadth", r->greedy_breadth},
+                {"best_fit", r->best_fit}, {"first_fit", r->first_fit});
         mpl_problem *p = make_row(ctx, r);
 
         for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
@@ -201,13 +197,10 @@ static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_probl
 
 TEST(plans_are_valid_and_repeatable)
 {
-    static const unsigned what[] = {0,
-                                    RANDOM_ALIGNED,
-                                    RANDOM_ALIGNED | RANDOM_POOLS,
-                                    RANDOM_PAIRS,
-                                    RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS,
-                                    RANDOM_PARALLEL,
-                                    RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS};
+    static const unsigned what[] =
+        ROW(0, RANDOM_ALIGNED, RANDOM_ALIGNED | RANDOM_POOLS, RANDOM_PAIRS,
+            RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS, RANDOM_PARALLEL,
+            RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS);
     mpl_rng rng;
 
     mpl_rng_init(&rng, 20);
@@ -351,10 +344,8 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
         const char *name;
         int (*compare)(const void *a, const void *b);
         bool best;
-    } kinds[] = {{"greedy_size", compare_size, false},
-                 {"greedy_breadth", compare_rank, false},
-                 {"first_fit", compare_birth, false},
-                 {"best_fit", compare_birth, true}};
+    } kinds[] = ROW({"greedy_size", compare_size, false}, {"greedy_breadth", compare_rank, false},
+                    {"first_fit", compare_birth, false}, {"best_fit", compare_birth, true});
     mpl_buffer *order = calloc(p->n + 1, sizeof *order);
     uint64_t *rank = rank_by_breadth(p);
 
@@ -418,11 +409,9 @@ TEST(long_lists_are_placed_plainly)
     static const struct {
         uint32_t n, alive, births; /* births: at one step */
         bool pairs, fixed;
-    } kinds[] = {{1200, 20, 1, false, false},
-                 {1200, 400, 1, false, false},
-                 {1500, 60, 1, true, false},
-                 {1200, 100, 40, false, true},
-                 {1000, 30, 3, true, true}};
+    } kinds[] =
+        ROW({1200, 20, 1, false, false}, {1200, 400, 1, false, false}, {1500, 60, 1, true, false},
+            {1200, 100, 40, false, true}, {1000, 30, 3, true, true});
     mpl_rng rng;
 
     mpl_rng_init(&rng, 23);
@@ -496,17 +485,15 @@ TEST(the_door_refuses)
         uint32_t n;
         mpl_status want;
         const char *message;
-    } cases[] = {
-        {"pool", {"level"}, {"0"}, 1, MPL_OK, ""},
-        {"pool", {"level"}, {"2"}, 1, MPL_EINPUT, "level=2"},
-        {"pool", {"lev"}, {"0"}, 1, MPL_EINPUT, "no parameter 'lev'"},
-        {"pool", {"level", "level"}, {"0", "1"}, 2, MPL_EINPUT, "twice"},
-        {"none", {"level"}, {"0"}, 1, MPL_EINPUT, "it takes: none"},
-        {"owl", {"rule"}, {"code"}, 1, MPL_OK, ""},
-        {"owl", {"rule"}, {""}, 1, MPL_EINPUT, "rule="},
-        {"mxnet", {"range"}, {"auto"}, 1, MPL_OK, ""},
-        {"mxnet", {"range"}, {"3"}, 1, MPL_EINPUT, "range=3"},
-    };
+    } cases[] = ROW({"pool", {"level"}, {"0"}, 1, MPL_OK, ""},
+                    {"pool", {"level"}, {"2"}, 1, MPL_EINPUT, "level=2"},
+                    {"pool", {"lev"}, {"0"}, 1, MPL_EINPUT, "no parameter 'lev'"},
+                    {"pool", {"level", "level"}, {"0", "1"}, 2, MPL_EINPUT, "twice"},
+                    {"none", {"level"}, {"0"}, 1, MPL_EINPUT, "it takes: none"},
+                    {"owl", {"rule"}, {"code"}, 1, MPL_OK, ""},
+                    {"owl", {"rule"}, {""}, 1, MPL_EINPUT, "rule="},
+                    {"mxnet", {"range"}, {"auto"}, 1, MPL_OK, ""},
+                    {"mxnet", {"range"}, {"3"}, 1, MPL_EINPUT, "range=3"});
     mpl_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 5, 2, 1, &p));

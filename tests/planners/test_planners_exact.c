@@ -357,11 +357,8 @@ TEST(cut_rectangles)
     static const struct {
         const char *source;
         uint32_t n;
-    } rows[] = {{"guillotine:n=1", 1},
-                {"guillotine:n=20,seed=7", 20},
-                {"guillotine:n=150", 150},
-                {"guillotine:n=300,seed=3", 300},
-                {"guillotine:n=1000,seed=7", 1000}};
+    } rows[] = ROW({"guillotine:n=1", 1}, {"guillotine:n=20,seed=7", 20}, {"guillotine:n=150", 150},
+                   {"guillotine:n=300,seed=3", 300}, {"guillotine:n=1000,seed=7", 1000});
     mpl_read_options options = {0};
     mpl_source source;
 

@@ -66,13 +66,9 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
  * none. */
 TEST(plan_all)
 {
-    static const unsigned kinds[] = {0,
-                                     RANDOM_ALIGNED,
-                                     RANDOM_PAIRS,
-                                     RANDOM_POOLS | RANDOM_PAIRS,
-                                     RANDOM_GAPS,
-                                     RANDOM_PAIRS | RANDOM_ALIGNED,
-                                     RANDOM_PARALLEL};
+    static const unsigned kinds[] =
+        ROW(0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_POOLS | RANDOM_PAIRS, RANDOM_GAPS,
+            RANDOM_PAIRS | RANDOM_ALIGNED, RANDOM_PARALLEL);
     static const char *const searches[] = {"hill_climb", "local_search"};
     uint32_t n_parts = 0, n_above = 0, n_ilp = 0, n_found[2] = {0, 0};
     mpl_rng rng;
@@ -306,38 +302,19 @@ TEST(parts_let_others_in)
         uint32_t n;
         made m[5];
         uint64_t whole, parts;
-    } cases[] = {
-        {"a piece ends, and another buffer takes its place",
-         3,
-         {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}},
-         12,
-         8},
-        {"before the last operand there is room for it",
-         3,
-         {{0, 0, 4, 0, 6}, {0, 4, 4, 4, 6}, {2, 0, 4, 1, 4}},
-         12,
-         8},
-        {"a piece in the middle ends",
-         4,
-         {{0, 0, 2, 0, 6}, {0, 2, 3, 0, 2}, {0, 5, 2, 0, 6}, {3, 0, 3, 3, 6}},
-         10,
-         7},
-        {"several small ones in a large part",
-         4,
-         {{0, 0, 6, 0, 2}, {0, 6, 1, 0, 6}, {2, 0, 3, 2, 6}, {3, 0, 3, 2, 6}},
-         13,
-         7},
-        {"two families, each where the other is not",
-         4,
-         {{0, 0, 4, 0, 3}, {0, 4, 4, 4, 6}, {2, 0, 4, 0, 3}, {2, 4, 4, 4, 6}},
-         16,
-         12},
-        {"two families side by side would be lower if they could be taken apart",
-         4,
-         {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}},
-         8,
-         5},
-    };
+    } cases[] =
+        ROW(ROW("a piece ends, and another buffer takes its place", 3,
+                {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, 12, 8),
+            ROW("before the last operand there is room for it", 3,
+                {{0, 0, 4, 0, 6}, {0, 4, 4, 4, 6}, {2, 0, 4, 1, 4}}, 12, 8),
+            ROW("a piece in the middle ends", 4,
+                {{0, 0, 2, 0, 6}, {0, 2, 3, 0, 2}, {0, 5, 2, 0, 6}, {3, 0, 3, 3, 6}}, 10, 7),
+            ROW("several small ones in a large part", 4,
+                {{0, 0, 6, 0, 2}, {0, 6, 1, 0, 6}, {2, 0, 3, 2, 6}, {3, 0, 3, 2, 6}}, 13, 7),
+            ROW("two families, each where the other is not", 4,
+                {{0, 0, 4, 0, 3}, {0, 4, 4, 4, 6}, {2, 0, 4, 0, 3}, {2, 4, 4, 4, 6}}, 16, 12),
+            ROW("two families side by side would be lower if they could be taken apart", 4,
+                {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}}, 8, 5));
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
@@ -373,15 +350,14 @@ TEST(refuse_wrong)
         const char *what;
         made m[3];
         const char *message;
-    } wrongs[] = {
+    } wrongs[] = ROW(
         {"a chain", {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {1, 0, 4, 2, 6}}, "not the lowest"},
         {"the lowest somewhere",
          {{0, 4, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}},
          "not the lowest"},
         {"nobody's", {{0, 0, 4, 0, 2}, {7, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, "not the lowest"},
         {"overlap", {{0, 0, 4, 0, 2}, {0, 3, 4, 0, 6}, {2, 0, 4, 2, 6}}, "of one family overlap"},
-        {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"},
-    };
+        {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"});
     mpl_problem *p;
     mpl_plan *plan;
 

@@ -225,13 +225,11 @@ TEST(training_keeps_the_budget)
     static const struct {
         const char *graph;
         bool parallel, in_place, optimal;
-    } rows[] = {
-        {"inception_v3:batch=16,mode=train", true, false, false},
-        {"inception_v1:batch=16,mode=train", true, true, true},
-        {"mobilenet_v2:batch=16,mode=train", true, true, true},
-        {"mobilenet_v2:mode=train", false, true, true},
-        {"mobilenet_v2:mode=train", false, false, true},
-    };
+    } rows[] = ROW({"inception_v3:batch=16,mode=train", true, false, false},
+                   {"inception_v1:batch=16,mode=train", true, true, true},
+                   {"mobilenet_v2:batch=16,mode=train", true, true, true},
+                   {"mobilenet_v2:mode=train", false, true, true},
+                   {"mobilenet_v2:mode=train", false, false, true});
     static const char *const names[] = {"exact", "portfolio"};
     const uint64_t budget = 100000000;
 

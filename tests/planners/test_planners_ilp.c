@@ -647,11 +647,8 @@ TEST(glpk_may_run_out_of_memory)
     mpl_lp *lp;
     mpl_lp_answer answer;
     double *x = calloc(20000, sizeof *x);
-    mpl_lp_limits limits = {.max_nodes = 10,
-                            .max_pivots = 1000000,
-                            .max_mib = 1,
-                            .deadline_ns = INT64_MAX,
-                            .enough = -1};
+    mpl_lp_limits limits = ROW(.max_nodes = 10, .max_pivots = 1000000, .max_mib = 1,
+                               .deadline_ns = INT64_MAX, .enough = -1);
 
     lp = some_program(ctx, 20000);
     assert_status(ctx, mpl_lp_solve(lp, &limits, &answer, x), MPL_EMEM);
@@ -700,15 +697,12 @@ static void read_text(const char *path, char *text, size_t room)
 /* Two buffers that conflict, one aligned to 16 bytes, beside one that may lie anywhere. */
 TEST(a_file_holds_the_program)
 {
-    static const char *const lines[] = {
-        "plain in units of 8 bytes",
-        " obj: + 8 H0\n",
-        " 4 <= H0 <= 5\n",  /* the bound, the plan */
-        "x0 + H0 >= 3\n",   /* ends of the first and .. */
-        "2 x1 + H0 >= 1\n", /* .. of the second, in steps of 16 bytes */
-        " 0 <= x1 <= 2\n",
-        " y0_1\n",
-    };
+    static const char *const lines[] =
+        ROW("plain in units of 8 bytes", " obj: + 8 H0\n", " 4 <= H0 <= 5\n", /* the bound, the plan
+                                                                               */
+            "x0 + H0 >= 3\n",   /* ends of the first and .. */
+            "2 x1 + H0 >= 1\n", /* .. of the second, in steps of 16 bytes */
+            " 0 <= x1 <= 2\n", " y0_1\n");
     const char *path = "build/ilp-test.lp";
     char text[4000];
     mpl_problem *p = NULL;

@@ -89,12 +89,10 @@ TEST(least_arena_of_all)
  * is proved. */
 TEST(training_graphs)
 {
-    static const char *const zoo[] = {
-        "mlp:mode=train,update=sgd",
-        "mlp:batch=3,mode=train,update=adam",
-        "mnist_conv:mode=train,update=sgd",
-        "lstm:layers=1,steps=1,hidden=16,mode=train,update=sgd",
-    };
+    static const char *const zoo[] =
+        ROW("mlp:mode=train,update=sgd", "mlp:batch=3,mode=train,update=adam",
+            "mnist_conv:mode=train,update=sgd",
+            "lstm:layers=1,steps=1,hidden=16,mode=train,update=sgd");
     uint64_t apart = 0, listed = 0, n = 0;
 
     for (uint64_t seed = 0; seed < 200; seed++) {

@@ -342,11 +342,12 @@ static const struct row {
     {"swap: one way only", SWAP, "a 0; b 1; x 0; y 1; s 0; t 1; copy body 1; staging body 2",
      "'y' takes over a value without a copy"},
 
-    {"swaps: room for one is room for the next", SWAPS,
-     "a 0; b 1; c 2; d 3; x 0; y 1; z 2; w 3; s 0; t 1; o 2; p 3; copy body 1; copy body 2; copy "
-     "body 3; "
-     "copy body 4; staging body 4",
-     NULL},
+    ROW("swaps: room for one is room for the next", SWAPS,
+        "a 0; b 1; c 2; d 3; x 0; y 1; z 2; w 3; s 0; t 1; o 2; p 3; copy body 1; copy body 2; "
+        "copy "
+        "body 3; "
+        "copy body 4; staging body 4",
+        NULL),
 
     {"stage: by way of a place of its own", STAGE, STAGED "staging body 6", NULL},
     {"stage: by way of the first one's place", STAGE, STAGED "staging body 2",
@@ -389,11 +390,12 @@ static const struct row {
     {"left: where the branch leaves it, or x", LEFT, LEFT_CELLS "c case k o x", NULL},
     {"left: where the branch's loop left it some round ago", LEFT, LEFT_CELLS "c case k x o",
      "'c' lies where 'li' leaves it"},
-    {"left: behind the loop, where the branch's loop leaves it", LEFT,
-     "r 3; e cycle outer 0 0 1; x cycle outer 1 v 0 1; p cycle inner 0 x; o final li x x; c case k "
-     "o x; y "
-     "final lo v o",
-     "'lo' leaves"},
+    ROW("left: behind the loop, where the branch's loop leaves it", LEFT,
+        "r 3; e cycle outer 0 0 1; x cycle outer 1 v 0 1; p cycle inner 0 x; o final li x x; c "
+        "case k "
+        "o x; y "
+        "final lo v o",
+        "'lo' leaves"),
 };
 
 /* Of what stands beside a loop, each is well one after the other; `why` a plan that is to be safe

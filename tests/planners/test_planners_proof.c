@@ -60,15 +60,13 @@ TEST(names_are_found)
 /* Sets and states that nobody refers to are left out, and do not count. */
 TEST(records_are_written)
 {
-    static const mpl_proof_record records[] = {
-        {'c', false, 5, 0, 0},  {'c', false, 6, 0, 0},          {'c', false, 7, 2, 0},
-        {'k', false, 0, 0, 1},  {'c', false, 8, 4, 0},          {'k', false, 0, 0, 2},
-        {'c', false, 9, 6, 0},  {'b', false, 0, 3, 0},          {'p', false, 5, 0, 0},
-        {'x', false, 8, 4, 0},  {'n', false, 0, 0, 0},          {'r', false, 6, 6, 77},
-        {'s', false, 1, 2, 0},  {'z', false, 3, 0, 0},          {'k', false, 0, 0, 3},
-        {'m', false, 14, 0, 0}, {'m', false, 5, 0, 0},          {'d', false, 4, 0, 0},
-        {'o', false, 10, 0, 0}, {'u', false, 4294967294, 0, 0},
-    };
+    static const mpl_proof_record records[] = ROW(
+        {'c', false, 5, 0, 0}, {'c', false, 6, 0, 0}, {'c', false, 7, 2, 0}, {'k', false, 0, 0, 1},
+        {'c', false, 8, 4, 0}, {'k', false, 0, 0, 2}, {'c', false, 9, 6, 0}, {'b', false, 0, 3, 0},
+        {'p', false, 5, 0, 0}, {'x', false, 8, 4, 0}, {'n', false, 0, 0, 0}, {'r', false, 6, 6, 77},
+        {'s', false, 1, 2, 0}, {'z', false, 3, 0, 0}, {'k', false, 0, 0, 3}, {'m', false, 14, 0, 0},
+        {'m', false, 5, 0, 0}, {'d', false, 4, 0, 0}, {'o', false, 10, 0, 0},
+        {'u', false, 4294967294, 0, 0});
     mpl_proof proof = {.ctx = ctx};
     mpl_status st = MPL_EMEM;
     char *text = NULL;

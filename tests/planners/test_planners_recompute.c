@@ -335,12 +335,11 @@ TEST(games_are_real)
  * segments, too. */
 TEST(rounding_is_the_better)
 {
-    static const char *const spec[] = {
-        "mlp:batch=32,layers=6,input=64,hidden=64,classes=8,mode=train",
-        "resnet18:batch=1,image=32,mode=train",
-        "randwire:regime=cell,batch=1,image=32,channels=8,nodes=8,mode=train",
-        "vgg16:batch=1,image=32,mode=train",
-    };
+    static const char *const spec[] =
+        ROW("mlp:batch=32,layers=6,input=64,hidden=64,classes=8,mode=train",
+            "resnet18:batch=1,image=32,mode=train",
+            "randwire:regime=cell,batch=1,image=32,channels=8,nodes=8,mode=train",
+            "vgg16:batch=1,image=32,mode=train");
     uint32_t n_better = 0, n_bounds = 0;
 
     if (mpl_recompute_find("round")->choose == NULL) {

@@ -156,12 +156,8 @@ static memories random_memories(mpl_rng *rng, const mpl_problem *p)
 
 static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
 {
-    static const unsigned what[] = {0,
-                                    0,
-                                    RANDOM_ALIGNED,
-                                    RANDOM_PAIRS,
-                                    RANDOM_PARALLEL,
-                                    RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED};
+    static const unsigned what[] = ROW(0, 0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_PARALLEL,
+                                       RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED);
     mpl_problem *p;
 
     if (i % 8 >= 6) { /* those in which the bytes alive at once would fit, and a packing does not
@@ -271,32 +267,21 @@ TEST(wrong_plans_are_refused)
         uint32_t memory[3];
         uint64_t cost, cost_bound, bound;
         mpl_claim claim;
-    } rows[] = {
-        {NULL, {0, 0, 8}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
-        {NULL, {0, 0, 8}, {0, 1, 0}, 36, 30, 0, MPL_FEASIBLE},
-        {NULL, {4, 0, 0}, {0, 1, 0}, 36, 0, 0, MPL_FEASIBLE},
-        {"is in memory 2 of 2", {0, 0, 8}, {0, 2, 0}, 36, 36, 0, MPL_OPTIMAL},
-        {"beyond the 12 bytes of memory 0", {5, 0, 0}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
-        {"beyond the 8 bytes of memory 1", {0, 4, 8}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
-        {"overlap at step 0: bytes [0, 8) and [4, 8) of memory 0",
-         {0, 0, 4},
-         {0, 1, 0},
-         36,
-         36,
-         0,
-         MPL_OPTIMAL},
-        {"overlap at step 0: bytes [0, 8) and [0, 8) of memory 1",
-         {0, 0, 0},
-         {1, 1, 0},
-         52,
-         52,
-         0,
-         MPL_OPTIMAL},
-        {"costs 36, and claims to cost 35", {0, 0, 8}, {0, 1, 0}, 35, 35, 0, MPL_OPTIMAL},
-        {"costs 36 and claims to be optimal", {0, 0, 8}, {0, 1, 0}, 36, 35, 0, MPL_OPTIMAL},
-        {"nobody to pay less than 37", {0, 0, 8}, {0, 1, 0}, 36, 37, 0, MPL_FEASIBLE},
-        {"a bound on bytes", {0, 0, 8}, {0, 1, 0}, 36, 36, 20, MPL_OPTIMAL},
-    };
+    } rows[] =
+        ROW({NULL, {0, 0, 8}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
+            {NULL, {0, 0, 8}, {0, 1, 0}, 36, 30, 0, MPL_FEASIBLE},
+            {NULL, {4, 0, 0}, {0, 1, 0}, 36, 0, 0, MPL_FEASIBLE},
+            {"is in memory 2 of 2", {0, 0, 8}, {0, 2, 0}, 36, 36, 0, MPL_OPTIMAL},
+            {"beyond the 12 bytes of memory 0", {5, 0, 0}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
+            {"beyond the 8 bytes of memory 1", {0, 4, 8}, {0, 1, 0}, 36, 36, 0, MPL_OPTIMAL},
+            ROW("overlap at step 0: bytes [0, 8) and [4, 8) of memory 0", {0, 0, 4}, {0, 1, 0}, 36,
+                36, 0, MPL_OPTIMAL),
+            ROW("overlap at step 0: bytes [0, 8) and [0, 8) of memory 1", {0, 0, 0}, {1, 1, 0}, 52,
+                52, 0, MPL_OPTIMAL),
+            {"costs 36, and claims to cost 35", {0, 0, 8}, {0, 1, 0}, 35, 35, 0, MPL_OPTIMAL},
+            {"costs 36 and claims to be optimal", {0, 0, 8}, {0, 1, 0}, 36, 35, 0, MPL_OPTIMAL},
+            {"nobody to pay less than 37", {0, 0, 8}, {0, 1, 0}, 36, 37, 0, MPL_FEASIBLE},
+            {"a bound on bytes", {0, 0, 8}, {0, 1, 0}, 36, 36, 20, MPL_OPTIMAL});
     mpl_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "three", 3, &p));
@@ -330,19 +315,14 @@ TEST(wrong_memories_are_refused)
 {
     static const struct {
         const char *capacities, *cost, *why;
-    } rows[] = {
-        {"8/x", "1/2", "is no whole number"},
-        {"8/", "1/2", "is no whole number"},
-        {"8/-1", "1/2", "is no whole number"},
-        {"8/9223372036854775808", "1/2", "is no whole number"},
-        {"8/-", "1", "2 capacities and 1 costs"},
-        {"8/-", "2/1", "memory 1 is cheaper than memory 0"},
-        {"-/8", "1/2", "only the last"},
-        {"8/-", "1/-", "is no whole number"},
-        {"8/-", "1/9223372036854775807", "passes 2^63"},
-        {"1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1", "1", "more than 16"},
-        {"8/8", "1/2", NULL},
-    };
+    } rows[] =
+        ROW({"8/x", "1/2", "is no whole number"}, {"8/", "1/2", "is no whole number"},
+            {"8/-1", "1/2", "is no whole number"},
+            {"8/9223372036854775808", "1/2", "is no whole number"},
+            {"8/-", "1", "2 capacities and 1 costs"},
+            {"8/-", "2/1", "memory 1 is cheaper than memory 0"}, {"-/8", "1/2", "only the last"},
+            {"8/-", "1/-", "is no whole number"}, {"8/-", "1/9223372036854775807", "passes 2^63"},
+            {"1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1", "1", "more than 16"}, {"8/8", "1/2", NULL});
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
@@ -420,17 +400,14 @@ TEST(files_keep_the_memories)
     static const struct {
         const char *from, *to;
         mpl_status read, verify;
-    } rows[] = {
-        {"", "", MPL_OK, MPL_OK},
-        {"\"cost\":", "\"cost\":1", MPL_OK, MPL_EINVALID},
-        {"\"memory\":0", "\"memory\":3", MPL_EINPUT, MPL_OK},
-        {"\"memory\":0", "\"memory\":-1", MPL_EINPUT, MPL_OK},
-        {"\"memory\":0,", "", MPL_EINPUT, MPL_OK},
-        {"\"price\":2", "\"price\":3", MPL_OK, MPL_EINVALID},
-        {"\"price\":2", "\"price\":\"2\"", MPL_EINPUT, MPL_OK},
-        {"\"memories\":[", "\"memories\":[{\"price\":2.5},", MPL_EINPUT, MPL_OK},
-        {"\"memories\":", "\"memories\":[],\"other\":", MPL_EINPUT, MPL_OK},
-    };
+    } rows[] = ROW({"", "", MPL_OK, MPL_OK}, {"\"cost\":", "\"cost\":1", MPL_OK, MPL_EINVALID},
+                   {"\"memory\":0", "\"memory\":3", MPL_EINPUT, MPL_OK},
+                   {"\"memory\":0", "\"memory\":-1", MPL_EINPUT, MPL_OK},
+                   {"\"memory\":0,", "", MPL_EINPUT, MPL_OK},
+                   {"\"price\":2", "\"price\":3", MPL_OK, MPL_EINVALID},
+                   {"\"price\":2", "\"price\":\"2\"", MPL_EINPUT, MPL_OK},
+                   {"\"memories\":[", "\"memories\":[{\"price\":2.5},", MPL_EINPUT, MPL_OK},
+                   {"\"memories\":", "\"memories\":[],\"other\":", MPL_EINPUT, MPL_OK});
     memories m = {.n = 3, .capacity = {500000, 800000, MPL_NO_CAPACITY}, .price = {0, 2, 5}};
     char path[] = "spill_XXXXXX", text[200000], changed[200000];
     mpl_problem *p = NULL;

@@ -452,25 +452,25 @@ static const struct {
      "r = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nc = tanh(x)\no = concat(i, c) axis=1\n"
      "y = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
      128 + 128 + 128, 2},
-    {"the same, a concat further in",
-     "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
-     "relu(s)\n"
-     "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) "
-     "axis=0\n"
-     "c = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
-     128 + 128 + 192, 2},
-    {"a run that begins between two multiples of the alignment",
-     "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
-     "softplus(c)\noutput "
-     "y\n",
-     20, 1},
-    {"an operand that lies apart is read last: nothing is written over it",
-     "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = "
-     "reduce_sum(c) "
-     "axes=[1] "
-     "keepdims=1\n"
-     "t = add(a, s)\ny = softplus(t)\noutput y\n",
-     128 + 128 + 128, 1},
+    ROW("the same, a concat further in",
+        "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
+        "relu(s)\n"
+        "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) "
+        "axis=0\n"
+        "c = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
+        128 + 128 + 192, 2),
+    ROW("a run that begins between two multiples of the alignment",
+        "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+        "softplus(c)\noutput "
+        "y\n",
+        20, 1),
+    ROW("an operand that lies apart is read last: nothing is written over it",
+        "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = "
+        "reduce_sum(c) "
+        "axes=[1] "
+        "keepdims=1\n"
+        "t = add(a, s)\ny = softplus(t)\noutput y\n",
+        128 + 128 + 128, 1),
     {"the last operand ends between two multiples",
      "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = slice(a) starts=[0] ends=[5] axes=[1]\n"
      "d = relu(b)\nc = concat(a, d) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
@@ -538,11 +538,12 @@ static const struct {
      "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\n"
      "s = reduce_sum(c) axes=[1] keepdims=1\nt = add(a, s)\ny = softplus(t)\noutput y\n",
      "c", "t"},
-    {"the operand that is made lies apart",
-     "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb = "
-     "relu(a)\n"
-     "c = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
-     "x", "c"},
+    ROW("the operand that is made lies apart",
+        "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb "
+        "= "
+        "relu(a)\n"
+        "c = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
+        "x", "c"),
     {"the piece that is read begins elsewhere",
      "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[2] ends=[4] axes=[0]\na = sigmoid(s)\n"
      "y = reduce_sum(a) axes=[1]\noutput y\n",
@@ -587,12 +588,11 @@ TEST(values_apart_are_not_overwritten)
 /* Maps and plans that do not say where values lie: refused before anything runs. */
 TEST(wrong_places_are_refused)
 {
-    static const char *const text[] = {
-        "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
-        "softplus(c)\noutput y\n",
-        "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
-        "softplus(c)\noutput y\n",
-    };
+    static const char *const text[] =
+        ROW("graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+            "softplus(c)\noutput y\n",
+            "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+            "softplus(c)\noutput y\n");
     const mpl_backend *ref = mpl_backend_find("ref");
 
     for (int fault = 0; fault < 6; fault++) { /* 0, 1: none */
@@ -646,16 +646,16 @@ static const struct {
     const char *what, *text;
     uint64_t parts, whole; /* least bytes, without in-place pairs */
 } texts[] = {
-    {"a piece that nobody needs any more makes room",
-     "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = "
-     "softplus(p)\n"
-     "t = softplus(r)\nu = add(t, q)\noutput u\n",
-     384, 512},
-    {"where the last operand will be there is room until then",
-     "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\nz = "
-     "softplus(v)\n"
-     "c = concat(y, z) axis=1\nu = softplus(c)\noutput u\n",
-     384, 512},
+    ROW("a piece that nobody needs any more makes room",
+        "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = "
+        "softplus(p)\n"
+        "t = softplus(r)\nu = add(t, q)\noutput u\n",
+        384, 512),
+    ROW("where the last operand will be there is room until then",
+        "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\nz = "
+        "softplus(v)\n"
+        "c = concat(y, z) axis=1\nu = softplus(c)\noutput u\n",
+        384, 512),
     {"what lies behind a slice ends at once",
      "graph g\ninput x f32 [1,64]\na = softplus(x)\ns = slice(a) starts=[0] ends=[16] axes=[1]\n"
      "b = softplus(x)\nd = reduce_sum(b) axes=[1] keepdims=1\nu = add(s, d)\noutput u\n",

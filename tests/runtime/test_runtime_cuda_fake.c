@@ -422,22 +422,14 @@ TEST(parameters_are_checked)
 {
     static const struct {
         const char *params, *message; /* NULL: good */
-    } rows[] = {
-        {"tf32=on,graph=off,workspace=64MiB,device=0", NULL},
-        {"fp16=on,graph=both", NULL},
-        {"fp16=half", "must be on or off"},
-        {"graph=twice", "on or off, or both"},
-        {"workspace=0", NULL},
-        {"", NULL},
-        {"tf32=yes", "must be on or off"},
-        {"tf32", "has no value"},
-        {"colour=red", "no parameter 'colour'"},
-        {"workspace=64MB", "no number of bytes"},
-        {"workspace=", "no number of bytes"},
-        {"workspace=99999999999999999999", "no number of bytes"},
-        {"device=1", "opening the device"},
-        {"device=1024", "below 1024"},
-    };
+    } rows[] =
+        ROW({"tf32=on,graph=off,workspace=64MiB,device=0", NULL}, {"fp16=on,graph=both", NULL},
+            {"fp16=half", "must be on or off"}, {"graph=twice", "on or off, or both"},
+            {"workspace=0", NULL}, {"", NULL}, {"tf32=yes", "must be on or off"},
+            {"tf32", "has no value"}, {"colour=red", "no parameter 'colour'"},
+            {"workspace=64MB", "no number of bytes"}, {"workspace=", "no number of bytes"},
+            {"workspace=99999999999999999999", "no number of bytes"},
+            {"device=1", "opening the device"}, {"device=1024", "below 1024"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_device *dev = NULL;

@@ -107,11 +107,8 @@ TEST(equal_to_the_interpreter)
     static const struct {
         const char *params;
         bool parallel, checked;
-    } rows[] = {{NULL, false, false},
-                {"graph=on", false, false},
-                {"graph=on", true, false},
-                {"graph=both", false, false},
-                {"graph=on", false, true}};
+    } rows[] = ROW({NULL, false, false}, {"graph=on", false, false}, {"graph=on", true, false},
+                   {"graph=both", false, false}, {"graph=on", false, true});
     uint64_t n =
         getenv("CONTROL_ORACLE") != NULL ? strtoull(getenv("CONTROL_ORACLE"), NULL, 10) : 150;
 
@@ -204,14 +201,10 @@ static char *outputs_of(const char *graph, const char *params, uint64_t *bytes,
 
 TEST(replays_equal_calls)
 {
-    static const char *const graphs[] = {
-        "pingpong:image=8,channels=2,rounds=7",
-        "delay:image=8,channels=2,taps=3,rounds=11",
-        "nested_loop",
-        "counting:9",
-        "lstm:layers=2,steps=5,hidden=8,batch=2,form=while",
-        "gru:layers=1,steps=4,hidden=8,form=while",
-    };
+    static const char *const graphs[] =
+        ROW("pingpong:image=8,channels=2,rounds=7", "delay:image=8,channels=2,taps=3,rounds=11",
+            "nested_loop", "counting:9", "lstm:layers=2,steps=5,hidden=8,batch=2,form=while",
+            "gru:layers=1,steps=4,hidden=8,form=while");
 
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         uint64_t bytes, again, n_calls, n_replays;
@@ -260,11 +253,11 @@ TEST(rounds_cost_no_round_trip)
     static const struct {
         const char *few, *many;
         uint32_t n_many, n_rounds; /* operations and rounds of the second */
-    } rows[] = {
+    } rows[] = ROW(
         {"pingpong:image=8,channels=2,rounds=5", "pingpong:image=8,channels=2,rounds=23", 23, 23},
         {"counting:3", "counting:12", 24, 12},
         {"delay:image=8,channels=2,taps=4,rounds=7", "delay:image=8,channels=2,taps=4,rounds=31",
-         31, 31}};
+         31, 31});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cost few = second_run(rows[i].few, NULL), many = second_run(rows[i].many, NULL);

@@ -623,18 +623,10 @@ TEST(wild_kernels_are_caught)
     static const struct {
         const char *op, *value;
         int64_t shift;
-    } rows[] = {
-        {"sum", NULL, -1},
-        {"sum", NULL, -4000},
-        {"conv1", "relu0", 17},
-        {"conv1", "w1", 3},
-        {"relu0", "x", 0},
-        {"pool", "half0", 5},
-        {"sum", "conv1", 8 * 144 * 4},
-        {"tanh1", "relu0", -1},
-        {"scaled", "flat", 100},
-        {"twice", "both", 24 * 144 * 4 + 4095},
-    };
+    } rows[] = ROW({"sum", NULL, -1}, {"sum", NULL, -4000}, {"conv1", "relu0", 17},
+                   {"conv1", "w1", 3}, {"relu0", "x", 0}, {"pool", "half0", 5},
+                   {"sum", "conv1", 8 * 144 * 4}, {"tanh1", "relu0", -1}, {"scaled", "flat", 100},
+                   {"twice", "both", 24 * 144 * 4 + 4095});
     mpl_backend backend = *mpl_backend_find("ref");
     mpl_graph *g;
 

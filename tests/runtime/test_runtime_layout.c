@@ -38,85 +38,92 @@ typedef struct text_case {
 } text_case;
 
 static const text_case texts[] = {
-    {"input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) "
-     "pads=[1,1,1,1] "
-     "strides=[2,1]\noutput y\n",
-     2},
-    {"input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\noutput "
-     "y\noutput "
-     "c\n",
-     3},
-    {"input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm = "
-     "mul(c, s)\n"
-     "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) "
-     "kernel_shape=[2,3] "
-     "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny "
-     "= "
-     "flatten(g)\n"
-     "output y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat "
-     "2\nc = "
-     "conv(x, w)\n"
-     "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) "
-     "perm=[0,2,3,1]\ny = "
-     "relu(t)\n"
-     "z = sum(d, c, n)\noutput y\noutput z\n",
-     3},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = "
-     "mul(c, "
-     "k)\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = "
-     "mul(c, "
-     "g)\noutput y\n",
-     2},
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) "
+        "pads=[1,1,1,1] "
+        "strides=[2,1]\noutput y\n",
+        2),
+    ROW("input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = "
+        "relu(c)\noutput "
+        "y\noutput "
+        "c\n",
+        3),
+    ROW("input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm "
+        "= "
+        "mul(c, s)\n"
+        "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) "
+        "kernel_shape=[2,3] "
+        "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = "
+        "global_avg_pool(q)\ny "
+        "= "
+        "flatten(g)\n"
+        "output y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat "
+        "2\nc = "
+        "conv(x, w)\n"
+        "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) "
+        "perm=[0,2,3,1]\ny = "
+        "relu(t)\n"
+        "z = sum(d, c, n)\noutput y\noutput z\n",
+        3),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = "
+        "mul(c, "
+        "k)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny "
+        "= "
+        "mul(c, "
+        "g)\noutput y\n",
+        2),
     {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight t f32 [1,5,1,1]\n"
      "weight h f32 [] = splat 2\nc = conv(x, w)\na = mul(c, k)\nb = sub(a, t)\nd = div(b, h)\n"
      "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput "
      "y\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-     "mul(q, "
-     "c)\noutput y\n",
-     3},
-    {"input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-     "mul(t, "
-     "c)\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm = "
-     "mul(c, k)\n"
-     "y = sub(k, m)\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = "
-     "sub(g, "
-     "c)\noutput y\n",
-     3},
-    {"input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-     "mul(q, "
-     "c)\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = "
-     "mul(c, "
-     "q)\noutput y\n",
-     2},
-    {"input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-     "add(c, "
-     "r)\noutput y\n",
-     2},
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+        "mul(q, "
+        "c)\noutput y\n",
+        3),
+    ROW("input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny "
+        "= "
+        "mul(t, "
+        "c)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm "
+        "= "
+        "mul(c, k)\n"
+        "y = sub(k, m)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny "
+        "= "
+        "sub(g, "
+        "c)\noutput y\n",
+        3),
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+        "mul(q, "
+        "c)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = "
+        "mul(c, "
+        "q)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+        "add(c, "
+        "r)\noutput y\n",
+        2),
     {"input x f32 [2,3,9,8]\nweight r f32 [7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
      "r)\noutput y\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-     "mul(c, "
-     "q)\noutput y\n",
-     2},
-    {"input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = "
-     "mul(c, "
-     "q)\noutput y\n",
-     2},
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
+        "mul(c, "
+        "q)\noutput y\n",
+        2),
+    ROW("input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = "
+        "mul(c, "
+        "q)\noutput y\n",
+        2),
     {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 "
      "[16,1,3,3]\n"
      "a = conv_act(x, w, b) pads=[1,1,1,1] activation=relu\ns = conv_sum(a, x, w) pads=[1,1,1,1] "
@@ -127,24 +134,25 @@ static const text_case texts[] = {
     {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput "
      "z\n",
      2},
-    {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, "
-     "f, b) "
-     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] "
-     "axes=[1]\ny = "
-     "conv(r, "
-     "w)\noutput y\noutput f\n",
-     -1},
+    ROW("input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = "
+        "conv_act(x, "
+        "f, b) "
+        "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] "
+        "axes=[1]\ny = "
+        "conv(r, "
+        "w)\noutput y\noutput f\n",
+        -1),
     {"input x f32 [4,4,3,3]\nc = conv(x, x)\nf = conv(x, x) pads=[1,1,1,1]\nd = conv(f, c)\ns = "
      "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
      -1},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
-    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = "
-     "splat 0.5\nc = "
-     "conv(x, w)\n"
-     "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = "
-     "relu(q)\ny = "
-     "global_max_pool(r)\noutput y\n",
-     -1},
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = "
+        "splat 0.5\nc = "
+        "conv(x, w)\n"
+        "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = "
+        "relu(q)\ny = "
+        "global_max_pool(r)\noutput y\n",
+        -1),
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
 };
 
@@ -573,14 +581,13 @@ TEST(repeated_operands_agree)
 /* Reorders that are missing are said, not computed with. */
 TEST(wrong_layouts_are_refused)
 {
-    static const char *const wrong[] = {
+    static const char *const wrong[] = ROW(
         "r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
         "weight k f32 [2,3,9,8]\nr = reorder(x) mode=channels_last\ny = fma(r, r, k)\noutput y\n",
-        "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n",
-    };
+        "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n");
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const mpl_backend *cpu = mpl_backend_find("cpu");

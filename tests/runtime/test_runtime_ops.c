@@ -866,12 +866,10 @@ TEST(little_workspace)
 {
     static const struct {
         const char *params, *how;
-    } limits[] = {
-        {"workspace=0", "kernel"},
-        {"workspace=16KiB", "kernel"}, /* the alignment comes on top */
-        {"workspace=17KiB", "cublas:gemm in little workspace"},
-        {"workspace=5MiB", "cublas:gemm"},
-    };
+    } limits[] = ROW({"workspace=0", "kernel"}, {"workspace=16KiB", "kernel"}, /* the alignment
+                                                                                  comes on top */
+                     {"workspace=17KiB", "cublas:gemm in little workspace"},
+                     {"workspace=5MiB", "cublas:gemm"});
 
     fake_reset();
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)

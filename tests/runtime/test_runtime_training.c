@@ -30,13 +30,15 @@ static const setting settings[] = {
     {"offset2bbox:batch=2,boxes=30,mode=train,update=sgd", 1e-5},
     {"ssd_boxes:batch=2,boxes=30,classes=3,mode=train,update=adagrad", 1e-5},
     {"yolo_boxes:cells=4,classes=3,mode=train,update=sgd", 1e-5},
-    {"graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 "
-     "[4]\n"
-     "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 [2,4,6,6]\n"
-     "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = "
-     "relu(m)\nyield _, t\n"
-     "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
-     1e-4},
+    ROW("graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b "
+        "f32 "
+        "[4]\n"
+        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 "
+        "[2,4,6,6]\n"
+        "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = "
+        "relu(m)\nyield _, t\n"
+        "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
+        1e-4),
 };
 
 /* A graph of the zoo; or what trains the graph of a text. */
@@ -254,13 +256,12 @@ TEST(iterations_are_the_same_under_every_planner)
  * on from run to run or not. */
 TEST(pools_of_their_own)
 {
-    static const char *const specs[] = {
-        "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
-        "mnist_conv:batch=3,image=8,mode=train,update=momentum",
-        "randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=sgd",
-        "lstm:batch=2,layers=2,steps=3,hidden=5,mode=train,update=sgd",
-        "offset2bbox:batch=2,boxes=30,mode=train,update=sgd",
-    };
+    static const char *const specs[] =
+        ROW("mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
+            "mnist_conv:batch=3,image=8,mode=train,update=momentum",
+            "randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=sgd",
+            "lstm:batch=2,layers=2,steps=3,hidden=5,mode=train,update=sgd",
+            "offset2bbox:batch=2,boxes=30,mode=train,update=sgd");
     const mpl_backend *backend = mpl_backend_find("ref");
 
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {

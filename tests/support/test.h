@@ -76,6 +76,12 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
+/* A row of a table, whose parts fill its lines. */
+#define ROW(...)                                                                                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
 /* Skips the test, visibly, where a file of another project is not there. */
 #define skip_without(path)                                                                         \
     do {                                                                                           \

@@ -392,12 +392,9 @@ static uint32_t find(mpl_rng *rng, const text *t, const char *kinds)
 /* One thing that a forger would do to a text. */
 static void forge_text(mpl_rng *rng, text *t, uint32_t n)
 {
-    static const char *const large[] = {"72057594037927936",
-                                        "1152921504606846975",
-                                        "576460752303423488",
-                                        "18446744073709551616",
-                                        "262143",
-                                        "2305843009213693951"};
+    static const char *const large[] =
+        ROW("72057594037927936", "1152921504606846975", "576460752303423488",
+            "18446744073709551616", "262143", "2305843009213693951");
     uint32_t i, j;
     char record[64];
 

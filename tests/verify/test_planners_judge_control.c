@@ -289,13 +289,13 @@ TEST(plans_of_control_flow)
 /* Each found a fault once. */
 TEST(once_failed)
 {
-    static const uint64_t seeds[] = {
-        845,        /* a branch's result is copied to where it lies itself, in part */
-        1721,       /* what is carried in place lies where copies are put aside */
-        1997,       /* an input comes over what a loop may have left there in another buffer */
-        2029,       /* two that come at one step overlap: which is the last? */
-        2517, 2284, /* what is put aside finds room again once what was there has been copied on */
-    };
+    static const uint64_t seeds[] =
+        ROW(845,  /* a branch's result is copied to where it lies itself, in part */
+            1721, /* what is carried in place lies where copies are put aside */
+            1997, /* an input comes over what a loop may have left there in another buffer */
+            2029, /* two that come at one step overlap: which is the last? */
+            2517, 2284,
+            /* what is put aside finds room again once what was there has been copied on */);
     bench b = {.seed = 0};
 
     mpl_ctx_init(&b.ctx);

@@ -89,10 +89,8 @@ TEST(packings_are_what_they_are_said_to_be)
     static const struct {
         const char *list, *packing;
         uint64_t height;
-    } known[] = {
-        {LISTS "D.1048576.csv", "results/packings/D.986112.json", 986112},
-        {LISTS "J.1048576.csv", "results/packings/J.989184.json", 989184},
-    };
+    } known[] = ROW({LISTS "D.1048576.csv", "results/packings/D.986112.json", 986112},
+                    {LISTS "J.1048576.csv", "results/packings/J.989184.json", 989184});
 
     skip_without(known[0].list);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
