@@ -37,12 +37,14 @@ static void use(mpl_ctx *ctx, const mpl_graph *g)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const mpl_read_options some =
-        ROW(.n_dims = 1, .spare_dims = true, .dim_name = (const char *const[]){"N"},
-            .dim_value = (const int64_t[]){4}, .n_inputs = 3,
-            .input_index = (const uint32_t[]){0, 1, 2},
-            .input_tensor = (const mpl_tensor[]){pair, pair, one},
-            .rnn = size % 2 == 0 ? MPL_RNN_WHILE : MPL_RNN_UNROLL);
+    const mpl_read_options some = {.n_dims = 1,
+                                   .spare_dims = true,
+                                   .dim_name = (const char *const[]){"N"},
+                                   .dim_value = (const int64_t[]){4},
+                                   .n_inputs = 3,
+                                   .input_index = (const uint32_t[]){0, 1, 2},
+                                   .input_tensor = (const mpl_tensor[]){pair, pair, one},
+                                   .rnn = size % 2 == 0 ? MPL_RNN_WHILE : MPL_RNN_UNROLL};
     const mpl_read_options other = {.rnn = some.rnn};
     mpl_ctx ctx;
     mpl_graph *g = NULL;

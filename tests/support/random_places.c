@@ -145,9 +145,11 @@ void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
 
 void unmake_places(made *d)
 {
-    void *arrays[] = ROW(d->map.value_buffer, d->map.value_root, d->map.value_offset,
-                         d->map.op_nothing, d->map.op_workspace, d->places.value_place,
-                         d->places.in_copied, d->places.staging, d->places.result_copied, d->went);
+    void *arrays[] = {d->map.value_buffer,     d->map.value_root,
+                      d->map.value_offset,     d->map.op_nothing,
+                      d->map.op_workspace,     d->places.value_place,
+                      d->places.in_copied,     d->places.staging,
+                      d->places.result_copied, d->went};
 
     MPL_FREE_ALL(d->ctx, arrays);
     mpl_flow_map_fini(&d->m);
