@@ -117,7 +117,7 @@ $O/tests/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 # itself, as everywhere else here.
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
-$B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h) graphs/graph.h graphs/core/base.h \
+$B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h runtime/cuda/kernels*.def) graphs/graph.h graphs/core/base.h \
     $(wildcard graphs/ir/*.def) Makefile $B/features.mk
 	$(Q)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -I. $(NVCC_INCLUDES) -c -o $@ $<
 

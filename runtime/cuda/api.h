@@ -48,12 +48,18 @@ typedef struct mpl_cuda_api {
     int (*memory_free)(mpl_cuda *c, void *p);
     int (*pool_new)(mpl_cuda *c, void **out, size_t bytes, void *stream); /* cudaMallocAsync */
     int (*pool_free)(mpl_cuda *c, void *p, void *stream);
+    /* Page-locked memory of the host, which copies reach without waiting. */
+    int (*host_new)(mpl_cuda *c, void **out, size_t bytes);
+    int (*host_free)(mpl_cuda *c, void *p);
     int (*memory_info)(mpl_cuda *c, size_t *free, size_t *total);
     /* As they are now; not 0: nobody here can tell. */
     int (*clocks)(mpl_cuda *c, mpl_device_clocks *out);
     int (*copy)(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
                 void *stream);
     int (*fill)(mpl_cuda *c, void *at, int byte, size_t bytes, void *stream);
+
+    /* Calls a function, on a thread of the driver, when the stream comes to it. */
+    int (*host_call)(mpl_cuda *c, void (*function)(void *data), void *data, void *stream);
 
     int (*stream_new)(mpl_cuda *c, void **out);
     int (*stream_free)(mpl_cuda *c, void *stream);

@@ -127,6 +127,37 @@ out:
     return st;
 }
 
+/* Whether the element-wise kernels have a case for an operator on operands of a type. */
+static bool has_case(mpl_op_kind kind, bool of_whole_numbers)
+{
+    static const bool known[MPL_N_OPS][2] = {
+        [MPL_OP_clip] = {true, true},       [MPL_OP_where] = {true, true},
+        [MPL_OP_fma] = {true, true},        [MPL_OP_clip_grad] = {true, false},
+        [MPL_OP_batch_norm] = {true, true}, [MPL_OP_div_sqrt] = {true, false},
+    };
+    static const struct {
+        mpl_op_kind kind;
+        bool whole;
+    } listed[] = {
+#define REAL_ONE(name, value) {MPL_OP_##name, false},
+#define REAL_TWO(name, value) {MPL_OP_##name, false},
+#define INT_ONE(name, value)  {MPL_OP_##name, true},
+#define INT_TWO(name, value)  {MPL_OP_##name, true},
+#include "runtime/cuda/kernels_elementwise.def"
+    };
+
+    for (size_t i = 0; i < sizeof listed / sizeof *listed; i++)
+        if (listed[i].kind == kind && listed[i].whole == of_whole_numbers)
+            return true;
+    return known[kind][of_whole_numbers];
+}
+
+/* The type that chooses the kernel: of the first operand that is no condition. */
+static mpl_type deciding_type(const mpl_maker *m)
+{
+    return type_of(m, in_of(m, m->kind == MPL_OP_where ? 1 : 0));
+}
+
 static mpl_status elementwise(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -134,6 +165,8 @@ static mpl_status elementwise(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_elementwise *e;
 
+    if (!has_case(m->kind, deciding_type(m) > MPL_TYPE_bf16))
+        return mpl_maker_refuse(m);
     if (m->n_in > MPL_CUDA_MAX_IN)
         return fold_many(m);
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, mpl_count(to), &p));
@@ -166,53 +199,79 @@ out:
 
 /* ---- reductions, lanes ---- */
 
-static mpl_status lanes(mpl_maker *m, mpl_cuda_kernel_id id, int64_t axis_otherwise)
+/* The set of the axes that are reduced, a bit each. */
+static uint32_t reduced_axes(const mpl_maker *m, uint32_t rank)
+{
+    uint32_t n, set = 0;
+    const int64_t *axes = mpl_attr_ints(m->g, m->op, MPL_ATTR_axes, &n);
+
+    if (m->kind == MPL_OP_global_avg_pool || m->kind == MPL_OP_global_max_pool)
+        return ((1u << rank) - 1) & ~3u;
+    if (axes == NULL)
+        return (1u << rank) - 1;
+    for (uint32_t i = 0; i < n; i++)
+        set |= 1u << axis_of(axes[i], rank);
+    return set;
+}
+
+/* Appends a dim of `size` elements `step` apart; it joins the last one where they follow on. */
+static void put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int64_t step)
+{
+    if (size == 1)
+        return;
+    if (*n > 0 && stride[*n - 1] == size * step) {
+        dim[*n - 1] *= size;
+        stride[*n - 1] = step;
+    } else {
+        dim[*n] = size;
+        stride[(*n)++] = step;
+    }
+}
+
+/* What becomes one number: the axes of the set, and how many elements they have. */
+static void split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
+{
+    int64_t stride[MPL_MAX_RANK];
+
+    strides_of(in, stride);
+    r->n = 1;
+    r->factor = 1;
+    for (uint32_t i = 0; i < in->rank; i++)
+        if ((set >> i & 1) != 0) {
+            r->n = (int64_t)((uint64_t)r->n * (uint64_t)in->dim[i]);
+            put_dim(&r->n_reduced, r->reduced_dim, r->reduced_stride, in->dim[i], stride[i]);
+        } else {
+            put_dim(&r->n_kept, r->kept_dim, r->kept_stride, in->dim[i], stride[i]);
+        }
+}
+
+/* Whole numbers are reduced on the host: the kernel computes in floating arithmetic. */
+static mpl_status reduce(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
-    uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, axis_otherwise), in->rank);
     mpl_cuda_part *p;
-    mpl_cuda_lanes *l;
 
-    MPL_TRY(mpl_maker_add(m, id, 0, &p));
-    l = &p->kernel.as.lanes;
-    l->n = in->dim[axis];
-    l->inner = mpl_count_dims(in, axis + 1, in->rank);
-    l->last = attr_int(m, MPL_ATTR_select_last_index, 0) != 0;
-    l->exclusive = attr_int(m, MPL_ATTR_exclusive, 0) != 0;
-    l->reverse = attr_int(m, MPL_ATTR_reverse, 0) != 0;
-    p->kernel.n = l->n > 0 ? mpl_count_dims(in, 0, axis) * l->inner : 0;
+    if (type_of(m, in_of(m, 0)) > MPL_TYPE_bf16)
+        return mpl_maker_refuse(m);
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REDUCE, mpl_count(out_shape(m, 0)), &p));
+    split_dims(&p->kernel.as.reduce, in, reduced_axes(m, in->rank));
 out:
     return st;
 }
 
-static mpl_status arg(mpl_maker *m)
-{
-    return lanes(m, MPL_CUDA_ARG, 0);
-}
-
-static mpl_status cumsum(mpl_maker *m)
-{
-    return lanes(m, MPL_CUDA_CUMSUM, 0);
-}
-
 static mpl_status softmax(mpl_maker *m)
 {
-    return lanes(m, MPL_CUDA_SOFTMAX, -1);
-}
-
-static mpl_status top_k(mpl_maker *m)
-{
     mpl_status st = MPL_OK;
-    mpl_cuda_lanes *l;
+    const mpl_shape *in = in_shape(m, 0);
+    uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, -1), in->rank);
+    bool gradient = m->kind == MPL_OP_softmax_grad;
+    int64_t n = mpl_count(in) > 0 ? mpl_count(in) / in->dim[axis] : 0;
+    mpl_cuda_part *p;
 
-    MPL_TRY(lanes(m, MPL_CUDA_TOP_K, -1));
-    l = &m->part[m->n - 1].kernel.as.lanes;
-    l->k = out_shape(m, 0)->dim[axis_of(attr_int(m, MPL_ATTR_axis, -1), in_shape(m, 0)->rank)];
-    l->largest = attr_int(m, MPL_ATTR_largest, 1) != 0;
-    m->part[m->n - 1].all_outputs = true;
-    if (l->k == 0)
-        m->part[m->n - 1].kernel.n = 0;
+    MPL_TRY(mpl_maker_add(m, gradient ? MPL_CUDA_SOFTMAX_GRAD : MPL_CUDA_SOFTMAX, n, &p));
+    p->kernel.as.lanes =
+        (mpl_cuda_lanes){.n = in->dim[axis], .inner = mpl_count_dims(in, axis + 1, in->rank)};
 out:
     return st;
 }
@@ -251,28 +310,25 @@ out:
     return st;
 }
 
-/* lp_norm: along one axis; mean_variance_norm: over the axes named, of an image all but the
- * channels. */
-static mpl_status set_norm(mpl_maker *m)
+/* Local response normalisation, or its gradient. */
+static mpl_status lrn(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
-    uint32_t n, set = 0;
-    const int64_t *axes = mpl_attr_ints(m->g, m->op, MPL_ATTR_axes, &n);
-    mpl_cuda_reduce *r;
+    int64_t size = attr_int(m, MPL_ATTR_size, 1);
     mpl_cuda_part *p;
 
-    if (m->kind == MPL_OP_lp_norm)
-        set = 1u << axis_of(attr_int(m, MPL_ATTR_axis, -1), in->rank);
-    else if (axes == NULL)
-        set = 1u << 0 | 1u << 2 | 1u << 3;
-    for (uint32_t i = 0; i < n && m->kind != MPL_OP_lp_norm; i++)
-        set |= 1u << axis_of(axes[i], in->rank);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_SET_NORM, 0, &p));
-    r = &p->kernel.as.reduce;
-    mpl_maker_split_dims(r, in, set);
-    r->p = m->kind == MPL_OP_lp_norm ? (double)attr_int(m, MPL_ATTR_p, 2) : 2;
-    p->kernel.n = mpl_count(in) > 0 ? mpl_count(in) / r->n : 0;
+    MPL_TRY(mpl_maker_add(m, m->kind == MPL_OP_lrn ? MPL_CUDA_LRN : MPL_CUDA_LRN_GRAD,
+                          mpl_count(in), &p));
+    p->kernel.as.lrn = (mpl_cuda_lrn){
+        .channels = in->dim[1],
+        .inner = mpl_count_dims(in, 2, in->rank),
+        .below = (size - 1) / 2,
+        .above = size / 2,
+        .factor = attr_float(m, MPL_ATTR_alpha, 1e-4) / (double)size,
+        .beta = attr_float(m, MPL_ATTR_beta, 0.75),
+        .bias = attr_float(m, MPL_ATTR_bias, 1),
+    };
 out:
     return st;
 }
@@ -345,7 +401,6 @@ static mpl_status pool(mpl_maker *m)
 
     MPL_TRY(mpl_maker_window(m, MPL_CUDA_POOL, in_shape(m, 0), out_shape(m, 0), &w));
     w->padded = attr_int(m, MPL_ATTR_count_include_pad, 0) != 0;
-    w->p = (double)attr_int(m, MPL_ATTR_p, 2);
     w->column_major = attr_int(m, MPL_ATTR_storage_order, 0) != 0;
     m->part[m->n - 1].all_outputs = true;
 out:
@@ -364,6 +419,8 @@ static mpl_status gemm(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_product *d;
 
+    if (type_of(m, out_of(m, 0)) > MPL_TYPE_bf16)
+        return mpl_maker_refuse(m);
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(out_shape(m, 0)), &p));
     d = &p->kernel.as.product;
     d->rows = a[trans_a], d->terms = a[!trans_a], d->columns = b[!trans_b];
@@ -392,6 +449,8 @@ static mpl_status matmul(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_product *d;
 
+    if (type_of(m, out_of(m, 0)) > MPL_TYPE_bf16)
+        return mpl_maker_refuse(m);
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(&stack), &p));
     d = &p->kernel.as.product;
     stack.rank -= (a.rank > 1) + (b.rank > 1);
@@ -419,124 +478,52 @@ out:
 
 /* ---- the table ---- */
 
-/* Those that the element-wise kernels have a case for: one that is added to ops.def must not run as
- * another one. */
-static bool is_elementwise(mpl_op_kind kind)
-{
-    static const mpl_op_kind known[] = {
-        MPL_OP_relu,        MPL_OP_leaky_relu,   MPL_OP_elu,
-        MPL_OP_selu,        MPL_OP_celu,         MPL_OP_gelu,
-        MPL_OP_sigmoid,     MPL_OP_hard_sigmoid, MPL_OP_hard_swish,
-        MPL_OP_swish,       MPL_OP_mish,         MPL_OP_softplus,
-        MPL_OP_softsign,    MPL_OP_tanh,         MPL_OP_thresholded_relu,
-        MPL_OP_shrink,      MPL_OP_exp,          MPL_OP_log,
-        MPL_OP_sqrt,        MPL_OP_neg,          MPL_OP_abs,
-        MPL_OP_reciprocal,  MPL_OP_floor,        MPL_OP_ceil,
-        MPL_OP_round,       MPL_OP_sign,         MPL_OP_erf,
-        MPL_OP_sin,         MPL_OP_cos,          MPL_OP_tan,
-        MPL_OP_asin,        MPL_OP_acos,         MPL_OP_atan,
-        MPL_OP_sinh,        MPL_OP_cosh,         MPL_OP_asinh,
-        MPL_OP_acosh,       MPL_OP_atanh,        MPL_OP_not,
-        MPL_OP_is_nan,      MPL_OP_is_inf,       MPL_OP_bitwise_not,
-        MPL_OP_cast,        MPL_OP_clip,         MPL_OP_add,
-        MPL_OP_sub,         MPL_OP_mul,          MPL_OP_div,
-        MPL_OP_pow,         MPL_OP_mod,          MPL_OP_prelu,
-        MPL_OP_bitwise_and, MPL_OP_bitwise_or,   MPL_OP_bitwise_xor,
-        MPL_OP_bit_shift,   MPL_OP_and,          MPL_OP_or,
-        MPL_OP_xor,         MPL_OP_equal,        MPL_OP_less,
-        MPL_OP_greater,     MPL_OP_less_equal,   MPL_OP_greater_equal,
-        MPL_OP_min,         MPL_OP_max,          MPL_OP_sum,
-        MPL_OP_mean,        MPL_OP_where,        MPL_OP_fma,
-        MPL_OP_div_sqrt,    MPL_OP_relu_grad,    MPL_OP_sigmoid_grad,
-        MPL_OP_tanh_grad,   MPL_OP_clip_grad,
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i] == kind)
-            return true;
-    return false;
-}
-
-static bool is_reduction(mpl_op_kind kind)
-{
-    static const mpl_op_kind known[] = {
-        MPL_OP_reduce_sum,        MPL_OP_reduce_mean,     MPL_OP_reduce_max,
-        MPL_OP_reduce_min,        MPL_OP_reduce_prod,     MPL_OP_reduce_l1,
-        MPL_OP_reduce_l2,         MPL_OP_reduce_log_sum,  MPL_OP_reduce_log_sum_exp,
-        MPL_OP_reduce_sum_square, MPL_OP_global_avg_pool, MPL_OP_global_max_pool,
-        MPL_OP_global_lp_pool,
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i] == kind)
-            return true;
-    return false;
-}
-
 static mpl_describe *describe_of(mpl_op_kind kind)
 {
-    mpl_describe *other;
+    static mpl_describe *const known[MPL_N_OPS] = {
+        [MPL_OP_batch_norm] = elementwise,
+        [MPL_OP_reduce_sum] = reduce,
+        [MPL_OP_reduce_mean] = reduce,
+        [MPL_OP_reduce_max] = reduce,
+        [MPL_OP_reduce_min] = reduce,
+        [MPL_OP_reduce_prod] = reduce,
+        [MPL_OP_reduce_l1] = reduce,
+        [MPL_OP_reduce_l2] = reduce,
+        [MPL_OP_reduce_sum_square] = reduce,
+        [MPL_OP_global_avg_pool] = reduce,
+        [MPL_OP_global_max_pool] = reduce,
+        [MPL_OP_softmax] = softmax,
+        [MPL_OP_log_softmax] = softmax,
+        [MPL_OP_hardmax] = softmax,
+        [MPL_OP_softmax_grad] = softmax,
+        [MPL_OP_layer_norm] = norm,
+        [MPL_OP_rms_norm] = norm,
+        [MPL_OP_instance_norm] = norm,
+        [MPL_OP_group_norm] = norm,
+        [MPL_OP_lrn] = lrn,
+        [MPL_OP_lrn_grad] = lrn,
+        [MPL_OP_conv] = conv,
+        [MPL_OP_conv_act] = conv,
+        [MPL_OP_conv_sum] = conv,
+        [MPL_OP_conv_transpose] = conv,
+        [MPL_OP_max_pool] = pool,
+        [MPL_OP_avg_pool] = pool,
+        [MPL_OP_matmul] = matmul,
+        [MPL_OP_gemm] = gemm,
+        [MPL_OP_gemm_act] = gemm,
+        [MPL_OP_gemm_sum] = gemm,
+    };
+    mpl_describe *other = known[kind];
 
-    if (is_elementwise(kind))
-        return elementwise;
-    if (is_reduction(kind))
-        return mpl_maker_reduce;
-    switch (kind) {
-    case MPL_OP_batch_norm:
-        return elementwise;
-    case MPL_OP_arg_max:
-    case MPL_OP_arg_min:
-        return arg;
-    case MPL_OP_cumsum:
-        return cumsum;
-    case MPL_OP_softmax:
-    case MPL_OP_log_softmax:
-    case MPL_OP_hardmax:
-        return softmax;
-    case MPL_OP_layer_norm:
-    case MPL_OP_rms_norm:
-    case MPL_OP_instance_norm:
-    case MPL_OP_group_norm:
-        return norm;
-    case MPL_OP_lrn:
-        return mpl_maker_lrn_of;
-    case MPL_OP_conv:
-    case MPL_OP_conv_act:
-    case MPL_OP_conv_sum:
-    case MPL_OP_conv_transpose:
-        return conv;
-    case MPL_OP_max_pool:
-    case MPL_OP_avg_pool:
-    case MPL_OP_lp_pool:
-        return pool;
-    case MPL_OP_matmul:
-        return matmul;
-    case MPL_OP_gemm:
-    case MPL_OP_gemm_act:
-    case MPL_OP_gemm_sum:
-        return gemm;
-    case MPL_OP_lp_norm:
-    case MPL_OP_mean_variance_norm:
-        return set_norm;
-    case MPL_OP_top_k:
-        return top_k;
-    default:
+    if (other == NULL && (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0)
+        other = elementwise;
+    if (other == NULL)
         other = mpl_describe_move(kind);
-        return other != NULL ? other : mpl_describe_train(kind);
-    }
-}
-
-/* Control flow is the runtime's own (control.c), over `copy`; what programs alone have never comes
- * here: harness and tests turn them into graphs of access, assign and the operators behind X_into
- * first. */
-bool mpl_cuda_has_kernel(mpl_op_kind kind)
-{
-    return (mpl_op_table[kind].traits & (MPL_CONTROL | MPL_PROGRAM)) != 0 ||
-           describe_of(kind) != NULL;
+    return other != NULL ? other : mpl_describe_train(kind);
 }
 
 mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part,
-                             uint32_t *n, const char **why)
+                             uint32_t *n)
 {
     mpl_status st = MPL_OK;
     mpl_maker m = {
@@ -546,20 +533,17 @@ mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cu
         .kind = (mpl_op_kind)g->op_kind[op],
         .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
         .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
-        .why = "there is no kernel for this operator",
     };
-    mpl_describe *how = describe_of(m.kind);
+    mpl_describe *describe = describe_of(m.kind);
 
     *part = NULL, *n = 0;
-    if (how != NULL) {
-        m.why = NULL;
-        MPL_TRY(how(&m));
-    }
-    if (m.why == NULL) {
-        *part = m.part, m.part = NULL;
-        *n = m.n;
-    }
-    *why = m.why;
+    if (describe == NULL)
+        goto out;
+    MPL_TRY(describe(&m));
+    if (m.refused)
+        goto out;
+    *part = m.part, m.part = NULL;
+    *n = m.n;
 out:
     mpl_free(ctx, m.part);
     return st;

@@ -40,6 +40,15 @@ static void tidy_move(mpl_cuda_part *p)
     }
 }
 
+/* The launch takes input `in` as its only operand. */
+static void take_one(mpl_maker *m, mpl_cuda_part *p, uint32_t in)
+{
+    for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
+        p->in[i] = i == 0 ? in : MPL_NONE;
+    p->kernel.n_in = 1;
+    p->kernel.type[0] = (int32_t)type_of(m, in_of(m, in));
+}
+
 /* A box of elements from input `in`, element `from` on, to output `out`, element `to` on. */
 static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out, int64_t to,
                            uint32_t rank, const int64_t *dim, const int64_t *to_stride,
@@ -54,7 +63,7 @@ static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out
     for (uint32_t i = 0; i < rank; i++)
         n *= (uint64_t)dim[i];
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_MOVE, (int64_t)n, &p));
-    mpl_maker_lone(m, p, in);
+    take_one(m, p, in);
     p->out = out;
     p->in_byte = (uint64_t)from * bytes;
     p->out_byte = (uint64_t)to * bytes;
@@ -211,27 +220,50 @@ static mpl_status depth_space(mpl_maker *m)
     return add_move(m, 0, 0, 0, 0, 6, dim, to_space ? space : depth, to_space ? depth : space);
 }
 
+static mpl_status fill(mpl_maker *m, uint32_t out, uint8_t byte)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v = out_of(m, out);
+    mpl_cuda_part *p;
+
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FILL, (int64_t)m->g->value_bytes[v], &p));
+    p->out = out;
+    p->kernel.as.byte = byte;
+out:
+    return st;
+}
+
+/* Constant pads: the value everywhere, then a box of the input over it, the part that negative pads
+ * leave. What repeats elements of the input is computed on the host. */
 static mpl_status pad(mpl_maker *m)
 {
-    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0), *to = out_shape(m, 0);
     uint32_t n, n_axes;
     const int64_t *pads = mpl_attr_ints(m->g, m->op, MPL_ATTR_pads, &n);
     const int64_t *axes = mpl_attr_ints(m->g, m->op, MPL_ATTR_axes, &n_axes);
-    mpl_cuda_part *p;
-    mpl_cuda_pad *d;
+    int64_t dim[MPL_MAX_RANK], to_stride[MPL_MAX_RANK], stride[MPL_MAX_RANK], from = 0, at = 0;
+    int64_t nothing[MPL_MAX_RANK] = {0};
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PAD, mpl_count(to), &p));
-    d = &p->kernel.as.pad;
-    d->rank = (int32_t)to->rank;
-    d->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
-    while (!attr_is(m, MPL_ATTR_mode, "constant", names[d->mode]))
-        d->mode++;
-    memcpy(d->dim, to->dim, sizeof d->dim);
-    memcpy(d->in_dim, in->dim, sizeof d->in_dim);
-    for (uint32_t i = 0; i < n / 2; i++)
-        d->before[axes != NULL ? axis_of(axes[i], in->rank) : i] = pads[i];
+    if (!attr_is(m, MPL_ATTR_mode, "constant", "constant"))
+        return mpl_maker_refuse(m);
+    strides_of(to, to_stride);
+    strides_of(in, stride);
+    memcpy(dim, in->dim, sizeof dim);
+    for (uint32_t i = 0; i < n / 2; i++) {
+        uint32_t axis = axes != NULL ? axis_of(axes[i], in->rank) : i;
+        int64_t begin = pads[i] < 0 ? -pads[i] : 0, end = in->dim[axis];
+
+        end = pads[i] + end > to->dim[axis] ? to->dim[axis] - pads[i] : end;
+        dim[axis] = end > begin ? end - begin : 0;
+        from += begin * stride[axis];
+        at += (begin + pads[i]) * to_stride[axis];
+    }
+    if (in_of(m, 1) != MPL_NONE)
+        MPL_TRY(add_move(m, 1, 0, 0, 0, to->rank, to->dim, to_stride, nothing));
+    else
+        MPL_TRY(fill(m, 0, 0));
+    MPL_TRY(add_move(m, 0, from, 0, at, in->rank, dim, to_stride, stride));
 out:
     return st;
 }
@@ -239,232 +271,17 @@ out:
 static mpl_status gather(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *in = in_shape(m, 0), *index = in_shape(m, 1);
+    const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), in->rank);
     mpl_cuda_part *p;
-    mpl_cuda_gather *d;
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER, mpl_count(out_shape(m, 0)), &p));
     p->checks = true;
-    d = &p->kernel.as.gather;
-    d->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
-    d->axis_dim = in->dim[axis];
-    d->n_index = mpl_count(index);
-    d->inner = mpl_count_dims(in, axis + 1, in->rank);
-    d->by_element = m->kind == MPL_OP_gather_elements;
-    if (d->by_element) {
-        d->rank = (int32_t)in->rank;
-        memcpy(d->dim, index->dim, sizeof d->dim);
-        strides_of(in, d->stride);
-        d->along = d->stride[axis];
-        d->stride[axis] = 0;
-    }
-out:
-    return st;
-}
-
-/* The row-major strides of a tuple's dims are the kernel's; `first`: dims of the data before them,
- * batches. */
-static void read_tuples(const mpl_maker *m, mpl_cuda_tuples *t, const mpl_shape *data,
-                        uint32_t first)
-{
-    const mpl_shape *index = in_shape(m, 1);
-
-    t->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
-    t->length = (int32_t)index->dim[index->rank - 1];
-    for (int32_t i = 0; i < t->length; i++)
-        t->dim[i] = data->dim[first + (uint32_t)i];
-    t->n = mpl_count_dims(index, 0, index->rank - 1);
-    t->per_batch = mpl_count_dims(index, first, index->rank - 1);
-    t->rows = mpl_count_dims(data, first, first + (uint32_t)t->length);
-    t->inner = mpl_count_dims(data, first + (uint32_t)t->length, data->rank);
-}
-
-static mpl_status gather_nd(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER_ND, mpl_count(out_shape(m, 0)), &p));
-    p->checks = true;
-    read_tuples(m, &p->kernel.as.tuples, in_shape(m, 0),
-                (uint32_t)attr_int(m, MPL_ATTR_batch_dims, 0));
-out:
-    return st;
-}
-
-static int32_t scatter_how(const mpl_maker *m)
-{
-    static const char *const names[] = {"none", "add", "mul", "max", "min"};
-    int32_t how = 0;
-
-    while (!attr_is(m, MPL_ATTR_reduction, "none", names[how]))
-        how++;
-    return how;
-}
-
-static mpl_status scatter_elements(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    const mpl_shape *to = out_shape(m, 0), *index = in_shape(m, 1);
-    uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), to->rank);
-    int64_t index_stride[MPL_MAX_RANK], to_stride[MPL_MAX_RANK];
-    mpl_cuda_scatter *s;
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_copy(m));
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_SCATTER, 0, &p));
-    p->checks = true;
-    s = &p->kernel.as.scatter;
-    s->how = scatter_how(m);
-    s->bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0)));
-    strides_of(index, index_stride);
-    strides_of(to, to_stride);
-    for (uint32_t i = 0; i < index->rank; i++)
-        if (i != axis) {
-            s->dim[s->rank] = index->dim[i];
-            s->index_stride[s->rank] = index_stride[i];
-            s->to_stride[s->rank++] = to_stride[i];
-        }
-    s->n = index->dim[axis];
-    s->index_along = index_stride[axis];
-    s->to_along = to_stride[axis];
-    s->axis_dim = to->dim[axis];
-    p->kernel.n =
-        s->n > 0 ? mpl_count_dims(index, 0, axis) * mpl_count_dims(index, axis + 1, index->rank)
-                 : 0;
-out:
-    return st;
-}
-
-/* As many threads as keep a device busy: each of them goes through all indices. */
-#define SCATTER_THREADS 4096
-
-static mpl_status scatter_nd(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    mpl_cuda_tuples *t;
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_copy(m));
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_SCATTER_ND, 0, &p));
-    p->checks = true;
-    t = &p->kernel.as.tuples;
-    t->how = scatter_how(m);
-    read_tuples(m, t, in_shape(m, 0), 0);
-    t->parts = t->inner > 0 ? SCATTER_THREADS / t->inner : 1;
-    t->parts = t->parts < 1 ? 1 : t->parts > t->rows ? t->rows : t->parts;
-    p->kernel.n = mpl_count(in_shape(m, 2)) > 0 ? t->parts * t->inner : 0;
-out:
-    return st;
-}
-
-static mpl_status one_hot(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    const mpl_shape *to = out_shape(m, 0);
-    uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, -1), to->rank);
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ONE_HOT, mpl_count(to), &p));
-    p->kernel.as.place =
-        (mpl_cuda_place){.rows = to->dim[axis],
-                         .inner = mpl_count_dims(to, axis + 1, to->rank),
-                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0)))};
-out:
-    return st;
-}
-
-static mpl_status trilu(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    const mpl_shape *to = out_shape(m, 0);
-    int64_t rows = to->dim[to->rank - 2], columns = to->dim[to->rank - 1],
-            k = attr_int(m, MPL_ATTR_k, 0);
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_TRILU, mpl_count(to), &p));
-    p->kernel.as.place =
-        (mpl_cuda_place){.rows = rows,
-                         .columns = columns,
-                         .k = k > columns ? columns
-                              : k < -rows ? -rows
-                                          : k,
-                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
-                         .which = attr_int(m, MPL_ATTR_upper, 1) != 0};
-out:
-    return st;
-}
-
-static mpl_status reverse_sequence(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    const mpl_shape *to = out_shape(m, 0);
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REVERSE, mpl_count(to), &p));
-    p->checks = true;
-    p->kernel.as.place =
-        (mpl_cuda_place){.rows = to->dim[0],
-                         .columns = to->dim[1],
-                         .inner = mpl_count_dims(to, 2, to->rank),
-                         .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
-                         .which = (int32_t)attr_int(m, MPL_ATTR_batch_axis, 1)};
-out:
-    return st;
-}
-
-/* ---- resize ---- */
-
-/* Which of the names an attribute has; the first where it has none. The shape rule has refused
- * others. */
-static int32_t choice_of(const mpl_maker *m, mpl_attr_key key, const char *const *names)
-{
-    int32_t i = 0;
-
-    while (!attr_is(m, key, names[0], names[i]))
-        i++;
-    return i;
-}
-
-static mpl_status resize(mpl_maker *m)
-{
-    static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const coordinates[] = {"half_pixel",         "half_pixel_symmetric",
-                                              "pytorch_half_pixel", "align_corners",
-                                              "asymmetric",         "tf_half_pixel_for_nn"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                            "ceil"};
-    mpl_status st = MPL_OK;
-    const mpl_shape *in = in_shape(m, 0), *to = out_shape(m, 0);
-    uint32_t n_axes;
-    const int64_t *axes = mpl_attr_ints(m->g, m->op, MPL_ATTR_axes, &n_axes);
-    mpl_attr scales = {.n = 0};
-    mpl_cuda_resize *r;
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_RESIZE, mpl_count(to), &p));
-    r = &p->kernel.as.resize;
-    r->rank = (int32_t)in->rank;
-    r->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
-    r->mode = choice_of(m, MPL_ATTR_mode, modes);
-    r->coordinate = choice_of(m, MPL_ATTR_coordinate_mode, coordinates);
-    r->rounding = choice_of(m, MPL_ATTR_nearest_mode, roundings);
-    r->cubic_a = attr_float(m, MPL_ATTR_cubic_coeff_a, -0.75);
-    r->exclude_outside = attr_int(m, MPL_ATTR_exclude_outside, 0) != 0;
-    memcpy(r->in, in->dim, sizeof r->in);
-    memcpy(r->out, to->dim, sizeof r->out);
-    strides_of(in, r->stride);
-    mpl_attr_get(m->g, m->op, MPL_ATTR_scales, &scales);
-    for (uint32_t i = 0; i < in->rank; i++)
-        r->scale[i] = 1;
-    for (uint32_t i = 0; i < (axes != NULL ? n_axes : in->rank); i++) {
-        uint32_t axis = axes != NULL ? axis_of(axes[i], in->rank) : i;
-
-        if (in->dim[axis] > 0) /* sizes without scales: as they come out */
-            r->scale[axis] =
-                scales.n > 0 ? scales.floats[i] : (double)to->dim[axis] / (double)in->dim[axis];
-    }
+    p->kernel.as.gather =
+        (mpl_cuda_gather){.bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0))),
+                          .axis_dim = in->dim[axis],
+                          .n_index = mpl_count(in_shape(m, 1)),
+                          .inner = mpl_count_dims(in, axis + 1, in->rank)};
 out:
     return st;
 }
@@ -571,56 +388,34 @@ out:
 static mpl_status dropout(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
-    mpl_cuda_part *p;
 
     MPL_TRY(mpl_maker_copy(m));
-    if (out_of(m, 1) == MPL_NONE)
-        goto out;
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FILL, mpl_count(out_shape(m, 1)), &p));
-    p->out = 1;
-    p->kernel.as.byte = 1;
+    if (out_of(m, 1) != MPL_NONE)
+        MPL_TRY(fill(m, 1, 1));
 out:
     return st;
 }
 
 mpl_describe *mpl_describe_move(mpl_op_kind kind)
 {
-    static const struct {
-        mpl_op_kind kind;
-        mpl_describe *describe;
-    } known[] = {
-        {MPL_OP_reshape, mpl_maker_copy},
-        {MPL_OP_flatten, mpl_maker_copy},
-        {MPL_OP_squeeze, mpl_maker_copy},
-        {MPL_OP_unsqueeze, mpl_maker_copy},
-        {MPL_OP_identity, mpl_maker_copy},
-        {MPL_OP_reorder, mpl_maker_copy}, /* all layouts are plain here */
-        {MPL_OP_dropout, dropout},
-        {MPL_OP_concat, concat},
-        {MPL_OP_split, split},
-        {MPL_OP_slice, slice},
-        {MPL_OP_transpose, transpose},
-        {MPL_OP_expand, expand},
-        {MPL_OP_tile, tile},
-        {MPL_OP_pad, pad},
-        {MPL_OP_gather, gather},
-        {MPL_OP_gather_elements, gather},
-        {MPL_OP_gather_nd, gather_nd},
-        {MPL_OP_scatter_elements, scatter_elements},
-        {MPL_OP_scatter_nd, scatter_nd},
-        {MPL_OP_depth_to_space, depth_space},
-        {MPL_OP_space_to_depth, depth_space},
-        {MPL_OP_one_hot, one_hot},
-        {MPL_OP_trilu, trilu},
-        {MPL_OP_reverse_sequence, reverse_sequence},
-        {MPL_OP_resize, resize},
-        {MPL_OP_access, take_box},
-        {MPL_OP_assign, assign},
-        {MPL_OP_fused, fused},
+    static mpl_describe *const known[MPL_N_OPS] = {
+        [MPL_OP_reorder] = mpl_maker_copy, /* all layouts are plain here */
+        [MPL_OP_dropout] = dropout,
+        [MPL_OP_concat] = concat,
+        [MPL_OP_split] = split,
+        [MPL_OP_slice] = slice,
+        [MPL_OP_transpose] = transpose,
+        [MPL_OP_expand] = expand,
+        [MPL_OP_tile] = tile,
+        [MPL_OP_pad] = pad,
+        [MPL_OP_gather] = gather,
+        [MPL_OP_depth_to_space] = depth_space,
+        [MPL_OP_space_to_depth] = depth_space,
+        [MPL_OP_access] = take_box,
+        [MPL_OP_assign] = assign,
+        [MPL_OP_fused] = fused,
     };
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].kind == kind)
-            return known[i].describe;
-    return NULL;
+    return known[kind] == NULL && (mpl_op_table[kind].traits & MPL_VIEW) != 0 ? mpl_maker_copy
+                                                                              : known[kind];
 }

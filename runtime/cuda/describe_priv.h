@@ -14,7 +14,7 @@ typedef struct mpl_maker {
     mpl_cuda_part *part;
     size_t room;
     uint32_t n;
-    const char *why; /* there is no kernel for it */
+    bool refused; /* no kernel computes it with these operands and attributes */
 } mpl_maker;
 
 static inline mpl_value in_of(const mpl_maker *m, uint32_t i)
@@ -88,32 +88,19 @@ static inline void broadcast_strides(const mpl_shape *in, const mpl_shape *out, 
 
 /* A launch over n things that takes all inputs and output 0; the caller fills in the rest. */
 mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out);
+/* Leaves the operation, with these operands and attributes, to the host. */
+mpl_status mpl_maker_refuse(mpl_maker *m);
 /* Output 0 becomes what input 0 holds; nothing runs where they are the same memory. */
 mpl_status mpl_maker_copy(mpl_maker *m);
-/* The launch takes input `in` as its only operand. */
-void mpl_maker_lone(mpl_maker *m, mpl_cuda_part *p, uint32_t in);
-/* Output `out` becomes `factor` times the sums of input `in` over all but dim `kept`. */
-mpl_status mpl_maker_sum(mpl_maker *m, uint32_t in, uint32_t out, uint32_t kept, double factor);
-/* Local response normalisation of input 0, or its gradient. */
-mpl_status mpl_maker_lrn(mpl_maker *m, mpl_cuda_kernel_id id);
 /* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest
  * is the caller's. */
 mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
                             const mpl_shape *to, mpl_cuda_window **out);
 
-/* Each fills in the launches of some operators, or `why` it cannot. */
+/* Each fills in the launches of some operators, or refuses them. */
 typedef mpl_status mpl_describe(mpl_maker *m);
-mpl_describe *mpl_describe_move(mpl_op_kind kind);  /* describe_move.c; NULL: it is none of those */
-mpl_describe *mpl_describe_train(mpl_op_kind kind); /* describe_train.c */
-/* Bit i: axis i is reduced. */
-uint32_t mpl_maker_reduced_axes(const mpl_maker *m, uint32_t rank);
-/* One more dim of `size` elements `step` apart, joined to the last one where they follow on. */
-void mpl_maker_put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int64_t step);
-/* What becomes one number: the axes of the set, and how many elements they have. */
-void mpl_maker_split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set);
-/* A reduction of input 0 over the axes of its attributes; local response normalisation of input
- * 0. */
-mpl_status mpl_maker_reduce(mpl_maker *m);
-mpl_status mpl_maker_lrn_of(mpl_maker *m);
+/* NULL: the operator has no kernel in that file. */
+mpl_describe *mpl_describe_move(mpl_op_kind kind);
+mpl_describe *mpl_describe_train(mpl_op_kind kind);
 
 #endif

@@ -46,6 +46,7 @@ struct mpl_device {
     uint32_t *flag;   /* on the device: an index was out of range */
     int64_t *numbers; /* on the device, behind it: 0 .. N_NUMBERS - 1, for what counts rounds */
     bool flag_in_use; /* an operation that may raise it was prepared */
+    mpl_cuda_host_failure host_failure;
     uint32_t n_arenas;
     arena arena[MOST_ARENAS];
     mpl_device_facts facts;
@@ -57,6 +58,7 @@ struct mpl_prepared {
     uint32_t n_parts;
     mpl_cuda_kernel *kernel; /* [n_parts] as launched, operands filled in */
     mpl_cuda_dnn *dnn;
+    mpl_cuda_host_op *host; /* neither kernels nor dnn */
     uint64_t workspace_bytes;
 };
 
@@ -364,6 +366,7 @@ static void release(mpl_device *dev, mpl_prepared *p)
         return;
     if (p->dnn != NULL)
         dev->api->dnn_release(dev->ctx, dev->c, p->dnn);
+    mpl_cuda_host_free(dev->ctx, dev->api, dev->c, p->host);
     mpl_free(dev->ctx, p->part);
     mpl_free(dev->ctx, p->kernel);
     mpl_free(dev->ctx, p);
@@ -375,8 +378,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     mpl_status st = MPL_OK;
     mpl_prepared *p = NULL;
     const char *name =
-                   (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel",
-               *why;
+        (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel";
     mpl_cuda_choice choice = dev->choice;
 
     choice.workspace_limit = mpl_min_u64(choice.workspace_limit, dev->workspace_limit);
@@ -384,12 +386,12 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &choice, &p->dnn, &p->workspace_bytes,
                                   &name));
     if (p->dnn == NULL) {
-        MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts, &why));
-        if (why != NULL)
-            MPL_FAIL(dev->ctx, MPL_EUNAVAIL,
-                     "graph '%s': operation '%s' (%s) cannot run on cuda: %s", g->name,
-                     g->op_name[op], mpl_op_table[g->op_kind[op]].name, why);
+        MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts));
         MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
+    }
+    if (p->dnn == NULL && p->part == NULL) {
+        name = MPL_HOW_LOOPS;
+        MPL_TRY(mpl_cuda_host_new(dev->ctx, dev->api, dev->c, g, op, &dev->host_failure, &p->host));
     }
     for (uint32_t i = 0; i < p->n_parts; i++) {
         dev->flag_in_use |= p->part[i].checks;
@@ -438,11 +440,13 @@ static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_cal
 static mpl_status put_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, void *stream)
 {
     mpl_cuda_work work = {call, p->workspace_bytes, p->n_parts, p->kernel, p->dnn};
+    int code;
 
     for (uint32_t i = 0; i < p->n_parts; i++)
         fill_in(dev, &p->part[i], call, &p->kernel[i]);
-    return check(dev, dev->api->run(dev->c, &work, stream), "running",
-                 call->graph->op_name[call->op]);
+    code = p->host != NULL ? mpl_cuda_host_put(dev->api, dev->c, p->host, call, stream)
+                           : dev->api->run(dev->c, &work, stream);
+    return check(dev, code, "running", call->graph->op_name[call->op]);
 }
 
 static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
@@ -450,22 +454,26 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     return put_op(dev, p, call, dev->stream[0]);
 }
 
-/* An index out of range, if there was one since it was last asked. */
+/* An index out of range, or another failure of an operation, if there was one since it was last
+ * asked. */
 static mpl_status ask_flag(mpl_device *dev)
 {
-    mpl_status st = MPL_OK;
+    mpl_status st = dev->host_failure.status;
     uint32_t raised = 0;
 
+    dev->host_failure.status = MPL_OK;
+    if (st != MPL_OK)
+        MPL_FAIL(dev->ctx, st, "%s", dev->host_failure.message);
     if (!dev->flag_in_use)
         return MPL_OK;
     MPL_TRY(download(dev, &raised, dev->flag, sizeof raised));
     if (raised == 0)
         return MPL_OK;
     MPL_TRY(fill(dev, dev->flag, 0, sizeof raised));
-    MPL_FAIL(dev->ctx, MPL_EINPUT,
-             "an operation on the device found an index, a label, a length or a number of runs "
-             "outside of "
-             "its range");
+    MPL_FAIL(
+        dev->ctx, MPL_EINPUT,
+        "an operation on the device found an index, a label or a number of runs outside of its "
+        "range");
 out:
     return st;
 }
@@ -576,6 +584,7 @@ static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
     MPL_TRY(put_all(dev, s));
     MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
     MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
+    dev->host_failure.status = MPL_OK;
     MPL_TRY(capture(dev, s));
 out:
     return st;
@@ -703,5 +712,4 @@ const mpl_backend mpl_backend_cuda = {
     .put_number = put_number,
     .facts = facts,
     .replay = replay,
-    .computes = mpl_cuda_has_kernel,
 };

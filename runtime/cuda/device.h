@@ -30,12 +30,28 @@ typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     uint64_t workspace_bytes;     /* behind kernel.work [byte] */
 } mpl_cuda_part;
 
-/* The launches of an operation; *part is NULL where no kernel computes it, *why then says what is
- * missing. The caller frees *part. */
+/* The launches of an operation; *part is NULL where no kernel computes it. The caller frees
+ * *part. */
 mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part,
-                             uint32_t *n, const char **why);
-/* Whether there is any kernel for an operator, whatever its operands and attributes. */
-bool mpl_cuda_has_kernel(mpl_op_kind kind);
+                             uint32_t *n);
+
+/* ---- host_ops.c: operations that the host computes, between two copies ---- */
+
+typedef struct mpl_cuda_host_op mpl_cuda_host_op;
+
+typedef struct mpl_cuda_host_failure { /* the last one since it was cleared */
+    mpl_status status;
+    char message[256];
+} mpl_cuda_host_failure;
+
+/* Takes host memory for the operands of an operation. What fails when it runs is told in *failure,
+ * which must outlive it. */
+mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, const mpl_graph *g,
+                             mpl_op op, mpl_cuda_host_failure *failure, mpl_cuda_host_op **out);
+void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h);
+/* Puts copies to the host, the loops and copies back on a stream; CUDA's code. */
+int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h,
+                      const mpl_op_call *call, void *stream);
 
 /* ---- streams.c: which stream each operation goes to, and what it must wait for ---- */
 
@@ -48,9 +64,9 @@ typedef struct mpl_cuda_streams {
     uint32_t *last; /* [n_streams] the operation that ends the stream */
 } mpl_cuda_streams;
 
-/* Assigns the operations of `order` (skipped[op]: runs nothing) to at most `most` streams (1 to
- * 32), so that each edge of the graph is kept by a stream's own order or by an event. Stream 0 is
- * used first. */
+/* Assigns the operations of `order` to at most `most` streams (1 to 32), so that each edge of the
+ * graph is kept by a stream's own order or by an event; where skipped[op], the operation runs
+ * nothing. Stream 0 is used first. */
 mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                 const uint8_t *skipped, uint32_t most, mpl_cuda_streams **out);
 void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s);

@@ -15,11 +15,9 @@
 typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_ELEMENTWISE,
     MPL_CUDA_MOVE,
-    MPL_CUDA_PAD,
+    MPL_CUDA_FILL,
     MPL_CUDA_GATHER,
     MPL_CUDA_REDUCE,
-    MPL_CUDA_ARG,
-    MPL_CUDA_CUMSUM,
     MPL_CUDA_SOFTMAX,
     MPL_CUDA_NORM,
     MPL_CUDA_LRN,
@@ -27,25 +25,12 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_POOL,
     MPL_CUDA_PRODUCT,
     MPL_CUDA_FUSED,
-    /* kernels_move.cu */
-    MPL_CUDA_FILL,
-    MPL_CUDA_GATHER_ND,
-    MPL_CUDA_SCATTER,
-    MPL_CUDA_SCATTER_ND,
-    MPL_CUDA_ONE_HOT,
-    MPL_CUDA_TRILU,
-    MPL_CUDA_REVERSE,
-    MPL_CUDA_TOP_K,
-    MPL_CUDA_RESIZE,
-    MPL_CUDA_SET_NORM,
     /* kernels_train.cu */
-    MPL_CUDA_CONV_WEIGHT,
     MPL_CUDA_POOL_GRAD,
     MPL_CUDA_PLANE_GRAD,
     MPL_CUDA_LRN_GRAD,
     MPL_CUDA_SOFTMAX_GRAD,
     MPL_CUDA_BATCH,
-    MPL_CUDA_MOMENTS,
     MPL_CUDA_DROP,
     MPL_CUDA_LOSS,
     MPL_CUDA_LOSS_MEAN,
@@ -58,8 +43,8 @@ typedef enum mpl_cuda_kernel_id {
 typedef struct mpl_cuda_elementwise {
     int32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_CUDA_MAX_IN][MPL_MAX_RANK];
-    double a, b;  /* parameters, or epsilon of batch_norm */
-    int64_t i, j; /* of is_inf, mod, bit_shift, gelu; mean: how many */
+    double a, b;  /* the operator's parameters; batch_norm: a is epsilon */
+    int64_t i, j; /* flags of is_inf, mod, bit_shift, gelu; mean: i operands */
 } mpl_cuda_elementwise;
 
 /* A chain of element-wise operations over a box: the words of a stack machine. Loads are the
@@ -80,79 +65,11 @@ typedef struct mpl_cuda_move {
         from_stride[MPL_CUDA_BOX_RANK]; /* [element] */
 } mpl_cuda_move;
 
-typedef enum mpl_cuda_scatter_how {
-    MPL_SCATTER_PUT,
-    MPL_SCATTER_ADD,
-    MPL_SCATTER_MUL,
-    MPL_SCATTER_MAX,
-    MPL_SCATTER_MIN
-} mpl_cuda_scatter_how;
-
-/* scatter_elements: lanes along the axis, each by one thread, so that updates of one place keep
- * their order. `dim` are those of the indices but the axis. */
-typedef struct mpl_cuda_scatter {
-    int32_t rank, how, bytes;
-    int64_t dim[MPL_MAX_RANK], index_stride[MPL_MAX_RANK], to_stride[MPL_MAX_RANK];
-    int64_t n, index_along, to_along, axis_dim;
-} mpl_cuda_scatter;
-
-/* Tuples of `length` indices into dims `dim` name rows of `inner` elements; each batch of
- * `per_batch` tuples has `rows` of them. Scattering: thread (part, i) of parts * inner does what
- * falls into its part of the rows. */
-typedef struct mpl_cuda_tuples {
-    int32_t length, how, bytes;
-    int64_t dim[MPL_MAX_RANK], n, per_batch, rows, inner, parts;
-} mpl_cuda_tuples;
-
-/* one_hot: rows is the depth; trilu: [.., rows, columns] and the diagonal k; reverse_sequence:
- * [rows, columns, inner], batches along dim `which`. */
-typedef struct mpl_cuda_place {
-    int64_t rows, columns, inner, k;
-    int32_t bytes, which;
-} mpl_cuda_place;
-
-typedef enum mpl_cuda_resize_mode {
-    MPL_RESIZE_NEAREST,
-    MPL_RESIZE_LINEAR,
-    MPL_RESIZE_CUBIC
-} mpl_cuda_resize_mode;
-typedef enum mpl_cuda_coordinate {
-    MPL_HALF_PIXEL,
-    MPL_HALF_PIXEL_SYMMETRIC,
-    MPL_PYTORCH_HALF_PIXEL,
-    MPL_ALIGN_CORNERS,
-    MPL_ASYMMETRIC,
-    MPL_TF_HALF_PIXEL
-} mpl_cuda_coordinate;
-typedef enum mpl_cuda_rounding {
-    MPL_ROUND_PREFER_FLOOR,
-    MPL_ROUND_PREFER_CEIL,
-    MPL_ROUND_FLOOR,
-    MPL_ROUND_CEIL
-} mpl_cuda_rounding;
-typedef struct mpl_cuda_resize {
-    int32_t rank, bytes, mode, coordinate, rounding, exclude_outside;
-    int64_t in[MPL_MAX_RANK], out[MPL_MAX_RANK], stride[MPL_MAX_RANK];
-    double scale[MPL_MAX_RANK], cubic_a;
-} mpl_cuda_resize;
-
-typedef enum mpl_cuda_pad_mode {
-    MPL_PAD_CONSTANT,
-    MPL_PAD_EDGE,
-    MPL_PAD_REFLECT,
-    MPL_PAD_WRAP
-} mpl_cuda_pad_mode;
-typedef struct mpl_cuda_pad {
-    int32_t rank, bytes, mode;
-    int64_t dim[MPL_MAX_RANK], in_dim[MPL_MAX_RANK], before[MPL_MAX_RANK];
-} mpl_cuda_pad;
-
-/* out[o][j][k] = in[o][index[j]][k]; by_element: index has the output's dims, the first `rank` of
- * them with the input's strides, 0 along the axis. */
+/* Rows of `inner` elements: output row j of each batch is row index[j] of the `axis_dim` rows that
+ * the batch has. */
 typedef struct mpl_cuda_gather {
-    int32_t bytes, by_element, rank;
+    int32_t bytes; /* of an element */
     int64_t axis_dim, n_index, inner;
-    int64_t dim[MPL_MAX_RANK], stride[MPL_MAX_RANK], along;
 } mpl_cuda_gather;
 
 /* Output i reduces n elements: kept dims say where they begin, reduced ones where they lie from
@@ -161,16 +78,13 @@ typedef struct mpl_cuda_reduce {
     int32_t n_kept, n_reduced;
     int64_t kept_dim[MPL_MAX_RANK], kept_stride[MPL_MAX_RANK];
     int64_t reduced_dim[MPL_MAX_RANK], reduced_stride[MPL_MAX_RANK];
-    int64_t n;     /* elements behind each output */
-    double p;      /* power of lp pools and lp_norm */
+    int64_t n;     /* elements that each output reduces */
     double factor; /* of a plain sum */
-    int32_t whole; /* integers are reduced as integers */
 } mpl_cuda_reduce;
 
-/* Lanes of n elements, `inner` apart; arg, cumsum, softmax, the loss, top_k. */
+/* Lanes of n elements that lie `inner` apart: softmax and the loss. */
 typedef struct mpl_cuda_lanes {
-    int64_t n, inner, k;
-    int32_t last, exclusive, reverse, largest;
+    int64_t n, inner;
 } mpl_cuda_lanes;
 
 /* Rows of n neighbours, each normalised about its mean or about 0; operand 1 scales, operand 2
@@ -191,11 +105,9 @@ typedef struct mpl_cuda_lrn {
 /* Windows over up to three spatial dims, the missing ones in front and of size 1. */
 typedef struct mpl_cuda_window {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
-    int64_t in_channels, out_channels, group; /* per group */
-    int64_t batch;
+    int64_t in_channels, out_channels, group; /* channels of one group */
     int32_t transposed, padded, column_major; /* column_major: how indices of max_pool count */
-    double p;
-    double least, most; /* what a convolution gives; operand 3 is added before */
+    double least, most; /* a convolution's result is clipped to them; operand 3 is added before */
 } mpl_cuda_window;
 
 /* Stacks of matrices: element (i, k) of the left one is i * a_row + k * a_column from its matrix
@@ -231,11 +143,10 @@ typedef struct mpl_cuda_kernel {
     const void *in[MPL_CUDA_MAX_IN]; /* NULL: left out */
     void *out[MPL_CUDA_MAX_OUT];
     void *work;     /* the operation's workspace */
-    uint32_t *flag; /* set to 1 by an index, a label, a length or a number of runs out of range */
+    uint32_t *flag; /* set to 1 by an index, a label or a number of runs out of its range */
     union {
         mpl_cuda_elementwise elementwise;
         mpl_cuda_move move;
-        mpl_cuda_pad pad;
         mpl_cuda_gather gather;
         mpl_cuda_reduce reduce;
         mpl_cuda_lanes lanes;
@@ -244,10 +155,6 @@ typedef struct mpl_cuda_kernel {
         mpl_cuda_window window;
         mpl_cuda_product product;
         mpl_cuda_fused fused;
-        mpl_cuda_scatter scatter;
-        mpl_cuda_tuples tuples;
-        mpl_cuda_place place;
-        mpl_cuda_resize resize;
         mpl_cuda_batch batch;
         mpl_cuda_drop drop;
         mpl_cuda_update update;
@@ -260,8 +167,7 @@ typedef struct mpl_cuda_kernel {
 extern "C" {
 #endif
 int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream);
-/* Those of kernels_move.cu and kernels_train.cu: for mpl_cuda_launch alone. */
-void mpl_cuda_launch_move(const mpl_cuda_kernel *k, void *stream);
+/* Those of kernels_train.cu: for mpl_cuda_launch alone. */
 void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream);
 #ifdef __cplusplus
 }

@@ -152,7 +152,7 @@ DEVICE void put_float(int type, void *data, int64_t i, float x)
         put(type, data, i, (double)x);
 }
 
-/* The ends of an integer type's range, which are the largest and the least of nothing. */
+/* The least number of an integer type: the largest one of an empty window. */
 DEVICE int64_t lowest(int type)
 {
     return type == MPL_TYPE_i64   ? INT64_MIN
@@ -235,38 +235,21 @@ DEVICE double combine(fold how, double a, double v)
     }
 }
 
-DEVICE int64_t combine_int(fold how, int64_t a, int64_t v)
+/* Folds one value of each thread into one number, which all threads receive, in an order that only
+ * the block's size decides; that is a power of two. `room` holds one number a thread. */
+DEVICE double block_fold(fold how, double *room, double value)
 {
-    switch (how) {
-    case FOLD_PRODUCT:
-        return (int64_t)((uint64_t)a * (uint64_t)v);
-    case FOLD_MOST:
-        return v > a ? v : a;
-    case FOLD_LEAST:
-        return v < a ? v : a;
-    default:
-        return (int64_t)((uint64_t)a + (uint64_t)v);
+    room[threadIdx.x] = value;
+    MEET();
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            room[threadIdx.x] = combine(how, room[threadIdx.x], room[threadIdx.x + half]);
+        MEET();
     }
+    value = room[0];
+    MEET();
+    return value;
 }
-
-/* All threads' values as one, for all of them, in an order that only the block's size decides;
- * blocks are powers of two. `room` is one number a thread, free again when all have left. */
-#define BLOCK_FOLD(name, number, together)                                                         \
-    DEVICE number name(fold how, number *room, number value)                                       \
-    {                                                                                              \
-        room[threadIdx.x] = value;                                                                 \
-        MEET();                                                                                    \
-        for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {                                \
-            if (threadIdx.x < half)                                                                \
-                room[threadIdx.x] = together(how, room[threadIdx.x], room[threadIdx.x + half]);    \
-            MEET();                                                                                \
-        }                                                                                          \
-        value = room[0];                                                                           \
-        MEET();                                                                                    \
-        return value;                                                                              \
-    }
-BLOCK_FOLD(block_fold, double, combine)
-BLOCK_FOLD(block_fold_int, int64_t, combine_int)
 
 /* ---- windows ---- */
 
@@ -314,5 +297,16 @@ static inline int threads_for(int64_t n)
         threads *= 2;
     return threads;
 }
+
+/* A case of a launcher's switch: threads that share the k->n things out, or a block for each of
+ * them, whose threads share `things` out. */
+#define EACH(id, kernel)                                                                           \
+    case id:                                                                                       \
+        LAUNCH(kernel, blocks_for(k->n, THREADS), THREADS, stream, *k);                            \
+        break
+#define BLOCKS(id, kernel, things)                                                                 \
+    case id:                                                                                       \
+        LAUNCH(kernel, blocks_for(k->n, 1), threads_for(things), stream, *k);                      \
+        break
 
 #endif

@@ -20,45 +20,6 @@ DEVICE double rounded(int type, double x)
     }
 }
 
-/* ---- convolution: dw; dx is a transposed convolution of dy, by kernel conv ---- */
-
-/* dy, x: one block for each element of dw; its threads share out the batch and the places of the
- * output. */
-KERNEL conv_weight(const mpl_cuda_kernel k)
-{
-    SHARED double room[THREADS];
-    const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
-        in_plane = w->in[0] * w->in[1] * w->in[2];
-    const int64_t out_plane = w->out[0] * w->out[1] * w->out[2];
-
-    for (int64_t i = blockIdx.x; i < k.n; i += gridDim.x) {
-        int64_t rest = i, t = last_index(&rest, taps), c = last_index(&rest, w->in_channels),
-            m = rest;
-        int64_t channel = m / w->out_channels * w->in_channels + c;
-        double sum = 0;
-
-        for (int64_t j = threadIdx.x; j < w->batch * out_plane; j += blockDim.x) {
-            int64_t item = j, place = last_index(&item, out_plane), line = place,
-                ox = last_index(&line, w->out[2]);
-            int64_t oz = line, oy = last_index(&oz, w->out[1]);
-            int64_t z = seen_by(w, 0, oz, t / w->kernel[2] / w->kernel[1]);
-            int64_t y = seen_by(w, 1, oy, t / w->kernel[2] % w->kernel[1]);
-            int64_t x = seen_by(w, 2, ox, t % w->kernel[2]);
-
-            if (z >= 0 && y >= 0 && x >= 0)
-                sum += get(k.type[0], k.in[0],
-                           (item * w->out_channels * w->group + m) * out_plane + place) *
-                       get(k.type[1], k.in[1],
-                           (item * w->in_channels * w->group + channel) * in_plane
-                    + (z * w->in[1] + y) * w->in[2] + x);
-        }
-        sum = block_fold(FOLD_SUM, room, sum);
-        if (threadIdx.x == 0)
-            put(k.out_type, k.out[0], i, sum);
-    }
-}
-
 /* ---- pooling ---- */
 
 /* The output along axis d that sees element `at` through tap t; -1: none. */
@@ -309,33 +270,6 @@ KERNEL batch_grad(const mpl_cuda_kernel k)
     }
 }
 
-/* Between cuDNN's batch norm and ours. batch_norm_grad: input 4, a variance, becomes 1 / sqrt(it +
- * epsilon) as output 0. Else input 0 is such a root and input 1 the mean: output 2 becomes the
- * variance, outputs 3 and 4 new running numbers from inputs 3 and 4, where they are there, in their
- * very places. */
-KERNEL moments(const mpl_cuda_kernel k)
-{
-    const mpl_cuda_batch *b = &k.as.batch;
-
-    FOR_EACH(c, k.n)
-    {
-        double root, moment[2];
-
-        if (k.kind == MPL_OP_batch_norm_grad) {
-            put(k.out_type, k.out[0], c, 1 / sqrt(get(k.type[4], k.in[4], c) + b->epsilon));
-            continue;
-        }
-        root = get(k.type[0], k.in[0], c);
-        moment[0] = get(k.type[1], k.in[1], c);
-        moment[1] = 1 / (root * root) - b->epsilon;
-        moment[1] = moment[1] < 0 ? 0 : moment[1]; /* by rounding alone */
-        put(k.out_type, k.out[2], c, moment[1]);
-        for (int i = 0; i < 2 && k.in[3] != NULL; i++)
-            put(k.type[3 + i], k.out[3 + i], c,
-                b->momentum * get(k.type[3 + i], k.in[3 + i], c) + (1 - b->momentum) * moment[i]);
-    }
-}
-
 /* ---- dropout ---- */
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -499,47 +433,25 @@ KERNEL update(const mpl_cuda_kernel k)
 
 void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream)
 {
-    int64_t blocks = blocks_for(k->n, THREADS), alone = blocks_for(k->n, 1);
-    const mpl_cuda_window *w = &k->as.window;
+    int64_t blocks = blocks_for(k->n, THREADS);
 
     switch (k->id) {
-    case MPL_CUDA_CONV_WEIGHT:
-        LAUNCH(conv_weight, alone, threads_for(w->batch * w->out[0] * w->out[1] * w->out[2]),
-            stream, *k);
-        break;
-    case MPL_CUDA_POOL_GRAD:
-        LAUNCH(pool_grad, blocks, THREADS, stream, *k);
-        break;
-    case MPL_CUDA_PLANE_GRAD:
-        LAUNCH(plane_grad, blocks, THREADS, stream, *k);
-        break;
-    case MPL_CUDA_LRN_GRAD:
-        LAUNCH(lrn_grad, blocks, THREADS, stream, *k);
-        break;
-    case MPL_CUDA_SOFTMAX_GRAD:
-        LAUNCH(softmax_grad, alone, threads_for(k->as.lanes.n), stream, *k);
-        break;
+    EACH(MPL_CUDA_POOL_GRAD, pool_grad);
+    EACH(MPL_CUDA_PLANE_GRAD, plane_grad);
+    EACH(MPL_CUDA_LRN_GRAD, lrn_grad);
+    BLOCKS(MPL_CUDA_SOFTMAX_GRAD, softmax_grad, k->as.lanes.n);
     case MPL_CUDA_BATCH:
         if (k->kind == MPL_OP_batch_norm_grad)
-            LAUNCH(batch_grad, alone, THREADS, stream, *k);
+            LAUNCH(batch_grad, blocks_for(k->n, 1), THREADS, stream, *k);
         else
-            LAUNCH(batch_train, alone, THREADS, stream, *k);
+            LAUNCH(batch_train, blocks_for(k->n, 1), THREADS, stream, *k);
         break;
-    case MPL_CUDA_MOMENTS:
-        LAUNCH(moments, blocks, THREADS, stream, *k);
-        break;
-    case MPL_CUDA_DROP:
-        LAUNCH(drop, blocks, THREADS, stream, *k);
-        break;
-    case MPL_CUDA_LOSS:
-        LAUNCH(loss, alone, threads_for(k->as.lanes.n), stream, *k);
-        break;
+    EACH(MPL_CUDA_DROP, drop);
+    BLOCKS(MPL_CUDA_LOSS, loss, k->as.lanes.n);
     case MPL_CUDA_LOSS_MEAN:
         LAUNCH(loss_mean, 1, THREADS, stream, *k);
         break;
-    case MPL_CUDA_LOSS_GRAD:
-        LAUNCH(loss_grad, blocks, THREADS, stream, *k);
-        break;
+    EACH(MPL_CUDA_LOSS_GRAD, loss_grad);
     default:
         LAUNCH(update, blocks < UPDATE_BLOCKS ? blocks : UPDATE_BLOCKS, THREADS, stream, *k);
     }

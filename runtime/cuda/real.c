@@ -332,6 +332,24 @@ static int pool_free(mpl_cuda *c, void *p, void *stream)
     return done(cudaFreeAsync(p, stream));
 }
 
+static int host_new(mpl_cuda *c, void **out, size_t bytes)
+{
+    (void)c;
+    return done(cudaMallocHost(out, bytes));
+}
+
+static int host_free(mpl_cuda *c, void *p)
+{
+    (void)c;
+    return done(cudaFreeHost(p));
+}
+
+static int host_call(mpl_cuda *c, void (*function)(void *data), void *data, void *stream)
+{
+    (void)c;
+    return done(cudaLaunchHostFunc(stream, function, data));
+}
+
 static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
 {
     (void)c;
@@ -475,6 +493,9 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
         .memory_free = memory_free,
         .pool_new = pool_new,
         .pool_free = pool_free,
+        .host_new = host_new,
+        .host_free = host_free,
+        .host_call = host_call,
         .memory_info = memory_info,
         .clocks = clocks,
         .copy = copy,

@@ -42,31 +42,10 @@
     CALL(cudnnConvolutionBackwardFilter)                                                           \
     CALL(cudnnConvolutionBackwardBias)                                                             \
     CALL(cudnnAddTensor)                                                                           \
-    CALL(cudnnCreatePoolingDescriptor)                                                             \
-    CALL(cudnnDestroyPoolingDescriptor)                                                            \
-    CALL(cudnnSetPoolingNdDescriptor)                                                              \
-    CALL(cudnnGetPoolingNdForwardOutputDim)                                                        \
-    CALL(cudnnPoolingForward)                                                                      \
-    CALL(cudnnPoolingBackward)                                                                     \
     CALL(cudnnCreateActivationDescriptor)                                                          \
     CALL(cudnnDestroyActivationDescriptor)                                                         \
     CALL(cudnnSetActivationDescriptor)                                                             \
-    CALL(cudnnActivationForward)                                                                   \
-    CALL(cudnnActivationBackward)                                                                  \
-    CALL(cudnnSoftmaxForward)                                                                      \
-    CALL(cudnnSoftmaxBackward)                                                                     \
-    CALL(cudnnCreateLRNDescriptor)                                                                 \
-    CALL(cudnnDestroyLRNDescriptor)                                                                \
-    CALL(cudnnSetLRNDescriptor)                                                                    \
-    CALL(cudnnLRNCrossChannelForward)                                                              \
-    CALL(cudnnLRNCrossChannelBackward)                                                             \
-    CALL(cudnnBatchNormalizationForwardInference)                                                  \
-    CALL(cudnnBatchNormalizationForwardTraining)                                                   \
-    CALL(cudnnBatchNormalizationBackward)                                                          \
-    CALL(cudnnCreateOpTensorDescriptor)                                                            \
-    CALL(cudnnDestroyOpTensorDescriptor)                                                           \
-    CALL(cudnnSetOpTensorDescriptor)                                                               \
-    CALL(cudnnOpTensor)
+    CALL(cudnnActivationForward)
 
 #define MPL_CUBLAS_CALLS(CALL)                                                                     \
     CALL(cublasCreate_v2)                                                                          \

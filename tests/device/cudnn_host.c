@@ -25,23 +25,11 @@ struct cudnnConvolutionStruct {
     int n, pad[3], stride[3], dilation[3], groups;
     cudnnMathType_t math;
 };
-struct cudnnPoolingStruct {
-    cudnnPoolingMode_t mode;
-    int n, window[3], pad[3], stride[3];
-};
 struct cudnnActivationStruct {
     cudnnActivationMode_t mode;
     cudnnNanPropagation_t nan;
     double coef;
 };
-struct cudnnLRNStruct {
-    unsigned n;
-    double alpha, beta, k;
-};
-struct cudnnOpTensorStruct {
-    cudnnOpTensorOp_t op;
-};
-
 static cudnnStatus_t misuse(const char *what)
 {
     host.n_misused++;
@@ -68,10 +56,7 @@ static cudnnStatus_t misuse(const char *what)
 DESCRIPTOR(tensor, cudnnTensorDescriptor_t)
 DESCRIPTOR(filter, cudnnFilterDescriptor_t)
 DESCRIPTOR(conv, cudnnConvolutionDescriptor_t)
-DESCRIPTOR(pooling, cudnnPoolingDescriptor_t)
 DESCRIPTOR(activation, cudnnActivationDescriptor_t)
-DESCRIPTOR(lrn, cudnnLRNDescriptor_t)
-DESCRIPTOR(op_tensor, cudnnOpTensorDescriptor_t)
 
 static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int n,
                                 const int size[], const int stride[])
@@ -120,49 +105,10 @@ static cudnnStatus_t set_math(cudnnConvolutionDescriptor_t d, cudnnMathType_t ma
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_pooling(cudnnPoolingDescriptor_t d, const cudnnPoolingMode_t mode,
-                                 const cudnnNanPropagation_t nan, int n, const int window[],
-                                 const int pad[], const int stride[])
-{
-    DEMAND(n >= 2 && n <= 3 && mode != CUDNN_POOLING_MAX && nan == CUDNN_PROPAGATE_NAN);
-    d->mode = mode;
-    d->n = n;
-    for (int i = 0; i < n; i++) {
-        DEMAND(window[i] > 0 && pad[i] >= 0 && pad[i] < window[i] && stride[i] > 0);
-        d->window[i] = window[i], d->pad[i] = pad[i], d->stride[i] = stride[i];
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t pooling_dims(const cudnnPoolingDescriptor_t d, const cudnnTensorDescriptor_t x,
-                                  int n, int out[])
-{
-    DEMAND(n == d->n + 2 && x->n == n);
-    for (int i = 0; i < n; i++)
-        out[i] = i < 2 ? x->size[i]
-                       : 1 + (x->size[i] + 2 * d->pad[i - 2] - d->window[i - 2]) / d->stride[i - 2];
-    return CUDNN_STATUS_SUCCESS;
-}
-
 static cudnnStatus_t set_activation(cudnnActivationDescriptor_t d, cudnnActivationMode_t mode,
                                     cudnnNanPropagation_t nan, double coef)
 {
     *d = (struct cudnnActivationStruct){mode, nan, coef};
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t set_lrn(cudnnLRNDescriptor_t d, unsigned n, double alpha, double beta,
-                             double k)
-{
-    *d = (struct cudnnLRNStruct){n, alpha, beta, k};
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t set_op(cudnnOpTensorDescriptor_t d, cudnnOpTensorOp_t op, cudnnDataType_t type,
-                            cudnnNanPropagation_t nan)
-{
-    DEMAND(type == CUDNN_DATA_FLOAT && nan == CUDNN_PROPAGATE_NAN);
-    d->op = op;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -214,30 +160,7 @@ static cudnnStatus_t add_tensor(cudnnHandle_t h, const void *alpha,
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t op_tensor(cudnnHandle_t h, const cudnnOpTensorDescriptor_t op,
-                               const void *alpha1, const cudnnTensorDescriptor_t ad, const void *a,
-                               const void *alpha2, const cudnnTensorDescriptor_t bd, const void *b,
-                               const void *beta, const cudnnTensorDescriptor_t cd, void *c)
-{
-    const float one = 1;
-
-    (void)h;
-    DEMAND(same_dims(ad, cd) && (b != c || a == c));
-    for (int64_t i = 0; i < elements(cd); i++) {
-        float x = *(const float *)alpha1 * ((const float *)a)[offset(cd, ad, i)];
-        float z = *(const float *)alpha2 * ((const float *)b)[offset(cd, bd, i)];
-
-        blend((float *)c + offset(cd, cd, i), &one,
-              op->op == CUDNN_OP_TENSOR_MUL   ? x * z
-              : op->op == CUDNN_OP_TENSOR_MIN ? (x < z || x != x ? x : z)
-              : op->op == CUDNN_OP_TENSOR_MAX ? (x > z || x != x ? x : z)
-                                              : x + z,
-              beta);
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-/* ---- activation, softmax ---- */
+/* ---- activation ---- */
 
 static double activated(const struct cudnnActivationStruct *d, double x)
 {
@@ -265,81 +188,6 @@ static cudnnStatus_t activation_forward(cudnnHandle_t h, cudnnActivationDescript
     for (int64_t i = 0; i < elements(xd); i++)
         blend((float *)y + offset(yd, yd, i), alpha,
               activated(d, ((const float *)x)[offset(xd, xd, i)]), beta);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t activation_backward(cudnnHandle_t h, cudnnActivationDescriptor_t d,
-                                         const void *alpha, const cudnnTensorDescriptor_t yd,
-                                         const void *y, const cudnnTensorDescriptor_t dyd,
-                                         const void *dy, const cudnnTensorDescriptor_t xd,
-                                         const void *x, const void *beta,
-                                         const cudnnTensorDescriptor_t dxd, void *dx)
-{
-    (void)h, (void)y;
-    DEMAND(d->mode == CUDNN_ACTIVATION_RELU && same_dims(yd, dyd) && same_dims(xd, dxd) &&
-           same_dims(xd, yd));
-    for (int64_t i = 0; i < elements(xd); i++)
-        blend((float *)dx + offset(dxd, dxd, i), alpha,
-              ((const float *)x)[offset(xd, xd, i)] > 0 ? ((const float *)dy)[offset(dyd, dyd, i)]
-                                                        : 0,
-              beta);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-/* Element 0 of lane i along the channels, and how far apart its elements are. */
-static int64_t lane(const struct cudnnTensorStruct *d, int64_t i)
-{
-    struct cudnnTensorStruct one_channel = *d;
-
-    one_channel.size[1] = 1;
-    return offset(&one_channel, &one_channel, i);
-}
-
-static cudnnStatus_t softmax_forward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how,
-                                     cudnnSoftmaxMode_t mode, const void *alpha,
-                                     const cudnnTensorDescriptor_t xd, const void *x,
-                                     const void *beta, const cudnnTensorDescriptor_t yd, void *y)
-{
-    int64_t step = xd->stride[1];
-
-    (void)h;
-    DEMAND(mode == CUDNN_SOFTMAX_MODE_CHANNEL && how != CUDNN_SOFTMAX_FAST && same_dims(xd, yd));
-    for (int64_t i = 0; i < elements(xd) / xd->size[1]; i++) {
-        const float *from = (const float *)x + lane(xd, i);
-        double most = -INFINITY, sum = 0;
-
-        for (int c = 0; c < xd->size[1]; c++)
-            most = fmax(most, from[c * step]);
-        for (int c = 0; c < xd->size[1]; c++)
-            sum += exp(from[c * step] - most);
-        for (int c = 0; c < xd->size[1]; c++)
-            blend((float *)y + lane(yd, i) + c * yd->stride[1], alpha,
-                  how == CUDNN_SOFTMAX_LOG ? from[c * step] - most - log(sum)
-                                           : exp(from[c * step] - most) / sum,
-                  beta);
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t softmax_backward(cudnnHandle_t h, cudnnSoftmaxAlgorithm_t how,
-                                      cudnnSoftmaxMode_t mode, const void *alpha,
-                                      const cudnnTensorDescriptor_t yd, const void *y,
-                                      const cudnnTensorDescriptor_t dyd, const void *dy,
-                                      const void *beta, const cudnnTensorDescriptor_t dxd, void *dx)
-{
-    (void)h;
-    DEMAND(mode == CUDNN_SOFTMAX_MODE_CHANNEL && how == CUDNN_SOFTMAX_ACCURATE &&
-           same_dims(yd, dyd) && same_dims(yd, dxd));
-    for (int64_t i = 0; i < elements(yd) / yd->size[1]; i++) {
-        const float *of = (const float *)y + lane(yd, i), *from = (const float *)dy + lane(dyd, i);
-        double sum = 0;
-
-        for (int c = 0; c < yd->size[1]; c++)
-            sum += of[c * yd->stride[1]] * from[c * dyd->stride[1]];
-        for (int c = 0; c < yd->size[1]; c++)
-            blend((float *)dx + lane(dxd, i) + c * dxd->stride[1], alpha,
-                  of[c * yd->stride[1]] * (from[c * dyd->stride[1]] - sum), beta);
-    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -596,265 +444,6 @@ static cudnnStatus_t conv_bias(cudnnHandle_t h, const void *alpha, const cudnnTe
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- pooling ---- */
-
-/* Calls one for every element of x in the window of every element of y, with how many the mean is
- * taken over. */
-typedef void pooled(void *into, int64_t x, int64_t y, double count);
-
-static void pool_walk(const struct cudnnPoolingStruct *p, const struct cudnnTensorStruct *xd,
-                      const struct cudnnTensorStruct *yd, pooled *one, void *into)
-{
-    for (int64_t i = 0; i < elements(yd); i++) {
-        int64_t rest = i, from[3] = {0}, to[3] = {1, 1, 1}, in[3] = {1, 1, 1}, count = 1,
-                inside = 1;
-
-        for (int a = 3; a-- > 3 - p->n;) {
-            int k = a - (3 - p->n);
-            int64_t o = rest % yd->size[2 + k];
-
-            rest /= yd->size[2 + k];
-            in[a] = xd->size[2 + k];
-            from[a] = o * p->stride[k] - p->pad[k];
-            to[a] = from[a] + p->window[k];
-            count *= (to[a] < in[a] + p->pad[k] ? to[a] : in[a] + p->pad[k]) - from[a];
-            from[a] = from[a] < 0 ? 0 : from[a];
-            to[a] = to[a] > in[a] ? in[a] : to[a];
-            inside *= to[a] - from[a];
-        }
-        for (int64_t z = from[0]; z < to[0]; z++)
-            for (int64_t y = from[1]; y < to[1]; y++)
-                for (int64_t x = from[2]; x < to[2]; x++)
-                    one(into, ((rest * in[0] + z) * in[1] + y) * in[2] + x, i,
-                        p->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ? (double)count
-                                                                               : (double)inside);
-    }
-}
-
-typedef struct pool_sums {
-    const struct cudnnPoolingStruct *p;
-    const float *from;
-    double *acc;
-    bool *any;
-} pool_sums;
-
-static void pool_into(void *into, int64_t x, int64_t y, double count)
-{
-    pool_sums *s = into;
-
-    if (s->p->mode != CUDNN_POOLING_MAX_DETERMINISTIC)
-        s->acc[y] += s->from[x] / count;
-    else if (!s->any[y] || s->from[x] > s->acc[y] ||
-             s->from[x] != s->from[x]) /* CUDNN_PROPAGATE_NAN
-                                        */
-        s->acc[y] = s->from[x], s->any[y] = true;
-}
-
-static void pool_out_of(void *into, int64_t x, int64_t y, double count)
-{
-    pool_sums *s = into;
-
-    s->acc[x] += s->from[y] / count;
-}
-
-static cudnnStatus_t pooling_forward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p,
-                                     const void *alpha, const cudnnTensorDescriptor_t xd,
-                                     const void *x, const void *beta,
-                                     const cudnnTensorDescriptor_t yd, void *y)
-{
-    pool_sums s = {p, x, sums(elements(yd)), calloc((size_t)elements(yd), sizeof(bool))};
-
-    (void)h;
-    pool_walk(p, xd, yd, pool_into, &s);
-    put_sums(s.acc, elements(yd), alpha, beta, y);
-    free(s.any);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t pooling_backward(cudnnHandle_t h, const cudnnPoolingDescriptor_t p,
-                                      const void *alpha, const cudnnTensorDescriptor_t yd,
-                                      const void *y, const cudnnTensorDescriptor_t dyd,
-                                      const void *dy, const cudnnTensorDescriptor_t xd,
-                                      const void *x, const void *beta,
-                                      const cudnnTensorDescriptor_t dxd, void *dx)
-{
-    pool_sums s = {p, dy, NULL, NULL};
-
-    (void)h;
-    DEMAND(p->mode != CUDNN_POOLING_MAX_DETERMINISTIC && y != NULL && x != NULL &&
-           same_dims(yd, dyd) && same_dims(xd, dxd));
-    s.acc = sums(elements(dxd));
-    pool_walk(p, dxd, dyd, pool_out_of, &s);
-    put_sums(s.acc, elements(dxd), alpha, beta, dx);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-/* ---- normalisation ---- */
-
-static double lrn_scale(const struct cudnnLRNStruct *d, const struct cudnnTensorStruct *xd,
-                        const float *x, int c)
-{
-    int below = (int)(d->n - 1) / 2;
-    double squares = 0;
-
-    for (int k = c - below; k <= c - below + (int)d->n - 1; k++)
-        if (k >= 0 && k < xd->size[1])
-            squares += (double)x[k * xd->stride[1]] * x[k * xd->stride[1]];
-    return d->k + d->alpha / d->n * squares;
-}
-
-static cudnnStatus_t lrn_forward(cudnnHandle_t h, cudnnLRNDescriptor_t d, cudnnLRNMode_t mode,
-                                 const void *alpha, const cudnnTensorDescriptor_t xd, const void *x,
-                                 const void *beta, const cudnnTensorDescriptor_t yd, void *y)
-{
-    (void)h;
-    DEMAND(mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && same_dims(xd, yd));
-    for (int64_t i = 0; i < elements(xd) / xd->size[1]; i++)
-        for (int c = 0; c < xd->size[1]; c++) {
-            const float *from = (const float *)x + lane(xd, i);
-
-            blend((float *)y + lane(yd, i) + c * yd->stride[1], alpha,
-                  from[c * xd->stride[1]] * pow(lrn_scale(d, xd, from, c), -d->beta), beta);
-        }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t lrn_backward(cudnnHandle_t h, cudnnLRNDescriptor_t d, cudnnLRNMode_t mode,
-                                  const void *alpha, const cudnnTensorDescriptor_t yd,
-                                  const void *y, const cudnnTensorDescriptor_t dyd, const void *dy,
-                                  const cudnnTensorDescriptor_t xd, const void *x, const void *beta,
-                                  const cudnnTensorDescriptor_t dxd, void *dx)
-{
-    int below = (int)(d->n - 1) / 2;
-
-    (void)h;
-    DEMAND(mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && same_dims(xd, yd) && same_dims(xd, dyd) &&
-           same_dims(xd, dxd));
-    for (int64_t i = 0; i < elements(xd) / xd->size[1]; i++)
-        for (int c = 0; c < xd->size[1]; c++) {
-            const float *of_x = (const float *)x + lane(xd, i),
-                        *of_y = (const float *)y + lane(yd, i);
-            const float *of_dy = (const float *)dy + lane(dyd, i);
-            double sum = 0;
-
-            for (int k = c - (int)d->n + 1 + below; k <= c + below; k++)
-                if (k >= 0 && k < xd->size[1])
-                    sum += (double)of_dy[k * dyd->stride[1]] * of_y[k * yd->stride[1]] /
-                           lrn_scale(d, xd, of_x, k);
-            blend((float *)dx + lane(dxd, i) + c * dxd->stride[1], alpha,
-                  of_dy[c * dyd->stride[1]] * pow(lrn_scale(d, xd, of_x, c), -d->beta) -
-                      2 * d->alpha / d->n * d->beta * of_x[c * xd->stride[1]] * sum,
-                  beta);
-        }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static bool channels_fit(const struct cudnnTensorStruct *x, const struct cudnnTensorStruct *b)
-{
-    return b->size[0] == 1 && b->size[1] == x->size[1] && b->size[2] == 1 && b->size[3] == 1;
-}
-
-static int64_t channel_of(const struct cudnnTensorStruct *xd, int64_t i)
-{
-    return i / (elements(xd) / xd->size[0] / xd->size[1]) % xd->size[1];
-}
-
-static cudnnStatus_t norm_inference(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
-                                    const void *beta, const cudnnTensorDescriptor_t xd,
-                                    const void *x, const cudnnTensorDescriptor_t yd, void *y,
-                                    const cudnnTensorDescriptor_t bd, const void *scale,
-                                    const void *bias, const void *mean, const void *variance,
-                                    double epsilon)
-{
-    (void)h;
-    DEMAND(mode == CUDNN_BATCHNORM_SPATIAL && same_dims(xd, yd) && channels_fit(xd, bd));
-    for (int64_t i = 0; i < elements(xd); i++) {
-        int64_t c = channel_of(xd, i);
-        double inverse = 1 / sqrt(((const float *)variance)[c] + epsilon);
-
-        blend((float *)y + offset(yd, yd, i), alpha,
-              ((const float *)scale)[c] *
-                      (((const float *)x)[offset(xd, xd, i)] - ((const float *)mean)[c]) * inverse +
-                  ((const float *)bias)[c],
-              beta);
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t norm_training(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
-                                   const void *beta, const cudnnTensorDescriptor_t xd,
-                                   const void *x, const cudnnTensorDescriptor_t yd, void *y,
-                                   const cudnnTensorDescriptor_t bd, const void *scale,
-                                   const void *bias, double factor, void *running_mean,
-                                   void *running_variance, double epsilon, void *saved_mean,
-                                   void *saved_inverse)
-{
-    double n = (double)(elements(xd) / xd->size[1]);
-
-    (void)h, (void)factor;
-    DEMAND(mode == CUDNN_BATCHNORM_SPATIAL && same_dims(xd, yd) && channels_fit(xd, bd));
-    DEMAND(running_mean == NULL && running_variance == NULL && saved_mean != NULL &&
-           saved_inverse != NULL);
-    for (int64_t c = 0; c < xd->size[1]; c++) {
-        double mean = 0, squares = 0, inverse;
-
-        for (int64_t i = 0; i < elements(xd); i++)
-            mean += channel_of(xd, i) == c ? ((const float *)x)[offset(xd, xd, i)] : 0;
-        mean /= n;
-        for (int64_t i = 0; i < elements(xd); i++)
-            squares +=
-                channel_of(xd, i) == c ? pow(((const float *)x)[offset(xd, xd, i)] - mean, 2) : 0;
-        inverse = 1 / sqrt(squares / n + epsilon);
-        for (int64_t i = 0; i < elements(xd); i++)
-            if (channel_of(xd, i) == c)
-                blend((float *)y + offset(yd, yd, i), alpha,
-                      ((const float *)scale)[c] * (((const float *)x)[offset(xd, xd, i)] - mean) *
-                              inverse +
-                          ((const float *)bias)[c],
-                      beta);
-        ((float *)saved_mean)[c] = (float)mean;
-        ((float *)saved_inverse)[c] = (float)inverse;
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
-static cudnnStatus_t norm_backward(cudnnHandle_t h, cudnnBatchNormMode_t mode, const void *alpha,
-                                   const void *beta, const void *alpha_of, const void *beta_of,
-                                   const cudnnTensorDescriptor_t xd, const void *x,
-                                   const cudnnTensorDescriptor_t dyd, const void *dy,
-                                   const cudnnTensorDescriptor_t dxd, void *dx,
-                                   const cudnnTensorDescriptor_t bd, const void *scale,
-                                   void *dscale, void *dbias, double epsilon,
-                                   const void *saved_mean, const void *saved_inverse)
-{
-    double n = (double)(elements(xd) / xd->size[1]);
-
-    (void)h, (void)epsilon;
-    DEMAND(mode == CUDNN_BATCHNORM_SPATIAL && same_dims(xd, dyd) && same_dims(xd, dxd) &&
-           channels_fit(xd, bd));
-    DEMAND(saved_mean != NULL && saved_inverse != NULL);
-    for (int64_t c = 0; c < xd->size[1]; c++) {
-        double mean = ((const float *)saved_mean)[c], inverse = ((const float *)saved_inverse)[c],
-               sum = 0, dot = 0;
-
-        for (int64_t i = 0; i < elements(xd); i++)
-            if (channel_of(xd, i) == c) {
-                sum += ((const float *)dy)[i];
-                dot += ((const float *)dy)[i] * (((const float *)x)[i] - mean) * inverse;
-            }
-        for (int64_t i = 0; i < elements(xd); i++)
-            if (channel_of(xd, i) == c)
-                blend((float *)dx + i, alpha,
-                      ((const float *)scale)[c] * inverse *
-                          (((const float *)dy)[i] -
-                           (sum + (((const float *)x)[i] - mean) * inverse * dot) / n),
-                      beta);
-        blend((float *)dscale + c, alpha_of, dot, beta_of);
-        blend((float *)dbias + c, alpha_of, sum, beta_of);
-    }
-    return CUDNN_STATUS_SUCCESS;
-}
-
 /* ---- products: as BLAS has them, column-major ---- */
 
 static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOperation_t trans_b,
@@ -943,31 +532,10 @@ static const mpl_cuda_library library = {
     .cudnnConvolutionBackwardFilter = conv_filter,
     .cudnnConvolutionBackwardBias = conv_bias,
     .cudnnAddTensor = add_tensor,
-    .cudnnCreatePoolingDescriptor = create_pooling,
-    .cudnnDestroyPoolingDescriptor = destroy_pooling,
-    .cudnnSetPoolingNdDescriptor = set_pooling,
-    .cudnnGetPoolingNdForwardOutputDim = pooling_dims,
-    .cudnnPoolingForward = pooling_forward,
-    .cudnnPoolingBackward = pooling_backward,
     .cudnnCreateActivationDescriptor = create_activation,
     .cudnnDestroyActivationDescriptor = destroy_activation,
     .cudnnSetActivationDescriptor = set_activation,
     .cudnnActivationForward = activation_forward,
-    .cudnnActivationBackward = activation_backward,
-    .cudnnSoftmaxForward = softmax_forward,
-    .cudnnSoftmaxBackward = softmax_backward,
-    .cudnnCreateLRNDescriptor = create_lrn,
-    .cudnnDestroyLRNDescriptor = destroy_lrn,
-    .cudnnSetLRNDescriptor = set_lrn,
-    .cudnnLRNCrossChannelForward = lrn_forward,
-    .cudnnLRNCrossChannelBackward = lrn_backward,
-    .cudnnBatchNormalizationForwardInference = norm_inference,
-    .cudnnBatchNormalizationForwardTraining = norm_training,
-    .cudnnBatchNormalizationBackward = norm_backward,
-    .cudnnCreateOpTensorDescriptor = create_op_tensor,
-    .cudnnDestroyOpTensorDescriptor = destroy_op_tensor,
-    .cudnnSetOpTensorDescriptor = set_op,
-    .cudnnOpTensor = op_tensor,
     .cublasSetStream_v2 = blas_stream,
     .cublasSetWorkspace_v2 = blas_workspace,
     .cublasGemmStridedBatchedEx = gemm,

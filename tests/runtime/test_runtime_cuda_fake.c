@@ -463,8 +463,9 @@ TEST(the_workspace_limit_is_kept)
     end(&b);
 }
 
-/* An index out of range is an error of the run, and of that run alone. */
-TEST(a_wild_index_is_refused)
+/* An index out of range is an error of the run, and of that run alone: of a kernel, or of an
+ * operator that the host computes; call by call, and replayed. */
+static void wild_index(mpl_op_kind kind, const char *params)
 {
     bench b = {.backend = fake_backend()};
     int64_t index[] = {1, -3, 3};
@@ -480,11 +481,10 @@ TEST(a_wild_index_is_refused)
                                           &(mpl_shape){1, {3}}, &v[0]));
     assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "index", MPL_INPUT, MPL_TYPE_i64,
                                           &(mpl_shape){1, {3}}, &v[1]));
-    assert_ok(&b.ctx,
-              mpl_graph_add_op(&b.ctx, b.g, MPL_OP_gather, "pick", 2, v, 0, NULL, 1, &name, &out));
+    assert_ok(&b.ctx, mpl_graph_add_op(&b.ctx, b.g, kind, "pick", 2, v, 0, NULL, 1, &name, &out));
     assert_ok(&b.ctx, mpl_graph_add_output(&b.ctx, b.g, out));
     assert_ok(&b.ctx, mpl_graph_finish(&b.ctx, b.g));
-    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){0}, &b.dev));
+    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){.params = params}, &b.dev));
     assert_ok(&b.ctx, mpl_exec_new(&b.ctx, b.backend, b.dev, b.g, order, NULL, NULL, NULL,
                                    &(mpl_exec_options){0}, &b.exec));
     assert_ok(&b.ctx, mpl_exec_set_input(b.exec, 0, data));
@@ -495,7 +495,18 @@ TEST(a_wild_index_is_refused)
     assert_ok(&b.ctx, mpl_exec_run(b.exec, NULL));
     assert_ok(&b.ctx, mpl_exec_output(b.exec, 0, data));
     assert_true(data[0] == 2 && data[1] == 1 && data[2] == 3);
+    assert_int_equal(strcmp(mpl_exec_how(b.exec, 0), MPL_HOW_LOOPS) == 0, kind != MPL_OP_gather);
+    assert_int_equal(fake.n_graph_launches, params != NULL ? 2 : 0);
+    assert_int_equal(fake.n_races + fake.n_wild + fake.n_misused, 0);
     end(&b);
+}
+
+TEST(a_wild_index_is_refused)
+{
+    wild_index(MPL_OP_gather, NULL);
+    wild_index(MPL_OP_gather, "graph=on");
+    wild_index(MPL_OP_gather_elements, NULL);
+    wild_index(MPL_OP_gather_elements, "graph=on");
 }
 
 /* ---- replay ---- */

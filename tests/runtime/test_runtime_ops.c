@@ -634,7 +634,8 @@ static unsigned n_refused; /* rows that a backend has no code for: only one that
                             */
 static unsigned n_by_kernels, n_by_library;
 
-enum { LEAST_BY_LIBRARY = 82 };
+/* A kernel or a library that refuses what it took before leaves it to the host. */
+enum { LEAST_BY_LIBRARY = 48, LEAST_BY_KERNELS = 260 };
 
 static const char *device_params; /* of every device that is opened; NULL: none */
 
@@ -783,7 +784,7 @@ static int check_row(mpl_ctx *ctx, const row *r)
         if (got == NULL)
             continue;
         n_by_library += i == 1 && strncmp(name, "cu", 2) == 0;
-        n_by_kernels += i == 0;
+        n_by_kernels += i == 0 && strcmp(name, MPL_HOW_LOOPS) != 0;
         bad += !agrees(r, backends[i], name, g, got, want);
         if (getenv("MEMPLAN_SHOW_HOW") != NULL)
             print_message("%-20s %-32s %-40s %s: %s\n", r->op, r->in, r->attrs, backends[i]->name,
@@ -823,12 +824,13 @@ TEST(every_operator_agrees_with_ref)
                                                  */
             fail_msg("operator '%s' has no row in the table", mpl_op_table[i].name);
     assert_int_equal(bad, 0);
-    print_message("the kernels of cuda take %u rows of %zu, and refuse %u\n", n_by_kernels,
-                  sizeof rows / sizeof *rows, n_refused);
+    print_message("the kernels of cuda take %u rows of %zu, the host the others; refused: %u\n",
+                  n_by_kernels, sizeof rows / sizeof *rows, n_refused);
     print_message("cuDNN and cuBLAS take %u\n", n_by_library);
     if (lone_backend() != NULL || getenv("MEMPLAN_TEST_PART") != NULL)
         return;
-    assert_int_equal(n_by_kernels, sizeof rows / sizeof *rows);
+    assert_int_equal(n_refused, 0);
+    assert_true(n_by_kernels >= LEAST_BY_KERNELS);
     assert_true(!host.built || n_by_library >= LEAST_BY_LIBRARY);
     if (fake.n_races > 0)
         fail_msg("%s", fake.race);

@@ -10,12 +10,10 @@
 
 /* ---- pieces ---- */
 
-/* Operators whose further outputs the libraries give too. */
-static bool gives_all(mpl_op_kind kind)
+static bool suits_value(const mpl_graph *g, mpl_value v)
 {
-    return kind == MPL_OP_conv_grad || kind == MPL_OP_gemm_grad ||
-           kind == MPL_OP_batch_norm_train || kind == MPL_OP_batch_norm_again ||
-           kind == MPL_OP_batch_norm_grad;
+    return v == MPL_NONE || (g->value_type[v] == MPL_TYPE_f32 && g->value_bytes[v] > 0 &&
+                             g->value_bytes[v] / sizeof(float) <= INT32_MAX);
 }
 
 /* Everything is f32, has elements, and at most 2^31 - 1 of them: the libraries count in int. */
@@ -23,21 +21,12 @@ static bool suits(const mpl_dnn_maker *m)
 {
     const mpl_graph *g = m->g;
 
-    for (uint32_t i = g->op_in_begin[m->op]; i < g->op_in_begin[m->op + 1]; i++) {
-        mpl_value v = g->op_in[i];
-
-        if (v != MPL_NONE && (g->value_type[v] != MPL_TYPE_f32 || g->value_bytes[v] == 0 ||
-                              g->value_bytes[v] / sizeof(float) > INT32_MAX))
+    for (uint32_t i = g->op_in_begin[m->op]; i < g->op_in_begin[m->op + 1]; i++)
+        if (!suits_value(g, g->op_in[i]))
             return false;
-    }
-    for (uint32_t i = g->op_out_begin[m->op]; i < g->op_out_begin[m->op + 1]; i++) {
-        mpl_value v = g->op_out[i];
-
-        if (v != MPL_NONE && ((i > g->op_out_begin[m->op] && !gives_all(m->kind)) ||
-                              g->value_type[v] != MPL_TYPE_f32 || g->value_bytes[v] == 0 ||
-                              g->value_bytes[v] / sizeof(float) > INT32_MAX))
+    for (uint32_t i = g->op_out_begin[m->op]; i < g->op_out_begin[m->op + 1]; i++)
+        if (!suits_value(g, g->op_out[i]))
             return false;
-    }
     return true;
 }
 
@@ -56,36 +45,6 @@ static bool describe(mpl_dnn_maker *m)
     case MPL_OP_conv_grad_input:
     case MPL_OP_conv_grad_weight:
         return mpl_dnn_conv_grad(m);
-    case MPL_OP_max_pool:
-    case MPL_OP_avg_pool:
-        return mpl_dnn_pool(m);
-    case MPL_OP_avg_pool_grad:
-        return mpl_dnn_pool_grad(m);
-    case MPL_OP_relu:
-    case MPL_OP_sigmoid:
-    case MPL_OP_tanh:
-    case MPL_OP_relu_grad:
-        return mpl_dnn_activation(m);
-    case MPL_OP_softmax:
-    case MPL_OP_log_softmax:
-    case MPL_OP_softmax_grad:
-        return mpl_dnn_softmax(m);
-    case MPL_OP_batch_norm:
-        return mpl_dnn_batch_norm(m);
-    case MPL_OP_batch_norm_train:
-    case MPL_OP_batch_norm_again:
-        return mpl_dnn_batch_train(m);
-    case MPL_OP_batch_norm_grad:
-        return mpl_dnn_batch_grad(m);
-    case MPL_OP_lrn:
-    case MPL_OP_lrn_grad:
-        return mpl_dnn_lrn(m);
-    case MPL_OP_add:
-    case MPL_OP_mul:
-    case MPL_OP_min:
-    case MPL_OP_max:
-    case MPL_OP_sum:
-        return mpl_dnn_op_tensor(m);
     case MPL_OP_gemm:
         return mpl_dnn_gemm(m);
     case MPL_OP_gemm_grad:
@@ -113,14 +72,8 @@ void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *d)
         lib->cudnnDestroyFilterDescriptor(d->filter);
     if (d->conv != NULL)
         lib->cudnnDestroyConvolutionDescriptor(d->conv);
-    if (d->pool != NULL)
-        lib->cudnnDestroyPoolingDescriptor(d->pool);
     if (d->activation != NULL)
         lib->cudnnDestroyActivationDescriptor(d->activation);
-    if (d->lrn != NULL)
-        lib->cudnnDestroyLRNDescriptor(d->lrn);
-    if (d->op != NULL)
-        lib->cudnnDestroyOpTensorDescriptor(d->op);
     mpl_free(ctx, d);
 }
 

@@ -35,13 +35,8 @@ struct mpl_cuda_dnn {
     cudnnConvolutionBwdFilterAlgo_t filter_algorithm;
     size_t workspace_bytes; /* of the library itself, without alignment */
     bool activates;         /* a convolution does, with `activation` */
-    cudnnPoolingDescriptor_t pool;
     cudnnActivationDescriptor_t activation;
-    cudnnSoftmaxAlgorithm_t softmax;
-    cudnnLRNDescriptor_t lrn;
-    cudnnOpTensorDescriptor_t op;
     uint32_t first; /* input of a convolution that is x; what stands before is added */
-    double epsilon;
     mpl_dnn_product product[2];
     uint32_t n_products;
     cublasComputeType_t math;
@@ -116,11 +111,7 @@ static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of
 
 /* What takes an operator; false: the library does not. */
 typedef bool mpl_dnn_describe(mpl_dnn_maker *m);
-mpl_dnn_describe mpl_dnn_conv, mpl_dnn_conv_transpose, mpl_dnn_conv_grad;     /* dnn_conv.c */
-mpl_dnn_describe mpl_dnn_pool, mpl_dnn_pool_grad;                             /* dnn_pool.c */
-mpl_dnn_describe mpl_dnn_batch_norm, mpl_dnn_batch_train, mpl_dnn_batch_grad; /* dnn_norm.c */
-mpl_dnn_describe mpl_dnn_lrn, mpl_dnn_softmax;
-mpl_dnn_describe mpl_dnn_activation, mpl_dnn_op_tensor;           /* dnn_point.c */
-mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_gemm_grad, mpl_dnn_matmul; /* dnn_blas.c */
+mpl_dnn_describe mpl_dnn_conv, mpl_dnn_conv_transpose, mpl_dnn_conv_grad; /* dnn_conv.c */
+mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_gemm_grad, mpl_dnn_matmul;         /* dnn_blas.c */
 
 #endif
