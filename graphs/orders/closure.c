@@ -77,10 +77,10 @@ static void tidy(mpl_order_walk *w)
     w->n_ready = n;
 }
 
-uint32_t mpl_order_close(mpl_order_walk *w, uint64_t peak, uint32_t *ran, uint64_t *ticks)
+uint32_t mpl_order_close(mpl_order_walk *w, uint64_t peak, uint32_t *ran, mpl_effort *effort)
 {
     closer c = {.w = w, .peak = peak, .ran = ran};
-    bool moved = true;
+    bool moved = mpl_order_uses(effort, MPL_ORDER_RULE_closure);
 
     while (moved) {
         moved = false;
@@ -89,6 +89,6 @@ uint32_t mpl_order_close(mpl_order_walk *w, uint64_t peak, uint32_t *ran, uint64
             if (!w->done[w->ready[i]] && try_step(&c, w->ready[i], DEPTH))
                 moved = true;
     }
-    *ticks += c.ticks;
+    effort->ticks += c.ticks;
     return c.n;
 }

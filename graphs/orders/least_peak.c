@@ -5,16 +5,24 @@
  *          order: what lies between two of them is ordered by itself, and the peak is the highest
  *          of the parts'. Parts are taken up highest first; none is worked on below what another
  *          needs anyway. Of each: the best of the plain orders and a beam, a bound by minimum cuts
- *          (cut.c), the polynomial answer where it is series-parallel (series.c), and best-first
- *          search, forwards and backwards in turns, each time with more states.
- * Source   EXACT section 3; see the files named for theirs.
+ *          and orders mended by them (cut.c), and best-first search, forwards and backwards in
+ *          turns, each time with more states.
+ * Source   this project (ORDERS.md); see the files named for theirs.
  * Limits   A budget that ends leaves the best order and the highest bound that were found. */
 #include "graphs/orders/orders_priv.h"
+
+#include "graphs/core/names.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { CUT = 1, SERIES = 2, SEARCH = 4, BEAM = 8, ANNEAL = 16 };
+static const uint64_t DEFAULT_TICKS = 2000000000;
+
+static const char *const rule_names[MPL_N_ORDER_RULES] = {
+#define RULE(name, about) #name,
+#include "graphs/orders/order_rules.def"
+#undef RULE
+};
 
 typedef struct piece {
     uint32_t from, to; /* operations [from, to) */
@@ -25,7 +33,6 @@ typedef struct planner {
     mpl_order_run *run;
     mpl_ctx *ctx;
     const mpl_order_model *m;
-    unsigned methods;
     uint64_t width, states, rounds;
     mpl_effort effort;
     uint32_t *order; /* [n] */
@@ -34,6 +41,11 @@ typedef struct planner {
     uint64_t bound;
     const char *method;
 } planner;
+
+static bool uses(const planner *x, mpl_order_rule rule)
+{
+    return mpl_order_uses(&x->effort, rule);
+}
 
 void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
 {
@@ -69,6 +81,18 @@ out:
     return st;
 }
 
+static mpl_status read_without(const mpl_order_run *run, uint32_t *without)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < run->n_params; i++)
+        if (strcmp(run->param_key[i], "without") == 0)
+            MPL_TRY(mpl_names_to_bits(run->ctx, "order parameter without", run->param_value[i],
+                                      MPL_N_ORDER_RULES, rule_names, without));
+out:
+    return st;
+}
+
 /* ---- pieces ---- */
 
 /* after[v] 1: every operation is before v, v itself, or after it. v is the only operation up to v
@@ -93,7 +117,7 @@ static mpl_status find_pieces(planner *x)
                   : 0]++;
         first[v + 1]--;
     }
-    for (uint32_t v = 0; v < m->n; v++) {
+    for (uint32_t v = 0; v < m->n && uses(x, MPL_ORDER_RULE_pieces); v++) {
         n_last += last[v];
         n_first += first[v];
         if (n_last != 1 || n_first != 1)
@@ -130,7 +154,8 @@ static mpl_status begin_orders(planner *x, const mpl_graph *g)
         for (uint32_t v = x->pieces[i].from; v < x->pieces[i].to; v++)
             piece_of[v] = i;
     }
-    for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) {
+    for (size_t k = 0; k < (uses(x, MPL_ORDER_RULE_plain) ? sizeof plain / sizeof *plain : 1);
+         k++) {
         MPL_TRY(plain[k](x->ctx, g, order));
         memset(peak, 0, x->n_pieces * sizeof *peak);
         mpl_order_walk_reset(&walk);
@@ -167,32 +192,6 @@ static void raise_bound(planner *x, uint64_t bound, const char *method)
     }
 }
 
-static mpl_status try_series(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
-{
-    mpl_status st = MPL_OK;
-    mpl_order_walk walk = {0};
-    uint32_t *result = NULL;
-    uint64_t bound, found_peak;
-    bool exact, found;
-
-    MPL_TRY(mpl_new(x->ctx, result, m->n));
-    MPL_TRY(mpl_order_walk_init(x->ctx, m, &walk));
-    MPL_TRY(mpl_order_series(x->ctx, m, order, result, &bound, &exact, &found));
-    if (!found)
-        goto out;
-    found_peak = mpl_order_model_peak(&walk, result);
-    mpl_assert(!exact || found_peak == bound);
-    if (found_peak < *peak) {
-        *peak = found_peak;
-        memcpy(order, result, m->n * sizeof *order);
-    }
-    raise_bound(x, mpl_min_u64(bound, *peak), "series");
-out:
-    mpl_order_walk_fini(x->ctx, &walk);
-    mpl_free(x->ctx, result);
-    return st;
-}
-
 static void turn_round(uint32_t *order, uint32_t n)
 {
     for (uint32_t i = 0; i < (n + 1) / 2; i++) {
@@ -219,12 +218,15 @@ static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *ord
         raise_bound(x, bound, "search");
         if (done || mpl_effort_spent(&x->effort))
             break;
+        if (!uses(x, MPL_ORDER_RULE_backward))
+            goto next;
         turn_round(order, m->n);
         st = mpl_order_best_first(x->ctx, reverse, x->bound, states, &x->effort, order, peak,
                                   &bound, &done);
         turn_round(order, m->n);
         MPL_TRY(st);
         raise_bound(x, bound, "search");
+    next:
         if (states >= x->states)
             break;
     }
@@ -240,20 +242,22 @@ static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order,
     uint64_t room = 4000000 / (m->n + 1) + 1, width = mpl_min_u64(x->width, room), bound;
 
     MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
-    MPL_TRY(mpl_order_cut_bound(x->ctx, m, order, x->bound, &x->effort, &bound));
-    raise_bound(x, bound, "cut");
-    for (int largest = 0; largest < 2; largest++)
+    if (uses(x, MPL_ORDER_RULE_cut)) {
+        MPL_TRY(mpl_order_cut_bound(x->ctx, m, order, x->bound, &x->effort, &bound));
+        raise_bound(x, bound, "cut");
+    }
+    for (int largest = 0; largest < 2 && uses(x, MPL_ORDER_RULE_mend); largest++)
         MPL_TRY(mpl_order_mend(x->ctx, m, x->bound, largest, &x->effort, order, peak));
-    MPL_TRY(mpl_order_group_bound(x->ctx, m, x->bound, &x->effort, order, peak, &bound));
-    raise_bound(x, bound, "cut");
-    if (*peak > x->bound && (x->methods & SERIES))
-        MPL_TRY(try_series(x, m, order, peak));
-    if (*peak > x->bound && (x->methods & BEAM))
+    if (uses(x, MPL_ORDER_RULE_group)) {
+        MPL_TRY(mpl_order_group_bound(x->ctx, m, x->bound, &x->effort, order, peak, &bound));
+        raise_bound(x, bound, "cut");
+    }
+    if (*peak > x->bound && uses(x, MPL_ORDER_RULE_beam))
         MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, (uint32_t)width, &x->effort, order, peak));
-    if (*peak > x->bound && (x->methods & ANNEAL))
+    if (*peak > x->bound && uses(x, MPL_ORDER_RULE_anneal))
         MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order,
                                  peak));
-    if (*peak > x->bound && (x->methods & SEARCH))
+    if (*peak > x->bound && uses(x, MPL_ORDER_RULE_search))
         MPL_TRY(try_search(x, m, order, peak));
 out:
     return st;
@@ -307,15 +311,17 @@ out:
     return st;
 }
 
-static mpl_status search(mpl_order_run *run, const mpl_graph *g, unsigned methods, uint64_t budget,
-                         mpl_op *order)
+/* Without the rules `left_out`, as bits, and without those that the caller names. */
+static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
 {
     mpl_status st = MPL_OK;
     mpl_order_model *m = NULL;
-    planner x = {.run = run, .ctx = run->ctx, .methods = methods, .order = order};
+    planner x = {.run = run, .ctx = run->ctx, .order = order};
 
+    MPL_TRY(read_without(run, &x.effort.without));
+    x.effort.without |= left_out;
     MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
-                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget,
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS,
                        &x.effort.budget));
     MPL_TRY(read_param(run, "width", 1, 100000, 64, &x.width));
     MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
@@ -339,17 +345,22 @@ out:
     return st;
 }
 
+static uint32_t bit(mpl_order_rule rule)
+{
+    return UINT32_C(1) << rule;
+}
+
 mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
 {
-    return search(run, g, CUT | SERIES | BEAM | SEARCH, UINT64_C(2000000000), order);
+    return search(run, g, bit(MPL_ORDER_RULE_anneal), order);
 }
 
 mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
 {
-    return search(run, g, CUT | BEAM, UINT64_C(2000000000), order);
+    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_anneal), order);
 }
 
 mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
 {
-    return search(run, g, CUT | ANNEAL, UINT64_C(2000000000), order);
+    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_beam), order);
 }

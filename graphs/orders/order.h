@@ -23,7 +23,7 @@ typedef struct mpl_order_run {
     uint64_t bound_bytes; /* proved: no order has less; 0: nothing is */
     uint64_t ticks;
     bool stopped_by_clock;
-    const char *method; /* what proved the bound: "cut", "series", "search"; NULL: nothing */
+    const char *method; /* what proved the bound: "cut", "search"; NULL: nothing */
 } mpl_order_run;
 
 void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx); /* seed 1, no limits, default options */

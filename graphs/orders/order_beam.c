@@ -63,7 +63,7 @@ static uint64_t advance(beam *x, mpl_order_walk *w, uint64_t peak, uint32_t v, u
 
     peak = mpl_max_u64(peak, mpl_order_walk_cost(w, v));
     mpl_order_walk_run(w, v);
-    n = mpl_order_close(w, peak, x->ran, &x->effort->ticks);
+    n = mpl_order_close(w, peak, x->ran, x->effort);
     x->effort->ticks += x->m->n / 16 + 1;
     if (order != NULL) {
         order[at] = v;
@@ -151,7 +151,7 @@ static mpl_status beam_init(beam *x, uint64_t floor)
     x->n = 1;
     x->now_peak[0] = floor;
     memcpy(x->now_order, x->ran,
-           mpl_order_close(&x->now[0], floor, x->ran, &x->effort->ticks) * sizeof *x->now_order);
+           mpl_order_close(&x->now[0], floor, x->ran, x->effort) * sizeof *x->now_order);
 out:
     return st;
 }

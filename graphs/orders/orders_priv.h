@@ -6,12 +6,26 @@
 #include "graphs/orders/model.h"
 #include "graphs/orders/order.h"
 
+/* The engines and rules of the searches (order_rules.def). */
+typedef enum mpl_order_rule {
+#define RULE(name, about) MPL_ORDER_RULE_##name,
+#include "graphs/orders/order_rules.def"
+#undef RULE
+    MPL_N_ORDER_RULES
+} mpl_order_rule;
+
 /* Work: operations run or tried. */
 typedef struct mpl_effort {
     uint64_t ticks, budget;
     int64_t deadline_ns; /* INT64_MAX: none */
     bool late;           /* the clock ended it */
+    uint32_t without;    /* bits of mpl_order_rule: what the search does without */
 } mpl_effort;
+
+static inline bool mpl_order_uses(const mpl_effort *effort, mpl_order_rule rule)
+{
+    return (effort->without >> rule & 1) == 0;
+}
 
 /* Whether to stop; looks at the clock now and then. */
 bool mpl_effort_spent(mpl_effort *effort);
@@ -38,14 +52,6 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_
                                  mpl_effort *effort, uint32_t *order, uint64_t *peak,
                                  uint64_t *bound);
 
-/* series.c: the least peak where "before" is series-parallel and each buffer has one user that is
- * the last whatever the order: *exact then. Where buffers have several possible last users, all but
- * the one that comes last in `order` are forgotten: the result is an order of m all the same, and
- * *bound is that of a problem that is no harder. *found false: it is not series-parallel. O(n^3 /
- * 64). */
-mpl_status mpl_order_series(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
-                            uint32_t *result, uint64_t *bound, bool *exact, bool *found);
-
 /* search.c: best-first over sets of operations closed under "before", each with the least peak that
  * reaches it. An order that peaks at `floor` or less is as good as any. On entry *peak is that of
  * `order`; both are replaced by better ones only. *bound: no order has less (or than floor,
@@ -67,7 +73,7 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
  * no more bytes alive than there were; or one with some of those that it makes ready, if together
  * they do. Writes what it ran to ran[n]; returns how many. Live bytes are submodular on closed
  * sets: whatever an order does later, it does at no more bytes. */
-uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, uint64_t *ticks);
+uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, mpl_effort *effort);
 
 /* The orders of orders.def that search. */
 mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order);

@@ -194,7 +194,7 @@ static mpl_status expand(search *s, uint32_t id)
             continue;
         mpl_order_walk_copy(&s->child, &s->at);
         mpl_order_walk_run(&s->child, v);
-        mpl_order_close(&s->child, cost, s->ran, &s->effort->ticks);
+        mpl_order_close(&s->child, cost, s->ran, s->effort);
         s->effort->ticks += s->m->n / 16;
         MPL_TRY(keep(s, &s->child, cost, id, v));
     }
@@ -223,7 +223,7 @@ static void trace(search *s, uint32_t id, uint32_t *order)
             mpl_order_walk_run(&s->child, x->choice);
             order[n++] = x->choice;
         }
-        n += mpl_order_close(&s->child, x->peak, order + n, &s->effort->ticks);
+        n += mpl_order_close(&s->child, x->peak, order + n, s->effort);
     }
     mpl_assert(n == s->m->n);
 }
@@ -240,7 +240,7 @@ static mpl_status search_init(search *s)
                                                               and the start */
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->at));
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->child));
-    mpl_order_close(&s->child, s->floor, s->ran, &s->effort->ticks);
+    mpl_order_close(&s->child, s->floor, s->ran, s->effort);
     MPL_TRY(keep(s, &s->child, s->floor, MPL_NONE, MPL_NONE));
 out:
     return st;

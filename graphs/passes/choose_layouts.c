@@ -4,7 +4,7 @@
 
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/ops_priv.h"
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
 enum { PLAIN, LAST, N_LAYOUTS };

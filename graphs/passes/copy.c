@@ -1,5 +1,5 @@
-/* copy.c -- parts of one graph added to another. See copy_priv.h. */
-#include "graphs/passes/copy_priv.h"
+/* copy.c -- parts of one graph added to another. See copy.h. */
+#include "graphs/passes/copy.h"
 
 #include "graphs/passes/passes.h"
 

@@ -11,7 +11,7 @@
  *          then. Weights end as after one evaluation with the new contents. */
 #include "graphs/passes/incremental.h"
 
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 typedef struct twice {
     mpl_ctx *ctx;

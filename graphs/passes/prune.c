@@ -1,5 +1,5 @@
 /* prune.c -- the graph without what no output depends on. See passes.h. */
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
 /* What a live operation that owns blocks needs of them: their results and, of a loop's body, its

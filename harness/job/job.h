@@ -117,6 +117,7 @@ typedef struct mpl_recompute_spec {
     const mpl_recompute_method *method; /* NULL: none */
     uint64_t budget;                    /* [byte] MPL_LEAST_PEAK: none */
     double part;                        /* of the peak without it; 0: budget stands */
+    uint32_t without;                   /* rules it does without, as bits */
 } mpl_recompute_spec;
 
 /* MPL_EINPUT: no such method, or no such budget. */

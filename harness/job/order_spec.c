@@ -43,9 +43,8 @@ void mpl_order_spec_fini(mpl_ctx *ctx, mpl_order_spec *spec)
 
 const char *mpl_order_proof(const mpl_job *job)
 {
-    static const char *const method[] = {"cut", "series", "search", "orders"};
+    static const char *const method[] = {"cut", "search", "orders"};
     static const char *const text[][2] = {{"bound by cut", "proved by cut"},
-                                          {"bound by series", "proved by series"},
                                           {"bound by search", "proved by search"},
                                           {"bound by listing orders", "proved by listing orders"}};
     const mpl_order_found *found = &job->order_found;

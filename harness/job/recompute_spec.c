@@ -23,6 +23,23 @@ out:
     return st;
 }
 
+/* "BUDGET", "without=A+B", or both with a comma between. */
+static mpl_status parse_rest(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
+{
+    mpl_status st = MPL_OK;
+    const char *without = strstr(text, "without=");
+    char budget[64];
+    size_t n = without == NULL ? strlen(text) : without == text ? 0 : (size_t)(without - text) - 1;
+
+    snprintf(budget, sizeof budget, "%.*s", (int)(n < sizeof budget ? n : sizeof budget - 1), text);
+    if (without != NULL)
+        MPL_TRY(mpl_recompute_without(ctx, without + strlen("without="), &spec->without));
+    if (without == NULL || n > 0)
+        MPL_TRY(parse_budget(ctx, budget, spec));
+out:
+    return st;
+}
+
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out)
 {
     mpl_status st = MPL_OK;
@@ -39,8 +56,8 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
                  "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
                  text);
     if (text[n] == ':')
-        MPL_TRY(parse_budget(ctx, text + n + 1, &spec));
-    if (spec.method->needs_budget && text[n] != ':')
+        MPL_TRY(parse_rest(ctx, text + n + 1, &spec));
+    if (spec.method->needs_budget && spec.budget == MPL_LEAST_PEAK && spec.part <= 0)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it",
                  name, name, name);
@@ -56,7 +73,9 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
-    uint64_t budget = spec->budget, before;
+    mpl_recompute_task task = {
+        .ctx = ctx, .g = *g, .options = options, .budget = spec->budget, .without = spec->without};
+    uint64_t before;
     int64_t begin = mpl_clock_ns();
 
     *ns = 0;
@@ -64,9 +83,10 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
         return MPL_OK;
     if (spec->part > 0) {
         MPL_TRY(mpl_recompute_before(ctx, *g, options, &before));
-        budget = (uint64_t)floor((double)before * spec->part);
+        task.budget = (uint64_t)floor((double)before * spec->part);
     }
-    MPL_TRY(mpl_recompute(ctx, spec->method, *g, options, budget, &made, found));
+    MPL_TRY(mpl_recompute(spec->method, &task, &made));
+    *found = task.found;
     mpl_graph_free(ctx, *g);
     *g = made;
     *ns = mpl_clock_ns() - begin + 1;

@@ -292,6 +292,10 @@ const mpl_table_kind mpl_tables[] = {
      "that saves "
      "most, beside OLLA's claim",
      mpl_table_orders, MPL_N_FIELDS, false},
+    {"ablation",
+     "a line for each engine or rule that a search did without (without=RULE): on how many graphs "
+     "that was worse, better, no more proved, took more ticks",
+     mpl_table_ablation, MPL_N_FIELDS, false},
     {"recompute", "training graphs with and without operations that run again: memory, work, time",
      mpl_table_recompute, MPL_FIELD_recompute, false},
     {"views",

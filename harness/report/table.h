@@ -60,6 +60,9 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
  * graph and planner. */
 mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
                               FILE *to, bool tsv);
+/* table_ablation.c: a line for each engine or rule that a search did without. */
+mpl_status mpl_table_ablation(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                              FILE *to, bool tsv);
 /* table_recompute.c: a line a run of a training graph: what runs again, the memory, the work. */
 mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
                                FILE *to, bool tsv);

@@ -48,8 +48,10 @@ static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
                              uint64_t budget, mpl_recompute_found *found, bool *is_there)
 {
     mpl_graph *made = NULL;
-    mpl_status st = mpl_recompute(ctx, mpl_recompute_find("sqrt"), g, po, budget, &made, found);
+    mpl_recompute_task task = {.ctx = ctx, .g = g, .options = po, .budget = budget};
+    mpl_status st = mpl_recompute(mpl_recompute_find("sqrt"), &task, &made);
 
+    *found = task.found;
     mpl_graph_free(ctx, made);
     *is_there = st == MPL_OK;
     return st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;

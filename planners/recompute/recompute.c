@@ -1,52 +1,57 @@
 /* recompute.c -- methods of recomputation by name. See recompute.h. */
 #include "planners/recompute/recompute_priv.h"
 
+#include "graphs/core/names.h"
+
 #include "mpl_config.h"
 
-static mpl_status choose_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              uint64_t budget, uint32_t *n, mpl_op **run,
-                              mpl_recompute_found *found)
+static const char *const rule_names[MPL_N_RECOMPUTE_RULES] = {
+#define RULE(name, about) #name,
+#include "planners/recompute/recompute_rules.def"
+#undef RULE
+};
+
+mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *without)
 {
-    (void)found;
-    return mpl_recompute_sqrt(ctx, g, options, budget, n, run);
+    return mpl_names_to_bits(ctx, "--recompute: without", text, MPL_N_RECOMPUTE_RULES, rule_names,
+                             without);
 }
 
-/* The search goes through the program's very runs, and mostly ends where the program's search does
+/* The game goes through the runs of the program, and mostly ends where the program's search does
  * not. */
-static mpl_status choose_budget(mpl_ctx *ctx, const mpl_graph *g,
-                                const mpl_problem_options *options, uint64_t budget, uint32_t *n,
-                                mpl_op **run, mpl_recompute_found *found)
+static mpl_status choose_budget(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
-    mpl_recompute_found searched = *found;
+    mpl_recompute_found before = task->found, game = {.has_bound = false};
 
-    st = mpl_recompute_game(ctx, g, options, MPL_GAME_STAGES, budget, n, run, &searched);
-    if (st == MPL_EINVALID || (st == MPL_OK && searched.claim == MPL_RECOMPUTE_OPTIMAL)) {
-        *found = searched;
-        return st;
+    if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_game)) {
+        st = mpl_recompute_game(task, MPL_GAME_STAGES);
+        if (st == MPL_EINVALID || (st == MPL_OK && task->found.claim == MPL_RECOMPUTE_OPTIMAL))
+            return st;
+        mpl_free(task->ctx, task->run);
+        task->run = NULL;
+        MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? MPL_OK : st);
+        game = task->found;
+        task->found = before;
+        task->found.ticks = game.ticks;
     }
-    if (st == MPL_OK)
-        mpl_free(ctx, *run);
-    MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? MPL_OK : st);
-    MPL_TRY(mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget, n, run, found));
-    if (searched.has_bound && found->claim != MPL_RECOMPUTE_OPTIMAL) {
-        found->bound_work = mpl_max_u64(found->bound_work, searched.bound_work);
-        found->has_bound = true;
+    MPL_TRY(mpl_recompute_exact(task, mpl_recompute_round));
+    if (game.has_bound && task->found.claim != MPL_RECOMPUTE_OPTIMAL) {
+        task->found.bound_work = mpl_max_u64(task->found.bound_work, game.bound_work);
+        task->found.has_bound = true;
     }
 out:
     return st;
 }
 
-static mpl_status choose_pebble(mpl_ctx *ctx, const mpl_graph *g,
-                                const mpl_problem_options *options, uint64_t budget, uint32_t *n,
-                                mpl_op **run, mpl_recompute_found *found)
+static mpl_status choose_pebble(mpl_recompute_task *task)
 {
-    return mpl_recompute_game(ctx, g, options, MPL_GAME_FREE, budget, n, run, found);
+    return mpl_recompute_game(task, MPL_GAME_FREE);
 }
 
 const mpl_recompute_method mpl_recompute_methods[] = {
     {"sqrt", "segments of the forward part, kept or run again once (Chen and others, 2016)", false,
-     choose_sqrt},
+     mpl_recompute_sqrt},
     {"budget",
      "the least work within the budget over all operations, by search or an integer program (Jain "
      "and "
@@ -86,34 +91,58 @@ out:
     return st;
 }
 
-mpl_status mpl_recompute(mpl_ctx *ctx, const mpl_recompute_method *method, const mpl_graph *g,
-                         const mpl_problem_options *options, uint64_t budget, mpl_graph **out,
-                         mpl_recompute_found *found)
+/* Nothing has to run again. */
+static mpl_status keep_as_it_is(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
-    mpl_op *run = NULL;
-    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(task->ctx, task->run, task->g->n_ops));
+    for (task->n = 0; task->n < task->g->n_ops; task->n++)
+        task->run[task->n] = task->n;
+    task->found.has_bound = true;
+    task->found.claim = MPL_RECOMPUTE_OPTIMAL;
+out:
+    return st;
+}
+
+static mpl_status choose(const mpl_recompute_method *method, mpl_recompute_task *task)
+{
+    bool fits = task->budget != MPL_LEAST_PEAK && task->found.before_bytes <= task->budget;
+
+    return fits && method->choose != mpl_recompute_sqrt ? keep_as_it_is(task)
+                                                        : method->choose(task);
+}
+
+mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
+                         mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = task->ctx;
+    const mpl_graph *g = task->g;
+    mpl_recompute_found *found = &task->found;
 
     *found = (mpl_recompute_found){0};
     if (method->choose == NULL)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "recomputation by '%s' needs GLPK, which is not in this build",
                  method->name);
-    if (method->needs_budget && budget == MPL_LEAST_PEAK)
+    if (method->needs_budget && task->budget == MPL_LEAST_PEAK)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "recomputation by '%s' needs a budget, as in %s:512MiB or %s:50%%", method->name,
                  method->name, method->name);
     if (g->n_blocks > 1 || g->program)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' %s: nothing of it can run again", g->name,
                  g->program ? "is a program" : "has control flow");
-    MPL_TRY(mpl_recompute_before(ctx, g, options, &found->before_bytes));
-    MPL_TRY(method->choose(ctx, g, options, budget, &n, &run, found));
-    MPL_TRY(mpl_rerun_peak(ctx, g, n, run, options, &found->peak_bytes, NULL));
-    if (budget != MPL_LEAST_PEAK && found->peak_bytes > budget) /* what the method does not count */
+    MPL_TRY(mpl_recompute_before(ctx, g, task->options, &found->before_bytes));
+    MPL_TRY(choose(method, task));
+    MPL_TRY(mpl_rerun_peak(ctx, g, task->n, task->run, task->options, &found->peak_bytes, NULL));
+    /* What the method does not count may take it beyond the budget. */
+    if (task->budget != MPL_LEAST_PEAK && found->peak_bytes > task->budget)
         MPL_FAIL(ctx, MPL_ELIMIT,
                  "graph '%s': what method '%s' found needs %" PRIu64 " bytes, more than %" PRIu64,
-                 g->name, method->name, found->peak_bytes, budget);
-    MPL_TRY(mpl_rerun(ctx, g, n, run, out, &found->facts));
+                 g->name, method->name, found->peak_bytes, task->budget);
+    MPL_TRY(mpl_rerun(ctx, g, task->n, task->run, out, &found->facts));
 out:
-    mpl_free(ctx, run);
+    mpl_free(ctx, task->run);
+    task->run = NULL;
     return st;
 }

@@ -3,7 +3,7 @@
 #ifndef MPL_PLANNERS_RECOMPUTE_H
 #define MPL_PLANNERS_RECOMPUTE_H
 
-#include "graphs/passes/recompute/recompute_pass.h"
+#include "planners/recompute/rerun.h"
 
 #define MPL_LEAST_PEAK UINT64_MAX /* a budget: as little as can be found */
 
@@ -21,32 +21,46 @@ typedef struct mpl_recompute_found {
     uint64_t bound_work; /* nothing within the budget does less again: of budget, of what it chooses
                             from; of round, whatever runs again */
     mpl_recompute_claim claim;
+    uint64_t ticks;    /* states of the game, and pivots of the programs */
     uint32_t n_groups; /* groups of operations that it chose from; 0: it does not group */
 } mpl_recompute_found;
+
+/* What is asked for, and what a method chose. */
+typedef struct mpl_recompute_task {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem_options *options; /* read as serial */
+    uint64_t budget;                    /* of peak live bytes, or MPL_LEAST_PEAK */
+    uint32_t without;                   /* bits by mpl_recompute_without; 0: every rule is used */
+    uint32_t n;                         /* written, with what follows */
+    mpl_op *run;                        /* [n] the operations to run, owned by the caller */
+    mpl_recompute_found found;
+} mpl_recompute_task;
+
+/* Writes run, and of found what it proves; found.before_bytes is known. MPL_EINVALID: proved, no
+ * run is within the budget; MPL_ELIMIT: none was found. */
+typedef mpl_status mpl_recompute_choose(mpl_recompute_task *task);
 
 typedef struct mpl_recompute_method {
     const char *name;
     const char *about; /* one line */
     bool needs_budget;
-    /* *run (owned by the caller) has *n operations. NULL: not in this build. MPL_EINVALID: proved,
-     * no run is within the budget; MPL_ELIMIT: none was found. */
-    mpl_status (*choose)(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                         uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
+    mpl_recompute_choose *choose; /* NULL: not in this build */
 } mpl_recompute_method;
 
 extern const mpl_recompute_method mpl_recompute_methods[]; /* ends with name NULL */
 const mpl_recompute_method *mpl_recompute_find(const char *name);
+/* The rules of "A+B+.." (recompute_rules.def) as bits. MPL_EINPUT: there is no such rule. */
+mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *without);
 
 /* Peak live bytes of g in its own order, read as serial. [byte] */
 mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g,
                                 const mpl_problem_options *options, uint64_t *peak);
 
-/* The graph that the method makes of training graph g for a budget of peak live bytes under the
- * options, read as serial, in the order in which operations then stand. MPL_EINPUT: no training
- * graph, or no budget where one is needed; MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is
- * not in this build. */
-mpl_status mpl_recompute(mpl_ctx *ctx, const mpl_recompute_method *method, const mpl_graph *g,
-                         const mpl_problem_options *options, uint64_t budget, mpl_graph **out,
-                         mpl_recompute_found *found);
+/* The graph that the method makes of a training graph within the budget, in the order in which
+ * operations then stand; task->run is taken back. MPL_EINPUT: no training graph, or no budget where
+ * one is needed; MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
+mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
+                         mpl_graph **out);
 
 #endif

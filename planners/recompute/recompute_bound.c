@@ -24,6 +24,7 @@ static const uint64_t BOUND_TICKS = 300000000; /* pivots times rows and columns 
 
 typedef struct moment {
     const mpl_stage_model *m;
+    uint32_t without;
     uint64_t budget;
     uint32_t t;        /* the group that runs */
     mpl_op op;         /* its operation */
@@ -188,7 +189,8 @@ static mpl_status add_rows(moment *c)
             continue;
         if (last_user(m, v) > c->t) {
             MPL_TRY(add_need(c, v, MPL_NONE));
-            MPL_TRY(add_paths(c, v));
+            if (mpl_recompute_uses(c->without, MPL_RECOMPUTE_RULE_paths))
+                MPL_TRY(add_paths(c, v));
         }
         for (uint32_t u = m->user_begin[v]; u < m->user_begin[v + 1] && m->user[u] < c->t; u++)
             if (c->again[m->user[u]] != MPL_NONE)
@@ -234,12 +236,13 @@ static void close_moment(moment *c)
     mpl_lp_free(c->m->ctx, c->lp);
 }
 
-/* The bound of one moment, if it is more than *bound. */
-static mpl_status try_moment(const mpl_stage_model *m, uint64_t budget, uint32_t t, mpl_op op,
-                             uint64_t *bound, bool *fits)
+/* Raises the bound to that of the moment at which `op` runs first. */
+static mpl_status try_moment(const mpl_stage_model *m, mpl_recompute_task *task, mpl_op op,
+                             bool *fits)
 {
     mpl_status st = MPL_OK;
-    moment c = {.m = m, .budget = budget, .t = t, .op = op};
+    moment c = {
+        .m = m, .without = task->without, .budget = task->budget, .t = m->group_of[op], .op = op};
     mpl_lp_limits limits = {
         .max_nodes = BOUND_NODES, .max_mib = BOUND_MIB, .deadline_ns = INT64_MAX, .enough = -1};
     mpl_lp_answer answer;
@@ -249,10 +252,11 @@ static mpl_status try_moment(const mpl_stage_model *m, uint64_t budget, uint32_t
     MPL_TRY(mpl_new(m->ctx, x, mpl_lp_columns(c.lp)));
     limits.max_pivots = 1 + BOUND_TICKS / (1 + mpl_lp_rows(c.lp) + mpl_lp_columns(c.lp));
     MPL_TRY(mpl_lp_solve(c.lp, &limits, &answer, x));
+    task->found.ticks += answer.n_pivots;
     *fits = *fits && answer.state != MPL_LP_INFEASIBLE;
     work = answer.bound * c.work * (1 - 1e-9);
     if (work > 0) /* work is whole, bounds are doubles */
-        *bound = mpl_max_u64(*bound, (uint64_t)ceil(work));
+        task->found.bound_work = mpl_max_u64(task->found.bound_work, (uint64_t)ceil(work));
 out:
     close_moment(&c);
     mpl_free(m->ctx, x);
@@ -275,8 +279,7 @@ static int by_bytes(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static mpl_status try_moments(const mpl_stage_model *m, uint64_t budget, uint64_t *bound,
-                              bool *fits)
+static mpl_status try_moments(const mpl_stage_model *m, mpl_recompute_task *task, bool *fits)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
@@ -288,26 +291,27 @@ static mpl_status try_moments(const mpl_stage_model *m, uint64_t budget, uint64_
         if (m->group_of[op] != MPL_NONE)
             list[n++] = (need){all_of(m, m->group_of[op], op), op};
     qsort(list, n, sizeof *list, by_bytes);
-    for (uint32_t i = 0; i < MOMENTS && i < n && *fits && list[i].bytes > budget; i++)
-        MPL_TRY(try_moment(m, budget, m->group_of[list[i].op], list[i].op, bound, fits));
+    for (uint32_t i = 0; i < MOMENTS && i < n && *fits && list[i].bytes > task->budget; i++)
+        MPL_TRY(try_moment(m, task, list[i].op, fits));
 out:
     mpl_free(m->ctx, list);
     return st;
 }
 
-mpl_status mpl_recompute_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, bool *has_bound, uint64_t *bound, bool *fits)
+mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits)
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {0};
     uint8_t *begins = NULL;
 
-    *has_bound = false;
     *fits = true;
-    *bound = 0;
-    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
-    memset(begins, 1, g->n_ops);
-    st = mpl_stage_model_new(ctx, g, options, begins, NULL, &m);
+    task->found.has_bound = false;
+    task->found.bound_work = 0;
+    if (!mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_bound))
+        return MPL_OK;
+    MPL_TRY(mpl_new(task->ctx, begins, task->g->n_ops));
+    memset(begins, 1, task->g->n_ops);
+    st = mpl_stage_model_new(task->ctx, task->g, task->options, begins, NULL, &m);
     if (st == MPL_EINPUT) { /* too large: nothing is proved */
         st = MPL_OK;
         goto out;
@@ -315,10 +319,10 @@ mpl_status mpl_recompute_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(st);
     if (may_share(&m))
         goto out;
-    MPL_TRY(try_moments(&m, budget, bound, fits));
-    *has_bound = true;
+    MPL_TRY(try_moments(&m, task, fits));
+    task->found.has_bound = true;
 out:
-    mpl_free(ctx, begins);
+    mpl_free(task->ctx, begins);
     mpl_stage_model_fini(&m);
     return st;
 }

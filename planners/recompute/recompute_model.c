@@ -7,7 +7,7 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
-#include "graphs/passes/run_list.h"
+#include "planners/recompute/run_list.h"
 
 static const uint64_t MOST_PAIRS = UINT64_C(1) << 22;
 enum { SMALL = 16 }; /* what is this much smaller than another result of its operation is kept */
@@ -519,4 +519,17 @@ out:
     mpl_run_list_fini(&list);
     mpl_free(m->ctx, begin);
     return st;
+}
+
+mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved)
+{
+    if (proved)
+        return mpl_fail(task->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                        "graph '%s' in its order needs more than %" PRIu64
+                        " bytes, whatever runs again (proved); a larger budget would be right",
+                        task->g->name, budget);
+    return mpl_fail(task->ctx, MPL_ELIMIT, __FILE__, __LINE__,
+                    "graph '%s': nothing was found that needs at most %" PRIu64
+                    " bytes, and that there is nothing is not proved",
+                    task->g->name, budget);
 }

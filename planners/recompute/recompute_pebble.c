@@ -18,7 +18,7 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
-#include "graphs/passes/run_list.h"
+#include "planners/recompute/run_list.h"
 
 enum { MOST = 64, MOST_STATES = 1 << 20, N_SLOTS = 1 << 22 };
 
@@ -41,6 +41,7 @@ typedef struct game {
     mpl_ctx *ctx;
     const mpl_stage_model *m;
     mpl_game_rule rule;
+    uint32_t without;
     uint64_t budget;
     uint64_t reads[MOST], makes[MOST], remakes[MOST]; /* sets of lumps, by group */
     uint64_t waits[MOST];  /* set of groups that run first before it does */
@@ -57,6 +58,7 @@ typedef struct game {
     uint32_t *slot; /* [N_SLOTS] states by hash; MPL_NONE */
     uint64_t least; /* the sum of the last state that was closed */
     bool full;      /* states ran out */
+    uint64_t ticks; /* states expanded */
 } game;
 
 static inline uint64_t bit(uint32_t i)
@@ -251,6 +253,8 @@ static mpl_status reach(game *a, state next)
     next.left = to_come(a, next.done, next.there);
     if (next.left == UINT64_MAX)
         return MPL_OK;
+    if (!mpl_recompute_uses(a->without, MPL_RECOMPUTE_RULE_estimate))
+        next.left = 0;
     if (a->n_states == MOST_STATES) {
         a->full = true;
         return MPL_OK;
@@ -312,7 +316,8 @@ out:
  * other move can be better. */
 static bool is_harmless(const game *a, const state *s, uint32_t i)
 {
-    return (s->done & bit(i)) == 0 && a->makes[i] == 0 && a->spoils[i] == 0 &&
+    return mpl_recompute_uses(a->without, MPL_RECOMPUTE_RULE_harmless) && (s->done & bit(i)) == 0 &&
+           a->makes[i] == 0 && a->spoils[i] == 0 &&
            a->m->base + a->m->inner[i] + bytes_of(a, s->there) <= a->budget;
 }
 
@@ -368,6 +373,7 @@ static mpl_status search(game *a, uint32_t *end)
             *end = e.state;
             break;
         }
+        a->ticks++;
         MPL_TRY(expand(a, e.state));
     }
 out:
@@ -452,57 +458,54 @@ out:
     return st;
 }
 
-static mpl_status play(game *a, uint64_t budget, uint32_t *n, mpl_op **run,
-                       mpl_recompute_found *found)
+static mpl_status play(game *a, mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
-    const mpl_stage_model *m = a->m;
+    mpl_recompute_found *found = &task->found;
     uint32_t end;
 
     MPL_TRY(mpl_new(a->ctx, a->slot, N_SLOTS));
     make_sets(a);
-    a->budget = budget;
-    if (budget == MPL_LEAST_PEAK)
-        MPL_TRY(find_least(a, found->before_bytes + m->base));
+    a->budget = task->budget;
+    if (task->budget == MPL_LEAST_PEAK)
+        MPL_TRY(find_least(a, found->before_bytes + a->m->base));
     MPL_TRY(search(a, &end));
     found->has_bound = true;
     found->bound_work = a->least;
     if (end != MPL_NONE) {
         found->claim = MPL_RECOMPUTE_OPTIMAL;
-        MPL_TRY(write_run(a, end, n, run));
+        MPL_TRY(write_run(a, end, &task->n, &task->run));
     } else if (!a->full) {
-        MPL_TRY(mpl_recompute_refuse(a->ctx, m->g, a->budget, true));
+        MPL_TRY(mpl_recompute_refuse(task, a->budget, true));
     } else {
-        st = mpl_recompute_sqrt(a->ctx, m->g, m->options, budget, n, run);
+        st = mpl_recompute_sqrt(task);
         MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT
-                    ? mpl_recompute_refuse(a->ctx, m->g, budget, false)
+                    ? mpl_recompute_refuse(task, task->budget, false)
                     : st);
     }
 out:
     return st;
 }
 
-mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
-                              mpl_recompute_found *found)
+mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule)
 {
     mpl_status st = MPL_OK;
+    mpl_ctx *ctx = task->ctx;
     mpl_stage_model m = {0};
-    game a = {.ctx = ctx, .m = &m, .rule = rule};
+    game a = {.ctx = ctx, .m = &m, .rule = rule, .without = task->without};
     uint8_t *begins = NULL;
 
-    if (budget != MPL_LEAST_PEAK && found->before_bytes <= budget)
-        return mpl_recompute_as_it_is(ctx, g, n, run, found);
-    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
-    memset(begins, 1, g->n_ops);
-    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
+    MPL_TRY(mpl_new(ctx, begins, task->g->n_ops));
+    memset(begins, 1, task->g->n_ops);
+    MPL_TRY(mpl_stage_model_new(ctx, task->g, task->options, begins, NULL, &m));
     if (m.n > MOST || m.k > MOST)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "graph '%s' has %" PRIu32 " operations and %" PRIu32
                  " values that may be kept; the pebble game takes %d of each: method round",
-                 g->name, m.n, m.k, MOST);
-    found->n_groups = m.n;
-    MPL_TRY(play(&a, budget, n, run, found));
+                 task->g->name, m.n, m.k, MOST);
+    task->found.n_groups = m.n;
+    st = play(&a, task);
+    task->found.ticks += a.ticks;
 out:
     mpl_stage_model_fini(&m);
     void *arrays[] = {a.state, a.heap, a.slot, begins};

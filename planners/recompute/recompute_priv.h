@@ -10,6 +10,19 @@
 
 #include "planners/recompute/recompute.h"
 
+/* The rules of recompute_rules.def. */
+typedef enum mpl_recompute_rule {
+#define RULE(name, about) MPL_RECOMPUTE_RULE_##name,
+#include "planners/recompute/recompute_rules.def"
+#undef RULE
+    MPL_N_RECOMPUTE_RULES
+} mpl_recompute_rule;
+
+static inline bool mpl_recompute_uses(uint32_t without, mpl_recompute_rule rule)
+{
+    return (without >> rule & 1) == 0;
+}
+
 typedef struct mpl_stage_model {
     mpl_ctx *ctx;
     const mpl_graph *g;
@@ -67,45 +80,40 @@ uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s);
 /* The operations of the stages, one after the other. */
 mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run);
 
-/* What no run within the budget, in the graph's order of first runs, gets around: *bound more work.
- * *has_bound false: nothing is proved; *fits false: no run is within the budget. In doubles. */
-mpl_status mpl_recompute_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, bool *has_bound, uint64_t *bound, bool *fits);
+/* What no run within the budget, in the graph's order of first runs, gets around:
+ * found.bound_work, if found.has_bound. *fits false: no run is within the budget. In doubles. */
+mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits);
 
 /* The relaxation of the program of a model within `within` bytes, rounded at several thresholds:
  * *best becomes the stages of the least work whose peak is within the budget, if that is less than
  * *work; *goes_on: there is a relaxation. now: scratch. */
 typedef struct mpl_rounding {
     const mpl_stage_model *m;
+    uint32_t without;
     uint64_t budget;
     mpl_stages now, best;
-    uint64_t work; /* of best; UINT64_MAX: there is none */
+    uint64_t work;  /* of best; UINT64_MAX: there is none */
+    uint64_t ticks; /* pivots, added to */
 } mpl_rounding;
 mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
 
-/* An answer for a graph that is within the budget as it is; a refusal, where what is asked for is
- * not found, or proved not to be. */
-mpl_status mpl_recompute_as_it_is(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op **run,
-                                  mpl_recompute_found *found);
-mpl_status mpl_recompute_refuse(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved);
+/* A refusal: what is asked for is not found, or proved not to be. */
+mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved);
 
 /* Which runs the pebble game (recompute_pebble.c) goes through: those of the stages above; repeats
  * anywhere, any number of times, first runs in the graph's order; first runs in any order, too. */
 typedef enum mpl_game_rule { MPL_GAME_STAGES, MPL_GAME_ORDER, MPL_GAME_FREE } mpl_game_rule;
 /* As a method's choose(). MPL_LEAST_PEAK: the least budget that there is a run for, then the least
  * work. MPL_EINPUT: more than 64 operations or lumps. */
-mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
-                              mpl_recompute_found *found);
+mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule);
 
-/* As a method's choose(). */
-typedef mpl_status mpl_recompute_choose(mpl_ctx *ctx, const mpl_graph *g,
-                                        const mpl_problem_options *options, uint64_t budget,
-                                        uint32_t *n, mpl_op **run, mpl_recompute_found *found);
+/* A run of the least work that was found within the budget, or of the least peak. Forward
+ * operations are cut into segments, each of which is kept, or dropped and run again as a whole
+ * where the backward part first needs something of it: no operation runs three times. MPL_EINPUT as
+ * mpl_find_forward. */
+mpl_recompute_choose mpl_recompute_sqrt;
 mpl_recompute_choose mpl_recompute_round;
 /* The integer program, which looks only for what is better than the run of `start`. */
-mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n,
-                               mpl_op **run, mpl_recompute_found *found);
+mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *start);
 
 #endif

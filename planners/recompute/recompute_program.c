@@ -27,6 +27,7 @@ static const uint64_t MOST_TICKS = 100000000; /* pivots times rows and columns *
 
 typedef struct program {
     const mpl_stage_model *m;
+    uint32_t without;
     mpl_lp *lp;
     bool integer;
     double byte, work; /* a unit of rows; of the objective */
@@ -326,7 +327,7 @@ static mpl_status program_init(program *p, uint64_t budget)
     memset(p->q, 0xff, n_q * sizeof *p->q);
     MPL_TRY(add_runs(p));
     MPL_TRY(add_rows(p, budget));
-    for (uint32_t v = 0; v < m->k; v++)
+    for (uint32_t v = 0; v < m->k && mpl_recompute_uses(p->without, MPL_RECOMPUTE_RULE_paths); v++)
         MPL_TRY(add_paths(p, v));
 out:
     return st;
@@ -349,7 +350,7 @@ static void read_stages(const program *p, const double *x, double least, mpl_sta
     }
 }
 
-static mpl_status solve(program *p, mpl_lp_answer *answer, double **x)
+static mpl_status solve(program *p, mpl_lp_answer *answer, double **x, uint64_t *ticks)
 {
     mpl_status st = MPL_OK;
     mpl_lp_limits limits = {MOST_NODES,
@@ -358,6 +359,7 @@ static mpl_status solve(program *p, mpl_lp_answer *answer, double **x)
 
     MPL_TRY(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
     MPL_TRY(mpl_lp_solve(p->lp, &limits, answer, *x));
+    *ticks += answer->n_pivots;
 out:
     return st;
 }
@@ -372,24 +374,17 @@ static uint64_t as_work(const program *p, double objective)
 
 /* ---- the integer program ---- */
 
-/* What is known before: a run, or none (run NULL). */
-typedef struct known {
-    uint32_t n;
-    mpl_op *run; /* owned */
-    uint64_t work;
-    mpl_recompute_found found; /* with a bound that holds for whatever runs again */
-} known;
-
-static mpl_status find_known(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                             mpl_recompute_choose *start, uint64_t budget, known *k)
+/* The run of `start`, if it finds one, with a bound that holds for whatever runs again. */
+static mpl_status find_known(mpl_recompute_task *known, mpl_recompute_choose *start, uint64_t *work)
 {
     mpl_rerun_facts facts = {0};
     uint64_t peak;
-    mpl_status st = start(ctx, g, options, budget, &k->n, &k->run, &k->found);
+    mpl_status st = start(known);
 
     if (st == MPL_OK)
-        st = mpl_rerun_peak(ctx, g, k->n, k->run, options, &peak, &facts);
-    k->work = facts.extra_work;
+        st = mpl_rerun_peak(known->ctx, known->g, known->n, known->run, known->options, &peak,
+                            &facts);
+    *work = facts.extra_work;
     return st == MPL_EINPUT || st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;
 }
 
@@ -405,72 +400,89 @@ static mpl_status cut_off(program *p, uint64_t work)
 }
 
 /* The program has no point: the known run is the best, or there is none. */
-static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved,
-                             known *k, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+static mpl_status take_known(mpl_recompute_task *task, mpl_recompute_task *known, uint64_t work,
+                             bool proved)
 {
-    if (k->run == NULL)
-        return mpl_recompute_refuse(ctx, g, budget, proved);
+    if (known->run == NULL)
+        return mpl_recompute_refuse(task, task->budget, proved);
     if (proved) {
-        found->claim = MPL_RECOMPUTE_OPTIMAL;
-        found->has_bound = true;
-        found->bound_work = k->work;
+        task->found.claim = MPL_RECOMPUTE_OPTIMAL;
+        task->found.has_bound = true;
+        task->found.bound_work = work;
     }
-    *n = k->n;
-    *run = k->run, k->run = NULL;
+    task->n = known->n;
+    task->run = known->run, known->run = NULL;
     return MPL_OK;
 }
 
-mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n,
-                               mpl_op **run, mpl_recompute_found *found)
+/* The answer of the program p, which is made and knows of a run. */
+static mpl_status solve_exactly(mpl_recompute_task *task, program *p, mpl_recompute_task *known,
+                                uint64_t known_work)
 {
     mpl_status st = MPL_OK;
-    mpl_stage_model m = {0};
-    program p = {.m = &m, .integer = true};
-    known k = {.found = *found};
+    mpl_recompute_found *found = &task->found;
     mpl_stages s = {0};
     mpl_lp_answer answer;
-    uint8_t *begins = NULL;
     double *x = NULL;
 
-    if (found->before_bytes <= budget)
-        return mpl_recompute_as_it_is(ctx, g, n, run, found);
+    found->ticks += known->found.ticks;
+    MPL_TRY(solve(p, &answer, &x, &found->ticks));
+    if (answer.bound > -INFINITY || known->found.has_bound) {
+        found->has_bound = true;
+        found->bound_work = answer.bound > -INFINITY ? as_work(p, answer.bound) : 0;
+        found->bound_work = mpl_max_u64(found->bound_work, known->found.bound_work);
+    }
+    if (answer.state == MPL_LP_INFEASIBLE || answer.state == MPL_LP_NOTHING) {
+        MPL_TRY(take_known(task, known, known_work, answer.state == MPL_LP_INFEASIBLE));
+        goto out;
+    }
+    MPL_TRY(mpl_stages_new(p->m, &s));
+    read_stages(p, x, 0.5, &s);
+    if (mpl_stages_peak(p->m, &s) > task->budget)
+        MPL_TRY(mpl_recompute_refuse(task, task->budget, false));
+    found->claim = answer.state == MPL_LP_OPTIMAL ? MPL_RECOMPUTE_OPTIMAL : MPL_RECOMPUTE_FEASIBLE;
+    MPL_TRY(mpl_stages_run(p->m, &s, &task->n, &task->run));
+out:
+    mpl_stages_fini(p->m, &s);
+    mpl_free(task->ctx, x);
+    return st;
+}
+
+mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *start)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = task->ctx;
+    const mpl_graph *g = task->g;
+    mpl_stage_model m = {0};
+    program p = {.m = &m, .integer = true, .without = task->without};
+    mpl_recompute_task known = *task;
+    uint8_t *begins = NULL;
+    uint64_t work;
+
     MPL_TRY(mpl_new(ctx, begins, g->n_ops));
     memset(begins, 1, g->n_ops);
-    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
+    MPL_TRY(mpl_stage_model_new(ctx, g, task->options, begins, NULL, &m));
     if (m.n > MOST_GROUPS)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "graph '%s' has %" PRIu32
                  " operations; the integer program takes %d: method round",
                  g->name, m.n, MOST_GROUPS);
-    found->n_groups = m.n;
-    MPL_TRY(find_known(ctx, g, options, start, budget, &k));
-    MPL_TRY(program_init(&p, budget));
-    if (k.run != NULL)
-        MPL_TRY(cut_off(&p, k.work));
-    MPL_TRY(solve(&p, &answer, &x));
-    if (answer.bound > -INFINITY || k.found.has_bound) {
-        found->has_bound = true;
-        found->bound_work = answer.bound > -INFINITY ? as_work(&p, answer.bound) : 0;
-        found->bound_work = mpl_max_u64(found->bound_work, k.found.bound_work);
-    }
-    if (answer.state == MPL_LP_INFEASIBLE || answer.state == MPL_LP_NOTHING) {
-        MPL_TRY(take_known(ctx, g, budget, answer.state == MPL_LP_INFEASIBLE, &k, n, run, found));
+    task->found.n_groups = m.n;
+    MPL_TRY(find_known(&known, start, &work));
+    if (!mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_program)) {
+        task->found = known.found;
+        MPL_TRY(take_known(task, &known, work, false));
         goto out;
     }
-    MPL_TRY(mpl_stages_new(&m, &s));
-    read_stages(&p, x, 0.5, &s);
-    if (mpl_stages_peak(&m, &s) > budget)
-        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, false));
-    found->claim = answer.state == MPL_LP_OPTIMAL ? MPL_RECOMPUTE_OPTIMAL : MPL_RECOMPUTE_FEASIBLE;
-    MPL_TRY(mpl_stages_run(&m, &s, n, run));
+    MPL_TRY(program_init(&p, task->budget));
+    if (known.run != NULL)
+        MPL_TRY(cut_off(&p, work));
+    MPL_TRY(solve_exactly(task, &p, &known, work));
 out:
-    mpl_stages_fini(&m, &s);
     program_fini(&p);
     mpl_stage_model_fini(&m);
-    mpl_free(ctx, k.run);
+    mpl_free(ctx, known.run);
     mpl_free(ctx, begins);
-    mpl_free(ctx, x);
     return st;
 }
 
@@ -496,12 +508,12 @@ static void round_at(mpl_rounding *r, const program *p, const double *x, double 
 mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on)
 {
     mpl_status st = MPL_OK;
-    program p = {.m = r->m};
+    program p = {.m = r->m, .without = r->without};
     mpl_lp_answer answer;
     double *x = NULL;
 
     MPL_TRY(program_init(&p, within));
-    MPL_TRY(solve(&p, &answer, &x));
+    MPL_TRY(solve(&p, &answer, &x, &r->ticks));
     *goes_on = answer.state == MPL_LP_OPTIMAL;
     for (int i = 1; i < 20 && *goes_on; i++)
         round_at(r, &p, x, i / 20.0);

@@ -115,14 +115,22 @@ out:
 
 /* ---- candidates ---- */
 
-/* From the relaxation, all of whose repeats are forward operations; *run NULL: nothing was
+typedef struct candidate {
+    uint32_t n;
+    mpl_op *run;   /* NULL: none */
+    uint64_t work; /* what runs again */
+} candidate;
+
+/* From the relaxation, all of whose repeats are forward operations; c->run NULL: nothing was
  * found. */
-static mpl_status by_groups(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                            uint64_t budget, uint32_t *n, mpl_op **run, uint32_t *n_groups)
+static mpl_status by_groups(mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;
+    mpl_ctx *ctx = task->ctx;
+    const mpl_graph *g = task->g;
     mpl_stage_model m = {0};
-    mpl_rounding r = {.m = &m, .budget = budget, .work = UINT64_MAX};
+    mpl_rounding r = {
+        .m = &m, .without = task->without, .budget = task->budget, .work = UINT64_MAX};
     uint8_t *begins = NULL, *forward = NULL;
     bool goes_on = true;
 
@@ -133,14 +141,16 @@ static mpl_status by_groups(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_
         memset(begins, 1, g->n_ops);
     else
         MPL_TRY(find_groups(ctx, g, forward, begins));
-    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, forward, &m));
-    *n_groups = m.n;
+    MPL_TRY(mpl_stage_model_new(ctx, g, task->options, begins, forward, &m));
+    task->found.n_groups = m.n;
     MPL_TRY(mpl_stages_new(&m, &r.now));
     MPL_TRY(mpl_stages_new(&m, &r.best));
     for (int i = 0; i < SHRINKS && goes_on && (i == 0 || r.work == UINT64_MAX); i++)
-        MPL_TRY(mpl_stages_round(&r, budget - (uint64_t)((double)budget * 0.05 * i), &goes_on));
+        MPL_TRY(mpl_stages_round(&r, task->budget - (uint64_t)((double)task->budget * 0.05 * i),
+                                 &goes_on));
+    task->found.ticks += r.ticks;
     if (r.work != UINT64_MAX)
-        MPL_TRY(mpl_stages_run(&m, &r.best, n, run));
+        MPL_TRY(mpl_stages_run(&m, &r.best, &c->n, &c->run));
 out:
     mpl_stages_fini(&m, &r.now);
     mpl_stages_fini(&m, &r.best);
@@ -150,16 +160,19 @@ out:
     return st;
 }
 
-typedef struct candidate {
-    uint32_t n;
-    mpl_op *run;   /* NULL: none */
-    uint64_t work; /* what runs again */
-} candidate;
+static mpl_status by_segments(const mpl_recompute_task *task, candidate *c)
+{
+    mpl_recompute_task segments = *task;
+    mpl_status st = mpl_recompute_sqrt(&segments);
+
+    c->n = segments.n;
+    c->run = segments.run;
+    return st == MPL_ELIMIT ? MPL_OK : st;
+}
 
 /* Repeats taken out; what is beyond the budget after all, or runs something again behind an update,
  * is none. */
-static mpl_status improve(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                          uint64_t budget, candidate *c)
+static mpl_status improve(const mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;
     mpl_rerun_facts facts = {0};
@@ -167,47 +180,45 @@ static mpl_status improve(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
 
     if (c->run == NULL)
         return MPL_OK;
-    st = mpl_rerun_thin(ctx, g, options, budget, &c->n, c->run);
+    if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_thin))
+        st = mpl_rerun_thin(task->ctx, task->g, task->options, task->budget, &c->n, c->run);
     if (st == MPL_OK)
-        st = mpl_rerun_peak(ctx, g, c->n, c->run, options, &peak, &facts);
+        st = mpl_rerun_peak(task->ctx, task->g, c->n, c->run, task->options, &peak, &facts);
     MPL_TRY(st == MPL_EINPUT ? MPL_OK : st);
     c->work = facts.extra_work;
-    if (peak > budget) {
-        mpl_free(ctx, c->run);
+    if (peak > task->budget) {
+        mpl_free(task->ctx, c->run);
         c->run = NULL;
     }
 out:
     return st;
 }
 
-mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run,
-                               mpl_recompute_found *found)
+mpl_status mpl_recompute_round(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
+    mpl_recompute_found *found = &task->found;
     candidate rounded = {0}, cut = {0}, *best;
     bool fits;
 
-    if (found->before_bytes <= budget)
-        return mpl_recompute_as_it_is(ctx, g, n, run, found);
-    MPL_TRY(
-        mpl_recompute_bound(ctx, g, options, budget, &found->has_bound, &found->bound_work, &fits));
+    MPL_TRY(mpl_recompute_bound(task, &fits));
     if (!fits)
-        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, true));
-    MPL_TRY(by_groups(ctx, g, options, budget, &rounded.n, &rounded.run, &found->n_groups));
-    MPL_TRY(improve(ctx, g, options, budget, &rounded));
-    st = mpl_recompute_sqrt(ctx, g, options, budget, &cut.n, &cut.run);
-    MPL_TRY(st == MPL_ELIMIT ? MPL_OK : st);
-    MPL_TRY(improve(ctx, g, options, budget, &cut));
+        MPL_TRY(mpl_recompute_refuse(task, task->budget, true));
+    if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_groups))
+        MPL_TRY(by_groups(task, &rounded));
+    MPL_TRY(improve(task, &rounded));
+    if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_segments))
+        MPL_TRY(by_segments(task, &cut));
+    MPL_TRY(improve(task, &cut));
     best = cut.run == NULL || (rounded.run != NULL && rounded.work < cut.work) ? &rounded : &cut;
     if (best->run == NULL)
-        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, false));
+        MPL_TRY(mpl_recompute_refuse(task, task->budget, false));
     if (found->has_bound && best->work <= found->bound_work)
         found->claim = MPL_RECOMPUTE_OPTIMAL;
-    *n = best->n;
-    *run = best->run, best->run = NULL;
+    task->n = best->n;
+    task->run = best->run, best->run = NULL;
 out:
-    mpl_free(ctx, rounded.run);
-    mpl_free(ctx, cut.run);
+    mpl_free(task->ctx, rounded.run);
+    mpl_free(task->ctx, cut.run);
     return st;
 }

@@ -9,6 +9,25 @@
 
 enum { MOST_RUNS = 1 << 10 };
 
+/* The graph that a method makes, and what it says of it. */
+static mpl_status make(mpl_ctx *ctx, const char *method, const mpl_graph *g,
+                       const mpl_problem_options *options, uint64_t budget, mpl_graph **made,
+                       mpl_recompute_found *found)
+{
+    mpl_recompute_task task = {.ctx = ctx, .g = g, .options = options, .budget = budget};
+    mpl_status st = mpl_recompute(mpl_recompute_find(method), &task, made);
+
+    *found = task.found;
+    return st;
+}
+
+/* The integer program, or the pebble game by the rule k - 1. */
+static mpl_status choose(mpl_recompute_task *task, int k)
+{
+    return k == 0 ? mpl_recompute_exact(task, mpl_recompute_round)
+                  : mpl_recompute_game(task, (mpl_game_rule)(k - 1));
+}
+
 typedef struct listed { /* every choice of earlier operations in every stage */
     uint32_t n;
     uint64_t peak[MOST_RUNS], work[MOST_RUNS];
@@ -53,10 +72,13 @@ static uint32_t n_freer; /* less work where more is allowed */
 static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                         const listed *l, uint64_t budget, uint64_t seed)
 {
+    mpl_recompute_task task = {.ctx = ctx, .g = g, .options = options, .budget = budget};
     uint64_t want = least_work(l, budget), bound;
     bool has_bound, fits;
 
-    assert_ok(ctx, mpl_recompute_bound(ctx, g, options, budget, &has_bound, &bound, &fits));
+    assert_ok(ctx, mpl_recompute_bound(&task, &fits));
+    bound = task.found.bound_work;
+    has_bound = task.found.has_bound;
     if (has_bound && (bound > want || (!fits && want != UINT64_MAX)))
         fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: no less work than %" PRIu64
                  " is proved, the least is %" PRIu64,
@@ -72,31 +94,26 @@ static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     uint64_t last = UINT64_MAX;
 
     for (int k = 0; k < 4; k++) {
-        mpl_recompute_found found = {.before_bytes = before};
+        mpl_recompute_task task = {
+            .ctx = ctx, .g = g, .options = options, .budget = budget, .found.before_bytes = before};
         mpl_rerun_facts facts;
         uint64_t peak;
-        uint32_t n;
-        mpl_op *run = NULL;
 
-        assert_ok(ctx, k == 0 ? mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget,
-                                                    &n, &run, &found)
-                              : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget,
-                                                   &n, &run, &found));
-        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &peak, &facts));
-        assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget &&
+        assert_ok(ctx, choose(&task, k));
+        assert_ok(ctx, mpl_rerun_peak(ctx, g, task.n, task.run, options, &peak, &facts));
+        assert_true(task.found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget &&
                     facts.extra_work <= last);
         if (k < 2)
             assert_int_equal(facts.extra_work, want);
         n_freer += k > 1 && facts.extra_work < last;
         last = facts.extra_work;
-        mpl_free(ctx, run);
+        mpl_free(ctx, task.run);
     }
 }
 
 static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                          const listed *l, uint64_t budget, uint64_t seed)
 {
-    const mpl_recompute_method *method = mpl_recompute_find("budget");
     mpl_recompute_found found;
     mpl_graph *made = NULL;
     uint64_t want = least_work(l, budget);
@@ -105,7 +122,7 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     check_bound(ctx, g, options, l, budget, seed);
     if (options->in_place) /* there the program counts bytes that need not be there */
         return;
-    st = mpl_recompute(ctx, method, g, options, budget, &made, &found);
+    st = make(ctx, "budget", g, options, budget, &made, &found);
     if (want == UINT64_MAX) {
         if (st != MPL_EINVALID)
             fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: '%s' where nothing fits", seed, budget,
@@ -219,18 +236,18 @@ TEST(training_graphs_agree)
             mpl_status st[4];
 
             for (int k = 0; k < 4; k++) {
-                mpl_op *run = NULL;
-                uint32_t n;
+                mpl_recompute_task task = {.ctx = ctx,
+                                           .g = g,
+                                           .options = &options,
+                                           .budget = before * part / 10,
+                                           .found.before_bytes = before};
 
-                found[k] = (mpl_recompute_found){.before_bytes = before};
-                st[k] = k == 0 ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round,
-                                                     before * part / 10, &n, &run, &found[0])
-                               : mpl_recompute_game(ctx, g, &options, (mpl_game_rule)(k - 1),
-                                                    before * part / 10, &n, &run, &found[k]);
+                st[k] = choose(&task, k);
+                found[k] = task.found;
                 if (st[k] == MPL_OK)
-                    assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &found[k].peak_bytes,
-                                                  &found[k].facts));
-                mpl_free(ctx, run);
+                    assert_ok(ctx, mpl_rerun_peak(ctx, g, task.n, task.run, &options,
+                                                  &found[k].peak_bytes, &found[k].facts));
+                mpl_free(ctx, task.run);
             }
             n_checked += st[0] == MPL_OK;
             n_refused += st[0] == MPL_EINVALID;
@@ -311,9 +328,9 @@ TEST(games_are_real)
                     mpl_recompute_found found = {0};
                     mpl_graph *made = NULL;
 
-                    assert_ok(ctx, mpl_recompute(ctx, mpl_recompute_find("pebble"), g, &options,
-                                                 i == 0 ? MPL_LEAST_PEAK : point[i].space * unit,
-                                                 &made, &found));
+                    assert_ok(ctx,
+                              make(ctx, "pebble", g, &options,
+                                   i == 0 ? MPL_LEAST_PEAK : point[i].space * unit, &made, &found));
                     if (found.peak_bytes > point[i].space * unit ||
                         made->n_ops != point[i].time + 1)
                         fail_msg("%u vertices: %" PRIu64
@@ -360,8 +377,7 @@ TEST(rounding_is_the_better)
             budget = before / 10 * part;
             for (int m = 0; m < 2; m++) {
                 made = NULL;
-                st[m] = mpl_recompute(ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g,
-                                      &options, budget, &made, &found[m]);
+                st[m] = make(ctx, m == 0 ? "sqrt" : "round", g, &options, budget, &made, &found[m]);
                 mpl_graph_free(ctx, made);
                 assert_true(st[m] == MPL_OK || st[m] == MPL_ELIMIT || st[m] == MPL_EINVALID);
                 if (st[m] == MPL_OK)
@@ -405,28 +421,28 @@ TEST(methods_agree)
         budget = (uint64_t)((double)before * part[i]);
         for (int m = 0; m < 3; m++) {
             made = NULL;
-            st[m] = mpl_recompute(
-                ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]), g,
-                &options, budget, &made, &found[m]);
+            st[m] = make(ctx, (const char *const[]){"budget", "round", "sqrt"}[m], g, &options,
+                         budget, &made, &found[m]);
             if (st[m] == MPL_OK && found[m].peak_bytes > budget)
                 fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes,
                          budget);
             mpl_graph_free(ctx, made);
         }
         if (st[0] == MPL_OK) {
-            mpl_recompute_found program = {.before_bytes = before};
+            mpl_recompute_task task = {.ctx = ctx,
+                                       .g = g,
+                                       .options = &options,
+                                       .budget = budget,
+                                       .found.before_bytes = before};
             mpl_rerun_facts facts;
             uint64_t peak;
-            uint32_t n;
-            mpl_op *run = NULL;
 
-            assert_ok(ctx, mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n,
-                                               &run, &program));
-            assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, &options, &peak, &facts));
-            assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
+            assert_ok(ctx, choose(&task, 0));
+            assert_ok(ctx, mpl_rerun_peak(ctx, g, task.n, task.run, &options, &peak, &facts));
+            assert_int_equal(task.found.claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(facts.extra_work, found[0].facts.extra_work);
-            mpl_free(ctx, run);
+            mpl_free(ctx, task.run);
         }
         for (int m = 1; m < 3 && st[0] != MPL_EUNAVAIL; m++) {
             assert_true(st[0] == MPL_OK || st[m] != MPL_OK);
@@ -440,6 +456,60 @@ TEST(methods_agree)
     }
 }
 
+/* Whatever rule is left out, the budget is kept, no work is less than the least, and no bound is
+ * more. */
+TEST(rules_left_out)
+{
+    static const char *const methods[] = {"budget", "round", "pebble"};
+    static const char *const rules[] = {
+#define RULE(name, about) #name,
+#include "planners/recompute/recompute_rules.def"
+#undef RULE
+        "game+program", "nothing"};
+    mpl_problem_options options = mpl_problem_options_default();
+    uint64_t before, least = 0, n_found = 0;
+    mpl_graph *g = NULL;
+
+    if (mpl_recompute_find("round")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    assert_ok(ctx, mpl_zoo_build(
+                       ctx, "mlp:batch=8,layers=5,input=16,hidden=16,classes=16,mode=train", &g));
+    assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+    for (int k = 0; k < 2; k++) { /* in this order, and in any */
+        mpl_recompute_found found;
+        mpl_graph *made = NULL;
+
+        assert_ok(ctx, make(ctx, k == 0 ? "budget" : "pebble", g, &options, before / 10 * 7, &made,
+                            &found));
+        assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
+        assert_true(k == 0 || found.facts.extra_work == least);
+        least = found.facts.extra_work;
+        mpl_graph_free(ctx, made);
+    }
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+            mpl_recompute_task task = {
+                .ctx = ctx, .g = g, .options = &options, .budget = before / 10 * 7};
+            mpl_graph *made = NULL;
+            mpl_status st = mpl_recompute_without(ctx, rules[i], &task.without);
+
+            assert_status(ctx, st, strcmp(rules[i], "nothing") == 0 ? MPL_EINPUT : MPL_OK);
+            st = mpl_recompute(mpl_recompute_find(methods[k]), &task, &made);
+            assert_true(st == MPL_OK || st == MPL_ELIMIT);
+            n_found += st == MPL_OK;
+            if (st == MPL_OK)
+                assert_true(task.found.peak_bytes <= task.budget &&
+                            task.found.facts.extra_work >= least);
+            if (task.found.has_bound)
+                assert_true(task.found.bound_work <= least);
+            mpl_graph_free(ctx, made);
+        }
+    assert_true(n_found >= 30);
+    mpl_graph_free(ctx, g);
+}
+
 /* What may be asked for: the game within a budget and for the least peak, methods, the bound, the
  * program (which budget asks where the game ends early). */
 typedef enum what { GAME, LEAST, PEBBLE, BUDGET, ROUND, BOUND, EXACT, N_WHATS } what;
@@ -448,28 +518,27 @@ typedef enum what { GAME, LEAST, PEBBLE, BUDGET, ROUND, BOUND, EXACT, N_WHATS } 
 static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before, uint64_t *work)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_recompute_found found = {.before_bytes = before};
-    uint64_t budget = before / 10 * 9;
+    mpl_recompute_task task = {.ctx = ctx,
+                               .g = g,
+                               .options = &options,
+                               .budget = w == LEAST ? MPL_LEAST_PEAK : before / 10 * 9,
+                               .found.before_bytes = before};
     mpl_graph *made = NULL;
-    mpl_op *run = NULL;
-    bool has_bound, fits;
-    uint32_t n = 0;
     mpl_status st;
+    bool fits;
 
     if (w == GAME || w == LEAST)
-        st = mpl_recompute_game(ctx, g, &options, MPL_GAME_FREE,
-                                w == LEAST ? MPL_LEAST_PEAK : budget, &n, &run, &found);
+        st = mpl_recompute_game(&task, MPL_GAME_FREE);
     else if (w == BOUND)
-        st = mpl_recompute_bound(ctx, g, &options, budget, &has_bound, work, &fits);
+        st = mpl_recompute_bound(&task, &fits);
     else if (w == EXACT || w == ROUND)
-        st = w == EXACT ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n,
-                                              &run, &found)
-                        : mpl_recompute_round(ctx, g, &options, budget, &n, &run, &found);
+        st = w == EXACT ? choose(&task, 0) : mpl_recompute_round(&task);
     else
-        st = mpl_recompute(ctx, mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), g, &options,
-                           budget, &made, &found);
-    *work = w == BOUND ? *work : made != NULL ? found.facts.extra_work : n;
-    mpl_free(ctx, run);
+        st = mpl_recompute(mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), &task, &made);
+    *work = w == BOUND     ? task.found.bound_work
+            : made != NULL ? task.found.facts.extra_work
+                           : task.n;
+    mpl_free(ctx, task.run);
     mpl_graph_free(ctx, made);
     return st;
 }
@@ -520,4 +589,4 @@ TEST(memory_may_run_out)
 }
 
 TESTS(programs_find_the_least_work, training_graphs_agree, games_are_real, rounding_is_the_better,
-      methods_agree, memory_may_run_out)
+      methods_agree, rules_left_out, memory_may_run_out)

@@ -7,7 +7,7 @@
  *          has given its part, and is added up there and then. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 enum { NAME_SIZE = MPL_GRAD_NAME };
 

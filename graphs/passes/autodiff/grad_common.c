@@ -1,7 +1,7 @@
 /* grad_common.c -- what gradient rules ask for and hand back. See gradients_priv.h. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 enum { NAME_SIZE = MPL_GRAD_NAME };
 

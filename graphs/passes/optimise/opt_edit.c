@@ -1,7 +1,7 @@
 /* opt_edit.c -- what rewriting rules ask of a graph and do to it. See optimise_priv.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
 bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x)

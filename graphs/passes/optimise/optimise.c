@@ -1,7 +1,7 @@
 /* optimise.c -- passes in turns, and the edits of one made. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
 const mpl_pass_info mpl_pass_table[MPL_N_PASSES] = {

@@ -1,7 +1,7 @@
 /* tensor_ssa.c -- the pass: step 1, from nodes to a graph, and the order of steps. See passes.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS] = {"copy", "views", "full", "boxes"};
 

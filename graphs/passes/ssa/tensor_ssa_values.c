@@ -2,7 +2,7 @@
  * tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 uint32_t mpl_ssa_find(const mpl_ssa *s, uint32_t v)
 {

@@ -1,9 +1,9 @@
 /* run_list.h -- a run as it is written down, views made anew where what they show was. See
- * recompute_pass.h. */
+ * rerun.h. */
 #ifndef MPL_RUN_LIST_H
 #define MPL_RUN_LIST_H
 
-#include "graphs/passes/recompute/recompute_pass.h"
+#include "planners/recompute/rerun.h"
 
 typedef struct mpl_run_list {
     mpl_ctx *ctx;

@@ -1,12 +1,12 @@
-/* recompute_pass.h -- graphs in which operations run again where their results are needed, instead
+/* rerun.h -- graphs in which operations run again where their results are needed, instead
  * of these being kept.
  *
  * A run is a list of operations of a graph in which each stands once or more often. The graph that
  * is made of it has a copy of the operation for each time, in that order; whoever reads a value
  * gets its latest copy. So what a repeat makes is, bit for bit, what the first time made, and what
  * nobody reads until the repeat dies. */
-#ifndef MPL_RECOMPUTE_H
-#define MPL_RECOMPUTE_H
+#ifndef MPL_RERUN_H
+#define MPL_RERUN_H
 
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
@@ -33,9 +33,6 @@ typedef struct mpl_rerun_facts {
  * O(size of the result). */
 mpl_status mpl_rerun(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
                      mpl_graph **out, mpl_rerun_facts *facts);
-/* The same without the contents of constants: for its problem, not to be run. */
-mpl_status mpl_rerun_bare(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
-                          mpl_graph **out, mpl_rerun_facts *facts);
 /* Takes out repeats of which nobody reads anything. O(size). */
 mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op *run);
 /* Peak live bytes of a run under the options, read as serial. [byte] */
@@ -47,14 +44,6 @@ mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
  * budget; a run that is beyond it stays as it is. Never adds work. O(size * repeats). */
 mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           uint64_t budget, uint32_t *n, mpl_op *run);
-
-/* A run whose peak live bytes are at most `budget`, of the least work that was found; UINT64_MAX:
- * of the least peak that was found. Forward operations are cut into segments, each of which is
- * kept, or dropped and run again as a whole where the backward part first needs something of it: no
- * operation runs three times. *run (owned by the caller) has *n operations. MPL_ELIMIT: nothing was
- * found within the budget; MPL_EINPUT as mpl_find_forward. */
-mpl_status mpl_recompute_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              uint64_t budget, uint32_t *n, mpl_op **run);
 
 /* is_forward[n_ops]: 1, a loss (softmax_cross_entropy) needs it. MPL_EINPUT when there is no loss,
  * or nothing behind it. */

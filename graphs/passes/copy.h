@@ -1,9 +1,9 @@
-/* copy_priv.h -- parts of a finished graph added to a new one, in the order of mpl_walk; for
+/* copy.h -- parts of a finished graph added to a new one, in the order of mpl_walk; for
  * passes.
  *
  * map[value of g] is the value of `to`, block[block of g] the block of `to`. */
-#ifndef MPL_COPY_PRIV_H
-#define MPL_COPY_PRIV_H
+#ifndef MPL_COPY_H
+#define MPL_COPY_H
 
 #include "graphs/graph.h"
 

@@ -1,5 +1,5 @@
 /* run_list.c -- runs as they are written down. See run_list.h. */
-#include "graphs/passes/run_list.h"
+#include "planners/recompute/run_list.h"
 
 mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                              mpl_run_list *list)

@@ -6,10 +6,22 @@
 
 #include "graphs/orders/work.h"
 #include "graphs/core/rng.h"
-#include "graphs/passes/recompute/recompute_pass.h"
+#include "planners/recompute/recompute_priv.h"
 #include "graphs/source.h"
 #include "planners/planner.h"
 #include "runtime/exec.h"
+
+/* Segments within the budget. */
+static mpl_status segments(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                           uint64_t budget, uint32_t *n, mpl_op **run)
+{
+    mpl_recompute_task task = {.ctx = ctx, .g = g, .options = options, .budget = budget};
+    mpl_status st = mpl_recompute_sqrt(&task);
+
+    *n = task.n;
+    *run = task.run;
+    return st;
+}
 
 static const char *const specs[] = {
     "mlp:batch=3,layers=3,input=7,hidden=6,classes=4,mode=train,update=momentum",
@@ -191,7 +203,7 @@ TEST(segments_give_the_same_bits)
                 free(run);
             }
             budget = k == 0 ? UINT64_MAX : least + (before - least) * (uint64_t)(k - 1) / 2;
-            assert_ok(ctx, mpl_recompute_sqrt(ctx, g, &options, budget, &n, &run));
+            assert_ok(ctx, segments(ctx, g, &options, budget, &n, &run));
             for (uint32_t r = 0; r < n; r++)
                 if (++times[run[r]] > 2 && mpl_op_work(g, run[r]) > 0)
                     fail_msg("%s: '%s' runs three times", specs[i], g->op_name[run[r]]);
@@ -233,7 +245,7 @@ TEST(chains_need_the_root)
         snprintf(spec, sizeof spec,
                  "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
         g = zoo(ctx, spec);
-        assert_ok(ctx, mpl_recompute_sqrt(ctx, g, &options, UINT64_MAX, &n_run, &run));
+        assert_ok(ctx, segments(ctx, g, &options, UINT64_MAX, &n_run, &run));
         assert_ok(ctx, mpl_rerun_peak(ctx, g, n_run, run, &options, &peak, NULL));
         while (units * (units + 1) / 2 < n)
             units++;
@@ -315,7 +327,7 @@ TEST(memory_may_run_out)
         uint32_t n;
 
         ctx->fail_after = ctx->n_allocs + k;
-        st = mpl_recompute_sqrt(ctx, g, &options, UINT64_MAX, &n, &run);
+        st = segments(ctx, g, &options, UINT64_MAX, &n, &run);
         if (st == MPL_OK)
             st = mpl_rerun_thin(ctx, g, &options, UINT64_MAX, &n, run);
         if (st == MPL_OK)

@@ -1,10 +1,10 @@
-/* recompute_pass.c -- the graph of a run. See recompute_pass.h. */
-#include "graphs/passes/run_list.h"
+/* rerun.c -- the graph of a run. See rerun.h. */
+#include "planners/recompute/run_list.h"
 #include "graphs/problem/bounds/bounds.h"
 
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/work.h"
-#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/copy.h"
 
 enum { NAME_SIZE = 256 };
 
@@ -379,12 +379,6 @@ mpl_status mpl_rerun(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op 
     return replay_run(&(replay){.ctx = ctx, .g = g}, n, run, out, facts);
 }
 
-mpl_status mpl_rerun_bare(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
-                          mpl_graph **out, mpl_rerun_facts *facts)
-{
-    return replay_run(&(replay){.ctx = ctx, .g = g, .bare = true}, n, run, out, facts);
-}
-
 /* ---- what runs in vain ---- */
 
 /* From the end: needed[v], somebody reads the copy of v that is there. A repeat of which nothing is
@@ -467,7 +461,7 @@ mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
     serial.parallel = false;
     serial.plan_workspaces = false;
     serial.op_workspace_bytes = NULL;
-    MPL_TRY(mpl_rerun_bare(ctx, g, n, run, &made, facts));
+    MPL_TRY(replay_run(&(replay){.ctx = ctx, .g = g, .bare = true}, n, run, &made, facts));
     MPL_TRY(mpl_new(ctx, order, made->n_ops));
     for (mpl_op op = 0; op < made->n_ops; op++)
         order[op] = op;

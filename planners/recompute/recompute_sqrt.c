@@ -1,4 +1,4 @@
-/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute_pass.h.
+/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See rerun.h.
  *
  * Idea     Between two operations of the forward part lie the values that the first ones made and
  *          the later ones read: a cut. A segment from one cut to another that is dropped costs the
@@ -14,8 +14,10 @@
  *          is over the limit on bytes, each solved by dynamic programming rather than greedily;
  *          segments may be kept.
  * Cost     O(cuts^2 * POINTS) a limit, at most CUTS cuts; then O(size) of the graph. */
+#include "planners/recompute/recompute_priv.h"
+
 #include "graphs/orders/work.h"
-#include "graphs/passes/run_list.h"
+#include "planners/recompute/run_list.h"
 
 enum {
     CUTS = 400,  /* places where segments may end */
@@ -40,6 +42,7 @@ typedef struct segments {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
+    uint32_t halvings;
     uint32_t n;      /* forward operations, views apart */
     mpl_op *op;      /* [n] */
     uint32_t *at;    /* [n_ops] index into op[]; MPL_NONE */
@@ -467,7 +470,7 @@ static mpl_status search(segments *s, best *b)
             too_little = limit;
     }
     high = most;
-    for (uint32_t i = 0; i < HALVINGS && b->budget != UINT64_MAX && b->peak != UINT64_MAX; i++) {
+    for (uint32_t i = 0; i < s->halvings && b->budget != UINT64_MAX && b->peak != UINT64_MAX; i++) {
         uint64_t middle = between(too_little, high, 1, 2);
 
         MPL_TRY(try_limit(s, middle, b, &fits));
@@ -480,23 +483,26 @@ out:
     return st;
 }
 
-mpl_status mpl_recompute_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              uint64_t budget, uint32_t *n, mpl_op **run)
+mpl_status mpl_recompute_sqrt(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
-    segments s = {.ctx = ctx, .g = g, .options = options};
-    best b = {.budget = budget, .peak = UINT64_MAX};
+    segments s = {
+        .ctx = task->ctx,
+        .g = task->g,
+        .options = task->options,
+        .halvings = mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_halvings) ? HALVINGS : 0};
+    best b = {.budget = task->budget, .peak = UINT64_MAX};
 
     MPL_TRY(open_segments(&s));
     MPL_TRY(search(&s, &b));
     if (b.run == NULL)
-        MPL_FAIL(ctx, MPL_ELIMIT,
-                 "graph '%s': no segments were found that need at most %" PRIu64 " bytes", g->name,
-                 budget);
-    *run = b.run, b.run = NULL;
-    *n = b.n;
+        MPL_FAIL(task->ctx, MPL_ELIMIT,
+                 "graph '%s': no segments were found that need at most %" PRIu64 " bytes",
+                 task->g->name, task->budget);
+    task->run = b.run, b.run = NULL;
+    task->n = b.n;
 out:
-    mpl_free(ctx, b.run);
+    mpl_free(task->ctx, b.run);
     close_segments(&s);
     return st;
 }

@@ -1,4 +1,4 @@
-/* recompute_thin.c -- repeats taken out as long as memory allows. See recompute_pass.h.
+/* recompute_thin.c -- repeats taken out as long as memory allows. See rerun.h.
  *
  * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was
  *          run again for the repeat alone goes with it. Repeats are tried from the most work to the
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "graphs/orders/work.h"
-#include "graphs/passes/run_list.h"
+#include "planners/recompute/run_list.h"
 
 enum { ROUNDS = 4 };
 
