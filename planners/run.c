@@ -173,7 +173,10 @@ static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_pr
     hull.gap_begin = hull.gap_from = hull.gap_to = NULL;
     if (loses_gaps(planner, p))
         run->start_offsets = NULL; /* buffers may share there what they may not share here */
+    mpl_assert_ok(mpl_problem_ok(p));
     st = planner->plan(run, loses_gaps(planner, p) ? &hull : p, plan);
+    if (st == MPL_OK && (planner->traits & MPL_FOREIGN) == 0)
+        mpl_assert_ok(mpl_plan_ok(p, plan));
     run->start_offsets = start;
     return st;
 }

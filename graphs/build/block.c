@@ -211,15 +211,16 @@ bool mpl_graph_blocks_ok(const mpl_graph *g)
 
         if (g->block_parent[b] >= b || owner >= g->n_ops || g->block_op_end[b] > owner ||
             g->block_op_begin[b] > g->block_op_end[b] || g->op_block[owner] != g->block_parent[b])
-            return false;
+            return mpl_broken("block %u does not stand right before operation %u, its owner", b,
+                              owner);
         for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
             if (!mpl_block_within(g, g->op_block[op], b))
-                return false;
+                return mpl_broken("operation %u stands in block %u and does not say so", op, b);
         for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
             mpl_value v = g->block_result[g->block_result_begin[b] + i];
 
             if (v != MPL_NONE && (v >= g->n_values || !mpl_block_within(g, b, g->value_block[v])))
-                return false;
+                return mpl_broken("block %u has result %u, which it does not see", b, v);
         }
     }
     return true;

@@ -263,11 +263,6 @@ out:
     return st;
 }
 
-static bool count_fits(uint32_t n, uint8_t least, uint8_t most)
-{
-    return n >= least && (most == 255 || n <= most);
-}
-
 static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name,
                            uint32_t n_in, const mpl_value *in, uint32_t n_out,
                            const char *const *out_name)
@@ -281,8 +276,8 @@ static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, c
             "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values "
             "never change",
             name, info->name);
-    if (!count_fits(n_in, info->min_in, info->max_in) ||
-        !count_fits(n_out, info->min_out, info->max_out))
+    if (!mpl_count_fits(n_in, info->min_in, info->max_in) ||
+        !mpl_count_fits(n_out, info->min_out, info->max_out))
         MPL_FAIL(ctx, MPL_EINPUT,
                  "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
                  name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out,
@@ -533,53 +528,6 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
     mpl_assert_ok(mpl_graph_ok(g));
 out:
     return st;
-}
-
-static bool op_ok(const mpl_graph *g, mpl_op op)
-{
-    const mpl_op_info *info;
-
-    if (g->op_kind[op] >= MPL_N_OPS || g->op_in_begin[op] > g->op_in_begin[op + 1] ||
-        g->op_out_begin[op] > g->op_out_begin[op + 1])
-        return false;
-    info = &mpl_op_table[g->op_kind[op]];
-    if (!count_fits(g->op_in_begin[op + 1] - g->op_in_begin[op], info->min_in, info->max_in) ||
-        !count_fits(g->op_out_begin[op + 1] - g->op_out_begin[op], info->min_out, info->max_out))
-        return false;
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-        mpl_value v = g->op_in[i];
-
-        if (v != MPL_NONE &&
-            (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op) ||
-             !mpl_block_within(g, g->op_block[op], g->value_block[v])))
-            return false;
-    }
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE &&
-            (g->op_out[i] >= g->n_values || g->value_op[g->op_out[i]] != op))
-            return false;
-    return true;
-}
-
-bool mpl_graph_ok(const mpl_graph *g)
-{
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (!op_ok(g, op))
-            return false;
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        bool made = g->value_op[v] != MPL_NONE;
-        uint64_t count;
-
-        if (made != (g->value_role[v] == MPL_TEMPORARY || g->value_role[v] == MPL_OUTPUT))
-            return false;
-        if (g->value_type[v] >= MPL_N_TYPES || !mpl_shape_count(&g->value_shape[v], &count) ||
-            g->value_bytes[v] != count * mpl_type_bytes((mpl_type)g->value_type[v]))
-            return false;
-    }
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        if (g->output[i] >= g->n_values || g->value_block[g->output[i]] != 0)
-            return false;
-    return mpl_graph_blocks_ok(g);
 }
 
 /* Type, role and shape. */

@@ -45,6 +45,11 @@ mpl_status mpl_graph_check_bodies(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind 
 /* MPL_EINPUT: a block is still open, or has no owner; an exit test stands outside of a loop's
  * body. */
 mpl_status mpl_graph_check_blocks(mpl_ctx *ctx, const mpl_graph *g);
+/* Whether an operator takes n inputs or outputs; `most` 255: any number. */
+static inline bool mpl_count_fits(uint32_t n, uint8_t least, uint8_t most)
+{
+    return n >= least && (most == 255 || n <= most);
+}
 /* The part of mpl_graph_ok that looks at blocks. */
 bool mpl_graph_blocks_ok(const mpl_graph *g);
 

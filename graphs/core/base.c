@@ -47,6 +47,23 @@ void mpl_assert_fail(const char *text, const char *file, int line)
     abort();
 }
 
+static _Thread_local char broken[200];
+
+bool mpl_broken(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(broken, sizeof broken, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *mpl_broken_text(void)
+{
+    return broken;
+}
+
 void *mpl_alloc(mpl_ctx *ctx, size_t n, size_t size)
 {
     bool planted = ctx->fail_after >= 0 && ctx->n_allocs == ctx->fail_after;

@@ -68,6 +68,8 @@ char *mpl_strdup(mpl_ctx *ctx, const char *text);
 
 /* MPL_TRY(mpl_new(ctx, p, n)): p = n zeroed items. */
 #define mpl_new(ctx, p, n) (((p) = mpl_alloc(ctx, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
+/* MPL_TRY(mpl_copy_text(ctx, p, text)): p = a copy of a text. */
+#define mpl_copy_text(ctx, p, text) (((p) = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM)
 
 /* MPL_TRY(mpl_reserve(ctx, p, cap, n)): room for at least n items in p, growing cap (a size_t) by
  * doubling. */
@@ -109,7 +111,10 @@ uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n);
 /* Monotonic clock. [ns] Only budgets' safety nets and measurements may read it. */
 int64_t mpl_clock_ns(void);
 
-/* Checks on our own invariants; they run at -DMPL_CHECK >= 1, 2, 3 and always compile. */
+/* Checks on our own invariants; they run at -DMPL_CHECK >= 1, 2, 3 and always compile.
+ * mpl_assert_ok stands at the doors of rooms: x is a predicate over a whole structure
+ * (mpl_graph_ok, mpl_problem_ok, ..) that says through mpl_broken what is wrong, where, and the id.
+ */
 #ifndef MPL_CHECK
 #define MPL_CHECK 0
 #endif
@@ -119,9 +124,16 @@ void mpl_assert_fail(const char *text, const char *file, int line) __attribute__
         if (MPL_CHECK >= (level) && !(x))                                                          \
             mpl_assert_fail(#x, __FILE__, __LINE__);                                               \
     } while (0)
-#define mpl_assert(x)      MPL_ASSERT_LEVEL(1, x)
-#define mpl_assert_ok(x)   MPL_ASSERT_LEVEL(2, x)
+bool mpl_broken(const char *format, ...) __attribute__((format(printf, 1, 2))); /* false */
+const char *mpl_broken_text(void); /* what this thread's last call of it said */
+#define mpl_assert(x) MPL_ASSERT_LEVEL(1, x)
+#define mpl_assert_ok(x)                                                                           \
+    do {                                                                                           \
+        if (MPL_CHECK >= 2 && !(x))                                                                \
+            mpl_assert_fail(mpl_broken_text(), __FILE__, __LINE__);                                \
+    } while (0)
 #define mpl_assert_slow(x) MPL_ASSERT_LEVEL(3, x)
+enum { MPL_CHECK_SMALL = 64 }; /* things, of which level 3 looks at each pair */
 
 #define MPL_NONE UINT32_MAX /* "no such id"; zero is a real id */
 

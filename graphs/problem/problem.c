@@ -7,7 +7,7 @@ mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_probl
     mpl_problem *p = NULL;
 
     MPL_TRY(mpl_new(ctx, p, 1));
-    MPL_TRY((p->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, p->name, name));
     p->n = n;
     MPL_TRY(mpl_new(ctx, p->bytes, n));
     MPL_TRY(mpl_new(ctx, p->align, n));
@@ -16,7 +16,7 @@ mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_probl
     MPL_TRY(mpl_new(ctx, p->death, n));
     MPL_TRY(mpl_new(ctx, p->pool_name, 1));
     p->n_pools = 1;
-    MPL_TRY((p->pool_name[0] = mpl_strdup(ctx, "value")) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, p->pool_name[0], "value"));
     MPL_TRY(mpl_new(ctx, p->pool_capacity, 1));
     p->pool_capacity[0] = MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < n; b++)
@@ -48,20 +48,22 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->buffer_name[b]);
     for (uint32_t i = 0; p->pool_name != NULL && i < p->n_pools; i++)
         mpl_free(ctx, p->pool_name[i]);
-    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns
-                                                      it */
+    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers alone */
     mpl_access_free(ctx, (mpl_access *)p->access);
-    void *arrays[] = {p->name,          p->buffer_name,
-                      p->bytes,         p->align,
-                      p->pool,          p->birth,
-                      p->death,         p->gap_begin,
-                      p->gap_from,      p->gap_to,
-                      p->pool_name,     p->pool_capacity,
-                      p->in_place_in,   p->in_place_out,
-                      p->in_place_step, p->inside,
-                      p->inside_at,     p->fixed,
-                      p->type_id,       p->shape_id,
-                      p->no_reuse,      p};
+#define FREE(field) mpl_free(ctx, p->field);
+    MPL_BUFFER_FIELDS(FREE)
+#undef FREE
+    void *arrays[] = {p->name,
+                      p->buffer_name,
+                      p->gap_begin,
+                      p->gap_from,
+                      p->gap_to,
+                      p->pool_name,
+                      p->pool_capacity,
+                      p->in_place_in,
+                      p->in_place_out,
+                      p->in_place_step,
+                      p};
     MPL_FREE_ALL(ctx, arrays);
 }
 

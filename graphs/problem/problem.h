@@ -89,6 +89,21 @@ typedef struct mpl_problem {
     const mpl_access *access; /* NULL: unknown, planners fall back to chains of buffers. Owned. */
 } mpl_problem;
 
+/* The arrays of one item a buffer: a new field stands here too, and is then copied, shuffled and
+ * freed with the others. */
+#define MPL_BUFFER_FIELDS(FIELD)                                                                   \
+    FIELD(bytes)                                                                                   \
+    FIELD(align)                                                                                   \
+    FIELD(pool)                                                                                    \
+    FIELD(birth)                                                                                   \
+    FIELD(death)                                                                                   \
+    FIELD(inside)                                                                                  \
+    FIELD(inside_at)                                                                               \
+    FIELD(fixed)                                                                                   \
+    FIELD(type_id)                                                                                 \
+    FIELD(shape_id)                                                                                \
+    FIELD(no_reuse)
+
 void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p);
 void mpl_before_free(mpl_ctx *ctx, mpl_before *before);
 void mpl_access_free(mpl_ctx *ctx, mpl_access *access);
@@ -106,6 +121,10 @@ mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint
 /* Checks ranges: bytes > 0, birth < death <= n_steps, align a power of two, pools, pairs.
  * MPL_EINPUT naming the buffer. */
 mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p);
+/* mpl_assert_ok's predicate: the above, and what only our own code can break: the partial order is
+ * one, the access graph is in range, and at level 3, of small problems, mpl_conflict says what the
+ * definition does. */
+bool mpl_problem_ok(const mpl_problem *p);
 
 /* A name for the contents: all that decides which plans are valid. Left out are names and what only
  * guides planners (type and shape ids, no_reuse, access), so that a plan file, which embeds no

@@ -113,24 +113,11 @@ mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint
         from[k] = i;
     }
     MPL_TRY(permute_gaps(ctx, p, from));
-    const struct {
-        void *item;
-        size_t size;
-    } arrays[] = {
-        {p->buffer_name, sizeof *p->buffer_name},
-        {p->bytes, sizeof *p->bytes},
-        {p->align, sizeof *p->align},
-        {p->pool, sizeof *p->pool},
-        {p->birth, sizeof *p->birth},
-        {p->death, sizeof *p->death},
-        {p->fixed, sizeof *p->fixed},
-        {p->type_id, sizeof *p->type_id},
-        {p->shape_id, sizeof *p->shape_id},
-        {p->no_reuse, sizeof *p->no_reuse},
-        {offset, sizeof *offset},
-    };
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        permute(arrays[i].item, arrays[i].size, from, p->n, (char *)store);
+    permute(p->buffer_name, sizeof *p->buffer_name, from, p->n, (char *)store);
+    permute(offset, sizeof *offset, from, p->n, (char *)store);
+#define PERMUTE(field) permute(p->field, sizeof *p->field, from, p->n, (char *)store);
+    MPL_BUFFER_FIELDS(PERMUTE)
+#undef PERMUTE
 out:
     mpl_free(ctx, from);
     mpl_free(ctx, store);

@@ -10,6 +10,7 @@
 #include "planners/exact/exact_general.h"
 
 #include "graphs/problem/before.h"
+#include "graphs/problem/subset.h"
 #include "graphs/core/rng.h"
 
 #include <stdlib.h>
@@ -449,23 +450,23 @@ static mpl_status make_serial(solver *s, const part *t, mpl_problem **out)
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
     mpl_problem *p = NULL;
+    uint32_t *begin = NULL, *item = NULL;
     bool found;
 
-    MPL_TRY(mpl_problem_new(s->ctx, s->p->name, b->n, &p));
+    MPL_TRY(mpl_lists_new(s->ctx, b->n, b->n_members, b->body, b->buffer, &begin, &item));
+    MPL_TRY(mpl_problem_subset(s->ctx, s->p, &(mpl_members){b->n, begin, item}, 0, NULL, &p));
     MPL_TRY(find_lifetimes(s, t, p->birth, p->death, &found));
     if (!found)
         goto out;
-    if (b->fixed != NULL) {
-        MPL_TRY(mpl_new(s->ctx, p->fixed, b->n));
-        memcpy(p->fixed, b->fixed, b->n * sizeof *p->fixed);
-    }
+    p->n_steps = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        p->bytes[i] = b->bytes[i];
-        p->align[i] = (uint32_t)b->align[i];
+        mpl_assert(p->bytes[i] == b->bytes[i] && p->align[i] == b->align[i]);
         p->n_steps = p->death[i] > p->n_steps ? p->death[i] : p->n_steps;
     }
     *out = p, p = NULL;
 out:
+    mpl_free(s->ctx, begin);
+    mpl_free(s->ctx, item);
     mpl_problem_free(s->ctx, p);
     return st;
 }

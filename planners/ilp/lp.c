@@ -45,7 +45,7 @@ mpl_status mpl_lp_new(mpl_ctx *ctx, const char *name, mpl_lp **out)
 
     MPL_TRY(mpl_new(ctx, lp, 1));
     lp->ctx = ctx;
-    MPL_TRY((lp->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, lp->name, name));
     MPL_TRY(mpl_reserve(ctx, lp->row_begin, lp->begin_room, 1));
     lp->row_begin[0] = lp->n_entries = 1;
     *out = lp, lp = NULL;

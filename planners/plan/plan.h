@@ -79,6 +79,10 @@ static inline uint32_t mpl_plan_n_arenas(const mpl_plan *plan)
     return plan->n_pools + (plan->spread.n > 0 ? plan->spread.n - 1 : 0);
 }
 void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan);
+/* mpl_assert_ok's predicate of a plan that a planner of ours made: everything is in range, offsets
+ * are aligned, where they are fixed or at their family's distances. Whether buffers overlap is the
+ * verifier's question. */
+bool mpl_plan_ok(const mpl_problem *p, const mpl_plan *plan);
 const char *mpl_claim_name(mpl_claim claim);
 
 /* The bytes one arena needs when each block of a block plan is placed as a whole (largest first,

@@ -380,12 +380,12 @@ static bool flow_is_conserved(const mpl_nnc_graph *g)
                           e->offset + e->bytes <= g->offset[b] + g->size[b];
 
             if ((e->to == b || e->from == b) && e->bytes > 0 && !inside)
-                return false;
+                return mpl_broken("edge %u carries bytes that buffer %u does not have", i, b);
             in += e->to == b ? e->bytes : 0;
             out += e->from == b ? e->bytes : 0;
         }
         if (in != g->size[b] || out != g->size[b])
-            return false;
+            return mpl_broken("the flow through buffer %u is not its size", b);
     }
     return true;
 }

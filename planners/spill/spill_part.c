@@ -8,6 +8,7 @@
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/problem/before.h"
+#include "graphs/problem/subset.h"
 #include "planners/exact/exact.h"
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
@@ -22,80 +23,31 @@ static const uint64_t PROVED = UINT64_MAX;
 
 /* ---- problems of some buffers ---- */
 
-static mpl_status copy_before(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
-                              mpl_problem *out)
-{
-    mpl_status st = MPL_OK;
-    uint32_t n_words = (out->n + 63) / 64;
-    mpl_before *before = NULL;
-    uint64_t *rows = NULL;
-
-    MPL_TRY(mpl_new(ctx, rows, (size_t)out->n * n_words));
-    for (uint32_t a = 0; a < out->n; a++)
-        for (uint32_t b = 0; b < out->n; b++)
-            if (mpl_is_before(p->before, buffer[a], buffer[b]))
-                mpl_bit_add(rows + (size_t)a * n_words, b);
-    MPL_TRY(mpl_before_from_rows_take(ctx, out->n, &rows, &before));
-    out->before = before;
-out:
-    mpl_free(ctx, rows);
-    return st;
-}
-
-/* Index of b in buffer[n], which ascends, or MPL_NONE. */
-static uint32_t find(const mpl_buffer *buffer, uint32_t n, mpl_buffer b)
-{
-    uint32_t low = mpl_rank_u32(buffer, n, b);
-
-    return low < n && buffer[low] == b ? low : MPL_NONE;
-}
-
-static mpl_status copy_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
-                             uint32_t first, mpl_problem *out)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, out->in_place_in, p->n_in_place));
-    MPL_TRY(mpl_new(ctx, out->in_place_out, p->n_in_place));
-    MPL_TRY(mpl_new(ctx, out->in_place_step, p->n_in_place));
-    for (uint32_t i = 0; i < p->n_in_place; i++) {
-        uint32_t from = find(buffer, out->n, p->in_place_in[i]),
-                 to = find(buffer, out->n, p->in_place_out[i]);
-
-        if (from == MPL_NONE || to == MPL_NONE)
-            continue;
-        out->in_place_in[out->n_in_place] = from;
-        out->in_place_out[out->n_in_place] = to;
-        out->in_place_step[out->n_in_place++] = p->in_place_step[i] - first;
-    }
-out:
-    return st;
-}
-
 mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
                              uint32_t n, uint64_t capacity, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *q = NULL;
-    uint32_t first = UINT32_MAX; /* steps before the first birth are of no use */
+    uint32_t first = UINT32_MAX, *begin = NULL;
 
-    MPL_TRY(mpl_problem_new(ctx, p->name, n, &q));
+    MPL_TRY(mpl_new(ctx, begin, (size_t)n + 1));
+    mpl_ids_ascending(n + 1, begin);
+    MPL_TRY(mpl_problem_subset(ctx, p, &(mpl_members){n, begin, buffer},
+                               MPL_KEEP_ORDER | MPL_KEEP_PAIRS, NULL, &q));
     q->pool_capacity[0] = capacity;
+    q->n_steps = 0;
     for (uint32_t i = 0; i < n; i++)
-        first = p->birth[buffer[i]] < first ? p->birth[buffer[i]] : first;
-    for (uint32_t i = 0; i < n; i++) {
-        q->bytes[i] = p->bytes[buffer[i]];
-        q->align[i] = p->align[buffer[i]];
-        q->birth[i] = p->birth[buffer[i]] - first;
-        q->death[i] = p->before != NULL ? 0 : p->death[buffer[i]] - first;
+        first = q->birth[i] < first ? q->birth[i] : first;
+    for (uint32_t i = 0; i < n && q->before == NULL; i++) { /* earlier steps are of no use */
+        q->birth[i] -= first;
+        q->death[i] -= first;
         q->n_steps = q->death[i] > q->n_steps ? q->death[i] : q->n_steps;
     }
-    if (p->before != NULL)
-        MPL_TRY(copy_before(ctx, p, buffer, q));
-    if (p->n_in_place > 0)
-        MPL_TRY(copy_pairs(ctx, p, buffer, p->before != NULL ? 0 : first, q));
+    for (uint32_t i = 0; i < q->n_in_place && q->before == NULL; i++)
+        q->in_place_step[i] -= first;
     *out = q, q = NULL;
 out:
+    mpl_free(ctx, begin);
     mpl_problem_free(ctx, q);
     return st;
 }

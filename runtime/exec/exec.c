@@ -628,6 +628,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     mpl_status st = MPL_OK;
     int64_t begin, apart_ns = 0;
 
+    mpl_assert_ok(mpl_exec_ok(exec));
     MPL_TRY(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) {
         MPL_TRY(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));

@@ -310,6 +310,10 @@ mpl_status mpl_exec_depart(mpl_exec *exec);
 bool mpl_exec_takes_whole(const mpl_exec *exec);
 mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
 
+/* exec_ok.c: mpl_assert_ok's predicate before a run: all values and blocks are within their slabs;
+ * at level 3, of small graphs, the order respects the graph. */
+bool mpl_exec_ok(const mpl_exec *exec);
+
 /* weights.c: the contents of a weight, written to `sink` in pieces from its start. */
 typedef mpl_status mpl_weight_sink(void *arg, mpl_value v, uint64_t offset, const void *data,
                                    uint64_t bytes);

@@ -275,7 +275,7 @@ static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
     MPL_TRY(mpl_new(r->ctx, p->buffer_name, r->n));
     memcpy(p->buffer_name, r->name, r->n * sizeof *r->name);
     r->n = 0; /* the names have moved */
-    mpl_assert_ok(mpl_problem_check(r->ctx, p) == MPL_OK);
+    mpl_assert_ok(mpl_problem_ok(p));
     *out = p, p = NULL;
     if (offset != NULL)
         *offset = copy, copy = NULL;

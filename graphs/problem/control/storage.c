@@ -492,6 +492,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     MPL_TRY(number_cells(&f));
     MPL_TRY(finish_values(&f));
     f.out->units = s.units, s.units = NULL;
+    mpl_assert_ok(mpl_storage_ok(f.out, spec));
     *out = f.out, f.out = NULL;
 out:
     mpl_storage_free(ctx, f.out);

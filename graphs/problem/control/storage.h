@@ -41,5 +41,8 @@ typedef struct mpl_storage {
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out);
 void mpl_storage_free(mpl_ctx *ctx, mpl_storage *storage);
 void mpl_places_free(mpl_ctx *ctx, mpl_places *places);
+/* mpl_assert_ok's predicate: cells are needed and large enough, places in range and below those
+ * that refer to them; at level 3, of small graphs, cells are needed where they are touched. */
+bool mpl_storage_ok(const mpl_storage *storage, const mpl_storage_spec *spec);
 
 #endif

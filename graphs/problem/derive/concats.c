@@ -298,6 +298,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     MPL_TRY(mpl_concats_new(ctx, g, order, options, &concats));
     MPL_TRY(mpl_problem_build(ctx, g, order, options, concats->n > 0 ? concats->shared : NULL,
                               problem, map));
+    mpl_assert_ok(mpl_problem_ok(*problem));
 out:
     mpl_concats_free(ctx, concats);
     return st;

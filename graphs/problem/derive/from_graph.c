@@ -183,7 +183,7 @@ static mpl_status add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name)
 
     MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
     MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
-    MPL_TRY((p->pool_name[n] = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, p->pool_name[n], name));
     p->pool_capacity[n] = MPL_NO_CAPACITY;
     p->n_pools++;
 out:
@@ -299,9 +299,7 @@ static mpl_status name_parts(maker *m)
         if (b == MPL_NONE || cuts->count[v] != 1 || !mpl_cuts_cut(cuts, &m->ranges->alias, v) ||
             m->g->value_bytes[v] != cuts->bytes[cuts->first[v]] || m->p->buffer_name[b] != NULL)
             continue;
-        MPL_TRY((m->p->buffer_name[b] = mpl_strdup(m->ctx, m->g->value_name[v])) != NULL
-                    ? MPL_OK
-                    : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(m->ctx, m->p->buffer_name[b], m->g->value_name[v]));
     }
 out:
     return st;
@@ -337,8 +335,7 @@ static mpl_status fill_values(maker *m)
         p->death[b] = is_kept(m, v) ? p->n_steps : m->ranges->last[v] + 1;
         p->type_id[b] = g->value_type[v];
         p->no_reuse[b] = count == 1;
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, g->value_name[v])) != NULL ? MPL_OK
-                                                                                   : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(m->ctx, p->buffer_name[b], g->value_name[v]));
     }
 out:
     return st;
@@ -440,7 +437,7 @@ static mpl_status fill_workspaces(maker *m)
         p->death[b] = p->birth[b] + 1;
         p->type_id[b] = MPL_N_TYPES;
         snprintf(name, sizeof name, "workspace:%u", op);
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(m->ctx, p->buffer_name[b], name));
     }
 out:
     return st;

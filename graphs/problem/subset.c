@@ -1,0 +1,301 @@
+/* subset.c -- a problem made of some buffers of another, several of them taken as one where the
+ * caller says so. See subset.h.
+ *
+ * Cost     O(n + pairs + gaps), and O(n^2) for a partial order. */
+#include "graphs/problem/subset.h"
+
+#include "graphs/problem/before.h"
+
+typedef struct subset {
+    mpl_ctx *ctx;
+    const mpl_problem *from;
+    const mpl_members *members;
+    uint32_t *into; /* [from->n] the new buffer that each becomes a part of, or MPL_NONE */
+    mpl_problem *made;
+} subset;
+
+static mpl_buffer first_of(const subset *s, uint32_t i)
+{
+    return s->members->item[s->members->begin[i]];
+}
+
+static mpl_buffer last_of(const subset *s, uint32_t i)
+{
+    return s->members->item[s->members->begin[i + 1] - 1];
+}
+
+/* Whether new buffer i is a whole family: several buffers at different distances. */
+static bool is_family(const subset *s, uint32_t i)
+{
+    const uint32_t *inside = s->from->inside;
+
+    return inside != NULL && first_of(s, i) != last_of(s, i) &&
+           inside[first_of(s, i)] == inside[last_of(s, i)];
+}
+
+/* All fields of one item a buffer come from the first member. */
+static mpl_status copy_fields(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *from = s->from;
+    mpl_problem *made = s->made;
+
+#define COPY(field)                                                                                \
+    if (from->field != NULL && made->field == NULL)                                                \
+        MPL_TRY(mpl_new(s->ctx, made->field, made->n));                                            \
+    for (uint32_t i = 0; from->field != NULL && i < made->n; i++)                                  \
+        made->field[i] = from->field[first_of(s, i)];
+    MPL_BUFFER_FIELDS(COPY)
+#undef COPY
+out:
+    return st;
+}
+
+/* What several members have together: the widest alignment, all their bytes and steps. */
+static void merge_members(subset *s)
+{
+    const mpl_problem *from = s->from;
+    mpl_problem *made = s->made;
+    bool any_fixed = false;
+
+    for (uint32_t i = 0; i < made->n; i++)
+        for (uint32_t k = s->members->begin[i]; k < s->members->begin[i + 1]; k++) {
+            mpl_buffer b = s->members->item[k];
+            uint64_t at = is_family(s, i) ? from->inside_at[b] : 0;
+
+            made->bytes[i] = mpl_max_u64(made->bytes[i], at + from->bytes[b]);
+            made->align[i] = from->align[b] > made->align[i] ? from->align[b] : made->align[i];
+            made->birth[i] = from->birth[b] < made->birth[i] ? from->birth[b] : made->birth[i];
+            made->death[i] = from->death[b] > made->death[i] ? from->death[b] : made->death[i];
+            if (from->fixed != NULL && from->fixed[b] != MPL_UNFIXED) {
+                made->fixed[i] = from->fixed[b];
+                any_fixed = true;
+            }
+        }
+    if (!any_fixed) {
+        mpl_free(s->ctx, made->fixed);
+        made->fixed = NULL;
+    }
+}
+
+/* Members that follow each other meet at one step only, which both need: all of their gaps stay.
+ * A whole family is taken to be there from its first birth to its last death. */
+static mpl_status keep_gaps(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *from = s->from;
+    mpl_problem *made = s->made;
+    uint32_t n = 0;
+
+    if (from->gap_begin == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(s->ctx, made->gap_begin, (size_t)made->n + 1));
+    MPL_TRY(mpl_new(s->ctx, made->gap_from, from->gap_begin[from->n]));
+    MPL_TRY(mpl_new(s->ctx, made->gap_to, from->gap_begin[from->n]));
+    for (uint32_t i = 0; i < made->n; i++) {
+        for (uint32_t k = s->members->begin[i]; !is_family(s, i) && k < s->members->begin[i + 1];
+             k++) {
+            mpl_buffer b = s->members->item[k];
+
+            for (uint32_t gap = from->gap_begin[b]; gap < from->gap_begin[b + 1]; gap++) {
+                made->gap_from[n] = from->gap_from[gap];
+                made->gap_to[n++] = from->gap_to[gap];
+            }
+        }
+        made->gap_begin[i + 1] = n;
+    }
+out:
+    return st;
+}
+
+/* One new buffer is before another when each member of the one is before each of the other. */
+static mpl_status keep_before(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *old = s->from->before;
+    const mpl_members *members = s->members;
+    uint32_t n = s->made->n, n_words = n / 64 + (n % 64 != 0);
+    uint64_t *rows = NULL, *common = NULL;
+    mpl_before *before = NULL;
+
+    if (old == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(s->ctx, rows, (size_t)n * n_words));
+    MPL_TRY(mpl_new(s->ctx, common, old->n_words));
+    for (uint32_t i = 0; i < n; i++) {
+        memset(common, 0xff, old->n_words * sizeof *common);
+        for (uint32_t k = members->begin[i]; k < members->begin[i + 1]; k++)
+            for (uint32_t w = 0; w < old->n_words; w++)
+                common[w] &= old->row[(size_t)members->item[k] * old->n_words + w];
+        for (uint32_t j = 0; j < n; j++) {
+            uint32_t k = members->begin[j];
+
+            while (k < members->begin[j + 1] && mpl_bit_has(common, members->item[k]))
+                k++;
+            if (k == members->begin[j + 1])
+                mpl_bit_add(rows + (size_t)i * n_words, j);
+        }
+    }
+    MPL_TRY(mpl_before_from_rows_take(s->ctx, n, &rows, &before));
+    s->made->before = before;
+out:
+    mpl_free(s->ctx, rows);
+    mpl_free(s->ctx, common);
+    return st;
+}
+
+/* Pairs of two new buffers that are one buffer each. */
+static mpl_status keep_pairs(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *from = s->from;
+    mpl_problem *made = s->made;
+
+    MPL_TRY(mpl_new(s->ctx, made->in_place_in, from->n_in_place));
+    MPL_TRY(mpl_new(s->ctx, made->in_place_out, from->n_in_place));
+    MPL_TRY(mpl_new(s->ctx, made->in_place_step, from->n_in_place));
+    for (uint32_t i = 0; i < from->n_in_place; i++) {
+        uint32_t in = s->into[from->in_place_in[i]], out = s->into[from->in_place_out[i]];
+
+        if (in == MPL_NONE || out == MPL_NONE || first_of(s, in) != last_of(s, in) ||
+            first_of(s, out) != last_of(s, out))
+            continue;
+        made->in_place_in[made->n_in_place] = in;
+        made->in_place_out[made->n_in_place] = out;
+        made->in_place_step[made->n_in_place++] = from->in_place_step[i];
+    }
+out:
+    return st;
+}
+
+/* The events of one buffer each: of the first members, or of the last. */
+static mpl_status copy_events(const subset *s, bool last, const uint32_t *begin,
+                              const uint32_t *item, uint32_t **new_begin, uint32_t **new_item)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = s->made->n, total = 0;
+
+    MPL_TRY(mpl_new(s->ctx, *new_begin, (size_t)n + 1));
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_buffer b = last ? last_of(s, i) : first_of(s, i);
+
+        total += begin[b + 1] - begin[b];
+        (*new_begin)[i + 1] = total;
+    }
+    MPL_TRY(mpl_new(s->ctx, *new_item, total));
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(*new_item + (*new_begin)[i], item + begin[last ? last_of(s, i) : first_of(s, i)],
+               ((*new_begin)[i + 1] - (*new_begin)[i]) * sizeof *item);
+out:
+    return st;
+}
+
+static mpl_status keep_access(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_access *old = s->from->access;
+    mpl_access *access = NULL;
+    uint32_t n_edges;
+
+    if (old == NULL)
+        return MPL_OK;
+    n_edges = old->edge_begin[old->n_events];
+    MPL_TRY(mpl_new(s->ctx, access, 1));
+    s->made->access = access;
+    access->n_events = old->n_events;
+    MPL_TRY(mpl_new(s->ctx, access->edge_begin, (size_t)old->n_events + 1));
+    MPL_TRY(mpl_new(s->ctx, access->edge_item, n_edges));
+    memcpy(access->edge_begin, old->edge_begin,
+           ((size_t)old->n_events + 1) * sizeof *old->edge_begin);
+    memcpy(access->edge_item, old->edge_item, n_edges * sizeof *old->edge_item);
+    MPL_TRY(copy_events(s, false, old->first_begin, old->first_item, &access->first_begin,
+                        &access->first_item));
+    MPL_TRY(copy_events(s, true, old->last_begin, old->last_item, &access->last_begin,
+                        &access->last_item));
+out:
+    return st;
+}
+
+/* Distances of parts to the lowest of their family, which must be there and alone, too. */
+static void keep_families(subset *s)
+{
+    for (uint32_t i = 0; s->made->inside != NULL && i < s->made->n; i++) {
+        s->made->inside[i] = s->into[s->from->inside[first_of(s, i)]];
+        mpl_assert(s->made->inside[i] < s->made->n);
+    }
+}
+
+static void drop_families(subset *s)
+{
+    mpl_free(s->ctx, s->made->inside);
+    mpl_free(s->ctx, s->made->inside_at);
+    s->made->inside = NULL;
+    s->made->inside_at = NULL;
+}
+
+static mpl_status keep_pools(subset *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *from = s->from;
+    mpl_problem *made = s->made;
+
+    mpl_free(s->ctx, made->pool_name[0]);
+    made->pool_name[0] = NULL;
+    MPL_TRY(mpl_realloc_bytes(s->ctx, (void **)&made->pool_name, 1, from->n_pools,
+                              sizeof *made->pool_name));
+    MPL_TRY(mpl_realloc_bytes(s->ctx, (void **)&made->pool_capacity, 1, from->n_pools,
+                              sizeof *made->pool_capacity));
+    made->n_pools = from->n_pools;
+    for (uint32_t i = 0; i < from->n_pools; i++) {
+        made->pool_capacity[i] = from->pool_capacity[i];
+        MPL_TRY(mpl_copy_text(s->ctx, made->pool_name[i], from->pool_name[i]));
+    }
+    if (from->buffer_name != NULL)
+        MPL_TRY(mpl_new(s->ctx, made->buffer_name, made->n));
+    for (uint32_t i = 0; from->buffer_name != NULL && i < made->n; i++)
+        if (from->buffer_name[first_of(s, i)] != NULL)
+            MPL_TRY(mpl_copy_text(s->ctx, made->buffer_name[i], from->buffer_name[first_of(s, i)]));
+out:
+    return st;
+}
+
+mpl_status mpl_problem_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_members *members,
+                              unsigned keep, uint32_t *into, mpl_problem **out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *own = NULL;
+    subset s = {.ctx = ctx, .from = p, .members = members};
+
+    MPL_TRY(mpl_new(ctx, own, p->n));
+    s.into = into != NULL ? into : own;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        s.into[b] = MPL_NONE;
+    for (uint32_t i = 0; i < members->n; i++)
+        for (uint32_t k = members->begin[i]; k < members->begin[i + 1]; k++)
+            s.into[members->item[k]] = i;
+    MPL_TRY(mpl_problem_new(ctx, p->name, members->n, &s.made));
+    s.made->n_steps = p->n_steps;
+    MPL_TRY(copy_fields(&s));
+    merge_members(&s);
+    if ((keep & MPL_KEEP_POOLS) != 0)
+        MPL_TRY(keep_pools(&s));
+    else
+        memset(s.made->pool, 0, members->n * sizeof *s.made->pool);
+    if ((keep & MPL_KEEP_ORDER) != 0) {
+        MPL_TRY(keep_gaps(&s));
+        MPL_TRY(keep_before(&s));
+    }
+    if ((keep & MPL_KEEP_FAMILIES) != 0)
+        keep_families(&s);
+    else
+        drop_families(&s);
+    if ((keep & MPL_KEEP_PAIRS) != 0)
+        MPL_TRY(keep_pairs(&s));
+    if ((keep & MPL_KEEP_ACCESS) != 0)
+        MPL_TRY(keep_access(&s));
+    *out = s.made, s.made = NULL;
+out:
+    mpl_free(ctx, own);
+    mpl_problem_free(ctx, s.made);
+    return st;
+}
