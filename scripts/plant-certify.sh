@@ -19,15 +19,15 @@ caught_by() {
 # Not here, since nothing false follows from them: `o` tears a body (whoever goes, it is a relaxation), or rounds sizes after a
 # split (all offsets are multiples of the grain there, too).
 c=planners/verify/certify.c
-fault "f1: a witness of another pool" planners/verify/verify.c 's/        if (p->pool\[b\] != 0)$/        if (false)/'
+fault "f1: a witness of another pool" planners/verify/verify_claims.c 's/        if (p->pool\[b\] != 0)$/        if (false)/'
 fault "f2: a set keeps what a branch of a pair proved" $c 's/    while (c->n_joined > pair->n_joined) {/    while (false) {/'
 fault "f3: one memory refuted for several" $c 's/if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)/if (false)/'
 fault "f4: a bound on cost believed" $c 's/        return least_cost(p, &plan->spread) >= plan->spread.cost_bound;/        return true;/'
-fault "witness: the two of a pair" planners/verify/verify.c 's/if (mpl_bit_has(members, p->in_place_in\[k\]) && mpl_bit_has(members, p->in_place_out\[k\]))/if (false)/'
-fault "witness: who is before another" planners/verify/verify.c 's/        if (behind != 0)/        if (false)/; s/            if (behind != 0)/            if (false)/'
-fault "witness: lives that do not meet" planners/verify/verify.c 's/    \*yes = needed == c->plan->n_witness;/    *yes = true;/'
-fault "witness: rounded to a coarser slot" planners/verify/verify.c 's/p->pool\[b\] == 0 && p->align\[b\] < grain/p->pool[b] == 0 \&\& b == 0/'
-fault "witness: the last slot counts whole" planners/verify/verify.c 's/sum - rest/sum/g'
+fault "witness: the two of a pair" planners/verify/verify_claims.c 's/if (mpl_bit_has(members, p->in_place_in\[k\]) && mpl_bit_has(members, p->in_place_out\[k\]))/if (false)/'
+fault "witness: who is before another" planners/verify/verify_claims.c 's/        if (behind != 0)/        if (false)/; s/            if (behind != 0)/            if (false)/'
+fault "witness: lives that do not meet" planners/verify/verify_claims.c 's/    \*yes = needed == c->plan->n_witness;/    *yes = true;/'
+fault "witness: rounded to a coarser slot" planners/verify/verify_claims.c 's/p->pool\[b\] == 0 && p->align\[b\] < grain/p->pool[b] == 0 \&\& b == 0/'
+fault "witness: the last slot counts whole" planners/verify/verify_claims.c 's/sum - rest/sum/g'
 fault "prices: a memory without room" $c 's/spread->capacity\[k\] >= p->bytes\[b\]/true/'
 fault "prices: a dearer memory" $c 's/spread->price\[k\] < price/spread->price[k] > 0 \&\& spread->price[k] < price/'
 fault "claim: another pool's bound" $c 's/(proved->pool == 0 ? proved->bound : 0) >= plan/proved->bound >= plan/'

@@ -24,7 +24,7 @@ static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alia
                                 mpl_op op, mpl_alias *alias)
 {
     mpl_status st = MPL_OK;
-    mpl_value in = g->op_in[g->op_in_begin[op]];
+    mpl_value in = mpl_op_input(g, op, 0);
     const mpl_shape *whole = &g->value_shape[in];
     int64_t start[MPL_MAX_RANK] = {0}, stride[MPL_MAX_RANK], first = 0;
     uint64_t at;
@@ -64,7 +64,7 @@ static bool is_written(const mpl_graph *g, mpl_value v)
         mpl_op op = g->value_use[i];
 
         if ((g->op_kind[op] == MPL_OP_assign || g->op_kind[op] == MPL_OP_fused) &&
-            g->op_in[g->op_in_begin[op]] == v)
+            mpl_op_input(g, op, 0) == v)
             return true;
     }
     return false;
@@ -75,7 +75,7 @@ static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_o
                              mpl_op op, mpl_alias *alias)
 {
     mpl_status st = MPL_OK;
-    mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    mpl_value in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
     mpl_strided box;
     uint64_t at;
 
@@ -112,9 +112,7 @@ static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_
 static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
 {
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
-                            ? g->op_out[g->op_out_begin[op]]
-                            : MPL_NONE;
+        mpl_value out = mpl_op_output(g, op, 0);
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
         uint64_t at = 0;
 
@@ -227,8 +225,8 @@ static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias,
     if ((g->op_kind[op] != MPL_OP_assign && g->op_kind[op] != MPL_OP_fused) ||
         g->op_in_begin[op] == g->op_in_begin[op + 1])
         return MPL_NONE;
-    base = g->op_in[g->op_in_begin[op]];
-    out = g->op_out[g->op_out_begin[op]];
+    base = mpl_op_input(g, op, 0);
+    out = mpl_op_output(g, op, 0);
     if (base == MPL_NONE || !is_output[alias->root[out]] || g->value_bytes[base] == 0 ||
         g->value_bytes[base] != g->value_bytes[alias->root[out]] || alias->root[base] != base ||
         is_output[base] || g->value_op[base] == MPL_NONE ||
@@ -252,7 +250,7 @@ static mpl_status attach_bases(mpl_ctx *ctx, const mpl_graph *g, mpl_alias *alia
         mpl_value base = base_of_output(g, alias, is_output, op, mark);
 
         if (base != MPL_NONE)
-            alias->root[base] = alias->root[g->op_out[g->op_out_begin[op]]];
+            alias->root[base] = alias->root[mpl_op_output(g, op, 0)];
     }
     resolve(g, alias);
 out:
@@ -282,7 +280,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         if (!o->views)
             continue;
         if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
-            mpl_value in = g->op_in[g->op_in_begin[op]], v = g->op_out[g->op_out_begin[op]];
+            mpl_value in = mpl_op_input(g, op, 0), v = mpl_op_output(g, op, 0);
 
             alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their
                                                inputs */
@@ -298,7 +296,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         MPL_TRY(attach_bases(ctx, g, &alias));
     if (o->shared != NULL) {
         for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
-            if (o->shared[op] && !parts_are_runs(g, op, g->op_out[g->op_out_begin[op]], o->align))
+            if (o->shared[op] && !parts_are_runs(g, op, mpl_op_output(g, op, 0), o->align))
                 MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
         attach_operands(g, o, &alias);
         resolve(g, &alias);
@@ -381,13 +379,11 @@ uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, con
             !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
             taken[alias->root[v]] |= VIEWED;
     for (mpl_op op = g->n_ops; op-- > 0;) {
-        mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1]
-                            ? g->op_out[g->op_out_begin[op]]
-                            : MPL_NONE;
+        mpl_value out = mpl_op_output(g, op, 0);
         uint8_t how_parts = NO_WAY, how = TAKEN;
 
         if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
-            g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 && !pinned(arg, alias->root[out]) &&
+            mpl_op_n_in(g, op) > 1 && !pinned(arg, alias->root[out]) &&
             operands_are_free(g, op, alias, pinned, arg, taken))
             how_parts = parts_can_be(g, op, out, o, alias, taken);
         sharable[op] = how_parts != NO_WAY;

@@ -128,7 +128,7 @@ static void fill_parts(cutter *c)
 bool mpl_cuts_operand(const mpl_graph *g, const mpl_alias *alias, const mpl_cuts *parts, mpl_op op,
                       uint32_t i)
 {
-    mpl_value in = g->op_in[g->op_in_begin[op] + i];
+    mpl_value in = mpl_op_input(g, op, i);
 
     return in != MPL_NONE && parts->count[in] == 1 && mpl_in_place_part(g, alias, op, i);
 }
@@ -142,12 +142,11 @@ static void find_overwritten(cutter *c, bool *any)
     *any = false;
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < mpl_n_read(g, op) && !c->alias->nothing[op]; i++) {
-            mpl_value in = g->op_in[g->op_in_begin[op] + i];
+            mpl_value in = mpl_op_input(g, op, i);
 
             if (in == MPL_NONE || c->parts.count[in] < 2 ||
                 g->op_out_begin[op] == g->op_out_begin[op + 1] ||
-                g->op_out[g->op_out_begin[op]] == MPL_NONE ||
-                !mpl_in_place_part(g, c->alias, op, i))
+                mpl_op_output(g, op, 0) == MPL_NONE || !mpl_in_place_part(g, c->alias, op, i))
                 continue;
             *any = true;
             c->whole[c->alias->root[in]] = 1;

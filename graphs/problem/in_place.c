@@ -13,9 +13,9 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
                            bool part, mpl_op op, uint32_t i)
 {
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    uint32_t n_in = mpl_op_n_in(g, op);
     unsigned traits = mpl_op_table[g->op_kind[op]].traits;
-    mpl_value out = g->op_out[g->op_out_begin[op]];
+    mpl_value out = mpl_op_output(g, op, 0);
 
     if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
         return false;
@@ -38,7 +38,7 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
 bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset,
                           mpl_op op, uint32_t i)
 {
-    mpl_value in = g->op_in[g->op_in_begin[op] + i];
+    mpl_value in = mpl_op_input(g, op, i);
 
     return in != MPL_NONE && (offset == NULL || offset[in] == 0) &&
            may_be_written(g, root, offset, false, op, i);

@@ -79,8 +79,8 @@ void mpl_value_roots(const mpl_graph *g, mpl_value *root)
                 root[g->op_out[i]] = root[mpl_updated(g, op, i - g->op_out_begin[op])];
         if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
             continue;
-        in = g->op_in[g->op_in_begin[op]];
-        out = g->op_out[g->op_out_begin[op]];
+        in = mpl_op_input(g, op, 0);
+        out = mpl_op_output(g, op, 0);
         root[out] = root[in]; /* final: operations stand behind those that make their inputs */
     }
 }

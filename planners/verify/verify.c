@@ -11,15 +11,13 @@
  * Source   this project
  * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n
  *          + pairs that overlap in memory). */
-#include "planners/verify/verify.h"
+#include "planners/verify/verify_priv.h"
 
 #include <stdlib.h>
 
 /* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a
  * bit a word. */
 #define MAX_LEVELS 6
-
-#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
 
 typedef struct bitset {
     uint64_t *word[MAX_LEVELS];
@@ -552,207 +550,6 @@ bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return needed_at_once(p, a, b);
 }
 
-/* Whether some step needs every buffer of the witness. */
-static mpl_status share_a_step(const check *c, bool *yes)
-{
-    mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
-    key *event = NULL; /* one begins to be needed (1), or no longer is (0) */
-    size_t n = 0, room = 2 * (size_t)c->plan->n_witness;
-    uint32_t needed = 0;
-
-    for (uint32_t i = 0; i < c->plan->n_witness; i++)
-        room += 2 * (size_t)n_gaps(p, c->plan->witness[i]);
-    MPL_TRY(mpl_new(c->ctx, event, room));
-    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
-        mpl_buffer b = c->plan->witness[i];
-
-        event[n++] = (key){p->birth[b], 0, 1};
-        event[n++] = (key){p->death[b], 0, 0};
-        for (uint32_t k = 0; k < n_gaps(p, b); k++) {
-            event[n++] = (key){p->gap_from[p->gap_begin[b] + k], 0, 0};
-            event[n++] = (key){p->gap_to[p->gap_begin[b] + k], 0, 1};
-        }
-    }
-    qsort(event, n, sizeof *event, by_key);
-    for (size_t i = 0; i < n && needed < c->plan->n_witness; i++)
-        needed = event[i].id == 1 ? needed + 1 : needed - 1;
-    *yes = needed == c->plan->n_witness;
-out:
-    mpl_free(c->ctx, event);
-    return st;
-}
-
-static mpl_status refuse_witness(const check *c, mpl_buffer a, mpl_buffer b)
-{
-    char text_a[24], text_b[24];
-
-    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "the certificate names '%.100s' and '%.100s', which can share memory",
-                    mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
-}
-
-/* Under a partial order: whether none of members[] is before another. */
-static mpl_status check_antichain(const check *c, const uint64_t *members)
-{
-    mpl_status st = MPL_OK;
-    const mpl_before *before = c->p->before;
-
-    for (uint32_t i = 0; i < c->plan->n_witness; i++)
-        for (uint32_t w = 0; w < before->n_words; w++) {
-            mpl_buffer a = c->plan->witness[i];
-            uint64_t behind = before->row[(size_t)a * before->n_words + w] & members[w];
-
-            if (behind != 0)
-                MPL_TRY(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
-        }
-out:
-    return st;
-}
-
-/* Serial: whether each two of the witness are needed at some step. */
-static mpl_status check_clique(const check *c)
-{
-    mpl_status st = MPL_OK;
-    const mpl_buffer *b = c->plan->witness;
-    uint64_t n = c->plan->n_witness, n_pieces = 0;
-    bool at_once;
-
-    MPL_TRY(share_a_step(c, &at_once));
-    for (uint32_t i = 0; i < n; i++)
-        n_pieces += 1 + (uint64_t)n_gaps(c->p, b[i]);
-    if (!at_once && n_pieces > MOST_COMPARED / n)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the certificate's %" PRIu64
-                 " buffers, which no step needs all, take more than 2^28 "
-                 "comparisons",
-                 n);
-    for (uint32_t i = 0; i < n && !at_once; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (!needed_at_once(c->p, b[k], b[i]))
-                MPL_TRY(refuse_witness(c, b[k], b[i]));
-out:
-    return st;
-}
-
-/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are
- * no pair. */
-static mpl_status check_apart(const check *c, const uint64_t *members)
-{
-    mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
-
-    for (uint32_t k = 0; k < p->n_in_place; k++)
-        if (mpl_bit_has(members, p->in_place_in[k]) && mpl_bit_has(members, p->in_place_out[k]))
-            MPL_TRY(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
-    st = p->before != NULL ? check_antichain(c, members) : check_clique(c);
-out:
-    return st;
-}
-
-/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a
- * multiple of its alignment. */
-static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
-{
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        uint64_t above = low > p->bytes[b] ? low - p->bytes[b] : 0;
-
-        above += (p->align[b] - above % p->align[b]) % p->align[b];
-        if (p->pool[b] == 0 && p->bytes[b] + above <= bytes)
-            return true;
-    }
-    return false;
-}
-
-/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it,
- * counted in slots of the least alignment, less the largest rest of a last slot (the topmost
- * buffer's is not needed). The bound may be above that, as long as the pool cannot end between the
- * two. */
-static mpl_status check_witness(const check *c)
-{
-    mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
-    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0, *members = NULL;
-    char text[24];
-
-    MPL_TRY(mpl_new(c->ctx, members, p->n / 64 + 1));
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == 0 && p->align[b] < grain)
-            grain = p->align[b];
-    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
-        mpl_buffer b = c->plan->witness[i];
-        uint64_t slots;
-
-        if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u",
-                     p->n);
-        if (p->pool[b] != 0)
-            MPL_FAIL(c->ctx, MPL_EINVALID,
-                     "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
-                     mpl_buffer_label(p, b, text), p->pool_name[p->pool[b]], p->pool_name[0]);
-        mpl_bit_add(members, b);
-        slots = (p->bytes[b] + grain - 1) / grain * grain;
-        sum += slots; /* the plan's own height, if they are apart */
-        rest = mpl_max_u64(rest, slots - p->bytes[b]);
-    }
-    MPL_TRY(check_apart(c, members));
-    if (c->plan->bound_bytes < sum - rest ||
-        (c->plan->bound_bytes > sum - rest &&
-         ends_between(p, sum - rest, c->plan->bound_bytes - 1)))
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64,
-                 sum - rest, c->plan->bound_bytes);
-out:
-    mpl_free(c->ctx, members);
-    return st;
-}
-
-/* What a plan over several memories says of its cost; it has nothing to say of bytes. */
-static mpl_status check_cost(const check *c)
-{
-    mpl_status st = MPL_OK;
-    const mpl_spread *spread = &c->plan->spread;
-    uint64_t cost = 0, one;
-
-    if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
-    for (mpl_buffer b = 0; b < c->p->n; b++)
-        if (c->p->pool[b] == 0 &&
-            (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
-             !mpl_add_bytes(cost, one, &cost)))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
-    if (cost != spread->cost)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64,
-                 cost, spread->cost);
-    if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan costs %" PRIu64
-                 " and claims to be %s, and nobody to pay less than %" PRIu64,
-                 cost, mpl_claim_name(c->plan->claim), spread->cost_bound);
-out:
-    return st;
-}
-
-static mpl_status check_claims(const check *c)
-{
-    mpl_status st = MPL_OK;
-    uint64_t peak = c->home_bytes[0], bound = c->plan->bound_bytes;
-
-    if (c->plan->spread.n > 0)
-        return check_cost(c);
-    if (peak < bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
-                 " that it claims nobody can do without",
-                 peak, bound);
-    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
-                 peak, bound);
-out:
-    return st;
-}
-
 /* The only thing that the verifier writes. */
 static mpl_status put_bytes(const check *c, mpl_plan *plan)
 {
@@ -789,9 +586,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     MPL_TRY(p->before == NULL ? check_serial(&c) : check_parallel(&c));
     if (plan->block != NULL)
         MPL_TRY(check_blocks(&c));
-    MPL_TRY(check_claims(&c));
-    if (plan->n_witness > 0)
-        MPL_TRY(check_witness(&c));
+    MPL_TRY(mpl_verify_claims(ctx, p, plan, c.home_bytes[0]));
     MPL_TRY(put_bytes(&c, plan));
 out:
     for (uint32_t i = 0; i < c.live.n_levels; i++)

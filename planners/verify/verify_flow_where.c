@@ -99,7 +99,7 @@ static void count_rounds(mpl_flow_map *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t body = g->op_body[g->op_body_begin[op]];
+    uint32_t body = mpl_op_first_body(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips;
     bool open = in[1] != MPL_NONE || g->block_result[g->block_result_begin[body]] != MPL_NONE;
 
@@ -164,7 +164,7 @@ static bool passes(const mpl_flow_map *m, mpl_op op)
 
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
         return false;
-    in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
     return in != MPL_NONE && out != MPL_NONE && m->map->value_root[in] == m->map->value_root[out] &&
            m->map->value_buffer[in] == m->map->value_buffer[out];
 }
@@ -182,10 +182,9 @@ mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v)
         mpl_op op = m->g->value_op[v];
 
         if (op == MPL_NONE || m->g->op_kind[op] == MPL_OP_concat ||
-            (!mpl_flow_idle(m, op) &&
-             (v != m->g->op_out[m->g->op_out_begin[op]] || !passes(m, op))))
+            (!mpl_flow_idle(m, op) && (v != mpl_op_output(m->g, op, 0) || !passes(m, op))))
             return v;
-        v = m->g->op_in[m->g->op_in_begin[op]];
+        v = mpl_op_input(m->g, op, 0);
     }
 }
 
@@ -208,11 +207,10 @@ static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
 
     if (g->value_role[v] != MPL_PARAMETER || owner == MPL_NONE)
         return MPL_NONE;
-    n = (uint32_t)mpl_attr_int(g, owner, MPL_ATTR_carried, 0);
+    n = mpl_n_carried(g, owner);
     for (uint32_t i = 1; i <= n; i++)
-        if (g->block_param[g->block_param_begin[block] + i] == v)
-            return first ? g->op_in[g->op_in_begin[owner] + 1 + i]
-                         : g->block_result[g->block_result_begin[block] + i];
+        if (mpl_param(g, block, i) == v)
+            return first ? g->op_in[g->op_in_begin[owner] + 1 + i] : mpl_result(g, block, i);
     return MPL_NONE;
 }
 
@@ -306,7 +304,7 @@ static uint32_t cycle_item(const mpl_place *p, uint32_t round)
 
 static uint32_t body_of(const mpl_graph *g, mpl_op op)
 {
-    return g->op_body[g->op_body_begin[op]];
+    return mpl_op_first_body(g, op);
 }
 
 /* How many ways a loop may have run, by the class of its last round; none is one. */
@@ -592,10 +590,10 @@ bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row)
 
     if (op == MPL_NONE || g->op_kind[op] != MPL_OP_while)
         return false;
-    n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-    n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - n;
+    n = mpl_n_carried(g, op);
+    n_scans = mpl_op_n_in(g, op) - 2 - n;
     flag = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
-    while (g->op_out[g->op_out_begin[op] + k] != out)
+    while (mpl_op_output(g, op, k) != out)
         k++;
     if (k < n)
         return false;

@@ -64,15 +64,15 @@ static void visit_touches(checker *c, bool fill)
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint32_t n_in = mpl_n_read(g, op);
-        uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+        uint32_t n_out = mpl_op_n_out(g, op);
 
         for (uint32_t i = 0; i <= n_in + n_out && runs(c, op); i++) {
             mpl_buffer b = c->map->op_workspace != NULL ? c->map->op_workspace[op] : MPL_NONE;
             uint32_t n = 1;
 
             if (i < n_in + n_out) {
-                mpl_value v = i < n_in ? g->op_in[g->op_in_begin[op] + i]
-                                       : g->op_out[g->op_out_begin[op] + i - n_in];
+                mpl_value v =
+                    i < n_in ? mpl_op_input(g, op, i) : g->op_out[g->op_out_begin[op] + i - n_in];
 
                 b = v != MPL_NONE ? c->map->value_buffer[v] : MPL_NONE;
                 n = v != MPL_NONE ? n_buffers(c, v) : 0;
@@ -121,7 +121,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = c->g;
     mpl_op maker = c->touch[c->touch_begin[out]]; /* lists ascend: the first */
-    mpl_value made = g->op_out[g->op_out_begin[maker]];
+    mpl_value made = mpl_op_output(g, maker, 0);
     uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0; /* of the buffer in its storage */
     bool reads = false;
 

@@ -107,8 +107,7 @@ static mpl_status add_loop(units *u, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = u->g;
     const mpl_places *places = u->m->map->places;
-    uint32_t body = g->op_body[g->op_body_begin[op]],
-             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *param = g->block_param + g->block_param_begin[body];
 
     MPL_TRY(add_value(u, op, param[0], true));
@@ -138,7 +137,7 @@ static mpl_status add_case(units *u, mpl_op op)
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
 
     for (uint32_t k = 0; k <= n; k++)
-        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
+        for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++) {
             uint32_t bypass = g->op_in_begin[op] + 1 + i;
             bool copied =
                 k == n ? bypass < g->op_in_begin[op + 1] && places->in_copied[bypass]
@@ -146,7 +145,7 @@ static mpl_status add_case(units *u, mpl_op op)
                              [g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
 
             u->m->taken[op] = k + 1;
-            st = copied ? add_value(u, op, g->op_out[g->op_out_begin[op] + i], true) : MPL_OK;
+            st = copied ? add_value(u, op, mpl_op_output(g, op, i), true) : MPL_OK;
             u->m->taken[op] = 0;
             MPL_TRY(st);
         }

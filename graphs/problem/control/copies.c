@@ -39,13 +39,12 @@ static mpl_status add_while(lister *l, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     const mpl_places *p = l->map->places;
-    uint32_t body = g->op_body[g->op_body_begin[op]],
-             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
     const mpl_value *param = g->block_param + g->block_param_begin[body];
     const mpl_value *result = g->block_result + g->block_result_begin[body];
 
-    for (uint32_t i = 2; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
+    for (uint32_t i = 2; i < mpl_op_n_in(g, op); i++)
         if (p->in_copied[g->op_in_begin[op] + i])
             MPL_TRY(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
                                       param[i - 1], g->value_bytes[param[i - 1]]}));
@@ -73,8 +72,7 @@ static mpl_status add_case(lister *l, mpl_op op)
                                           out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
         }
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
-        if (p->in_copied[i] &&
-            i - g->op_in_begin[op] <= g->op_out_begin[op + 1] - g->op_out_begin[op])
+        if (p->in_copied[i] && i - g->op_in_begin[op] <= mpl_op_n_out(g, op))
             MPL_TRY(
                 add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
                                   out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));

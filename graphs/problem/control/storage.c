@@ -10,7 +10,7 @@ bool mpl_is_chosen(const mpl_graph *g, mpl_value v)
     if (op == MPL_NONE || g->op_body_begin[op] == g->op_body_begin[op + 1])
         return false;
     for (uint32_t i = 0; g->op_kind[op] == MPL_OP_while && i < mpl_n_carried(g, op); i++)
-        if (g->op_out[g->op_out_begin[op] + i] == v)
+        if (mpl_op_output(g, op, i) == v)
             return true;
     return g->op_kind[op] == MPL_OP_case;
 }
@@ -29,14 +29,13 @@ static void share_slices(mpl_store *s)
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t first = 2 + mpl_n_carried(g, op),
-                 n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+        uint32_t first = 2 + mpl_n_carried(g, op), n_in = mpl_op_n_in(g, op);
 
         if (g->op_kind[op] != MPL_OP_while)
             continue;
         for (uint32_t i = first; i < n_in; i++) {
-            mpl_value part = mpl_param(g, g->op_body[g->op_body_begin[op]], i - 1);
-            mpl_value scan = s->spec->root[g->op_in[g->op_in_begin[op] + i]];
+            mpl_value part = mpl_param(g, mpl_op_first_body(g, op), i - 1);
+            mpl_value scan = s->spec->root[mpl_op_input(g, op, i)];
 
             /* a scan of no slices is nowhere */
             if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) {
@@ -53,7 +52,7 @@ static void share_slices(mpl_store *s)
 static bool is_source(const mpl_store *s, mpl_op op, mpl_value root)
 {
     const mpl_graph *g = s->g;
-    uint32_t body = g->op_body[g->op_body_begin[op]];
+    uint32_t body = mpl_op_first_body(g, op);
 
     for (uint32_t i = 0; i <= mpl_n_carried(g, op); i++)
         if (mpl_result(g, body, i) != MPL_NONE && s->spec->root[mpl_result(g, body, i)] == root)
@@ -68,16 +67,13 @@ static void share_rows(mpl_store *s)
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t first = mpl_n_carried(g, op),
-                 n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+        uint32_t first = mpl_n_carried(g, op), n_out = mpl_op_n_out(g, op);
 
         if (g->op_kind[op] != MPL_OP_while)
             continue;
         for (uint32_t i = first; i < n_out; i++) {
-            uint32_t body = g->op_body[g->op_body_begin[op]],
-                     at = g->block_result_begin[body] + 1 + i;
-            mpl_value row = s->spec->root[g->block_result[at]],
-                      out = g->op_out[g->op_out_begin[op] + i];
+            uint32_t body = mpl_op_first_body(g, op), at = g->block_result_begin[body] + 1 + i;
+            mpl_value row = s->spec->root[g->block_result[at]], out = mpl_op_output(g, op, i);
             mpl_op maker = g->value_op[row];
 
             if (out == MPL_NONE)
@@ -219,7 +215,7 @@ static mpl_status keep_skipped(mpl_store *s, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
-    uint32_t body = g->op_body[g->op_body_begin[op]], n_deps = s->n_deps;
+    uint32_t body = mpl_op_first_body(g, op), n_deps = s->n_deps;
     const uint64_t *skipped = s->skipped + (size_t)body * (g->n_values / 64 + 1);
     bool copies = false;
 
@@ -287,17 +283,15 @@ static mpl_status place_slice(finisher *f, mpl_value v, uint32_t *id)
     mpl_op op = f->s->of[v];
     bool scan = g->value_op[v] == MPL_NONE;
     uint32_t at = f->s->at[v], n_carried = mpl_n_carried(g, op), n_flags, whole;
-    uint32_t n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - n_carried;
+    uint32_t n_scans = mpl_op_n_in(g, op) - 2 - n_carried;
     const int64_t *flags = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
     uint32_t flag = scan ? at - 2 - n_carried : n_scans + at - n_carried;
     mpl_place place = {.kind = MPL_PLACE_SLICE,
-                       .of = g->op_body[g->op_body_begin[op]],
+                       .of = mpl_op_first_body(g, op),
                        .bytes = g->value_bytes[v],
                        .reversed = n_flags > 0 && flags[flag] != 0};
 
-    whole =
-        f->s->spec
-            ->root[scan ? g->op_in[g->op_in_begin[op] + at] : g->op_out[g->op_out_begin[op] + at]];
+    whole = f->s->spec->root[scan ? mpl_op_input(g, op, at) : mpl_op_output(g, op, at)];
     MPL_TRY(push_list(f, place, 1, &whole, id));
 out:
     return st;

@@ -97,7 +97,7 @@ static mpl_status store_output(mpl_store *s, mpl_op op, uint32_t at)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
-    mpl_value v = g->op_out[g->op_out_begin[op] + at];
+    mpl_value v = mpl_op_output(g, op, at);
     uint32_t bypass = g->op_in_begin[op] + 1 + at, first_dep = s->n_deps;
     output o = {.value = v, .one_place = is_carried(s, v)};
 

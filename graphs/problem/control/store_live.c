@@ -67,7 +67,7 @@ static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
     mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t body = g->op_body[g->op_body_begin[op]], first = enter + 1, skip = enter + 2;
+    uint32_t body = mpl_op_first_body(g, op), first = enter + 1, skip = enter + 2;
     uint32_t n_carried = mpl_n_carried(g, op);
 
     MPL_TRY(add(b, &b->succ, enter, first));
@@ -78,7 +78,7 @@ static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
     MPL_TRY(add_use(b, enter, in[0]));
     MPL_TRY(add_use(b, enter, in[1]));
     for (uint32_t i = 0; i < n_carried; i++) {
-        mpl_value out = g->op_out[g->op_out_begin[op] + i];
+        mpl_value out = mpl_op_output(g, op, i);
 
         if (b->s->wanted[mpl_param(g, body, 1 + i)] || is_given(b, in[2 + i]))
             MPL_TRY(add_use(b, first, in[2 + i]));
@@ -101,7 +101,7 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
         MPL_TRY(add(b, &b->succ, dispatch, b->s->program->begin_step[g->op_body[k]]));
     MPL_TRY(add(b, &b->succ, dispatch, bypass)); /* it goes nowhere: what is needed behind is needed
                                                     in a branch, too */
-    MPL_TRY(add_use(b, dispatch, g->op_in[g->op_in_begin[op]]));
+    MPL_TRY(add_use(b, dispatch, mpl_op_input(g, op, 0)));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
@@ -194,7 +194,7 @@ static mpl_status add_exit(builder *b, uint32_t step, mpl_op test)
     MPL_TRY(add(b, &b->succ, step, exit));
     MPL_TRY(add(b, &b->succ, exit, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < mpl_n_carried(g, op); i++) {
-        mpl_value out = g->op_out[g->op_out_begin[op] + i];
+        mpl_value out = mpl_op_output(g, op, i);
 
         if (out != MPL_NONE && b->s->out_live[out])
             MPL_TRY(add_use(b, exit, mpl_param(g, body, 1 + i)));
@@ -287,7 +287,7 @@ static void mark_exits(mpl_store *s)
         if (g->op_kind[test] != MPL_OP_exit_unless)
             continue;
         for (uint32_t i = 0; i < mpl_n_carried(g, g->block_owner[body]); i++) {
-            mpl_value out = g->op_out[g->op_out_begin[g->block_owner[body]] + i];
+            mpl_value out = mpl_op_output(g, g->block_owner[body], i);
 
             if (out != MPL_NONE && s->out_live[out])
                 s->wanted[mpl_param(g, body, 1 + i)] = 1;

@@ -97,7 +97,7 @@ static void find_pairs(loop *l)
 
     for (uint32_t i = 0; i < l->n; i++) {
         pair *p = &l->pair[i];
-        mpl_value out = g->op_out[g->op_out_begin[l->op] + i];
+        mpl_value out = mpl_op_output(g, l->op, i);
 
         p->param = mpl_param(g, l->body, 1 + i);
         p->in = g->op_in_begin[l->op] + 2 + i;
@@ -270,7 +270,7 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
             param = l->pair[i].param;
         }
     if (param == MPL_NONE || !is_single(s, param) || !is_single(s, source) ||
-        !s->spec->options->in_place || l->g->op_out[l->g->op_out_begin[op]] != source)
+        !s->spec->options->in_place || mpl_op_output(l->g, op, 0) != source)
         return false;
     if (!mpl_rows_meet_at(s, l->row, l->other, step))
         return false;
@@ -852,7 +852,7 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
-    uint32_t body = g->op_body[g->op_body_begin[op]], bad;
+    uint32_t body = mpl_op_first_body(g, op), bad;
     loop l = {.s = s, .g = g, .op = op, .body = body, .n = mpl_n_carried(g, op)};
     snapshot snap = {{NULL}, 0, 0, 0, 0};
     bool *copied = NULL;

@@ -59,7 +59,7 @@ static void order_units(const mpl_graph *g, const mpl_program *program, mpl_unit
              program->kind[step] == MPL_STEP_OP && i < g->op_in_begin[of + 1]; i++)
             add_read(g, program, u, unit, g->op_in[i]);
         for (uint32_t i = 0; program->kind[step] == MPL_STEP_END && i < g->block_n_results[of]; i++)
-            add_read(g, program, u, unit, g->block_result[g->block_result_begin[of] + i]);
+            add_read(g, program, u, unit, mpl_result(g, of, i));
     }
     for (uint32_t a = 0; a < u->n; a++)
         for (uint32_t b = 0; b < a; b++)

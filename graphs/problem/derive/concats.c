@@ -44,7 +44,7 @@ out:
 
 static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
 {
-    return g->value_bytes[g->op_out[g->op_out_begin[op]]];
+    return g->value_bytes[mpl_op_output(g, op, 0)];
 }
 
 bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b)
@@ -84,7 +84,7 @@ out:
  * member of the witness. */
 static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *member)
 {
-    mpl_value out = c->g->op_out[c->g->op_out_begin[op]];
+    mpl_value out = mpl_op_output(c->g, op, 0);
     mpl_buffer b = c->map->value_buffer[out];
     uint32_t n = c->map->value_buffers != NULL ? c->map->value_buffers[out] : 1;
 

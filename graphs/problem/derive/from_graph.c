@@ -223,11 +223,11 @@ static mpl_status find_lives(maker *m)
         m->part_first[i] = MPL_NONE;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint32_t n_read = mpl_n_read(g, op), step = m->ranges->step_of[op];
-        uint32_t n = n_read + g->op_out_begin[op + 1] - g->op_out_begin[op];
+        uint32_t n = n_read + mpl_op_n_out(g, op);
 
         for (uint32_t i = 0; i < n && !m->ranges->alias.nothing[op]; i++) {
-            mpl_value v = i < n_read ? g->op_in[g->op_in_begin[op] + i]
-                                     : g->op_out[g->op_out_begin[op] + i - n_read];
+            mpl_value v =
+                i < n_read ? mpl_op_input(g, op, i) : g->op_out[g->op_out_begin[op] + i - n_read];
 
             for (uint32_t k = 0; v != MPL_NONE && k < cuts->count[v]; k++) {
                 uint32_t part = cuts->first[v] + k;
@@ -549,7 +549,7 @@ static bool read_on_entry(const maker *m, mpl_buffer in, uint32_t step)
 static bool may_overwrite_part(const maker *m, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = m->g;
-    mpl_value in = g->op_in[g->op_in_begin[op] + i], out = g->op_out[g->op_out_begin[op]];
+    mpl_value in = mpl_op_input(g, op, i), out = mpl_op_output(g, op, 0);
     uint32_t part = m->cuts.first[in], step = m->ranges->step_of[op];
 
     return mpl_cuts_operand(g, &m->ranges->alias, &m->cuts, op, i) && !m->part_kept[part] &&
@@ -561,7 +561,7 @@ static bool may_overwrite_part(const maker *m, mpl_op op, uint32_t i)
 /* Whether output 0 of `op` may be written over its input `i` at its step. */
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
-    mpl_value in = m->g->op_in[m->g->op_in_begin[op] + i],
+    mpl_value in = mpl_op_input(m->g, op, i),
               root = in == MPL_NONE ? MPL_NONE : m->ranges->alias.root[in];
 
     if (root != MPL_NONE && m->map->value_buffer[in] != MPL_NONE && m->storage == NULL &&
@@ -569,11 +569,11 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
         return may_overwrite_part(m, op, i);
     if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root) ||
         mpl_alias_strided(&m->ranges->alias, in) ||
-        m->part[root] != m->part[m->ranges->alias.root[m->g->op_out[m->g->op_out_begin[op]]]])
+        m->part[root] != m->part[m->ranges->alias.root[mpl_op_output(m->g, op, 0)]])
         return false;
     if (m->storage != NULL)
         return cells_meet_once(m, m->map->value_buffer[in],
-                               m->map->value_buffer[m->g->op_out[m->g->op_out_begin[op]]],
+                               m->map->value_buffer[mpl_op_output(m->g, op, 0)],
                                m->ranges->step_of[op]) &&
                !read_on_entry(m, m->map->value_buffer[in], m->ranges->step_of[op]) &&
                mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
@@ -602,9 +602,8 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
 {
     const mpl_graph *g = m->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
-    mpl_value out =
-        g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    uint32_t n_in = mpl_op_n_in(g, op), n = 0;
+    mpl_value out = mpl_op_output(g, op, 0);
 
     if (out == MPL_NONE || m->map->value_buffer[out] == MPL_NONE || !has_buffer(m, op, out))
         return 0;
@@ -640,8 +639,8 @@ static mpl_status add_pairs(maker *m, const mpl_op *order)
     uint32_t most = 0;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (g->op_in_begin[op + 1] - g->op_in_begin[op] > most)
-            most = g->op_in_begin[op + 1] - g->op_in_begin[op];
+        if (mpl_op_n_in(g, op) > most)
+            most = mpl_op_n_in(g, op);
     MPL_TRY(mpl_new(m->ctx, found, (size_t)most + 1));
     for (uint32_t i = 0; i < g->n_ops; i++) {
         mpl_op op = order[i];
@@ -652,7 +651,7 @@ static mpl_status add_pairs(maker *m, const mpl_op *order)
         MPL_TRY(mpl_reserve(m->ctx, p->in_place_step, step_cap, (size_t)p->n_in_place + n));
         for (uint32_t k = 0; k < n; k++) {
             p->in_place_in[p->n_in_place] = found[k];
-            p->in_place_out[p->n_in_place] = m->map->value_buffer[g->op_out[g->op_out_begin[op]]];
+            p->in_place_out[p->n_in_place] = m->map->value_buffer[mpl_op_output(g, op, 0)];
             p->in_place_step[p->n_in_place++] = m->ranges->step_of[op];
         }
     }

@@ -1,0 +1,244 @@
+/* verify_claims.c -- what a plan claims of itself: its bound, that it is optimal, what it costs.
+ * See verify.h. */
+#include "planners/verify/verify_priv.h"
+
+#include <stdlib.h>
+
+#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
+
+typedef struct claims {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    const mpl_plan *plan;
+    uint64_t peak_bytes; /* where pool 0 ends */
+} claims;
+
+/* A buffer begins to be needed, or no longer is. */
+struct event {
+    uint32_t step;
+    bool begins;
+};
+
+/* Of one step, what ends comes first. */
+static int by_step(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+
+    return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
+                              : (int)x->begins - (int)y->begins;
+}
+
+static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
+{
+    return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
+}
+
+/* Whether some step needs every buffer of the witness. */
+static mpl_status share_a_step(const claims *c, bool *yes)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    struct event *event = NULL;
+    size_t n = 0, room = 2 * (size_t)c->plan->n_witness;
+    uint32_t needed = 0;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        room += 2 * (size_t)n_gaps(p, c->plan->witness[i]);
+    MPL_TRY(mpl_new(c->ctx, event, room));
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+
+        event[n++] = (struct event){p->birth[b], true};
+        event[n++] = (struct event){p->death[b], false};
+        for (uint32_t k = 0; k < n_gaps(p, b); k++) {
+            event[n++] = (struct event){p->gap_from[p->gap_begin[b] + k], false};
+            event[n++] = (struct event){p->gap_to[p->gap_begin[b] + k], true};
+        }
+    }
+    qsort(event, n, sizeof *event, by_step);
+    for (size_t i = 0; i < n && needed < c->plan->n_witness; i++)
+        needed = event[i].begins ? needed + 1 : needed - 1;
+    *yes = needed == c->plan->n_witness;
+out:
+    mpl_free(c->ctx, event);
+    return st;
+}
+
+static mpl_status refuse_witness(const claims *c, mpl_buffer a, mpl_buffer b)
+{
+    char text_a[24], text_b[24];
+
+    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "the certificate names '%.100s' and '%.100s', which can share memory",
+                    mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
+}
+
+/* Under a partial order: whether none of members[] is before another. */
+static mpl_status check_antichain(const claims *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = c->p->before;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        for (uint32_t w = 0; w < before->n_words; w++) {
+            mpl_buffer a = c->plan->witness[i];
+            uint64_t behind = before->row[(size_t)a * before->n_words + w] & members[w];
+
+            if (behind != 0)
+                MPL_TRY(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
+        }
+out:
+    return st;
+}
+
+/* Serial: whether each two of the witness are needed at some step. */
+static mpl_status check_clique(const claims *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_buffer *b = c->plan->witness;
+    uint64_t n = c->plan->n_witness, n_pieces = 0;
+    bool at_once;
+
+    MPL_TRY(share_a_step(c, &at_once));
+    for (uint32_t i = 0; i < n; i++)
+        n_pieces += 1 + (uint64_t)n_gaps(c->p, b[i]);
+    if (!at_once && n_pieces > MOST_COMPARED / n)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the certificate's %" PRIu64
+                 " buffers, which no step needs all, take more than 2^28 "
+                 "comparisons",
+                 n);
+    for (uint32_t i = 0; i < n && !at_once; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!mpl_verify_conflict(c->p, b[k], b[i]))
+                MPL_TRY(refuse_witness(c, b[k], b[i]));
+out:
+    return st;
+}
+
+/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are
+ * no pair. */
+static mpl_status check_apart(const claims *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    for (uint32_t k = 0; k < p->n_in_place; k++)
+        if (mpl_bit_has(members, p->in_place_in[k]) && mpl_bit_has(members, p->in_place_out[k]))
+            MPL_TRY(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
+    st = p->before != NULL ? check_antichain(c, members) : check_clique(c);
+out:
+    return st;
+}
+
+/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a
+ * multiple of its alignment. */
+static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
+{
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t above = low > p->bytes[b] ? low - p->bytes[b] : 0;
+
+        above += (p->align[b] - above % p->align[b]) % p->align[b];
+        if (p->pool[b] == 0 && p->bytes[b] + above <= bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it,
+ * counted in slots of the least alignment, less the largest rest of a last slot (the topmost
+ * buffer's is not needed). The bound may be above that, as long as the pool cannot end between the
+ * two. */
+static mpl_status check_witness(const claims *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0, *members = NULL;
+    char text[24];
+
+    MPL_TRY(mpl_new(c->ctx, members, p->n / 64 + 1));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && p->align[b] < grain)
+            grain = p->align[b];
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+        uint64_t slots;
+
+        if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u",
+                     p->n);
+        if (p->pool[b] != 0)
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
+                     mpl_buffer_label(p, b, text), p->pool_name[p->pool[b]], p->pool_name[0]);
+        mpl_bit_add(members, b);
+        slots = (p->bytes[b] + grain - 1) / grain * grain;
+        sum += slots; /* the plan's own height, if they are apart */
+        rest = mpl_max_u64(rest, slots - p->bytes[b]);
+    }
+    MPL_TRY(check_apart(c, members));
+    if (c->plan->bound_bytes < sum - rest ||
+        (c->plan->bound_bytes > sum - rest &&
+         ends_between(p, sum - rest, c->plan->bound_bytes - 1)))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64,
+                 sum - rest, c->plan->bound_bytes);
+out:
+    mpl_free(c->ctx, members);
+    return st;
+}
+
+/* What a plan over several memories says of its cost; it has nothing to say of bytes. */
+static mpl_status check_cost(const claims *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_spread *spread = &c->plan->spread;
+    uint64_t cost = 0, one;
+
+    if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        if (c->p->pool[b] == 0 &&
+            (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
+             !mpl_add_bytes(cost, one, &cost)))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
+    if (cost != spread->cost)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64,
+                 cost, spread->cost);
+    if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan costs %" PRIu64
+                 " and claims to be %s, and nobody to pay less than %" PRIu64,
+                 cost, mpl_claim_name(c->plan->claim), spread->cost_bound);
+out:
+    return st;
+}
+
+static mpl_status check_claims(const claims *c)
+{
+    mpl_status st = MPL_OK;
+    uint64_t peak = c->peak_bytes, bound = c->plan->bound_bytes;
+
+    if (c->plan->spread.n > 0)
+        return check_cost(c);
+    if (peak < bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
+                 " that it claims nobody can do without",
+                 peak, bound);
+    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
+                 peak, bound);
+out:
+    return st;
+}
+
+mpl_status mpl_verify_claims(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                             uint64_t peak_bytes)
+{
+    claims c = {ctx, p, plan, peak_bytes};
+    mpl_status st = check_claims(&c);
+
+    return st == MPL_OK && plan->n_witness > 0 ? check_witness(&c) : st;
+}

@@ -1,0 +1,405 @@
+/* verify_flow_loop.c -- loops, for the verifier of control flow: entry, rounds, what is carried
+ * from one to the next, and the way out. See verify_flow.c. */
+#include "planners/verify/verify_flow_state.h"
+
+typedef struct loop {
+    mpl_op op;
+    uint32_t body, n_carried, n_scans, n_rows;
+    const mpl_value *in, *out, *param, *result;
+    const uint8_t *in_copied, *result_copied;
+    int64_t rounds, most; /* -1: not known beforehand; without bound */
+} loop;
+
+static loop loop_of(const mpl_flow_run *f, mpl_op op)
+{
+    const mpl_graph *g = f->g;
+    const mpl_places *places = f->map.map->places;
+    uint32_t body = mpl_op_first_body(g, op);
+    loop l = {.op = op, .body = body, .n_carried = mpl_n_carried(g, op)};
+
+    l.in = g->op_in + g->op_in_begin[op];
+    l.out = g->op_out + g->op_out_begin[op];
+    l.param = g->block_param + g->block_param_begin[body];
+    l.result = g->block_result + g->block_result_begin[body];
+    l.in_copied = places->in_copied + g->op_in_begin[op];
+    l.result_copied = places->result_copied + g->block_result_begin[body];
+    l.n_scans = mpl_op_n_in(g, op) - 2 - l.n_carried;
+    l.n_rows = mpl_op_n_out(g, op) - l.n_carried;
+    l.rounds = f->map.rounds[op];
+    l.most = f->map.most[op];
+    return l;
+}
+
+/* Behind the loop after `rounds` rounds, whose parameters are set in `state`. */
+static mpl_status leave_loop(mpl_flow_run *f, const loop *l, uint64_t *state, uint32_t rounds)
+{
+    mpl_status st = MPL_OK;
+    uint32_t now = f->map.round[l->body];
+    mpl_where there, here;
+
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        if (l->out[i] == MPL_NONE || f->g->value_bytes[l->out[i]] == 0)
+            continue;
+        MPL_TRY(mpl_flow_where_in(f, l->param[1 + i], l->body, rounds, &here));
+        there = mpl_flow_where(&f->map, l->out[i]);
+        f->map.taken[l->op] = 1 + rounds;
+        st = mpl_flow_hand_on(f, state, l->out[i], there, here,
+                              mpl_flow_stands(f, state, l->param[1 + i]), false);
+        f->map.taken[l->op] = 0;
+        MPL_TRY(st);
+    }
+    for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
+        if (l->out[i] != MPL_NONE && f->g->value_bytes[l->out[i]] > 0) /* zeros where no row came */
+            MPL_TRY(mpl_flow_write(f, state, l->out[i], mpl_flow_where(&f->map, l->out[i]),
+                                   mpl_bit_has(state, l->out[i])));
+    mpl_flow_leave_block(f, state, l->body);
+    f->map.round[l->body] = MPL_NONE;
+    MPL_TRY(mpl_flow_arrive(f, f->program->op_step[l->op], state));
+out:
+    f->map.taken[l->op] = 0;
+    f->map.round[l->body] = now;
+    return st;
+}
+
+mpl_status mpl_flow_exit_loop(mpl_flow_run *f, uint32_t body)
+{
+    loop l = loop_of(f, f->g->block_owner[body]);
+
+    return leave_loop(f, &l, f->after, f->map.round[body]);
+}
+
+mpl_status mpl_flow_enter_loop(mpl_flow_run *f, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    loop l = loop_of(f, op);
+    uint64_t *state = f->after;
+    mpl_where there, here;
+
+    MPL_TRY(mpl_flow_need(f, state, l.in[0], f->g->op_name[op]));
+    MPL_TRY(mpl_flow_need(f, state, l.in[1], f->g->op_name[op]));
+    mpl_flow_forget(f, state, op);
+    f->map.round[l.body] = 0; /* parameters are where they will be in the first round */
+    for (uint32_t i = 0; i < l.n_carried; i++) {
+        here = mpl_flow_where(&f->map, l.in[2 + i]);
+        MPL_TRY(mpl_flow_where_in(f, l.param[1 + i], l.body, 0, &there));
+        MPL_TRY(mpl_flow_hand_on(f, state, l.param[1 + i], there, here,
+                                 mpl_flow_stands(f, state, l.in[2 + i]), l.in_copied[2 + i] != 0));
+    }
+    for (uint32_t i = l.n_carried; i < l.n_carried + l.n_rows; i++)
+        if (l.out[i] != MPL_NONE && f->g->value_bytes[l.out[i]] > 0) /* from now on rows come */
+            MPL_TRY(mpl_flow_write(f, state, l.out[i], mpl_flow_where(&f->map, l.out[i]), true));
+    if (l.most != 0)
+        MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[l.body], state));
+    if (l.rounds <= 0)
+        st = leave_loop(f, &l, state, 0);
+out:
+    f->map.round[l.body] = MPL_NONE;
+    return st;
+}
+
+static bool is_reversed(const mpl_flow_run *f, const loop *l, uint32_t i)
+{
+    uint32_t n;
+    const int64_t *flag = mpl_attr_ints(f->g, l->op, MPL_ATTR_scan_reverse, &n);
+
+    return i < n && flag[i] != 0;
+}
+
+mpl_status mpl_flow_begin_round(mpl_flow_run *f, uint32_t body)
+{
+    mpl_status st = MPL_OK;
+    loop l = loop_of(f, f->g->block_owner[body]);
+    mpl_where w = mpl_flow_where(&f->map, l.param[0]);
+
+    if (w.kind != MPL_WHERE_NOWHERE)
+        MPL_TRY(mpl_flow_write(f, f->now, l.param[0], w, true));
+    for (uint32_t i = 0; i < l.n_scans; i++) {
+        uint32_t in = 2 + l.n_carried + i;
+        mpl_value slice = l.param[1 + l.n_carried + i];
+        bool good = mpl_flow_stands(f, f->now, l.in[in]), is;
+
+        w = mpl_flow_where(&f->map, slice);
+        if (w.kind == MPL_WHERE_NOWHERE)
+            continue;
+        MPL_TRY(mpl_flow_settled(f, f->now, slice, w));
+        MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body,
+                                f->g->value_bytes[slice], is_reversed(f, &l, i), &is));
+        if (l.in_copied[in] && !is) {
+            MPL_TRY(mpl_flow_copy(f, f->now, slice, w, mpl_flow_where(&f->map, l.in[in]),
+                                  f->g->value_bytes[l.in[in]], good));
+        } else if (!is && f->g->value_bytes[l.in[in]] > 0) {
+            MPL_TRY(mpl_flow_elsewhere(f, slice));
+        } else {
+            f->killer[slice] = MPL_NONE;
+            mpl_flow_set(f->now, slice, good && is);
+        }
+    }
+out:
+    return st;
+}
+
+/* Rows go where they are stacked, or lie there. */
+static mpl_status stack_rows(mpl_flow_run *f, const loop *l)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++) {
+        mpl_value out = l->out[i];
+        mpl_flow_row_info row;
+        bool good, is;
+
+        if (out == MPL_NONE || f->g->value_bytes[out] == 0 || !mpl_flow_row(f->g, out, &row))
+            continue;
+        good = mpl_bit_has(f->now, out) && mpl_flow_stands(f, f->now, row.result);
+        MPL_TRY(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result),
+                                mpl_flow_where(&f->map, out), l->body, row.bytes, row.reversed,
+                                &is));
+        if (!l->result_copied[1 + i] && !is)
+            MPL_TRY(mpl_flow_elsewhere(f, out));
+        if (l->result_copied[1 + i] && !is) /* one row is written; which one, is not looked at */
+            MPL_TRY(mpl_flow_copy(f, f->now, out, mpl_flow_where(&f->map, out),
+                                  mpl_flow_where(&f->map, row.result), row.bytes, good));
+        else
+            mpl_flow_set(f->now, out, good && is);
+    }
+out:
+    return st;
+}
+
+/* What is carried by copies, as if at once. */
+typedef struct transfer {
+    mpl_value param;
+    mpl_where source, from, to; /* from: the source until it is put aside */
+    uint64_t bytes;
+    bool standing, pending, copied, aside;
+} transfer;
+
+/* Whether a is copied onto what b is still to be copied from; onto itself, unless to where it
+ * is. */
+static mpl_status must_wait(mpl_flow_run *f, const transfer *a, const transfer *b, bool *out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = 0;
+
+    f->spots.n = f->other.n = 0;
+    MPL_TRY(mpl_where_spots(&f->map, a->to, a->bytes, &f->spots));
+    MPL_TRY(mpl_where_spots(&f->map, b->from, b->bytes, &f->other));
+    for (size_t i = 0; i < f->other.n; i++) {
+        bool stays = false;
+
+        for (size_t k = 0; a == b && k < f->spots.n; k++)
+            stays = stays || (f->spots.at[k].arena == f->other.at[i].arena &&
+                              f->spots.at[k].begin == f->other.at[i].begin);
+        if (!stays)
+            f->other.at[n++] = f->other.at[i];
+    }
+    f->other.n = n;
+    *out = mpl_flow_overlap(&f->spots, &f->other);
+out:
+    return st;
+}
+
+/* Makes all copies that wait for nobody; *moved: whether there were any. */
+static mpl_status copy_what_can(mpl_flow_run *f, const loop *l, transfer *t, bool *moved)
+{
+    mpl_status st = MPL_OK;
+
+    *moved = false;
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        bool waits = false;
+
+        for (uint32_t k = 0; t[i].pending && k < l->n_carried && !waits; k++)
+            if (t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE)
+                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+        *moved = *moved || (t[i].pending && !waits);
+        t[i].pending = t[i].pending && waits;
+    }
+out:
+    return st;
+}
+
+/* The first of those left that another waits for; MPL_NONE: none is left. */
+static mpl_status first_waited_for(mpl_flow_run *f, const loop *l, transfer *t, uint32_t *first)
+{
+    mpl_status st = MPL_OK;
+    bool waits = false;
+
+    for (uint32_t k = 0; k < l->n_carried; k++)
+        for (uint32_t i = 0;
+             t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE && i < l->n_carried; i++) {
+            if (t[i].pending)
+                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+            *first = k;
+            if (waits)
+                return MPL_OK;
+        }
+    *first = MPL_NONE;
+out:
+    return st;
+}
+
+/* Whether the staging buffer still holds something that has not been copied on. */
+static bool any_aside(const loop *l, const transfer *t)
+{
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        if (t[i].pending && t[i].aside)
+            return true;
+    return false;
+}
+
+/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other:
+ * from its beginning again each time that it has been emptied. */
+static mpl_status order_copies(mpl_flow_run *f, const loop *l, transfer *t, bool *staged)
+{
+    mpl_status st = MPL_OK;
+    uint64_t used = 0;
+    mpl_buffer staging = f->map.map->places->staging[l->body];
+    uint32_t stuck = MPL_NONE;
+    bool moved;
+
+    *staged = false;
+    for (;;) {
+        MPL_TRY(copy_what_can(f, l, t, &moved));
+        used = any_aside(l, t) ? used : 0;
+        if (moved)
+            continue;
+        MPL_TRY(first_waited_for(f, l, t, &stuck));
+        if (stuck == MPL_NONE)
+            break;
+        used += t[stuck].bytes;
+        if (staging == MPL_NONE || used > f->map.p->bytes[staging])
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "block '%.80s' carries '%.80s' crosswise, and has no room to stage it",
+                     f->g->block_name[l->body], f->g->value_name[t[stuck].param]);
+        t[stuck].from = (mpl_where){.kind = MPL_WHERE_NOWHERE};
+        t[stuck].aside = *staged = true;
+    }
+out:
+    return st;
+}
+
+/* Destroys what copied parameters may overlap, other parameters among them. */
+static mpl_status write_params(mpl_flow_run *f, const loop *l, const transfer *t)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        if (!t[i].copied)
+            continue;
+        f->spots.n = 0;
+        MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->spots));
+        MPL_TRY(mpl_flow_destroy(f, f->now, t[i].param, t[i].to));
+    }
+out:
+    return st;
+}
+
+/* The staging buffer is written before the copies that wait are made, and read behind some of them.
+ * What is in place already and lies there is lost. */
+static mpl_status use_staging(mpl_flow_run *f, const loop *l, transfer *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = f->map.map->places->staging[l->body]};
+
+    f->spots.n = 0;
+    MPL_TRY(mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots));
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        f->other.n = 0;
+        MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->other));
+        if (t[i].copied)
+            MPL_TRY(mpl_where_spots(&f->map, t[i].source, t[i].bytes, &f->other));
+        if (!mpl_flow_overlap(&f->spots, &f->other))
+            continue;
+        if (t[i].copied)
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "block '%.80s' copies by way of a place that '%.80s' takes part in",
+                     f->g->block_name[l->body], f->g->value_name[t[i].param]);
+        t[i].standing = false;
+    }
+    MPL_TRY(mpl_flow_destroy(f, f->now, MPL_NONE, w));
+out:
+    return st;
+}
+
+/* Where the loop leaves things, should this be its last round. */
+static mpl_status check_finals(const mpl_flow_run *f, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    mpl_op inner = mpl_flow_finals_unsettled(&f->map, op, f->now, f->g->n_values);
+    char rounds[200];
+
+    if (inner != MPL_NONE)
+        MPL_FAIL(f->ctx, MPL_EINVALID,
+                 "'%.80s' leaves something where '%.80s' does%s, which need not have run",
+                 f->g->op_name[op], f->g->op_name[inner], mpl_flow_rounds_text(f, rounds));
+out:
+    return st;
+}
+
+/* The results of the round at hand become the parameters of the next. */
+static mpl_status carry(mpl_flow_run *f, const loop *l, transfer *t)
+{
+    mpl_status st = MPL_OK;
+    uint32_t next = f->map.round[l->body] + 1;
+    bool staged, same;
+
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        mpl_value result = l->result[1 + i];
+
+        t[i] = (transfer){.param = l->param[1 + i], .bytes = f->g->value_bytes[l->param[1 + i]]};
+        t[i].from = mpl_flow_where(&f->map, result);
+        if (t[i].from.n_rounds == 0)
+            MPL_TRY(mpl_where_in_round(&f->map, &t[i].from, l->body, next - 1));
+        t[i].source = t[i].from;
+        MPL_TRY(mpl_flow_where_in(f, t[i].param, l->body, next, &t[i].to));
+        MPL_TRY(mpl_where_same(&f->map, t[i].to, t[i].from, &same));
+        t[i].standing = mpl_flow_stands(f, f->now, result);
+        t[i].copied = t[i].pending =
+            l->result_copied[1 + i] && !same && t[i].to.kind != MPL_WHERE_NOWHERE;
+        if (!t[i].copied && !same && t[i].to.kind != MPL_WHERE_NOWHERE &&
+            t[i].from.kind != MPL_WHERE_NOWHERE)
+            MPL_TRY(mpl_flow_elsewhere(f, t[i].param));
+        if (!t[i].copied && !same)
+            t[i].standing = false;
+    }
+    MPL_TRY(order_copies(f, l, t, &staged));
+    if (staged)
+        MPL_TRY(use_staging(f, l, t));
+    MPL_TRY(check_finals(f, l->op));
+    mpl_flow_leave_block(f, f->now, l->body);
+    f->map.round[l->body] = next;
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        /* else it is where its source was left */
+        if (t[i].to.kind != t[i].from.kind || t[i].to.id != t[i].from.id)
+            MPL_TRY(mpl_flow_settled(f, f->now, t[i].param, t[i].to));
+        f->killer[t[i].param] = MPL_NONE;
+        mpl_flow_set(f->now, t[i].param, t[i].standing && t[i].to.kind != MPL_WHERE_NOWHERE);
+    }
+    st = write_params(f, l, t);
+    f->map.round[l->body] = next - 1;
+out:
+    return st;
+}
+
+mpl_status mpl_flow_end_round(mpl_flow_run *f, uint32_t body)
+{
+    mpl_status st = MPL_OK;
+    loop l = loop_of(f, f->g->block_owner[body]);
+    uint32_t round = f->map.round[body];
+    bool may_end = l.rounds < 0 || mpl_flow_class(&f->map, body, (uint64_t)l.rounds - 1) == round;
+    transfer *t = NULL;
+
+    MPL_TRY(mpl_new(f->ctx, t, l.n_carried));
+    MPL_TRY(mpl_flow_need(f, f->now, l.result[0], f->g->block_name[body]));
+    MPL_TRY(stack_rows(f, &l));
+    MPL_TRY(carry(f, &l, t));
+    f->map.round[body] = round + 1;
+    if (l.most < 0 || round + 1 < l.most) /* a class goes by its lowest round */
+        MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[body], f->now));
+    if (may_end)
+        st = leave_loop(f, &l, f->now, round + 1);
+    f->map.round[body] = round;
+out:
+    mpl_free(f->ctx, t);
+    return st;
+}
