@@ -76,6 +76,26 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
+/* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block, in which the k-th allocation fails, for
+ * k = 0, 1, .. until none of them does. The block gives `st` its status, MPL_EMEM or in the end
+ * MPL_OK, and frees what it made. */
+#define EACH_ALLOCATION_FAILS(ctx, st)                                                             \
+    for (mpl_status st = MPL_EMEM; st == MPL_EMEM;)                                                \
+        for (int64_t k_ = 0, live_ = (ctx)->n_live; test_fails(ctx, k_, live_, &st); k_++)
+
+/* Ends a round, and begins the k-th one unless the last one went well. */
+static inline bool test_fails(mpl_ctx *ctx, int64_t k, int64_t live, mpl_status *st)
+{
+    ctx->fail_after = -1;
+    assert_int_equal(ctx->n_live, live);
+    if (*st != MPL_EMEM) {
+        assert_status(ctx, *st, MPL_OK);
+        return false;
+    }
+    ctx->fail_after = ctx->n_allocs + k;
+    return true;
+}
+
 /* A row of a table, whose parts fill its lines. */
 #define ROW(...)                                                                                   \
     {                                                                                              \
