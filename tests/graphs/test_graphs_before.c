@@ -268,22 +268,15 @@ TEST(intervals_become_an_order)
 /* No leak and a clean status whichever allocation fails. */
 TEST(allocation_failures)
 {
-    mpl_status st = MPL_EMEM;
-
-    for (int64_t k = 0; st == MPL_EMEM; k++) {
+    EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_problem *p = NULL;
         uint64_t bytes;
 
-        mpl_ctx_init(ctx);
-        ctx->fail_after = k;
         st = mpl_problem_synthetic_training(ctx, 60, 1, &p);
         if (st == MPL_OK)
             st = mpl_antichain(ctx, p, 0, &bytes, NULL);
         mpl_problem_free(ctx, p);
-        assert_int_equal(ctx->n_live, 0);
-        assert_true(k < 10000);
     }
-    assert_int_equal(st, MPL_OK);
 }
 
 TESTS(closure_and_reduction, cycles_are_refused, antichain_is_heaviest,

@@ -761,25 +761,20 @@ TEST(test_out_of_memory)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
     char path[600], copy[600];
-    mpl_status st = MPL_EMEM;
 
     file_of("memory.onnx", path), file_of("copy.onnx", copy);
-    for (int64_t k = 0; st == MPL_EMEM; k++) {
+    EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_graph *g;
 
-        mpl_ctx_init(ctx);
         g = small(ctx);
         unlink(path), unlink(copy);
-        ctx->fail_after = ctx->n_allocs + k;
         st = mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, note);
         assert_int_equal(access(path, F_OK) == 0, st == MPL_OK);
         if (st == MPL_OK)
             st = mpl_onnx_annotate(ctx, path, copy, "memplan.", 1, note);
         assert_int_equal(access(copy, F_OK) == 0, st == MPL_OK);
         mpl_graph_free(ctx, g);
-        assert_int_equal(ctx->n_live, 0);
     }
-    assert_int_equal(st, MPL_OK);
 }
 
 /* Convolutions that do more become several nodes, which compute the same. */
