@@ -149,6 +149,9 @@ $B/gen/carried_gen.h: results/published.tsv $(sort $(wildcard results/baselines/
 	$(call GENERATED,for f in $(filter results/%,$^); do printf 'CARRIED("%s",\n' "$$f"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
 $O/harness/cli/carried.o: $B/gen/carried_gen.h
+$B/gen/tables_gen.h: harness/report/tables.sql scripts/tables.awk Makefile
+	$(call GENERATED,awk -f scripts/tables.awk $<)
+$O/harness/report/table.o: $B/gen/tables_gen.h
 $B/gen/viewer_gen.h: harness/view/viewer.html Makefile
 	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
 $O/harness/view/viewer.o: $B/gen/viewer_gen.h

@@ -47,6 +47,12 @@ if links glpk glpk.h 'glp_version() != 0' "" -lglpk; then
     have_glpk=1 ldlibs="$ldlibs -lglpk" report="$report glpk"
 fi
 
+# ->> of JSON is of 3.38
+have_sqlite=0
+if links sqlite sqlite3.h 'sizeof(char[SQLITE_VERSION_NUMBER >= 3038000 ? 1 : -1]) && sqlite3_threadsafe() >= 0' "" -lsqlite3; then
+    have_sqlite=1 ldlibs="$ldlibs -lsqlite3" report="$report sqlite"
+fi
+
 # CUDA's runtime is linked in its static form, cuDNN and cuBLAS are opened when the program runs: of them the headers
 # count. They may lie in the toolkit, in the folder MEMPLAN_CUDNN or in Python's packages.
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -89,6 +95,7 @@ fi
 cat >"$out/mpl_config.h.new" <<CONFIG
 /* Made by scripts/features.sh; do not edit. */
 #define MPL_HAVE_GLPK $have_glpk
+#define MPL_HAVE_SQLITE $have_sqlite
 #define MPL_HAVE_CUDA $have_cuda
 #define MPL_CUDA_LACKS "$lacks"
 CONFIG
@@ -105,5 +112,6 @@ NVCC_INCLUDES := -isystem $cuda/include
 MAKE
 absent=
 [ $have_glpk = 1 ] || absent="$absent GLPK"
+[ $have_sqlite = 1 ] || absent="$absent SQLite (no tables)"
 [ $have_cuda = 1 ] || absent="$absent CUDA: $lacks"
 echo "features: found$report$([ $have_cuda = 0 ] || echo ' CUDA with cuDNN')${absent:+; absent:$absent (building without)}"

@@ -55,6 +55,7 @@ foreign 'hwloc' 'runtime/machine\.c'
 foreign 'dnnl|oneapi' 'runtime/cpu/cpu[a-z_]*\.[ch]'
 foreign 'onnx\.pb|protobuf-c' 'graphs/io/onnx/[a-z_]*\.[ch]|tests/fuzz/[a-z_]*\.c|tests/io/test_graphs_onnx_write\.c'
 foreign 'jansson' 'planners/plan/plan_(file|bindings)\.c|planners/import/pytorch\.c|harness/rows/record\.c|tests/[a-z_/]*\.c'
+foreign 'sqlite3' 'harness/report/relation\.c'
 foreign 'cuda|cudnn|cublas' 'runtime/cuda/(real|kernels)_priv\.h'
 foreign 'cmocka' 'tests/support/test\.h'
 say "$(sources '*.[ch]' '*.sh' | xargs -r grep -nE "[\"' =]/tmp([/\"' ]|\$)" /dev/null | grep -v '^scripts/lint.sh:')"

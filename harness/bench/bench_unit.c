@@ -9,7 +9,7 @@
 #include "harness/cli/command.h"
 #include "harness/bench/crew.h"
 #include "harness/foreign/foreign.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 #include "harness/job/worker.h"
 
 /* What is compared with a peer, or by turns, stays together. */

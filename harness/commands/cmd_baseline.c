@@ -8,7 +8,7 @@
 #include "harness/foreign/foreign.h"
 #include "harness/gate/gate.h"
 #include "harness/bench/suite.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 
 typedef struct update {
     mpl_ctx *ctx;

@@ -309,11 +309,31 @@ static void bench_fini(mpl_bench *b)
     mpl_suite_fini(b->ctx, &b->suite);
 }
 
+/* The rows stand in their file: a build without tables says so, and is done. */
+static mpl_status print_tables(mpl_bench *b)
+{
+    bool tsv = b->options->tsv;
+    uint32_t n_lines;
+    mpl_status st =
+        mpl_table_print(b->ctx, mpl_table_find("runs"), &b->rows, stdout, tsv, &n_lines);
+
+    if (st == MPL_EUNAVAIL) {
+        fprintf(stderr, "memplan: bench: %s\n", b->ctx->message);
+        return MPL_OK;
+    }
+    MPL_TRY(st);
+    if (b->n_peers > 0 && !tsv)
+        fputc('\n', stdout);
+    if (b->n_peers > 0)
+        MPL_TRY(mpl_table_print(b->ctx, mpl_table_find("peers"), &b->rows, stdout, tsv, &n_lines));
+out:
+    return st;
+}
+
 mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     mpl_bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}, .n_shards = 1};
-    const mpl_table_kind *runs = mpl_table_find("runs"), *peers = mpl_table_find("peers");
     mpl_options own;
     uint32_t total = 0;
 
@@ -340,9 +360,7 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(bench_units(&b));
     mpl_progress_end(&b.progress);
     if (!options->quiet && !options->json)
-        MPL_TRY(runs->print(ctx, runs, &b.rows, stdout, options->tsv));
-    if (!options->quiet && !options->json && b.n_peers > 0)
-        MPL_TRY(peers->print(ctx, peers, &b.rows, stdout, options->tsv));
+        MPL_TRY(print_tables(&b));
     if (mpl_interrupted())
         MPL_FAIL(ctx, MPL_ELIMIT,
                  "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",

@@ -11,7 +11,7 @@
 #include "harness/cli/command.h"
 #include "harness/gate/gate.h"
 #include "harness/report/grid.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 
 typedef enum verdict { OK, IMPROVED, BEYOND, UNDECIDED, REFUSED, IMPOSSIBLE } verdict;
 static const char *const verdict_name[] = {"ok",        "improved", "beyond",

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "graphs/core/file.h"
+#include "graphs/source.h"
 #include "harness/cli/command.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 #include "planners/plan/plan.h"
 
 /* Collects differences as lines or as the members of one JSON object; counts them. */

@@ -2,7 +2,7 @@
 #include "graphs/core/file.h"
 #include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
-#include "harness/report/table.h"
+#include "harness/commands/export.h"
 #include "planners/place/handover.h"
 
 static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)

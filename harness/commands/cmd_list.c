@@ -4,6 +4,7 @@
 #include "harness/cli/command.h"
 #include "harness/rows/record.h"
 #include "harness/bench/suite.h"
+#include "harness/commands/export.h"
 #include "harness/report/table.h"
 #include "planners/import/import.h"
 #include "planners/search/joint.h"

@@ -2,7 +2,7 @@
  * their own. */
 #include "graphs/core/file.h"
 #include "harness/cli/command.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 
 static mpl_status write_rows(mpl_ctx *ctx, const mpl_rows *rows, FILE *to)
 {

@@ -9,37 +9,50 @@
 
 #define MAIN_ROWS "results/raw/main.jsonl"
 
-/* Whether a table is of these rows: one of them has the field that it is about, and one makes a
- * line of it. */
-static mpl_status check_rows(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows)
+/* The whole table as text. MPL_EINPUT: no row has the field that it is about, or none makes a line
+ * of it. */
+static mpl_status make_text(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
+                            bool tsv, char **text)
 {
     mpl_status st = MPL_OK;
-    char *text = NULL;
     size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    const char *line;
-    uint32_t i = 0;
+    FILE *to = open_memstream(text, &size);
+    uint32_t i = 0, n_lines = 0;
 
     if (to == NULL)
         MPL_TRY(MPL_EMEM);
     while (kind->field < MPL_N_FIELDS && i < rows->n &&
            mpl_record_is_null(rows->row[i], kind->field))
         i++;
-    if (i == rows->n && !kind->rowless)
+    if (i == rows->n && kind->query != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "table %s: of %" PRIu32 " rows none has %s; it shows %s",
                  kind->name, rows->n,
                  kind->field < MPL_N_FIELDS ? mpl_field_table[kind->field].name : "what it needs",
                  kind->about);
-    MPL_TRY(kind->print(ctx, kind, rows, to, true));
-    fflush(to);
-    line = text != NULL ? strchr(text, '\n') : NULL; /* behind the head */
-    if (line == NULL || line[1] == '\0')
+    MPL_TRY(mpl_table_print(ctx, kind, rows, to, tsv, &n_lines));
+    if (n_lines == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "table %s: none of %" PRIu32 " rows fits; it shows %s",
                  kind->name, rows->n, kind->about);
 out:
-    if (to != NULL)
-        fclose(to);
-    free(text);
+    if (to != NULL && fclose(to) != 0 && st == MPL_OK)
+        st = MPL_EMEM;
+    return st;
+}
+
+static mpl_status read_rows(mpl_ctx *ctx, const mpl_options *options, mpl_rows *rows)
+{
+    mpl_status st = MPL_OK;
+
+    if (options->rows.n == 0 && access(MAIN_ROWS, F_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "table: no " MAIN_ROWS
+                 " here, which memplan bench writes; --rows FILE names others");
+    if (options->rows.n == 0)
+        MPL_TRY(mpl_rows_read(ctx, MAIN_ROWS, rows));
+    for (uint32_t i = 0; i < options->rows.n; i++)
+        MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], rows));
+    MPL_TRY(mpl_rows_last(ctx, rows));
+out:
     return st;
 }
 
@@ -49,31 +62,25 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
     const mpl_table_kind *kind = mpl_table_find(options->args.item[0]);
     mpl_rows rows = {0};
     mpl_new_file file = {0};
-    char mixed[MPL_MIXED_SIZE];
+    char mixed[MPL_MIXED_SIZE], *text = NULL;
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
-    if (options->rows.n == 0 && !kind->rowless && access(MAIN_ROWS, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "table: no " MAIN_ROWS
-                 " here, which memplan bench writes; --rows FILE names others");
-    if (options->rows.n == 0 && !kind->rowless)
-        MPL_TRY(mpl_rows_read(ctx, MAIN_ROWS, &rows));
-    for (uint32_t i = 0; i < options->rows.n; i++)
-        MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], &rows));
-    MPL_TRY(mpl_rows_last(ctx, &rows));
-    MPL_TRY(check_rows(ctx, kind, &rows));
+    if (kind->query != NULL || options->rows.n > 0)
+        MPL_TRY(read_rows(ctx, options, &rows));
+    MPL_TRY(make_text(ctx, kind, &rows, options->tsv, &text));
     if (mpl_rows_mixed(&rows) < rows.n)
         fprintf(stderr, "memplan: table: this one mixes %s\n",
                 mpl_shown(mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed)));
     if (options->output != NULL) {
         MPL_TRY(mpl_file_begin(ctx, options->output, &file));
-        MPL_TRY(kind->print(ctx, kind, &rows, file.stream, options->tsv));
+        fputs(text, file.stream);
         MPL_TRY(mpl_file_commit(ctx, &file));
     } else {
-        MPL_TRY(kind->print(ctx, kind, &rows, stdout, options->tsv));
+        fputs(text, stdout);
     }
 out:
+    free(text);
     mpl_file_end(ctx, &file);
     mpl_rows_fini(ctx, &rows);
     return st;

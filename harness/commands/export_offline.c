@@ -1,7 +1,7 @@
 /* export_offline.c -- a plan's offsets alone, as TFLite Micro's OfflineMemoryAllocation;
  * planners/import/offline.c has the format and its source. */
 #include "graphs/core/file.h"
-#include "harness/report/table.h"
+#include "harness/commands/export.h"
 
 enum { A_LINE = 16 };
 

@@ -17,7 +17,7 @@
 
 #include "graphs/core/file.h"
 #include "harness/job/measure.h"
-#include "harness/report/table.h"
+#include "harness/commands/export.h"
 #include "planners/plan/plan_bindings.h"
 
 #define PREFIX "memplan."

@@ -6,7 +6,7 @@
  * Source   "Trace Event Format", the events M (metadata), X (complete) and C (counter) */
 #include "graphs/core/file.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "harness/report/table.h"
+#include "harness/commands/export.h"
 #include "harness/view/viewer.h"
 
 /* Last step at which the trace shows a buffer: one that another took over in place ends where that

@@ -80,19 +80,27 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
     }
 }
 
-void mpl_grid_print_titled(FILE *to, const mpl_grid *grid, const char *title, bool tsv)
-{
-    if (!tsv)
-        fprintf(to, "%s\n\n", title);
-    mpl_grid_print(to, grid, tsv);
-}
-
 void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid)
 {
     for (uint32_t i = 0; i < grid->n; i++)
         mpl_free(ctx, grid->cell[i]);
     mpl_free(ctx, grid->cell);
     memset(grid, 0, sizeof *grid);
+}
+
+const char *mpl_fixed_text(double value, int digits, char *text)
+{
+    snprintf(text, MPL_CELL_TEXT, "%.*f", digits, value);
+    return text;
+}
+
+const char *mpl_mib_text(uint64_t bytes, char *text)
+{
+    const mpl_size size = mpl_sized(bytes);
+
+    if (bytes > 0 && strstr(size.text, " bytes") != NULL)
+        return strcpy(text, size.text);
+    return mpl_fixed_text((double)bytes / 1048576, 3, text);
 }
 
 const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text)
@@ -103,29 +111,4 @@ const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text)
         return strcpy(text, "-");
     snprintf(text, 32, "%+.2f %%", ((double)bytes / (double)bound - 1) * 100);
     return text;
-}
-
-mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes)
-{
-    const mpl_size size = mpl_sized(bytes);
-    size_t number = strcspn(size.text, " ");
-
-    if (!known)
-        return mpl_grid_cell(ctx, grid, "-");
-    if (bytes > 0 && strcmp(size.text + number, " bytes") == 0)
-        return mpl_grid_cell(ctx, grid, "%s", size.text);
-    return mpl_grid_cell(ctx, grid, "%.3f", (double)bytes / 1048576);
-}
-
-mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound)
-{
-    char text[32];
-
-    return mpl_grid_cell(ctx, grid, "%s", known ? mpl_gap_text(bytes, bound, text) : "-");
-}
-
-mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns)
-{
-    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)ns / 1e6)
-                 : mpl_grid_cell(ctx, grid, "-");
 }

@@ -18,16 +18,14 @@ mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
 mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head);
 /* First column to the left, the others to the right. */
 void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv);
-/* The same below a title, which tsv does without. */
-void mpl_grid_print_titled(FILE *to, const mpl_grid *grid, const char *title, bool tsv);
 void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid);
 
-/* Cells of one kind of value, in one form everywhere: "12.345" MiB, "+3.21 %", "1.234 ms"; "-"
- * where known is false. */
-mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes);
-mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound);
-mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns);
-/* The text of a gap: "at the bound", "+3.21 %". text holds 32 bytes. */
+/* Numbers in one form everywhere; text holds MPL_CELL_TEXT bytes. */
+enum { MPL_CELL_TEXT = 360 };
+const char *mpl_fixed_text(double value, int digits, char *text);
+/* "12.345" MiB; "512 bytes" where that would read 0.000. */
+const char *mpl_mib_text(uint64_t bytes, char *text);
+/* "+3.21 %", "0" at the bound, "-" where there is none. */
 const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text);
 
 #endif

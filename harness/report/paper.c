@@ -8,6 +8,7 @@
 
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
+#include "harness/cli/options.h"
 #include "harness/report/grid.h"
 #include "harness/report/table.h"
 
@@ -178,6 +179,7 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
     char *buffer = NULL, mixed[MPL_MIXED_SIZE];
     size_t size = 0;
     FILE *f = NULL;
+    uint32_t n_lines;
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", a->word[2]);
@@ -186,9 +188,9 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
         st = *text != NULL ? MPL_OK : MPL_EMEM;
         goto out;
     }
-    if (!kind->rowless)
+    if (kind->query != NULL)
         MPL_TRY(read_rows(ctx, a->suite, &rows));
-    for (uint32_t i = 3; i < a->n && !kind->rowless; i++)
+    for (uint32_t i = 3; i < a->n && kind->query != NULL; i++)
         if (strchr(a->word[i], '=') == NULL)
             MPL_TRY(read_rows(ctx, a->word[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));
@@ -197,7 +199,7 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
                 mpl_shown(mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed)));
     if ((f = open_memstream(&buffer, &size)) == NULL)
         MPL_TRY(MPL_EMEM);
-    MPL_TRY(kind->print(ctx, kind, &rows, f, true));
+    MPL_TRY(mpl_table_print(ctx, kind, &rows, f, true, &n_lines));
     if (fflush(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
         MPL_TRY(MPL_EMEM);
 out:

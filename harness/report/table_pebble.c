@@ -72,12 +72,11 @@ out:
     return st;
 }
 
-static mpl_status print_classes(mpl_ctx *ctx, FILE *to, bool tsv, bool sliding)
+static mpl_status put_classes(mpl_ctx *ctx, mpl_grid *grid, bool sliding)
 {
     static const char *const heads[] = {"vertices", "space:time", "nothing twice", "graphs",
                                         "the first of them"};
     mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof heads / sizeof *heads};
     class *classes = NULL;
     size_t cap = 0;
     uint32_t n = 0;
@@ -92,28 +91,21 @@ static mpl_status print_classes(mpl_ctx *ctx, FILE *to, bool tsv, bool sliding)
         }
     }
     qsort(classes, n, sizeof *classes, by_frontier);
-    MPL_TRY(mpl_grid_head(ctx, &grid, heads));
+    grid->n_cols = sizeof heads / sizeof *heads;
+    MPL_TRY(mpl_grid_head(ctx, grid, heads));
     for (uint32_t i = 0; i < n; i++)
-        MPL_TRY(add_row(ctx, &grid, &classes[i]));
-    mpl_grid_print(to, &grid, tsv);
+        MPL_TRY(add_row(ctx, grid, &classes[i]));
 out:
-    mpl_grid_fini(ctx, &grid);
     mpl_free(ctx, classes);
     return st;
 }
 
-mpl_status mpl_table_pebble(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
-                            FILE *to, bool tsv)
+mpl_status mpl_table_pebble(mpl_ctx *ctx, mpl_grid *grid)
 {
-    (void)kind;
-    (void)rows;
-    return print_classes(ctx, to, tsv, true);
+    return put_classes(ctx, grid, true);
 }
 
-mpl_status mpl_table_pebble_still(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
-                                  FILE *to, bool tsv)
+mpl_status mpl_table_pebble_still(mpl_ctx *ctx, mpl_grid *grid)
 {
-    (void)kind;
-    (void)rows;
-    return print_classes(ctx, to, tsv, false);
+    return put_classes(ctx, grid, false);
 }

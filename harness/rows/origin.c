@@ -1,5 +1,5 @@
-/* origin.c -- which build and machine rows are of, and rows in an order that does not depend on it.
- * See rows.h. */
+/* origin.c -- what rows are of: build and machine, problem, planner; and an order that does not
+ * depend on where they came from. See rows.h. */
 #include <stdlib.h>
 
 #include "harness/rows/rows.h"
@@ -61,6 +61,58 @@ const char *mpl_rows_mixed_text(const mpl_rows *rows, uint32_t i, char *text)
         same--;
     snprintf(text, MPL_MIXED_SIZE, "rows of '%.150s' and rows of '%.150s'", first + same,
              other + same);
+    return text;
+}
+
+bool mpl_rows_alike(const mpl_record *a, const mpl_record *b, uint32_t n, const mpl_field *field)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!mpl_record_equal(a, b, field[i]))
+            return false;
+    return true;
+}
+
+bool mpl_field_of_problem(mpl_field field)
+{
+    static const mpl_field of_planner[] = {MPL_FIELD_planner, MPL_FIELD_params, MPL_FIELD_seed,
+                                           MPL_FIELD_budget, MPL_FIELD_threads};
+
+    for (size_t i = 0; i < sizeof of_planner / sizeof *of_planner; i++)
+        if (of_planner[i] == field)
+            return false;
+    return mpl_field_table[field].key;
+}
+
+uint32_t mpl_rows_problem(const mpl_rows *rows, uint32_t i)
+{
+    mpl_field field[MPL_N_FIELDS];
+    uint32_t n = 0, first = 0;
+
+    for (int k = 0; k < MPL_N_FIELDS; k++)
+        if (mpl_field_of_problem((mpl_field)k))
+            field[n++] = (mpl_field)k;
+    while (!mpl_rows_alike(rows->row[first], rows->row[i], n, field))
+        first++;
+    return first;
+}
+
+const char *mpl_planner_label(const mpl_record *row, char *text)
+{
+    const char *planner = mpl_record_text_or(row, MPL_FIELD_planner, "-"), *key, *value;
+    int n = snprintf(text, MPL_PLANNER_LABEL, "%s", planner);
+    char before = ':';
+
+    for (uint32_t i = 0;
+         n < MPL_PLANNER_LABEL && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++) {
+        size_t kind = strlen(key);
+
+        /* the library or command, which the planner's name stands for */
+        if (strncmp(planner, key, kind) == 0 && planner[kind] == ':')
+            continue;
+        n += snprintf(text + n, MPL_PLANNER_LABEL - (size_t)n, "%c%s=%s", before, key,
+                      value != NULL ? value : "");
+        before = ',';
+    }
     return text;
 }
 

@@ -52,6 +52,19 @@ mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
 mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_record *row);
 void mpl_row_file_close(mpl_row_file *file);
 
+/* Whether both rows have the same in each of n fields; what both leave out is the same. */
+bool mpl_rows_alike(const mpl_record *a, const mpl_record *b, uint32_t n, const mpl_field *field);
+/* Whether rows that differ in this field are of different problems, or executed differently, under
+ * whatever planner. */
+bool mpl_field_of_problem(mpl_field field);
+/* Index of the first row that is of row i's problem and executed alike. */
+uint32_t mpl_rows_problem(const mpl_rows *rows, uint32_t i);
+
+/* "pool:level=0", "exec:minimalloc": a row's planner with its parameters; text holds
+ * MPL_PLANNER_LABEL bytes. */
+enum { MPL_PLANNER_LABEL = 120 };
+const char *mpl_planner_label(const mpl_record *row, char *text);
+
 /* Drops all but the last row of each key, keeping the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
 

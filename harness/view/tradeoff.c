@@ -6,9 +6,8 @@
 #include "graphs/core/file.h"
 #include "graphs/core/size.h"
 #include "harness/view/gnuplot.h"
-#include "harness/report/cells.h"
 #include "harness/cli/quote.h"
-#include "harness/report/table.h"
+#include "harness/rows/rows.h"
 
 enum { BUDGETS = 12 };
 static const double MIB = 1048576;

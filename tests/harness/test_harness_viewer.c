@@ -9,7 +9,7 @@
 
 #include "graphs/core/file.h"
 #include "graphs/source.h"
-#include "harness/report/table.h"
+#include "harness/commands/export.h"
 #include "harness/job/unroll.h"
 #include "harness/view/viewer.h"
 #include "planners/planner.h"

@@ -1,0 +1,30 @@
+/* export.h -- formats of memplan export: each a line in its table. */
+#ifndef MPL_EXPORT_H
+#define MPL_EXPORT_H
+
+#include "harness/job/job.h"
+
+/* What an export may use; plan and row NULL: none was asked for. */
+typedef struct mpl_export {
+    const mpl_options *options;
+    const mpl_job *job;
+    const mpl_record *row;
+    const mpl_plan *plan;
+} mpl_export;
+
+typedef struct mpl_export_format {
+    const char *name;
+    const char *about;
+    bool needs_graph, needs_plan;
+    mpl_status (*write)(mpl_ctx *ctx, const mpl_export *what, const char *path);
+} mpl_export_format;
+
+extern const mpl_export_format mpl_export_formats[]; /* ends with name NULL */
+
+/* export_offline.c, export_onnx.c, export_trace.c */
+mpl_status mpl_export_offline(mpl_ctx *ctx, const mpl_export *what, const char *path);
+mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *path);
+mpl_status mpl_export_onnx(mpl_ctx *ctx, const mpl_export *what, const char *path);
+mpl_status mpl_export_onnx_metadata(mpl_ctx *ctx, const mpl_export *what, const char *path);
+
+#endif
