@@ -46,10 +46,9 @@ typedef struct mpl_shape {
 } mpl_shape;
 
 typedef enum mpl_attr_key {
-#define ATTR(name, kind) MPL_ATTR_##name,
-#include "graphs/ir/attrs.def"
+#define ATTR(name) MPL_ATTR_##name,
+#include "gen/attrs_names.def" /* of ir/attrs.def */
 #undef ATTR
-    MPL_N_ATTRS
 } mpl_attr_key;
 
 typedef enum mpl_attr_kind {
@@ -83,10 +82,9 @@ typedef struct mpl_attr {
     ((mpl_attr){MPL_ATTR_##key, (uint32_t)strlen(value), NULL, NULL, value})
 
 typedef enum mpl_op_kind {
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval) MPL_OP_##name,
-#include "graphs/ir/ops.def"
+#define OP(name, shape, eval) MPL_OP_##name,
+#include "gen/ops_names.def" /* of ir/ops.def */
 #undef OP
-    MPL_N_OPS
 } mpl_op_kind;
 
 /* What holds of an operator whatever its attributes; ops.def gives them. */
@@ -249,7 +247,7 @@ typedef struct mpl_op_info {
     unsigned traits;
 } mpl_op_info;
 
-extern const mpl_op_info mpl_op_table[MPL_N_OPS];
+extern const mpl_op_info mpl_op_table[]; /* [MPL_N_OPS], ir/counts.h */
 
 const char *mpl_type_name(mpl_type type);
 uint32_t mpl_type_bytes(mpl_type type); /* [byte] */

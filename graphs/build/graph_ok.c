@@ -1,4 +1,5 @@
 /* graph_ok.c -- what always holds of a finished graph. See mpl_graph_ok in graph.h. */
+#include "graphs/ir/counts.h"
 #include "graphs/build/graph_priv.h"
 
 static bool op_ok(const mpl_graph *g, mpl_op op)

@@ -1,5 +1,6 @@
 /* ops.c -- the shape rule and the reference loop of every operator, by ops.def. */
 #include "graphs/graph.h"
+#include "graphs/ir/counts.h"
 
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \

@@ -1,6 +1,7 @@
 /* tables.c -- what types, attributes and operators are called, and facts of them, from the .def
  * files. See graph.h. */
 #include "graphs/graph.h"
+#include "graphs/ir/counts.h"
 
 static const struct {
     const char *name;

@@ -9,10 +9,10 @@
 
 #include "graphs/graph.h"
 
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
+#define OP(name, shape, eval)                                                                      \
     mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
-#include "graphs/ir/ops.def"
+#include "gen/ops_names.def" /* of ir/ops.def */
 #undef OP
 
 /* ---- sets of types ---- */

@@ -1,4 +1,5 @@
 /* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
+#include "graphs/ir/counts.h"
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/source.h"
 #include "harness/cli/command.h"

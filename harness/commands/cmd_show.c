@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "graphs/ir/counts.h"
 #include "graphs/problem/before.h"
 #include "graphs/core/size.h"
 #include "graphs/problem/bounds/bounds.h"

@@ -43,7 +43,7 @@ static bool all_of(const mpl_graph *g, mpl_op op, bool f32)
 static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
 {
     f->load[f->n_loads] = (mpl_fused_load){input, *from};
-    f->step[f->n_steps].kind = MPL_N_OPS;
+    f->step[f->n_steps].kind = MPL_STEP_LOAD;
     f->step[f->n_steps++].of = f->n_loads++;
 }
 
@@ -76,7 +76,7 @@ static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
 /* min(max(x, low), high). */
 static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
 {
-    static const mpl_op_kind kind[] = {MPL_N_OPS, MPL_OP_max, MPL_OP_min};
+    static const mpl_op_kind kind[] = {MPL_STEP_LOAD, MPL_OP_max, MPL_OP_min};
 
     for (uint32_t i = 0; i < 3; i++) {
         if (mpl_op_input(g, op, i) == MPL_NONE)
@@ -268,7 +268,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
     MPL_TRY(mpl_new(ctx, c, 1));
     MPL_TRY(read_chain(ctx, g, op, c, &is_one));
     for (uint32_t i = 0; i < c->f.n_steps; i++)
-        if (c->f.step[i].kind != MPL_N_OPS)
+        if (c->f.step[i].kind != MPL_STEP_LOAD)
             c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
     if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
         (stride == NULL && last && !turn_chain(g, op, c)))

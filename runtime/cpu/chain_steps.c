@@ -6,6 +6,7 @@
  * (tests/runtime/test_runtime_chain.c). The others are exact or libm's, element by element.
  * Branches are selections, so that a compiler can take several elements at once. */
 #include "runtime/cpu/chain_priv.h"
+#include "graphs/ir/counts.h"
 
 #include <math.h>
 

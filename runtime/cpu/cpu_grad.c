@@ -3,6 +3,7 @@
  * What oneDNN can only do with a workspace that its forward primitive leaves (max pooling, lrn) is
  * left to the plain loops. */
 #include "runtime/cpu/cpu_priv.h"
+#include "graphs/ir/counts.h"
 
 typedef mpl_cpu_recipe recipe;
 

@@ -6,6 +6,7 @@
  * negative below -13, log is off by 4e-4 of itself near 1), and what loses a NaN: its greater of
  * two is the other one (relu, clip, min, max), its exp of one infinite. Where that is part of more
  * (max pools, softmax, reductions), drops_nan says so. */
+#include "graphs/ir/counts.h"
 #include "graphs/ir/layout.h"
 #include "runtime/cpu/cpu_priv.h"
 

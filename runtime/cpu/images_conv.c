@@ -12,6 +12,8 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+/* Compiled once for all tiles: what is done once a tile. */
+#define ONCE   static __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
 
 /* Where pixel p of a tile begins in x, for the filter's element at (0, 0); it may lie outside. */
@@ -42,7 +44,7 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
 /* TILE(..): tile_<name>, inlined for n_v vectors and n_p pixels, which are constants. */
 #define TILE(name, isa, vector, lanes, zero, load, spread, store, madd, plus, least, most)         \
     __attribute__((target(isa)))                                                                   \
-    INLINE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v, vector sum)           \
+    ONCE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v, vector sum)             \
     {                                                                                              \
         const mpl_image_window *w = t->window;                                                     \
         int64_t channel = t->channel + v * lanes, left = w->out_channels - channel;                \

@@ -376,8 +376,8 @@ static mpl_status fused(mpl_maker *m)
         d->offset[i] = f.load[i].from.offset;
     }
     for (uint32_t i = 0; i < f.n_steps; i++)
-        d->step[i] =
-            (int16_t)(f.step[i].kind == MPL_N_OPS ? -1 - (int)f.step[i].of : (int)f.step[i].kind);
+        d->step[i] = (int16_t)(f.step[i].kind == MPL_STEP_LOAD ? -1 - (int)f.step[i].of
+                                                               : (int)f.step[i].kind);
     merge_fused(d);
 out:
     return st;

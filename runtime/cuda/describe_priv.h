@@ -3,6 +3,7 @@
 #ifndef MPL_CUDA_DESCRIBE_PRIV_H
 #define MPL_CUDA_DESCRIBE_PRIV_H
 
+#include "graphs/ir/counts.h"
 #include "runtime/cuda/device.h"
 
 typedef struct mpl_maker {

@@ -1,6 +1,7 @@
 /* Gradients against central differences of the loss, in f64 by the reference loops: every operator
  * with a rule, and whole networks of the zoo. Catches: a rule, loop or sum of parts that is wrong,
  * updates at the wrong place, orders that would read a weight after its update. */
+#include "graphs/ir/counts.h"
 #include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/support/test.h"

@@ -1,5 +1,6 @@
 /* ONNX models that are written: read back they are the same graph, for every operator and every
  * network; notes beside them. */
+#include "graphs/ir/counts.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"

@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 
 #include "graphs/graph.h"
+#include "graphs/ir/counts.h"
 #include "graphs/source.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/chain_priv.h"
@@ -139,9 +140,9 @@ TEST(widths_agree)
 
     draw(x);
     draw(x + N_FLOATS);
-    for (mpl_op_kind kind = 0; kind < MPL_N_OPS; kind++)
+    for (int kind = 0; kind < MPL_N_OPS; kind++)
         for (mpl_chain_width w = 0; w <= mpl_chain_widest(); w++) {
-            mpl_chain_step *step = mpl_chain_step_of(kind, w);
+            mpl_chain_step *step = mpl_chain_step_of((mpl_op_kind)kind, w);
 
             if (step == NULL)
                 continue;

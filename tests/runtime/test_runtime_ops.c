@@ -9,6 +9,7 @@
  *
  * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too
  * coarse; a silent fall back to loops. */
+#include "graphs/ir/counts.h"
 #include "tests/support/test.h"
 
 #include "harness/job/measure.h"

@@ -11,17 +11,13 @@
  * rounded as by the chain. */
 #include "graphs/ops/move/fused.h"
 
+#include "graphs/ir/counts.h"
 #include "graphs/ops/elementwise_priv.h"
 #include "graphs/ops/move/move_strided_priv.h"
 
 #include <stdlib.h>
 
 enum { PIECE = MPL_PIECE }; /* elements, of at most 8 bytes */
-
-#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
-    mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
-#include "graphs/ir/ops.def"
-#undef OP
 
 /* Operators of a chain: what they take, and their loops. */
 static const struct step_kind {
@@ -59,7 +55,7 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
         load = strtoul(word, &end, 10);
         if (*end != '\0' || load >= f->n_loads || *depth == MPL_FUSED_DEPTH)
             return false;
-        kind = MPL_N_OPS;
+        kind = MPL_STEP_LOAD;
         ++*depth;
         f->step[f->n_steps].of = (uint32_t)load;
     } else {
@@ -294,7 +290,7 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
         mpl_tensor *top = &stack[depth];
         mpl_tensor made = {type, {.rank = 1, .dim = {n}}, NULL};
 
-        if (f->step[i].kind == MPL_N_OPS) {
+        if (f->step[i].kind == MPL_STEP_LOAD) {
             made.data = fetch(&load->from, call->in[load->input].data, bytes, at, n, buffer[depth]);
             stack[depth++] = made;
             continue;

@@ -6,6 +6,9 @@
 #include "graphs/graph.h"
 #include "graphs/ir/strided.h"
 
+/* In place of an operator: the step that pushes a load. */
+#define MPL_STEP_LOAD ((mpl_op_kind)UINT16_MAX)
+
 enum { MPL_FUSED_LOADS = 12, MPL_FUSED_STEPS = 32, MPL_FUSED_DEPTH = 8 };
 
 typedef struct mpl_fused_load {
@@ -17,7 +20,7 @@ typedef struct mpl_fused {
     uint32_t n_loads, n_steps;
     mpl_fused_load load[MPL_FUSED_LOADS];
     struct {
-        mpl_op_kind kind; /* MPL_N_OPS: pushes load `of` */
+        mpl_op_kind kind; /* MPL_STEP_LOAD: pushes load `of` */
         uint32_t of;
     } step[MPL_FUSED_STEPS];
     mpl_strided to; /* where the result goes: in input 0, or all of an output of its own */

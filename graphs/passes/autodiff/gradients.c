@@ -2,6 +2,7 @@
  *
  * A rule prefers what keeps least alive: the result where either would do, since a result is often
  * there anyway. */
+#include "graphs/ir/counts.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 

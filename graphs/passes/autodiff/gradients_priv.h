@@ -56,7 +56,7 @@ typedef struct mpl_grad {
 } mpl_grad;
 
 typedef void mpl_grad_rule(mpl_grad *d);
-extern mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS]; /* NULL: none */
+extern mpl_grad_rule *const mpl_grad_rules[]; /* NULL: none */
 
 /* gradients.c, grad_index.c: mpl_grad_of_<rule>. */
 #define GRADIENT(op, rule) mpl_grad_rule mpl_grad_of_##rule;

@@ -1,4 +1,5 @@
 /* optimise.c -- passes in turns, and the edits of one made. See optimise.h. */
+#include "graphs/ir/counts.h"
 #include "graphs/passes/optimise/optimise_priv.h"
 
 #include "graphs/passes/copy.h"

@@ -175,7 +175,7 @@ static mpl_op_kind kind_written(mpl_op_kind into)
 {
     const char *name = mpl_op_table[into].name;
     char word[32] = "";
-    mpl_op_kind kind = MPL_N_OPS;
+    mpl_op_kind kind = MPL_STEP_LOAD;
     bool found;
 
     memcpy(word, name, strlen(name) - strlen("_into"));
@@ -389,7 +389,7 @@ static mpl_status emit_fused(emitter *e, const mpl_ssa_node *node, const mpl_val
     }
     for (uint32_t i = 0; i < f->n_steps; i++) {
         at += sprintf(at, i > 0 ? "," : "");
-        if (f->step[i].kind == MPL_N_OPS)
+        if (f->step[i].kind == MPL_STEP_LOAD)
             at += sprintf(at, "%" PRIu32, f->step[i].of);
         else
             at += sprintf(at, "%s", mpl_op_table[f->step[i].kind].name);

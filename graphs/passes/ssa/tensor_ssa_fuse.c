@@ -35,7 +35,7 @@ static mpl_status begin(mpl_ssa *s, mpl_ssa_node *node)
         f->load[i].from = mpl_strided_all(&s->value[f->load[i].input].shape);
         if (!mpl_strided_expand(&f->load[i].from, &f->to.shape))
             mpl_assert(false);
-        f->step[i].kind = MPL_N_OPS;
+        f->step[i].kind = MPL_STEP_LOAD;
         f->step[i].of = i;
     }
     f->step[node->n_in].kind = node->kind;
@@ -53,7 +53,7 @@ static uint32_t depth_of(const mpl_fused *f)
     uint32_t depth = 0, most = 0;
 
     for (uint32_t i = 0; i < f->n_steps; i++) {
-        depth += f->step[i].kind == MPL_N_OPS ? 1 : 1 - mpl_fused_arity(f->step[i].kind);
+        depth += f->step[i].kind == MPL_STEP_LOAD ? 1 : 1 - mpl_fused_arity(f->step[i].kind);
         most = depth > most ? depth : most;
     }
     return most;
@@ -75,15 +75,16 @@ static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
             made.load[made.n_loads++] = f->load[i];
     }
     for (uint32_t i = 0; i < f->n_steps; i++) {
-        if (f->step[i].kind != MPL_N_OPS || f->step[i].of != k) {
+        if (f->step[i].kind != MPL_STEP_LOAD || f->step[i].of != k) {
             made.step[made.n_steps] = f->step[i];
-            made.step[made.n_steps++].of = f->step[i].kind == MPL_N_OPS ? new_of[f->step[i].of] : 0;
+            made.step[made.n_steps++].of =
+                f->step[i].kind == MPL_STEP_LOAD ? new_of[f->step[i].of] : 0;
             continue;
         }
         for (uint32_t j = 0; j < g->n_steps; j++) {
             made.step[made.n_steps] = g->step[j];
             made.step[made.n_steps++].of =
-                g->step[j].kind == MPL_N_OPS ? made.n_loads + g->step[j].of : 0;
+                g->step[j].kind == MPL_STEP_LOAD ? made.n_loads + g->step[j].of : 0;
         }
     }
     for (uint32_t j = 0; j < g->n_loads; j++) {
@@ -120,7 +121,7 @@ static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided 
         room->to = mpl_strided_all(&access->box.shape);
         room->n_loads = room->n_steps = 1;
         room->load[0] = (mpl_fused_load){mpl_ssa_in(s, access, 0), access->box};
-        room->step[0].kind = MPL_N_OPS;
+        room->step[0].kind = MPL_STEP_LOAD;
         return room;
     }
     node = s->value[v].node == MPL_NONE ? NULL : &s->node[s->value[v].node];
