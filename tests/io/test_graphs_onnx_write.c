@@ -762,20 +762,18 @@ TEST(test_out_of_memory)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
     char path[600], copy[600];
+    mpl_graph *g = small(ctx);
 
     file_of("memory.onnx", path), file_of("copy.onnx", copy);
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_graph *g;
-
-        g = small(ctx);
         unlink(path), unlink(copy);
         st = mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, note);
         assert_int_equal(access(path, F_OK) == 0, st == MPL_OK);
         if (st == MPL_OK)
             st = mpl_onnx_annotate(ctx, path, copy, "memplan.", 1, note);
         assert_int_equal(access(copy, F_OK) == 0, st == MPL_OK);
-        mpl_graph_free(ctx, g);
     }
+    mpl_graph_free(ctx, g);
 }
 
 /* Convolutions that do more become several nodes, which compute the same. */
