@@ -159,163 +159,16 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 
 /* ---- operators ---- */
 
-/* One operation of every kind and of most attributes: a f32 [2,6], m f32 [6,4], v f32 [1,4,6,6], f
- * f32 [4,4,3,3], c f32 [4], k i32 [2,6], b bool [2,6], x i64 [2], i i64 [2,6]. An attribute that is
- * an input in ONNX stands behind the others. */
-static const char *const operation[] = {
-    "relu(a)",
-    "leaky_relu(a) alpha=0.2",
-    "elu(a) alpha=0.5",
-    "selu(a) alpha=1.5 gamma=2",
-    "celu(a) alpha=3",
-    "gelu(a) approximate=tanh",
-    "sigmoid(a)",
-    "hard_sigmoid(a) alpha=0.1 beta=0.4",
-    "hard_swish(a)",
-    "swish(a) alpha=2",
-    "mish(a)",
-    "softplus(a)",
-    "softsign(a)",
-    "tanh(a)",
-    "thresholded_relu(a) alpha=0.5",
-    "shrink(a) bias=0.1 lambd=0.2",
-    "exp(a)",
-    "log(a)",
-    "sqrt(a)",
-    "neg(a)",
-    "abs(a)",
-    "reciprocal(a)",
-    "floor(a)",
-    "ceil(a)",
-    "round(a)",
-    "sign(a)",
-    "erf(a)",
-    "sin(a)",
-    "cos(a)",
-    "tan(a)",
-    "asin(a)",
-    "acos(a)",
-    "atan(a)",
-    "sinh(a)",
-    "cosh(a)",
-    "asinh(a)",
-    "acosh(a)",
-    "atanh(a)",
-    "not(b)",
-    "is_nan(a)",
-    "is_inf(a) detect_negative=0 detect_positive=1",
-    "bitwise_not(k)",
-    "cast(a) to=f16",
-    "cast(a) to=bool",
-    "clip(a, z, z)",
-    "clip(a, _, z)",
-    "add(a, a)",
-    "sub(a, a)",
-    "mul(a, a)",
-    "div(a, a)",
-    "pow(a, a)",
-    "mod(a, a) fmod=1",
-    "prelu(a, a)",
-    "bitwise_and(k, k)",
-    "bitwise_or(k, k)",
-    "bitwise_xor(k, k)",
-    "bit_shift(u, u) direction=LEFT",
-    "and(b, b)",
-    "or(b, b)",
-    "xor(b, b)",
-    "equal(a, a)",
-    "less(a, a)",
-    "greater(a, a)",
-    "less_equal(a, a)",
-    "greater_equal(a, a)",
-    "min(a, a, a)",
-    "max(a)",
-    "sum(a, a)",
-    "mean(a, a)",
-    "where(b, a, a)",
-    "matmul(a, m)",
-    "gemm(a, m) alpha=0.5 beta=2 trans_b=0",
-    "gemm(m, a, z) trans_a=1 trans_b=1",
-    "conv(v, f) kernel_shape=[3,3] strides=[2,1] pads=[1,0,1,2]",
-    "conv(v, f, c) kernel_shape=[3,3] dilations=[2,2] group=1",
-    "conv_transpose(v, f, c) kernel_shape=[3,3] strides=[2,2] output_padding=[1,1]",
-    "max_pool(v) kernel_shape=[2,2] strides=[2,2] ceil_mode=1 storage_order=1",
-    "avg_pool(v) kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1",
-    "avg_pool(v) kernel_shape=[3,3] dilations=[2,2]",
-    "lp_pool(v) kernel_shape=[2,2] p=3",
-    "global_avg_pool(v)",
-    "global_max_pool(v)",
-    "global_lp_pool(v) p=1",
-    "batch_norm(v, c, c, c, c) epsilon=0.001",
-    "lrn(v) size=3 alpha=0.1 beta=0.5 bias=2",
-    "layer_norm(a, d) axis=1 epsilon=0.1",
-    "layer_norm(a, d, d)",
-    "instance_norm(v, c, c) epsilon=0.1",
-    "group_norm(v, c, c) num_groups=2 epsilon=0.1",
-    "rms_norm(a, d) axis=-1",
-    "lp_norm(a) axis=0 p=1",
-    "mean_variance_norm(v) axes=[0,2]",
-    "softmax(a) axis=0",
-    "log_softmax(a)",
-    "hardmax(a) axis=1",
-    "reduce_sum(a) keepdims=0 axes=[1]",
-    "reduce_sum(a)",
-    "reduce_mean(a) axes=[0]",
-    "reduce_max(a) axes=[1]",
-    "reduce_min(a) axes=[1]",
-    "reduce_prod(a) axes=[1]",
-    "reduce_l1(a) axes=[1]",
-    "reduce_l2(a) axes=[1]",
-    "reduce_log_sum(a) axes=[1]",
-    "reduce_log_sum_exp(a) axes=[1]",
-    "reduce_sum_square(a) axes=[1]",
-    "arg_max(a) axis=1 keepdims=0 select_last_index=1",
-    "arg_min(a)",
-    "cumsum(a) exclusive=1 reverse=1 axis=1",
-    "reshape(a) shape=[3,-1]",
-    "flatten(v) axis=2",
-    "squeeze(v) axes=[0]",
-    "unsqueeze(a) axes=[0,3]",
-    "identity(a)",
-    "dropout(a)",
-    "concat(a, a, a) axis=1",
-    "slice(a) starts=[0,1] ends=[2,6] axes=[0,1] steps=[1,2]",
-    "transpose(v) perm=[0,2,3,1]",
-    "expand(a) shape=[3,2,6]",
-    "tile(a) repeats=[2,1]",
-    "pad(a, z) mode=constant pads=[0,1,0,2]",
-    "pad(a) mode=edge pads=[1,0,0,0]",
-    "gather(a, x) axis=1",
-    "gather_elements(a, i) axis=0",
-    "gather_nd(a, x) batch_dims=0",
-    "scatter_elements(a, i, a) axis=1 reduction=add",
-    "scatter_nd(a, x, z) reduction=mul",
-    "depth_to_space(v) blocksize=2 mode=CRD",
-    "space_to_depth(v) blocksize=3",
-    "one_hot(x, e) axis=0 depth=3",
-    "trilu(a) upper=0 k=1",
-    "reverse_sequence(a, x) time_axis=1 batch_axis=0",
-    "resize(v) mode=linear coordinate_mode=align_corners scales=[1,1,2,2]",
-    "resize(v) mode=nearest nearest_mode=ceil sizes=[1,4,3,3]",
-    "resize(v) mode=cubic cubic_coeff_a=-0.5 exclude_outside=1 extrapolation_value=1 "
-    "scales=[1,1,2,3]",
-};
-/* Those with several outputs; the text before the mark are their names. */
-static const char *const several[] = {
-    "p1, p2 = max_pool(v) kernel_shape=[2,2]",
-    "p3, p4 = dropout(a)",
-    "p5, p6 = top_k(a) axis=0 largest=0 sorted=1 k=2",
-    "p7, p8, p9 = split(a) axis=1 split=[1,2,3]",
-    "q1, q2, q3 = layer_norm(a, d)",
-};
 static const char inputs[] =
     "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
     "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
     "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
     "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
 
-static mpl_graph *one_operation(mpl_ctx *ctx, const char *line, const char *outputs)
+/* A line of tests/data/onnx/operators.txt. */
+static mpl_graph *one_operation(mpl_ctx *ctx, const char *line)
 {
+    const char *outputs = strstr(line, " = ") != NULL ? line : NULL;
     char text[2000];
     mpl_graph *g = NULL;
     int n = snprintf(text, sizeof text, "%s%s%s\n", inputs, outputs == NULL ? "y = " : "", line);
@@ -341,16 +194,20 @@ TEST(test_operators)
 #undef ONNX
     };
     bool met[MPL_N_OPS] = {false};
-    size_t n = sizeof operation / sizeof *operation, n_several = sizeof several / sizeof *several;
+    char *text, *rest;
+    size_t size;
 
-    for (size_t i = 0; i < n + n_several; i++) {
-        mpl_graph *g = i < n ? one_operation(ctx, operation[i], NULL)
-                             : one_operation(ctx, several[i - n], several[i - n]);
+    assert_ok(ctx, mpl_file_read(ctx, "tests/data/onnx/operators.txt", &text, &size));
+    rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line != '\0' && *line != '#') {
+            mpl_graph *g = one_operation(ctx, line);
 
-        met[g->op_kind[0]] = true;
-        assert_round_trip(ctx, g);
-        mpl_graph_free(ctx, g);
-    }
+            met[g->op_kind[0]] = true;
+            assert_round_trip(ctx, g);
+            mpl_graph_free(ctx, g);
+        }
+    mpl_free(ctx, text);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!met[known[i]] && (mpl_op_table[known[i]].traits & MPL_CONTROL) == 0)
             fail_msg("no line for operator %s", mpl_op_table[known[i]].name);
@@ -447,7 +304,7 @@ TEST(test_messages)
     char path[600];
 
     for (size_t i = 0; i < sizeof message / sizeof *message; i++) {
-        mpl_graph *g = one_operation(ctx, message[i].line, NULL);
+        mpl_graph *g = one_operation(ctx, message[i].line);
         Onnx__ModelProto *m;
         char *data;
         size_t size;
@@ -793,7 +650,7 @@ TEST(test_convolutions)
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = one_operation(ctx, rows[i].line, NULL), *back = NULL;
+        mpl_graph *g = one_operation(ctx, rows[i].line), *back = NULL;
         interpreter a, b;
         char path[600], kinds[600] = "";
         const float *x, *y;
