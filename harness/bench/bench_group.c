@@ -216,16 +216,15 @@ static mpl_status prepare_runs(const group *g, unit *u)
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = g->b->ctx;
     const mpl_options *o = &u->options;
-    double limit = o->time_limit < 3e7 ? o->time_limit : 3e7;
 
-    u->task = (mpl_worker_task){.job = &u->job,
-                                .options = &u->exec,
-                                .command = o,
-                                .inputs = &u->inputs,
-                                .n_threads = (uint32_t)o->threads,
-                                .device = o->device,
-                                .limit_ns = o->given[MPL_OPT_time_limit] ? (int64_t)(limit * 1e9)
-                                                                         : STEP_LIMIT_NS};
+    u->task = (mpl_worker_task){
+        .job = &u->job,
+        .options = &u->exec,
+        .command = o,
+        .inputs = &u->inputs,
+        .n_threads = (uint32_t)o->threads,
+        .device = o->device,
+        .limit_ns = o->given[MPL_OPT_time_limit] ? mpl_seconds_ns(o->time_limit) : STEP_LIMIT_NS};
     MPL_TRY(mpl_measure_options(ctx, o, &u->exec));
     MPL_TRY(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
     if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)

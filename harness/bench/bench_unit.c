@@ -140,9 +140,11 @@ mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **ro
 mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own)
 {
     mpl_status st = MPL_OK;
+    const char *safety = b->safeties.item[unit % b->safeties.n];
 
     *own = *b->options;
-    own->safety = b->safeties.item[unit % b->safeties.n];
+    if (safety != NULL)
+        MPL_TRY(mpl_options_default(b->ctx, MPL_CMD_bench, "safety", safety, own));
     MPL_TRY(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
     MPL_TRY(mpl_job_check_options(b->ctx, own));
 out:

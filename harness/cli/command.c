@@ -5,5 +5,4 @@ const mpl_command mpl_commands[MPL_N_COMMANDS] = {
 #define COMMAND(name, args, fewest, most, about, example)                                          \
     {#name, args, fewest, most, about, example},
 #include "harness/cli/commands.def"
-#undef COMMAND
 };

@@ -23,7 +23,6 @@ extern mpl_command_run *const mpl_command_runs[MPL_N_COMMANDS]; /* commands.c */
 
 #define COMMAND(name, args, fewest, most, about, example) mpl_command_run mpl_cmd_##name;
 #include "harness/cli/commands.def"
-#undef COMMAND
 
 /* The texts of --help: all commands, or one with its options. */
 void mpl_help(FILE *to);

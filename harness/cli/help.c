@@ -2,61 +2,104 @@
 #include "harness/cli/command.h"
 #include "harness/cli/version.h"
 
-void mpl_help(FILE *to)
+enum { WIDTH = 80, TEXT_COLUMN = 28, SPELLED = 2 * MPL_OPTION_TEXT };
+
+/* Whether a command has an option. */
+static bool takes(int command, int option)
 {
-    fprintf(to, "memplan plans the memory of neural networks, checks the plans, runs them and "
-                "measures.\n\n");
-    for (int i = 0; i < MPL_N_COMMANDS; i++)
-        fprintf(to, "  memplan %-7s %s\n", mpl_commands[i].name, mpl_commands[i].about);
-    fprintf(
-        to,
-        "  memplan --version\n\n"
-        "GRAPH is a network of the zoo with parameters (resnet50:batch=16,image=224; memplan list "
-        "graphs), or a\n"
-        "file: .onnx, .graph text, or a list of buffers (CSV: id,lower,upper,size).\n"
-        "memplan COMMAND --help lists the options of a command.\n"
-        "Exit status: 0 good; 1 a plan was refused or an output differed; 2 wrong usage or input;\n"
-        "3 the budget ended before any answer; 4 not available here.\n");
+    return mpl_option_table[option].commands >> command & 1;
 }
 
-/* "-o, --output FILE" into text. */
-static void spelled(const mpl_option_info *info, char *text, size_t size)
+/* Text from a column on, whose lines end before column 80 at a blank, or within a long word behind
+ * '|'; the cursor stands at `at`. */
+static void put_wrapped(FILE *to, size_t at, size_t column, const char *text)
 {
-    char name[32];
-    size_t k = 0;
+    if (at > column || column == 0)
+        at = (size_t)fprintf(to, "\n") - 1;
+    at += (size_t)fprintf(to, "%*s", (int)(column - at), "");
+    for (bool blank = false; *text != '\0'; blank = *text == ' ', text += blank) {
+        size_t n = strcspn(text, " "), bar = strcspn(text, "|");
 
-    for (; info->name[k] != '\0'; k++)
-        name[k] = info->name[k] == '_' ? '-' : info->name[k];
-    name[k] = '\0';
-    if (info->letter != 0)
-        snprintf(text, size, "-%c, --%s%s%s", info->letter, name, info->arg ? " " : "",
-                 info->arg ? info->arg : "");
-    else
-        snprintf(text, size, "--%s%s%s", name, info->arg ? " " : "", info->arg ? info->arg : "");
+        n = n > WIDTH / 2 && bar < n ? bar + 1 : n;
+        if (at > column && at + blank + n >= WIDTH) {
+            fprintf(to, "\n%*s", (int)column, "");
+            at = column;
+            blank = false;
+        }
+        at += (size_t)fprintf(to, "%s%.*s", blank ? " " : "", (int)n, text);
+        text += n;
+    }
+    fputc('\n', to);
+}
+
+void mpl_help(FILE *to)
+{
+    fputs("memplan plans the memory of neural networks, checks the plans, runs them and\n"
+          "measures.\n\n",
+          to);
+    for (int i = 0; i < MPL_N_COMMANDS; i++)
+        put_wrapped(to, (size_t)fprintf(to, "  memplan %s", mpl_commands[i].name), 19,
+                    mpl_commands[i].about);
+    fputs("  memplan --version\n\n"
+          "GRAPH is a network of the zoo with parameters (resnet50:batch=16,image=224;\n"
+          "memplan list graphs), or a file: .onnx, .graph text, or a list of buffers (CSV:\n"
+          "id,lower,upper,size). memplan COMMAND --help lists the options of a command.\n"
+          "Exit status: 0 good; 1 a plan was refused or an output differed; 2 wrong usage\n"
+          "or input; 3 the budget ended before any answer; 4 not available here.\n",
+          to);
+}
+
+/* "-o, --output FILE" into text[SPELLED]. */
+static const char *spelled(int i, char *text)
+{
+    char name[MPL_OPTION_TEXT], argument[MPL_OPTION_TEXT], letter[] = "-x, ";
+    const mpl_option_info *info = &mpl_option_table[i];
+
+    letter[1] = (char)info->letter;
+    snprintf(text, SPELLED, "%s--%s%s%s", info->letter != 0 ? letter : "",
+             mpl_option_name((mpl_option_id)i, name), info->arg != NULL ? " " : "",
+             mpl_option_argument((mpl_option_id)i, argument));
+    return text;
+}
+
+/* The option, if the command has it; *group: the heading that is due before it, or NULL. */
+static void put_option(FILE *to, mpl_command_id command, mpl_option_id option, const char **group)
+{
+    char text[SPELLED];
+
+    if (!takes(command, option))
+        return;
+    if (*group != NULL)
+        fprintf(to, "\n%s\n", *group);
+    *group = NULL;
+    put_wrapped(to, (size_t)fprintf(to, "  %s", spelled(option, text)), TEXT_COLUMN,
+                mpl_option_table[option].about);
 }
 
 void mpl_help_command(FILE *to, mpl_command_id command)
 {
     const mpl_command *info = &mpl_commands[command];
-    char text[80];
+    const char *group = NULL;
+    char text[400];
 
-    fprintf(to, "usage: memplan %s %s [options]\n\n%s.\n\n", info->name, info->args, info->about);
-    for (int i = 0; i < MPL_N_OPTIONS; i++) {
-        if (!(mpl_option_table[i].commands & (1u << command)))
-            continue;
-        spelled(&mpl_option_table[i], text, sizeof text);
-        fprintf(to, "  %-34s %s\n", text, mpl_option_table[i].help);
-    }
+    snprintf(text, sizeof text, "usage: memplan %s %s [options]", info->name, info->args);
+    put_wrapped(to, 0, 0, text);
+    snprintf(text, sizeof text, "%s.", info->about);
+    put_wrapped(to, 0, 0, text);
+#define GROUP(title) group = title;
+#define OPTION(id, letter, kind, arg, initial, commands, about, details)                           \
+    put_option(to, command, MPL_OPT_##id, &group);
+#include "harness/cli/options.def"
     fprintf(to, "\nexample: %s\n", info->example);
 }
 
 void mpl_help_markdown(FILE *to)
 {
-    char text[80];
+    char text[SPELLED];
 
-    fprintf(to, "# Commands and options\n\nMade from `harness/cli/commands.def` and "
-                "`harness/cli/options.def` by "
-                "`make docs`.\n");
+    fputs("# Commands and options\n\nMade from `harness/cli/commands.def` and "
+          "`harness/cli/options.def` by `make docs`.\n",
+          to);
     for (int c = 0; c < MPL_N_COMMANDS; c++) {
         const mpl_command *info = &mpl_commands[c];
 
@@ -65,13 +108,15 @@ void mpl_help_markdown(FILE *to)
             "\n## `memplan %s %s`\n\n%s. Example: `%s`\n\n| option | what it does |\n|---|---|\n",
             info->name, info->args, info->about, info->example);
         for (int i = 0; i < MPL_N_OPTIONS; i++) {
-            if (!(mpl_option_table[i].commands & (1u << c)))
+            const mpl_option_info *option = &mpl_option_table[i];
+
+            if (!takes(c, i))
                 continue;
-            spelled(&mpl_option_table[i], text, sizeof text);
             fputs("| `", to);
-            for (const char *s = text; *s != '\0'; s++)
+            for (const char *s = spelled(i, text); *s != '\0'; s++)
                 fputs(*s == '|' ? "\\|" : (char[]){*s, '\0'}, to);
-            fprintf(to, "` | %s |\n", mpl_option_table[i].help);
+            fprintf(to, "` | %s%s%s |\n", option->about, option->details != NULL ? ". " : "",
+                    option->details != NULL ? option->details : "");
         }
     }
 }
@@ -89,7 +134,7 @@ static void man_text(FILE *to, const char *text)
 static void man_command(FILE *to, int c)
 {
     const mpl_command *info = &mpl_commands[c];
-    char text[80];
+    char text[SPELLED];
 
     fprintf(to, ".SS \"memplan ");
     man_text(to, info->name);
@@ -101,14 +146,17 @@ static void man_command(FILE *to, int c)
     man_text(to, info->example);
     fprintf(to, "\n");
     for (int i = 0; i < MPL_N_OPTIONS; i++) {
-        if (!(mpl_option_table[i].commands & (1u << c)))
+        if (!takes(c, i))
             continue;
-        spelled(&mpl_option_table[i], text, sizeof text);
         fprintf(to, ".TP\n.B ");
-        man_text(to, text);
+        man_text(to, spelled(i, text));
         fprintf(to, "\n");
-        man_text(to, mpl_option_table[i].help);
-        fprintf(to, "\n");
+        man_text(to, mpl_option_table[i].about);
+        fprintf(to, ".\n");
+        if (mpl_option_table[i].details != NULL) {
+            man_text(to, mpl_option_table[i].details);
+            fprintf(to, "\n");
+        }
     }
 }
 

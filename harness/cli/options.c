@@ -1,172 +1,191 @@
 /* options.c -- options.def as getopt_long reads it. See options.h. */
 #include "harness/cli/options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "graphs/core/names.h"
-#include "graphs/core/size.h"
 #include "harness/cli/command.h"
 
 #define C(name) (1u << MPL_CMD_##name)
 
-enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL };
+enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL, CHOICE, SET };
 
 const mpl_option_info mpl_option_table[MPL_N_OPTIONS] = {
-#define OPTION(id, letter, arg, kind, commands, help) {#id, letter, arg, help, commands},
+#define OPTION(id, letter, kind, arg, initial, commands, about, details)                           \
+    {#id, letter, arg, about, details, commands},
 #include "harness/cli/options.def"
-#undef OPTION
 };
 
 static const struct {
     enum kind kind;
-    size_t at; /* of the member in mpl_options */
+    size_t at, size; /* of the member in mpl_options */
 } target[MPL_N_OPTIONS] = {
-#define OPTION(id, letter, arg, kind, commands, help) {kind, offsetof(mpl_options, id)},
+#define OPTION(id, letter, kind, arg, initial, commands, about, details)                           \
+    {kind, offsetof(mpl_options, id), sizeof((mpl_options *)0)->id},
 #include "harness/cli/options.def"
-#undef OPTION
+};
+
+const char *const mpl_word_text[MPL_N_WORDS] = {
+#define WORD(option, word) #word,
+#include "harness/cli/options.def"
+};
+
+static const mpl_option_id word_option[MPL_N_WORDS] = {
+#define WORD(option, word) MPL_OPT_##option,
+#include "harness/cli/options.def"
 };
 
 void mpl_options_init(mpl_options *options)
 {
-    memset(options, 0, sizeof *options);
-    options->order = "given";
-    options->in_place = options->views = true;
-    options->concat = "auto";
-    options->loop = "view";
-    options->ssa = "full";
-    options->rnn = "while";
-    options->layout = "plain";
-    options->optimise = "none";
-    options->recompute = "none";
-    options->workspaces = "pool";
-    options->algorithms = "fastest";
-    options->pin = "weights,inputs,outputs";
-    options->pools = "none";
-    options->capacity = options->budget = UINT64_MAX;
-    options->seed = 1;
-    options->repeat = 5;
-    options->turns = 1;
+    *options = (mpl_options){
+#define OPTION(id, letter, kind, arg, initial, commands, about, details) .id = initial,
+#include "harness/cli/options.def"
+        .given = {false}};
+}
+
+const char *mpl_option_name(mpl_option_id id, char *text)
+{
+    snprintf(text, MPL_OPTION_TEXT, "%s", mpl_option_table[id].name);
+    for (char *c = text; (c = strchr(c, '_')) != NULL;)
+        *c = '-';
+    return text;
+}
+
+mpl_word mpl_option_word(mpl_option_id id, uint32_t k)
+{
+    mpl_word w = 0;
+
+    while (w < MPL_N_WORDS && word_option[w] != id)
+        w++;
+    return w + k < MPL_N_WORDS && word_option[w + k] == id ? w + k : MPL_N_WORDS;
+}
+
+/* The words of an option, with `between` between them. */
+static const char *words_of(mpl_option_id id, const char *between, char *text)
+{
+    mpl_word w;
+    int n = 0;
+
+    for (uint32_t k = 0; (w = mpl_option_word(id, k)) < MPL_N_WORDS; k++)
+        n += snprintf(text + n, MPL_OPTION_TEXT - (size_t)n, "%s%s", k > 0 ? between : "",
+                      mpl_word_text[w]);
+    return text;
+}
+
+const char *mpl_option_argument(mpl_option_id id, char *text)
+{
+    const char *arg = mpl_option_table[id].arg;
+
+    if (target[id].kind == CHOICE || target[id].kind == SET)
+        return words_of(id, target[id].kind == SET ? "," : "|", text);
+    snprintf(text, MPL_OPTION_TEXT, "%s", arg != NULL ? arg : "");
+    return text;
+}
+
+void mpl_options_reset(mpl_ctx *ctx, mpl_option_id id, mpl_options *options)
+{
+    mpl_options initial;
+    char *at = (char *)options + target[id].at;
+
+    mpl_options_init(&initial);
+    if (target[id].kind == LIST)
+        mpl_free(ctx, ((mpl_strings *)(void *)at)->item);
+    memcpy(at, (char *)&initial + target[id].at, target[id].size);
+    options->given[id] = false;
 }
 
 void mpl_options_fini(mpl_ctx *ctx, mpl_options *options)
 {
-    for (int i = 0; i < MPL_N_OPTIONS; i++)
-        if (target[i].kind == LIST)
-            mpl_free(ctx, ((mpl_strings *)((char *)options + target[i].at))->item);
+    for (mpl_option_id i = 0; i < MPL_N_OPTIONS; i++)
+        mpl_options_reset(ctx, i, options);
     mpl_free(ctx, options->args.item);
     mpl_free(ctx, options->result);
-    mpl_options_init(options);
+    options->args = (mpl_strings){0};
+    options->result = NULL;
 }
 
-mpl_status mpl_strings_add(mpl_ctx *ctx, mpl_strings *list, const char *item)
+/* Which of an option's words the first n characters of text are; UINT32_MAX: none of them. */
+static uint32_t number_of(mpl_option_id id, const char *text, size_t n)
+{
+    mpl_word w;
+
+    for (uint32_t k = 0; (w = mpl_option_word(id, k)) < MPL_N_WORDS; k++)
+        if (strlen(mpl_word_text[w]) == n && memcmp(mpl_word_text[w], text, n) == 0)
+            return k;
+    return UINT32_MAX;
+}
+
+static mpl_status set_choice(mpl_ctx *ctx, mpl_option_id id, const char *what, const char *value,
+                             mpl_word *out)
 {
     mpl_status st = MPL_OK;
+    uint32_t k = number_of(id, value, strlen(value));
+    char words[MPL_OPTION_TEXT];
 
-    MPL_TRY(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
-    list->item[list->n++] = item;
+    if (k == UINT32_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s is one of %s, not '%.100s'", what, words_of(id, ", ", words),
+                 value);
+    *out = mpl_option_word(id, k);
 out:
     return st;
 }
 
-mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, char **store,
-                             mpl_strings *out)
+static mpl_status set_words(mpl_ctx *ctx, mpl_option_id id, const char *what, const char *value,
+                            uint32_t *out)
 {
     mpl_status st = MPL_OK;
-    char *copy = mpl_strdup(ctx, text);
+    uint32_t bits = 0;
+    char words[MPL_OPTION_TEXT];
 
-    if (copy == NULL)
-        return MPL_EMEM;
-    *store = copy;
-    for (char *at = copy, *end; at != NULL; at = end) {
-        end = strchr(at, ',');
-        if (end != NULL)
-            *end++ = '\0';
-        if (*at == '\0')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: an empty name in '%s'", what, text);
-        MPL_TRY(mpl_strings_add(ctx, out, at));
+    for (const char *at = value; strcmp(value, "none") != 0 && at != NULL;) {
+        size_t n = strcspn(at, ",");
+        uint32_t k = number_of(id, at, n);
+
+        if (k == UINT32_MAX)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s is none, or a list of some of %s, not '%.100s'", what,
+                     words_of(id, ", ", words), value);
+        bits |= 1u << k;
+        at = at[n] == ',' ? at + n + 1 : NULL;
     }
+    *out = bits;
 out:
     return st;
 }
 
-mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min,
-                           uint64_t max, uint64_t *out)
+static mpl_status set_real(mpl_ctx *ctx, const char *what, const char *value, double *out)
 {
     mpl_status st = MPL_OK;
     char *end = NULL;
-    unsigned long long value;
+    double real = strtod(value, &end);
 
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < min ||
-        value > max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64, what,
-                 text, min, max);
-    *out = value;
+    if (end == value || *end != '\0' || !isfinite(real) || real < 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no number of at least 0", what, value);
+    *out = real;
 out:
     return st;
 }
 
-mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out)
+static mpl_status set(mpl_ctx *ctx, mpl_options *options, mpl_option_id id, const char *value)
 {
     mpl_status st = MPL_OK;
-    const char *end;
-    uint64_t bytes;
+    void *at = (char *)options + target[id].at;
+    char name[MPL_OPTION_TEXT], what[MPL_OPTION_TEXT + 2];
 
-    if (!mpl_size_read(text, &end, &bytes) || *end != '\0')
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what,
-                 text);
-    *out = bytes;
-out:
-    return st;
-}
-
-mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, uint64_t *parts)
-{
-    mpl_status st = MPL_OK;
-    char *end = NULL;
-    double percent;
-
-    *parts = 0;
-    if (text == NULL)
-        goto out;
-    percent = strtod(text, &end);
-    if (end == text || strcmp(end, "%") != 0 || !isfinite(percent) || percent < 0 || percent > 1000)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%", what,
-                 text);
-    *parts = (uint64_t)(percent * 10000 + 0.5);
-out:
-    return st;
-}
-
-static mpl_status set(mpl_ctx *ctx, mpl_options *options, int i, const char *value)
-{
-    mpl_status st = MPL_OK;
-    void *at = (char *)options + target[i].at;
-    char what[32];
-
-    snprintf(what, sizeof what, "--%s", mpl_option_table[i].name);
-    for (char *c = what; *c != '\0'; c++)
-        *c = *c == '_' ? '-' : *c;
-    options->given[i] = true;
-    switch (target[i].kind) {
+    snprintf(what, sizeof what, "--%s", mpl_option_name(id, name));
+    switch (target[id].kind) {
     case FLAG:
         *(bool *)at = true;
         break;
     case SWITCH:
         if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is neither on nor off", what, value);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s is on or off, not '%s'", what, value);
         *(bool *)at = strcmp(value, "on") == 0;
         break;
     case TEXT:
         if (value[0] == '\0')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: empty; it takes %s", what, mpl_option_table[i].arg);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: empty; it takes %s", what, mpl_option_table[id].arg);
         *(const char **)at = value;
         break;
     case LIST:
@@ -178,16 +197,17 @@ static mpl_status set(mpl_ctx *ctx, mpl_options *options, int i, const char *val
     case BYTES:
         MPL_TRY(mpl_parse_bytes(ctx, what, value, at));
         break;
-    case REAL: {
-        char *end = NULL;
-        double real = strtod(value, &end);
-
-        if (end == value || *end != '\0' || !isfinite(real) || real < 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no number of at least 0", what, value);
-        *(double *)at = real;
+    case REAL:
+        MPL_TRY(set_real(ctx, what, value, at));
+        break;
+    case CHOICE:
+        MPL_TRY(set_choice(ctx, id, what, value, at));
+        break;
+    case SET:
+        MPL_TRY(set_words(ctx, id, what, value, at));
         break;
     }
-    }
+    options->given[id] = true;
 out:
     return st;
 }
@@ -217,7 +237,20 @@ mpl_status mpl_options_default(mpl_ctx *ctx, mpl_command_id command, const char 
     if ((mpl_option_table[i].arg == NULL) != (value[0] == '\0'))
         MPL_FAIL(ctx, MPL_EINPUT, "--%s %s", name,
                  value[0] == '\0' ? "needs a value" : "takes no value");
-    MPL_TRY(set(ctx, options, i, value));
+    MPL_TRY(set(ctx, options, (mpl_option_id)i, value));
+out:
+    return st;
+}
+
+mpl_status mpl_options_adopt(mpl_ctx *ctx, mpl_option_id id, const char *value,
+                             mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    bool given = options->given[id];
+
+    if (!given && value != NULL)
+        MPL_TRY(set(ctx, options, id, value));
+    options->given[id] = given; /* by the command line: not by this */
 out:
     return st;
 }
@@ -226,7 +259,7 @@ out:
  * `letters`. */
 typedef struct spec {
     struct option option[MPL_N_OPTIONS + 1];
-    char name[MPL_N_OPTIONS][32];
+    char name[MPL_N_OPTIONS][MPL_OPTION_TEXT];
     char letters[2 * MPL_N_OPTIONS + 2];
 } spec;
 
@@ -241,8 +274,7 @@ static void make_spec(mpl_command_id command, spec *s)
 
         if (!(info->commands & (1u << command)))
             continue;
-        for (size_t k = 0; info->name[k] != '\0'; k++)
-            s->name[n][k] = info->name[k] == '_' ? '-' : info->name[k];
+        mpl_option_name((mpl_option_id)i, s->name[n]);
         s->option[n] = (struct option){s->name[n], info->arg != NULL, NULL, 256 + i};
         n++;
         if (info->letter == 0)
@@ -253,12 +285,14 @@ static void make_spec(mpl_command_id command, spec *s)
     }
 }
 
-static int by_letter(mpl_command_id command, int letter)
+static mpl_option_id by_letter(mpl_command_id command, int letter)
 {
-    for (int i = 0; i < MPL_N_OPTIONS; i++)
-        if (mpl_option_table[i].letter == letter && mpl_option_table[i].commands & (1u << command))
-            return i;
-    return -1;
+    mpl_option_id i = 0;
+
+    while (mpl_option_table[i].letter != letter ||
+           (mpl_option_table[i].commands & (1u << command)) == 0)
+        i++;
+    return i;
 }
 
 /* What is wrong with an option that getopt_long does not know: of other commands, misspelt, or cut
@@ -312,7 +346,8 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
                      optopt, info->name);
         if (got == '?')
             MPL_TRY(no_option(ctx, command, &s, argv[optind - 1]));
-        MPL_TRY(set(ctx, options, got >= 256 ? got - 256 : by_letter(command, got), optarg));
+        MPL_TRY(set(ctx, options, got >= 256 ? (mpl_option_id)(got - 256) : by_letter(command, got),
+                    optarg));
     }
     for (int i = optind; i < argc; i++)
         MPL_TRY(mpl_strings_add(ctx, &options->args, argv[i]));

@@ -28,7 +28,7 @@ static mpl_status add_planner(mpl_bench *b, const char *text, bool peer)
     for (uint32_t i = 0; spec.foreign != NULL && i < b->n_specs; i++)
         if (b->spec[i].foreign != NULL &&
             strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
-            b->spec[i].key.n + spec.key.n == 0)
+            b->spec[i].params.key.n + spec.params.key.n == 0)
             MPL_FAIL(b->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
                      strcmp(spec.foreign->kind, "exec") == 0
                          ? "name them: exec:NAME=COMMAND"
@@ -119,15 +119,11 @@ static mpl_status parse_safeties(mpl_bench *b)
     mpl_status st = MPL_OK;
 
     if (b->options->safeties == NULL)
-        return mpl_strings_add(b->ctx, &b->safeties, b->options->safety);
-    if (b->options->safety != NULL)
+        return mpl_strings_add(b->ctx, &b->safeties, NULL);
+    if (b->options->given[MPL_OPT_safety])
         MPL_FAIL(b->ctx, MPL_EINPUT, "bench: one of --safety and --safeties, not both");
     MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store,
                               &b->safeties));
-    for (uint32_t i = 0; i < b->safeties.n; i++) {
-        b->options->safety = b->safeties.item[i];
-        MPL_TRY(mpl_job_check_options(b->ctx, b->options));
-    }
 out:
     return st;
 }
@@ -222,10 +218,7 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
             b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
             continue;
         job.backend = b->backend[k];
-        job.safety = b->safeties.item[unit % b->safeties.n] != NULL &&
-                             strcmp(b->safeties.item[unit % b->safeties.n], "parallel") == 0
-                         ? MPL_PARALLEL
-                         : MPL_SERIAL;
+        job.safety = own.safety;
         MPL_TRY(mpl_job_row(ctx, &own, &job, &b->spec[p], &row));
         mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
         mpl_row_fail(row, "crash", why);

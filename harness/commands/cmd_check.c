@@ -21,10 +21,8 @@ typedef struct gate {
     mpl_ctx *ctx;
     mpl_options *options;
     char name[200], label[120];
-    mpl_import import; /* empty with --planner */
-    mpl_record *row;
-    mpl_job job;
-    mpl_plan *plan;         /* of --planner; else import.plan */
+    mpl_import import;      /* empty with --planner */
+    mpl_made made;          /* its plan: of --planner; else import.plan */
     uint64_t parts;         /* of a million that the plan may be above its reference */
     uint64_t planned_bytes; /* 0: not verified */
     mpl_optimum optimum;
@@ -60,27 +58,27 @@ static mpl_status open_subject(gate *g)
                  o->plan != NULL ? ", not both" : "");
     if (o->plan != NULL) {
         snprintf(g->name, sizeof g->name, "%s", o->plan);
-        MPL_TRY(
-            mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->row, &g->job));
-        MPL_TRY(mpl_job_verify_file(g->ctx, &g->job, g->import.plan));
-        MPL_TRY(mpl_job_plan_fields(g->ctx, &g->job, g->import.plan, g->row));
+        MPL_TRY(mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->made.row,
+                                   &g->made.job));
+        MPL_TRY(mpl_job_verify_file(g->ctx, &g->made.job, g->import.plan));
+        MPL_TRY(mpl_job_plan_fields(g->ctx, &g->made.job, g->import.plan, g->made.row));
         g->planned_bytes = mpl_gate_bytes(&g->import, g->import.plan);
     } else {
         if (graph == NULL)
             MPL_FAIL(g->ctx, MPL_EINPUT, "check: --planner needs a GRAPH to plan");
         snprintf(g->name, sizeof g->name, "%s", graph);
-        MPL_TRY(mpl_job_plan_by_options(g->ctx, o, graph, &g->job, &g->row, &g->plan));
-        g->planned_bytes = g->plan->peak_bytes;
+        MPL_TRY(mpl_make(g->ctx, o, graph, MPL_TO_PLAN, &g->made));
+        g->planned_bytes = g->made.plan->peak_bytes;
     }
-    if ((g->plan != NULL ? g->plan : g->import.plan)->spread.n > 0)
+    if ((g->made.plan != NULL ? g->made.plan : g->import.plan)->spread.n > 0)
         MPL_FAIL(g->ctx, MPL_EUNAVAIL,
                  "check: a plan over several memories is one of cost, and no optimum of that is "
                  "known here; "
                  "certify checks what it claims of it");
-    mpl_record_int(g->row, MPL_FIELD_planned_bytes, g->planned_bytes);
+    mpl_record_int(g->made.row, MPL_FIELD_planned_bytes, g->planned_bytes);
 out:
-    if (g->row != NULL && g->job.text != NULL && g->job.text != g->name)
-        snprintf(g->name, sizeof g->name, "%s", g->job.text);
+    if (g->made.row != NULL && g->made.job.text != NULL && g->made.job.text != g->name)
+        snprintf(g->name, sizeof g->name, "%s", g->made.job.text);
     return st;
 }
 
@@ -106,7 +104,7 @@ static mpl_status look_up(gate *g)
     mpl_status st = MPL_OK;
     mpl_rows rows = {0};
     const mpl_record *was;
-    const char *hash = mpl_record_get_text(g->row, MPL_FIELD_problem_hash);
+    const char *hash = mpl_record_get_text(g->made.row, MPL_FIELD_problem_hash);
     char path[400];
 
     MPL_TRY(baseline_path(g->ctx, g->options->against, path));
@@ -118,7 +116,7 @@ static mpl_status look_up(gate *g)
             path, g->label, hash);
     mpl_record_get_int(was, MPL_FIELD_planned_bytes, &g->baseline_bytes);
     mpl_record_get_int(was, MPL_FIELD_bound_bytes, &g->optimum.bound_bytes);
-    g->optimum.bound_bytes = mpl_max_u64(g->optimum.bound_bytes, g->job.bound_bytes);
+    g->optimum.bound_bytes = mpl_max_u64(g->optimum.bound_bytes, g->made.job.bound_bytes);
     g->optimum.bound_kind = "baseline";
     g->optimum.best_bytes = UINT64_MAX;
     g->optimum.proved = mpl_record_get_int(was, MPL_FIELD_optimum_bytes, &g->optimum.best_bytes);
@@ -139,15 +137,15 @@ static mpl_status find_reference(gate *g)
 
     if (against != NULL && strcmp(against, "optimum") != 0)
         return look_up(g);
-    g->optimum = (mpl_optimum){.bound_bytes = g->job.bound_bytes,
-                               .bound_kind = g->job.bound_kind,
+    g->optimum = (mpl_optimum){.bound_bytes = g->made.job.bound_bytes,
+                               .bound_kind = g->made.job.bound_kind,
                                .best_bytes = UINT64_MAX};
-    if (g->planned_bytes == g->job.bound_bytes) { /* at the bound: nothing to search */
+    if (g->planned_bytes == g->made.job.bound_bytes) { /* at the bound: nothing to search */
         g->optimum.best_bytes = g->planned_bytes;
         g->optimum.proved = true;
         g->optimum.by = "the bound";
     } else if (searched) {
-        MPL_TRY(mpl_optimum_find(g->ctx, g->options, &g->job, &g->optimum));
+        MPL_TRY(mpl_optimum_find(g->ctx, g->options, &g->made.job, &g->optimum));
     }
 out:
     return st;
@@ -181,9 +179,9 @@ static verdict judge(const gate *g)
 static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = g->job.problem;
+    const mpl_problem *p = g->made.job.problem;
     mpl_problem swapped = *p;
-    mpl_job job = g->job;
+    mpl_job job = g->made.job;
     uint32_t *pool = NULL;
     uint64_t *capacity = NULL;
 
@@ -210,12 +208,13 @@ out:
 static mpl_status judge_other_pools(gate *g)
 {
     mpl_status st = MPL_OK;
-    const mpl_plan *plan = g->plan != NULL ? g->plan : g->import.plan;
+    const mpl_plan *plan = g->made.plan != NULL ? g->made.plan : g->import.plan;
     verdict worst = g->verdict;
 
     for (uint32_t k = 1; worst == OK && g->baseline_bytes == 0 && k < plan->n_pools; k++) {
         g->pool_optimum = (mpl_optimum){.best_bytes = UINT64_MAX};
-        MPL_TRY(mpl_lower_bound(g->ctx, g->job.problem, k, &g->pool_optimum.bound_bytes, NULL));
+        MPL_TRY(
+            mpl_lower_bound(g->ctx, g->made.job.problem, k, &g->pool_optimum.bound_bytes, NULL));
         if (plan->pool_bytes[k] <= allowed(g, g->pool_optimum.bound_bytes))
             continue;
         if (!g->import.returns_memory) /* else no placement is its optimum, as for the first pool */
@@ -223,7 +222,7 @@ static mpl_status judge_other_pools(gate *g)
         worst = hold(g, plan->pool_bytes[k], &g->pool_optimum);
         if (worst == OK)
             continue;
-        g->pool = g->job.problem->pool_name[k];
+        g->pool = g->made.job.problem->pool_name[k];
         g->pool_bytes = plan->pool_bytes[k];
     }
     g->verdict = worst;
@@ -279,15 +278,15 @@ out:
 
 static void fill_row(gate *g)
 {
-    mpl_record_text(g->row, MPL_FIELD_verdict, verdict_name[g->verdict]);
+    mpl_record_text(g->made.row, MPL_FIELD_verdict, verdict_name[g->verdict]);
     if (g->verdict == REFUSED)
         return;
-    mpl_record_int(g->row, MPL_FIELD_bound_bytes, g->optimum.bound_bytes);
-    mpl_record_text(g->row, MPL_FIELD_bound_kind, g->optimum.bound_kind);
+    mpl_record_int(g->made.row, MPL_FIELD_bound_bytes, g->optimum.bound_bytes);
+    mpl_record_text(g->made.row, MPL_FIELD_bound_kind, g->optimum.bound_kind);
     if (g->optimum.proved)
-        mpl_record_int(g->row, MPL_FIELD_optimum_bytes, g->optimum.best_bytes);
+        mpl_record_int(g->made.row, MPL_FIELD_optimum_bytes, g->optimum.best_bytes);
     if (g->baseline_bytes > 0)
-        mpl_record_int(g->row, MPL_FIELD_baseline_bytes, g->baseline_bytes);
+        mpl_record_int(g->made.row, MPL_FIELD_baseline_bytes, g->baseline_bytes);
 }
 
 /* ---- what is printed ---- */
@@ -297,8 +296,8 @@ static void print_report(const gate *g)
     const mpl_optimum *o = &g->optimum;
     char gap[32];
 
-    printf("graph    %s: %" PRIu32 " buffers, %s\n", mpl_shown(g->name), g->job.problem->n,
-           mpl_record_get_text(g->row, MPL_FIELD_safety));
+    printf("graph    %s: %" PRIu32 " buffers, %s\n", mpl_shown(g->name), g->made.job.problem->n,
+           mpl_record_get_text(g->made.row, MPL_FIELD_safety));
     printf("plan     %s%s%s\n", mpl_shown(g->label), g->import.note[0] != '\0' ? ": " : "",
            mpl_shown(g->import.note));
     printf("planned  %12" PRIu64 " bytes  %14s  verified\n", g->planned_bytes,
@@ -361,8 +360,8 @@ static mpl_status print_outcome(gate *g)
 {
     mpl_status st = MPL_OK;
 
-    if (g->options->json && g->row != NULL) {
-        MPL_TRY(mpl_record_write(g->ctx, g->row, &g->options->result));
+    if (g->options->json && g->made.row != NULL) {
+        MPL_TRY(mpl_record_write(g->ctx, g->made.row, &g->options->result));
     } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 &&
                g->summary[0] != '\0') {
         print_report(g);
@@ -381,12 +380,12 @@ static mpl_status check(gate *g)
     MPL_TRY(mpl_parse_percent(g->ctx, "--tolerance", g->options->tolerance, &g->parts));
     MPL_TRY(mpl_job_check_options(g->ctx, g->options));
     st = open_subject(g);
-    if (g->row != NULL)
-        mpl_planner_label(g->row, g->label);
-    if (st == MPL_EINVALID && g->row != NULL) {
+    if (g->made.row != NULL)
+        mpl_planner_label(g->made.row, g->label);
+    if (st == MPL_EINVALID && g->made.row != NULL) {
         g->verdict = REFUSED;
         snprintf(g->summary, sizeof g->summary, "%s", g->ctx->message);
-        mpl_row_fail(g->row, "refused", g->summary);
+        mpl_row_fail(g->made.row, "refused", g->summary);
         fill_row(g);
         MPL_FAIL(g->ctx, MPL_EINVALID, "check: refused: %.100s by %s: %.300s", g->name, g->label,
                  g->summary);
@@ -416,9 +415,7 @@ mpl_status mpl_cmd_check(mpl_ctx *ctx, mpl_options *options)
         st = then;
     else
         snprintf(ctx->message, sizeof ctx->message, "%.*s", (int)sizeof ctx->message - 1, message);
-    mpl_plan_free(ctx, g.plan);
     mpl_import_fini(ctx, &g.import);
-    mpl_record_free(ctx, g.row);
-    mpl_job_fini(ctx, &g.job);
+    mpl_made_fini(ctx, &g.made);
     return st;
 }

@@ -131,7 +131,7 @@ static void note_bindings(const mpl_export_format *format, const mpl_export *wha
 {
     bool whole = format->write == mpl_export_onnx || format->write == mpl_export_onnx_metadata;
 
-    if (what->plan != NULL && !whole && !what->options->quiet && what->job->source.graph != NULL &&
+    if (what->plan != NULL && !whole && what->job->source.graph != NULL &&
         what->job->map->places != NULL && what->job->map->places->n > 0)
         fprintf(stderr,
                 "memplan: export %s: %s has loops or branches; where its values lie from round to "
@@ -145,10 +145,8 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
     mpl_status st = MPL_OK;
     const mpl_export_format *format = mpl_export_formats;
     const char *path = options->output != NULL ? options->output : "/dev/stdout";
-    mpl_job job = {0};
-    mpl_plan *plan = NULL;
-    mpl_record *row = NULL;
-    mpl_export what = {0};
+    mpl_made made = {0};
+    mpl_export what;
 
     if (options->format == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "export: --format F is needed; see memplan list formats");
@@ -158,20 +156,18 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats",
                  options->format);
     if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
-        MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+        MPL_TRY(mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, &made));
     } else {
-        MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
-        MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
+        MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &made.job));
+        MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &made.job));
     }
-    if (format->needs_graph && job.source.graph == NULL)
+    if (format->needs_graph && made.job.source.graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name,
-                 job.text);
-    what = (mpl_export){options, &job, row, plan};
+                 made.job.text);
+    what = (mpl_export){options, &made.job, made.row, made.plan};
     MPL_TRY(format->write(ctx, &what, path));
     note_bindings(format, &what);
 out:
-    mpl_plan_free(ctx, plan);
-    mpl_record_free(ctx, row);
-    mpl_job_fini(ctx, &job);
+    mpl_made_fini(ctx, &made);
     return st;
 }

@@ -200,6 +200,27 @@ out:
     return st;
 }
 
+static mpl_status list_fields(mpl_ctx *ctx, bool json)
+{
+    (void)ctx, (void)json;
+    mpl_fields_markdown(stdout);
+    return MPL_OK;
+}
+
+static mpl_status list_options(mpl_ctx *ctx, bool json)
+{
+    (void)ctx, (void)json;
+    mpl_help_markdown(stdout);
+    return MPL_OK;
+}
+
+static mpl_status list_man(mpl_ctx *ctx, bool json)
+{
+    (void)ctx, (void)json;
+    mpl_help_man(stdout);
+    return MPL_OK;
+}
+
 mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
 {
     static const struct {
@@ -208,23 +229,18 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
     } kind[] = {
         {"graphs", list_graphs},     {"planners", list_planners}, {"orders", list_orders},
         {"backends", list_backends}, {"suites", list_suites},     {"tables", list_tables},
-        {"formats", list_formats},   {"passes", list_passes},
+        {"formats", list_formats},   {"passes", list_passes},     {"fields", list_fields},
+        {"options", list_options},   {"man", list_man},
     };
+    enum { N_KINDS = sizeof kind / sizeof *kind };
     const char *what = options->args.item[0];
-    mpl_status st = MPL_OK;
+    char names[200] = "";
+    size_t i = 0;
 
-    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-        if (strcmp(what, kind[i].name) == 0)
-            return kind[i].list(ctx, options->json);
-    if (strcmp(what, "fields") == 0)
-        mpl_fields_markdown(stdout);
-    else if (strcmp(what, "options") == 0)
-        mpl_help_markdown(stdout);
-    else if (strcmp(what, "man") == 0)
-        mpl_help_man(stdout);
-    else
-        MPL_FAIL(ctx, MPL_EINPUT, "list: nothing is called '%s'; there are %s", what,
-                 mpl_commands[MPL_CMD_list].args);
-out:
-    return st;
+    for (size_t n = 0; i < N_KINDS && strcmp(what, kind[i].name) != 0; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", kind[i].name);
+    if (i == N_KINDS)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "list: nothing is called '%s'; there are %s", what, names);
+    return kind[i].list(ctx, options->json);
 }

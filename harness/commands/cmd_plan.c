@@ -164,8 +164,7 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
 }
 
 /* Plans; the first Ctrl-C ends the search with what it has, the second the program. */
-static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job, mpl_record **row,
-                               mpl_plan **plan)
+static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_made *made)
 {
     struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;
     bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
@@ -176,7 +175,7 @@ static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job,
     interrupted = 0;
     options->watch = &watch;
     sigaction(SIGINT, &act, &before);
-    st = mpl_job_plan_by_options(ctx, options, options->args.item[0], job, row, plan);
+    st = mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, made);
     sigaction(SIGINT, &before, NULL);
     options->watch = NULL;
     if (shown)
@@ -187,32 +186,28 @@ static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job,
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    mpl_job job = {0};
-    mpl_record *row = NULL;
-    mpl_plan *plan = NULL;
+    mpl_made made = {0};
     char *json = NULL;
 
-    st = plan_watched(ctx, options, &job, &row, &plan);
-    if (st != MPL_OK && options->json && row != NULL)
-        keep_failure(ctx, row, &options->result);
-    if (st == MPL_EINVALID && plan != NULL && options->output != NULL)
-        st = write_refusal(ctx, options, &job, row, plan);
+    st = plan_watched(ctx, options, &made);
+    if (st != MPL_OK && options->json && made.row != NULL)
+        keep_failure(ctx, made.row, &options->result);
+    if (st == MPL_EINVALID && made.plan != NULL && options->output != NULL)
+        st = write_refusal(ctx, options, &made.job, made.row, made.plan);
     MPL_TRY(st);
     if (options->reproducible)
-        forget_origin(row);
-    MPL_TRY(mpl_record_write(ctx, row, &json));
+        forget_origin(made.row);
+    MPL_TRY(mpl_record_write(ctx, made.row, &json));
     if (options->output != NULL)
-        MPL_TRY(write_plan(ctx, options, &job, plan, json));
+        MPL_TRY(write_plan(ctx, options, &made.job, made.plan, json));
     if (options->write_lp != NULL)
-        MPL_TRY(mpl_ilp_write(ctx, job.problem, plan, options->write_lp));
+        MPL_TRY(mpl_ilp_write(ctx, made.job.problem, made.plan, options->write_lp));
     if (options->json)
         options->result = json, json = NULL;
     else if (!options->quiet)
-        print_summary(&job, plan, row);
+        print_summary(&made.job, made.plan, made.row);
 out:
     mpl_free(ctx, json);
-    mpl_plan_free(ctx, plan);
-    mpl_record_free(ctx, row);
-    mpl_job_fini(ctx, &job);
+    mpl_made_fini(ctx, &made);
     return st;
 }

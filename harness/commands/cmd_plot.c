@@ -331,9 +331,7 @@ mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
     const char *suffix = options->output != NULL ? strrchr(options->output, '.') : NULL;
     bool png = suffix != NULL && strcmp(suffix, ".png") == 0;
     bool page = suffix != NULL && strcmp(suffix, ".html") == 0;
-    mpl_job job = {0};
-    mpl_plan *plan = NULL;
-    mpl_record *row = NULL;
+    mpl_made made = {0};
 
     if (suffix == NULL || (!png && !page && strcmp(suffix, ".svg") != 0))
         MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg, FILE.png or FILE.html is needed");
@@ -345,14 +343,12 @@ mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_tradeoff_draw(ctx, options, options->args.item[0], options->output, png));
         goto out;
     }
-    MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    MPL_TRY(mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, &made));
     if (page)
-        MPL_TRY(write_page(ctx, &job, row, plan, options->output));
+        MPL_TRY(write_page(ctx, &made.job, made.row, made.plan, options->output));
     else
-        MPL_TRY(draw(ctx, &job, row, plan, options->output, png));
+        MPL_TRY(draw(ctx, &made.job, made.row, made.plan, options->output, png));
 out:
-    mpl_plan_free(ctx, plan);
-    mpl_record_free(ctx, row);
-    mpl_job_fini(ctx, &job);
+    mpl_made_fini(ctx, &made);
     return st;
 }

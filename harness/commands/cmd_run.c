@@ -1,153 +1,8 @@
 /* cmd_run.c -- memplan run: executes a plan, compares with a run that shares nothing, measures. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
-#include "harness/job/early.h"
-#include "harness/job/measure.h"
+#include "harness/job/execute.h"
 #include "harness/job/train.h"
-
-/* What a run leaves behind. */
-typedef struct outcome {
-    int64_t *run_ns;   /* [repeat] */
-    int64_t *other_ns; /* [repeat] of a device whose runs alternate, those that are replayed; of
-                          --compare, the others */
-    void *outputs;
-    mpl_early early;
-    double error; /* against the run that shares nothing */
-    double expect_error;
-    mpl_measured measured;
-} outcome;
-
-static mpl_status run_planned(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                              const mpl_plan *plan, const mpl_exec_options *exec_options,
-                              const mpl_inputs *inputs, mpl_device *dev, outcome *o)
-{
-    mpl_status st = MPL_OK;
-    mpl_exec *exec = NULL;
-    mpl_malloced *malloced = NULL;
-
-    MPL_TRY(mpl_measure_new(ctx, job, plan, exec_options, inputs, dev, &exec));
-    MPL_TRY(mpl_exec_run(exec, NULL));
-    MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
-    if (o->measured.facts.two_ways)
-        MPL_TRY(mpl_exec_run(exec, NULL));
-    MPL_TRY(mpl_measure_malloced(ctx, options, exec, &malloced, &o->measured.malloc_bytes));
-    for (uint64_t i = 0; i < options->repeat; i++) {
-        MPL_TRY(mpl_measure_pair(exec, malloced, i, &o->run_ns[i], &o->other_ns[i]));
-        if (o->measured.facts.two_ways)
-            MPL_TRY(mpl_exec_run(exec, &o->other_ns[i]));
-    }
-    MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
-    o->measured.rss_bytes = mpl_rss_peak(); /* before another copy of the graph is made */
-    MPL_TRY(mpl_outputs_get(exec, job->source.graph, o->outputs));
-    MPL_TRY(mpl_early_new(ctx, exec, job->source.graph, &o->early));
-out:
-    mpl_malloced_free(ctx, malloced);
-    mpl_exec_free(ctx, exec);
-    return st;
-}
-
-/* The run that shares nothing. */
-static mpl_status compare_unshared(mpl_ctx *ctx, const mpl_job *job,
-                                   const mpl_exec_options *exec_options, const mpl_inputs *inputs,
-                                   mpl_device *dev, outcome *o)
-{
-    mpl_status st = MPL_OK;
-    mpl_exec *exec = NULL;
-    void *outputs = mpl_alloc(ctx, mpl_outputs_bytes(job->source.graph), 1);
-
-    if (outputs == NULL)
-        MPL_TRY(MPL_EMEM);
-    MPL_TRY(mpl_measure_new(ctx, job, NULL, exec_options, inputs, dev, &exec));
-    MPL_TRY(mpl_exec_run(exec, NULL));
-    MPL_TRY(mpl_outputs_get(exec, job->source.graph, outputs));
-    o->error = mpl_outputs_error(job->source.graph, o->outputs, outputs);
-out:
-    mpl_exec_free(ctx, exec);
-    mpl_free(ctx, outputs);
-    return st;
-}
-
-static mpl_status find_output(mpl_ctx *ctx, const mpl_graph *g, const mpl_binding *b, uint32_t *i)
-{
-    mpl_status st = MPL_OK;
-
-    *i = b->index;
-    if (b->name != NULL)
-        for (*i = 0; *i < g->n_outputs && strcmp(g->value_name[g->output[*i]], b->name) != 0;)
-            ++*i;
-    if (*i >= g->n_outputs && b->name != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output '%s'; the first is '%s'", b->name,
-                 g->value_name[g->output[0]]);
-    if (*i >= g->n_outputs)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output of index %" PRIu32 ": there are %" PRIu32,
-                 b->index, g->n_outputs);
-    if (b->ramp)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: takes a file");
-out:
-    return st;
-}
-
-/* --expect: checked before anything runs (outputs and rows NULL), compared after. */
-static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_bindings *expect,
-                                   const void *outputs, const uint64_t *rows, double *worst)
-{
-    mpl_status st = MPL_OK;
-    char want[200], got[200];
-
-    *worst = 0;
-    for (uint32_t k = 0; k < expect->n; k++) {
-        const mpl_tensor *t = &expect->item[k].tensor;
-        uint32_t i;
-        uint64_t n = 0;
-        mpl_value v;
-        mpl_shape shape;
-
-        MPL_TRY(find_output(ctx, g, &expect->item[k], &i));
-        v = g->output[i];
-        shape = mpl_early_shape(g, rows, i);
-        if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 &&
-            t->shape.dim[0] < shape.dim[0])
-            shape.dim[0] = t->shape.dim[0]; /* how many rows there are is known behind the run */
-        if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
-            MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
-                     "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
-                     mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want),
-                     mpl_type_name(t->type), mpl_shape_text(&t->shape, got));
-        if (outputs == NULL || !mpl_shape_count(&t->shape, &n))
-            continue;
-        *worst = fmax(*worst, mpl_compare(t->type, n, mpl_outputs_at(g, outputs, i), t->data));
-    }
-out:
-    return st;
-}
-
-/* DIR/NAME.npy of each output. */
-static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder,
-                               const void *outputs, const uint64_t *rows)
-{
-    mpl_status st = MPL_OK;
-    char path[4096], name[MPL_FILE_NAME];
-
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot make the folder: %s", folder, strerror(errno));
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        mpl_value v = g->output[i];
-        mpl_tensor t = {(mpl_type)g->value_type[v], mpl_early_shape(g, rows, i),
-                        (void *)(uintptr_t)mpl_outputs_at(g, outputs, i)};
-
-        if (snprintf(path, sizeof path, "%s/%s.npy", folder,
-                     mpl_file_name(g->value_name[v], i, name)) >= (int)sizeof path)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
-        MPL_TRY(mpl_tensor_write(ctx, path, &t));
-    }
-out:
-    return st;
-}
 
 static void print_device(const mpl_measured *m)
 {
@@ -168,8 +23,7 @@ static void print_device(const mpl_measured *m)
                mpl_sized(m->allocators.model.reserved_bytes).text);
 }
 
-static void print_outcome(const mpl_job *job, const mpl_record *row, const outcome *o,
-                          bool expected)
+static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_executed *o)
 {
     int64_t median = 0;
     uint64_t repeat = 0;
@@ -181,7 +35,7 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");
-    if (job->safety == MPL_PARALLEL)
+    if (job->safety == MPL_safety_parallel)
         printf("executed  in order, one operation after the other; that the plan holds in parallel "
                "too is "
                "verified, "
@@ -190,7 +44,7 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     if (o->error > 0)
         printf(" (largest relative error %.3g)", o->error);
     printf("\n");
-    if (expected)
+    if (o->expected)
         printf("expected: %s (largest relative error %.3g)\n",
                o->expect_error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ", o->expect_error);
     if (o->early.text[0] != '\0')
@@ -225,114 +79,28 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
         print_device(&o->measured);
 }
 
-static mpl_status report(mpl_ctx *ctx, mpl_options *options, const mpl_job *job, mpl_record *row,
-                         const outcome *o, bool expected)
-{
-    mpl_status st = MPL_OK, held;
-
-    mpl_record_int(row, MPL_FIELD_repeat, options->repeat);
-    mpl_record_ints(row, MPL_FIELD_run_ns, (uint32_t)options->repeat, o->run_ns);
-    if (o->measured.facts.two_ways)
-        mpl_record_ints(row, MPL_FIELD_replay_ns, (uint32_t)options->repeat, o->other_ns);
-    if (o->measured.malloc_bytes > 0)
-        mpl_record_ints(row, MPL_FIELD_malloc_ns, (uint32_t)options->repeat, o->other_ns);
-    mpl_measure_fields(&o->measured, row);
-    if ((held = mpl_measure_check(ctx, &o->measured)) != MPL_OK) {
-        mpl_record_text(row, MPL_FIELD_status, mpl_row_status(held));
-        mpl_record_text(row, MPL_FIELD_reason, ctx->message);
-    }
-    mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(o->error));
-    mpl_record_real(row, MPL_FIELD_max_rel_error, o->error);
-    if (o->early.text[0] != '\0')
-        mpl_record_text(row, MPL_FIELD_ended_early, o->early.text);
-    if (options->json) {
-        MPL_TRY(mpl_record_write(ctx, row, &options->result));
-    } else if (!options->quiet) {
-        print_outcome(job, row, o, expected);
-    }
-    MPL_TRY(held);
-    if (o->error > MPL_REL_TOLERANCE)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from the run that shares nothing: relative error %.3g",
-                 job->text, o->error);
-    if (expected && o->expect_error > MPL_REL_TOLERANCE)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed",
-                 job->text, o->expect_error);
-out:
-    return st;
-}
-
-/* Everything between the plan and the report. */
-static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                          const mpl_plan *plan, const mpl_bindings *expect, outcome *o)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = job->source.graph;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads,
-                                         .params = options->device};
-    mpl_exec_options exec_options;
-    mpl_inputs inputs = {0};
-    mpl_device *dev = NULL;
-
-    MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
-    MPL_TRY(compare_expected(ctx, g, expect, NULL, NULL, &o->expect_error));
-    MPL_TRY(mpl_inputs_make(ctx, options, job, &inputs));
-    MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
-    MPL_TRY(mpl_new(ctx, o->other_ns, options->repeat));
-    if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    MPL_TRY(job->backend->open(ctx, &device_options, &dev));
-    o->measured.before_bytes = mpl_rss_now();
-    MPL_TRY(run_planned(ctx, options, job, plan, &exec_options, &inputs, dev, o));
-    if (job->backend->replay != NULL && job->problem->before == NULL)
-        MPL_TRY(mpl_allocators_play(ctx, job->problem, job->backend, dev, &o->measured.allocators));
-    MPL_TRY(compare_unshared(ctx, job, &exec_options, &inputs, dev, o));
-    if (job->twice.n_ops > 0)
-        MPL_TRY(mpl_again_check(ctx, options, job, &inputs, dev, o->outputs));
-    MPL_TRY(compare_expected(ctx, g, expect, o->outputs, o->early.rows, &o->expect_error));
-    if (options->dump != NULL)
-        MPL_TRY(dump_outputs(ctx, g, options->dump, o->outputs, o->early.rows));
-out:
-    if (dev != NULL)
-        job->backend->close(dev);
-    mpl_inputs_fini(ctx, &inputs);
-    return st;
-}
-
 mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    mpl_job job = {0};
-    mpl_record *row = NULL;
-    mpl_plan *plan = NULL;
-    mpl_bindings expect = {0};
-    outcome o = {0};
+    mpl_made made = {0};
+    bool train = options->given[MPL_OPT_iterations];
 
     if (options->backend == NULL && options->plan == NULL)
         options->backend = mpl_backend_default()->name;
-    MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
-    if (job.source.graph == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed",
-                 job.text);
-    if (job.backend == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "run: the plan names no backend; plan with --backend B, or name one here");
-    if (options->given[MPL_OPT_iterations]) {
-        MPL_TRY(mpl_train(ctx, options, &job, plan));
+    if (options->data != NULL && !train)
+        MPL_FAIL(ctx, MPL_EINPUT, "run: --data is for --iterations");
+    MPL_TRY(mpl_make(ctx, options, options->args.item[0], train ? MPL_TO_PLAN : MPL_TO_RUN, &made));
+    if (train) {
+        MPL_TRY(mpl_execute_check(ctx, &made.job));
+        MPL_TRY(mpl_train(ctx, options, &made.job, made.plan));
         goto out;
     }
-    MPL_TRY(mpl_bindings_read(ctx, "--expect", &options->expect, &expect));
-    MPL_TRY(execute(ctx, options, &job, plan, &expect, &o));
-    MPL_TRY(report(ctx, options, &job, row, &o, expect.n > 0));
+    if (options->json)
+        MPL_TRY(mpl_record_write(ctx, made.row, &options->result));
+    else if (!options->quiet)
+        print_outcome(&made.job, made.row, made.executed);
+    MPL_TRY(mpl_executed_judge(ctx, made.job.text, made.executed));
 out:
-    mpl_free(ctx, o.run_ns);
-    mpl_free(ctx, o.other_ns);
-    mpl_free(ctx, o.outputs);
-    mpl_early_fini(ctx, &o.early);
-    mpl_bindings_fini(ctx, &expect);
-    mpl_plan_free(ctx, plan);
-    mpl_record_free(ctx, row);
-    mpl_job_fini(ctx, &job);
+    mpl_made_fini(ctx, &made);
     return st;
 }

@@ -315,12 +315,11 @@ static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const m
                                uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options po;
+    mpl_problem_options po = mpl_asked_problem(options);
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
 
-    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
-    po.parallel = job->safety == MPL_PARALLEL;
+    po.parallel = job->safety == MPL_safety_parallel;
     po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
     MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &p, &map));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, peak, NULL));
@@ -331,8 +330,7 @@ out:
 }
 
 /* How much of what must be there at once the workspaces of the backend's operations are. */
-static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                                  const uint64_t *bytes)
+static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -340,8 +338,8 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
     uint32_t n = 0;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        n += bytes[op] > 0;
-        largest = mpl_max_u64(largest, bytes[op]);
+        n += job->workspace_bytes[op] > 0;
+        largest = mpl_max_u64(largest, job->workspace_bytes[op]);
     }
     if (has_workspace_pool(job->problem))
         MPL_TRY(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
@@ -350,7 +348,7 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
     if (has_workspace_pool(job->problem))
         printf("; their pool %s, %.1f %% of both peaks", mpl_sized(peak).text,
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
-    else if (strcmp(options->workspaces, "plan") == 0) {
+    else if (options->workspaces == MPL_workspaces_plan) {
         MPL_TRY(peak_without(ctx, options, job, &peak));
         printf("; the peak is %s without any, they are %.1f %% of it", mpl_sized(peak).text,
                100 * (double)(job->bound_bytes - peak) / (double)mpl_max_u64(job->bound_bytes, 1));
@@ -444,7 +442,7 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
                             mpl_device *dev)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options po;
+    mpl_problem_options po = mpl_asked_problem(options);
     mpl_ways *ways = NULL;
     mpl_ways_point *point = NULL;
     uint32_t *way = NULL, n = 0;
@@ -455,8 +453,7 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
     show_names(ways, way);
     if (ways->begin[ways->n_ops] == ways->n_ops)
         goto out;
-    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
-    po.parallel = job->safety == MPL_PARALLEL;
+    po.parallel = job->safety == MPL_safety_parallel;
     po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
     MPL_TRY(mpl_ways_curve(
         ctx,
@@ -476,20 +473,19 @@ out:
 }
 
 /* What a device has to say. */
-static mpl_status show_device(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                              const uint64_t *workspaces)
+static mpl_status show_device(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
     mpl_status st = MPL_OK;
     mpl_device_options device = {.n_threads = (uint32_t)options->threads,
                                  .params = options->device};
     mpl_device *dev = NULL;
 
-    if (workspaces != NULL)
-        MPL_TRY(show_workspaces(ctx, options, job, workspaces));
+    if (job->workspace_bytes != NULL)
+        MPL_TRY(show_workspaces(ctx, options, job));
     if (job->backend != NULL &&
         (job->backend->limit_workspace != NULL || job->backend->replay != NULL))
         MPL_TRY(job->backend->open(ctx, &device, &dev));
-    if (workspaces != NULL && dev != NULL)
+    if (job->workspace_bytes != NULL && dev != NULL)
         MPL_TRY(show_ways(ctx, options, job, dev));
     if (job->problem->before == NULL)
         MPL_TRY(show_allocators(ctx, job, dev));
@@ -502,52 +498,44 @@ out:
 mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    const mpl_backend *backend;
-    mpl_job job = {0};
-    mpl_record *row = NULL;
-    uint64_t *workspaces = NULL;
+    mpl_made made = {0};
+    const mpl_job *job = &made.job;
 
-    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
-    MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
-    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, &job, &workspaces));
-    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, &job));
+    MPL_TRY(mpl_make(ctx, options, options->args.item[0], MPL_TO_PROBLEM, &made));
     if (options->json) {
-        MPL_TRY(mpl_job_row(ctx, options, &job, NULL, &row));
-        mpl_record_int(row, MPL_FIELD_naive_bytes, job.naive_bytes);
-        mpl_record_int(row, MPL_FIELD_bound_bytes, job.bound_bytes);
-        mpl_record_text(row, MPL_FIELD_bound_kind, job.bound_kind);
-        MPL_TRY(mpl_record_write(ctx, row, &options->result));
+        mpl_record_int(made.row, MPL_FIELD_naive_bytes, job->naive_bytes);
+        mpl_record_int(made.row, MPL_FIELD_bound_bytes, job->bound_bytes);
+        mpl_record_text(made.row, MPL_FIELD_bound_kind, job->bound_kind);
+        MPL_TRY(mpl_record_write(ctx, made.row, &options->result));
         goto out;
     }
-    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers",
-           mpl_shown(job.text), job.graph_hash);
-    if (job.is_program)
-        mpl_program_show(options, &job.ssa);
-    if (job.n_ops_before > 0)
-        show_passes(&job);
-    if (job.recompute_ns > 0)
-        show_recomputed(&job);
-    if (job.source.graph != NULL)
-        MPL_TRY(show_graph(ctx, job.source.graph));
-    if (job.source.graph != NULL)
-        MPL_TRY(show_training(ctx, job.source.graph));
+    printf("%-12s %s, hash %016" PRIx64 "\n", job->source.graph ? "graph" : "buffers",
+           mpl_shown(job->text), job->graph_hash);
+    if (job->is_program)
+        mpl_program_show(options, &job->ssa);
+    if (job->n_ops_before > 0)
+        show_passes(job);
+    if (job->recompute_ns > 0)
+        show_recomputed(job);
+    if (job->source.graph != NULL)
+        MPL_TRY(show_graph(ctx, job->source.graph));
+    if (job->source.graph != NULL)
+        MPL_TRY(show_training(ctx, job->source.graph));
     printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %14s if nothing is shared\n",
-           job.problem->n, job.naive_bytes, mpl_sized(job.naive_bytes).text);
-    printf("bound               %14" PRIu64 " bytes  %14s, %s\n", job.bound_bytes,
-           mpl_sized(job.bound_bytes).text, job.bound_kind);
-    MPL_TRY(show_pools(ctx, job.problem));
-    if (job.order_found.ns > 0)
-        show_order(options, &job);
-    if (job.source.graph != NULL && job.source.graph->n_blocks > 1)
-        MPL_TRY(show_copies(ctx, &job));
-    if (job.concats.n > 0)
-        show_concats(&job.concats);
-    MPL_TRY(show_witness(ctx, job.problem));
-    MPL_TRY(show_device(ctx, options, &job, workspaces));
-    MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
+           job->problem->n, job->naive_bytes, mpl_sized(job->naive_bytes).text);
+    printf("bound               %14" PRIu64 " bytes  %14s, %s\n", job->bound_bytes,
+           mpl_sized(job->bound_bytes).text, job->bound_kind);
+    MPL_TRY(show_pools(ctx, job->problem));
+    if (job->order_found.ns > 0)
+        show_order(options, job);
+    if (job->source.graph != NULL && job->source.graph->n_blocks > 1)
+        MPL_TRY(show_copies(ctx, job));
+    if (job->concats.n > 0)
+        show_concats(&job->concats);
+    MPL_TRY(show_witness(ctx, job->problem));
+    MPL_TRY(show_device(ctx, options, job));
+    MPL_TRY(job->problem->before == NULL ? show_serial(ctx, job) : show_parallel(ctx, job));
 out:
-    mpl_free(ctx, workspaces);
-    mpl_record_free(ctx, row);
-    mpl_job_fini(ctx, &job);
+    mpl_made_fini(ctx, &made);
     return st;
 }

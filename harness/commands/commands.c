@@ -4,5 +4,4 @@
 mpl_command_run *const mpl_command_runs[MPL_N_COMMANDS] = {
 #define COMMAND(name, args, fewest, most, about, example) mpl_cmd_##name,
 #include "harness/cli/commands.def"
-#undef COMMAND
 };

@@ -11,22 +11,16 @@ static const uint64_t QUICK_TICKS = 20000000;
 static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                       const char *name, uint64_t ticks, mpl_optimum *out)
 {
-    static const char *const key = "minimise", *const value = "1";
+    const char *key = "minimise", *value = "1";
+    mpl_params params = {.key = {1, 1, &key}, .value = {1, 1, &value}};
     const mpl_planner *planner = mpl_planner_find(name);
     mpl_plan *plan = NULL;
     mpl_status st;
     mpl_run run;
 
-    mpl_run_init(&run, ctx);
-    run.seed = options->seed;
+    mpl_asked_run(ctx, options, &params, &run);
     run.budget_ticks = ticks;
-    run.n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
-    if (options->given[MPL_OPT_time_limit])
-        run.deadline_ns = mpl_clock_ns() +
-                          (int64_t)((options->time_limit < 3e7 ? options->time_limit : 3e7) * 1e9);
-    run.n_params = 1;
-    run.param_key = &key;
-    run.param_value = &value;
+    run.watch = NULL;
     st = mpl_planner_run(planner, &run, job->problem, &plan);
     if (st == MPL_ELIMIT || st == MPL_EUNAVAIL)
         st = MPL_OK;
@@ -85,7 +79,7 @@ static mpl_status open_alone(mpl_ctx *ctx, const mpl_options *options, mpl_impor
 
     job.source.problem = import->problem;
     import->problem = NULL;
-    job.safety = job.source.problem->before != NULL ? MPL_PARALLEL : MPL_SERIAL;
+    job.safety = job.source.problem->before != NULL ? MPL_safety_parallel : MPL_safety_serial;
     job.graph_hash = mpl_problem_hash(job.source.problem);
     MPL_TRY(mpl_machine_get(ctx, &job.machine));
     MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
@@ -101,13 +95,9 @@ static mpl_status open_with_graph(mpl_ctx *ctx, const mpl_options *options, cons
                                   const char *path, mpl_import *import, mpl_job *job)
 {
     mpl_status st = MPL_OK;
-    const mpl_backend *backend;
-    uint64_t *workspaces = NULL;
 
-    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
     MPL_TRY(mpl_job_open(ctx, options, graph, job));
-    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
-    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
+    MPL_TRY(mpl_job_problem_here(ctx, options, job));
     MPL_TRY(mpl_plan_import(ctx, path, job->problem, import));
     if (import->problem != NULL &&
         mpl_problem_hash(import->problem) != mpl_problem_hash(job->problem))
@@ -118,7 +108,6 @@ static mpl_status open_with_graph(mpl_ctx *ctx, const mpl_options *options, cons
                  path, graph, import->problem->n, mpl_problem_hash(import->problem),
                  job->problem->n, mpl_problem_hash(job->problem));
 out:
-    mpl_free(ctx, workspaces);
     return st;
 }
 
@@ -174,7 +163,7 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
     if (mpl_record_is_null(*row, MPL_FIELD_planner))
         mpl_record_text(*row, MPL_FIELD_planner, import->format);
     mpl_record_text(*row, MPL_FIELD_graph, job->text);
-    mpl_record_text(*row, MPL_FIELD_safety, job->safety == MPL_SERIAL ? "serial" : "parallel");
+    mpl_record_text(*row, MPL_FIELD_safety, mpl_word_text[job->safety]);
     snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(job->problem));
     mpl_record_text(*row, MPL_FIELD_problem_hash, hash);
     mpl_record_text(*row, MPL_FIELD_status, "ok");

@@ -34,9 +34,7 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
     mpl_pass_set passes;
 
     *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
-    if (options->compare != NULL && strcmp(options->compare, "malloc") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "--compare: '%s' is not malloc", options->compare);
-    if (options->compare != NULL)
+    if (options->compare == MPL_compare_malloc)
         MPL_TRY(check_preloaded(ctx));
     if (options->weights == NULL)
         goto out;

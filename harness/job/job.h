@@ -1,5 +1,4 @@
-/* job.h -- what the commands share: GRAPH opened, ordered and made a problem; planners by their
- * text; a plan as a row. */
+/* job.h -- GRAPH under options: opened, ordered, made a problem, planned, executed, as a row. */
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
@@ -8,16 +7,13 @@
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
-#include "harness/cli/options.h"
+#include "harness/job/asked.h"
 #include "harness/rows/record.h"
 #include "planners/search/concat.h"
-#include "planners/planner.h"
 #include "planners/recompute/recompute.h"
 #include "planners/search/ways.h"
 #include "runtime/backend.h"
 #include "runtime/machine.h"
-
-typedef enum mpl_safety { MPL_SERIAL, MPL_PARALLEL } mpl_safety;
 
 /* --input and --expect: "[NAME|INDEX=]FILE|ramp". */
 typedef struct mpl_binding {
@@ -58,7 +54,7 @@ typedef struct mpl_job {
     struct mpl_job *given; /* beside an order that was searched for, the same in the order given: it
                             * borrows all but what its order makes different; NULL: nothing was
                             * searched for */
-    mpl_safety safety;
+    mpl_word safety;       /* --safety; of a list, what it can be */
     mpl_machine machine;
     uint64_t work_limit; /* of one run, and of what mpl_job_check_claims counts; 0: none */
 
@@ -80,19 +76,19 @@ const char *mpl_order_proof(const mpl_job *job);
  * plans where they do not. */
 const char *mpl_order_scope(const mpl_job *job);
 
-/* How concats are planned under the options: as asked; without views they copy. */
-const char *mpl_job_concat(const mpl_options *options);
-
-/* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin.
- * MPL_EINPUT, MPL_EUNAVAIL. */
+/* Checks what can be checked of options without a graph. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
 /* Before contents are made for them: whether the bytes that a file says its inputs and weights
  * have, and does not bring along, keep --work-limit, or MPL_CLAIMED_BYTES by default.
  * MPL_ELIMIT. */
 #define MPL_CLAIMED_BYTES (UINT64_C(1) << 30)
 mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job);
-/* Reads --input, then the source, then orders it. */
+/* GRAPH read, through its passes, in its order. */
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
+/* These three, one by one; on failure the job is still to be freed. */
+mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
+mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
+mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
 /* The problem and its bounds. backend (may be NULL): whose alignment and, from
  * workspace_bytes[n_ops] (may be NULL, copied), whose workspaces it has. May be called again. */
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
@@ -101,16 +97,9 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
 void mpl_job_take_given(mpl_job *job);
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
 
-/* "O:key=value,..". */
-typedef struct mpl_order_spec {
-    const mpl_order_kind *kind;
-    char *store; /* owned: what the strings point into */
-    mpl_strings key, value;
-} mpl_order_spec;
-
-/* MPL_EINPUT: no such order, a parameter without '='. */
-mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, mpl_order_spec *out);
-void mpl_order_spec_fini(mpl_ctx *ctx, mpl_order_spec *spec);
+/* "O:key=value,..". MPL_EINPUT: no such order, a parameter without '='. */
+mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_kind **kind,
+                                mpl_params *params);
 
 /* "M", "M:BYTES", "M:P%" or "none". */
 typedef struct mpl_recompute_spec {
@@ -122,9 +111,6 @@ typedef struct mpl_recompute_spec {
 
 /* MPL_EINPUT: no such method, or no such budget. */
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out);
-/* The options of a job's problem that do not depend on a backend. */
-mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
-                                   mpl_problem_options *out);
 /* Replaces *g by the graph that the spec makes of it; *ns > 0 is the time of that, 0: none was
  * asked for. */
 mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
@@ -134,23 +120,28 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
 /* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL:
  * absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);
+/* Whether --algorithms is one, and goes with the other options. MPL_EINPUT. */
+mpl_status mpl_algorithms_check(mpl_ctx *ctx, const mpl_options *options);
 /* way[n_ops]: those of --algorithms for the job's graph in its order. MPL_EINVALID, MPL_ELIMIT: as
  * mpl_ways_choose. */
 mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                const mpl_job *job, const mpl_ways *ways, uint32_t *way);
 /* A new array of the workspace bytes of each operation under --algorithms, asked of the backend in
- * this process; NULL for a list. */
+ * this process; NULL for a list, or without a backend. */
 mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options,
                                   const mpl_backend *backend, const mpl_job *job,
                                   uint64_t **workspace_bytes);
+
+/* The problem, for --backend and its workspaces; the backend is asked in this process.
+ * MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
+mpl_status mpl_job_problem_here(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
 
 /* "P:key=value,..", or a planner from outside (harness/foreign/foreign.h). */
 typedef struct mpl_planner_spec {
     const mpl_planner *planner;
     struct mpl_foreign *foreign; /* owned, holds the planner; NULL: one of this program's */
     bool peer;                   /* of bench --peer */
-    char *store;                 /* owned: what the strings point into */
-    mpl_strings key, value;
+    mpl_params params;
 } mpl_planner_spec;
 
 /* MPL_EINPUT: no such planner (lists what there is), a parameter without '='. */
@@ -173,19 +164,26 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                         const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan,
                         const mpl_job **kept);
+/* The same; where the order given is kept, it becomes the job's. */
+mpl_status mpl_job_plan_best(mpl_ctx *ctx, const mpl_options *options, mpl_job *job,
+                             const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan);
 /* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for
  * nothing. A failure stands in the row. */
 mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                               const mpl_planner_spec *spec, mpl_record *row, int64_t *plan_ns,
                               int64_t *self_ns);
-/* The independent verifier; under parallel, the graph's own reachability too. */
-mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
-/* The same for a plan from a file, whose claim and bound are kept only where its certificate, or
- * the problem, proves them. */
+/* Verifies a plan from a file. Its claim and bound are kept only where its certificate, or the
+ * problem, proves them. */
 mpl_status mpl_job_verify_file(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
 /* The byte fields of a row from a verified plan. */
 mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                                mpl_record *row);
+/* "build" and "machine" of a row. */
+void mpl_row_build(const mpl_machine *machine, mpl_record *row);
+/* Which problem it is, and how the planner (may be NULL) sees it. */
+void mpl_row_problem(const mpl_job *job, const mpl_planner_spec *spec, mpl_record *row);
+/* Why a claim has no certificate. */
+const char *mpl_proof_absence(const mpl_plan *plan);
 /* A row's status for a failure of ours. */
 const char *mpl_row_status(mpl_status st);
 /* A failure as a row: its status and reason; byte and time fields null again. */
@@ -197,10 +195,22 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason);
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
                              const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job);
 
-/* One plan by whichever of --planner and --plan is given, verified, with its row; options may be
- * taken over from the plan file, then point into the row. */
-mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph,
-                                   mpl_job *job, mpl_record **row, mpl_plan **plan);
+/* What came of GRAPH. */
+typedef struct mpl_made {
+    mpl_job job;
+    mpl_record *row;
+    mpl_plan *plan;                /* verified */
+    struct mpl_executed *executed; /* execute.h */
+} mpl_made;
+
+typedef enum mpl_stage { MPL_TO_PROBLEM, MPL_TO_PLAN, MPL_TO_RUN } mpl_stage;
+
+/* job.c: everything that memplan does with one GRAPH, up to a stage. The plan comes from --planner
+ * or from --plan, whose file may set options that the command line leaves open; these then point
+ * into the row. What was made before a failure is there. */
+mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_stage last,
+                    mpl_made *made);
+void mpl_made_fini(mpl_ctx *ctx, mpl_made *made);
 
 /* Files named by --input or --expect, read. */
 mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,

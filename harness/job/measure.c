@@ -162,7 +162,7 @@ mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_ex
     mpl_malloced *m = NULL;
     uint32_t n_calls;
 
-    if (options->compare == NULL)
+    if (options->compare == MPL_compare_none)
         goto out;
     MPL_TRY(mpl_malloced_new(ctx, exec, &m));
     MPL_TRY(mpl_malloced_run(m, NULL));

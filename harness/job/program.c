@@ -4,20 +4,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-mpl_status mpl_ssa_by_option(mpl_ctx *ctx, const char *text, mpl_ssa_level *level)
-{
-    mpl_status st = MPL_OK;
-    int i = 0;
-
-    while (i < MPL_N_SSA_LEVELS && strcmp(text, mpl_ssa_level_name[i]) != 0)
-        i++;
-    if (i == MPL_N_SSA_LEVELS)
-        MPL_FAIL(ctx, MPL_EINPUT, "--ssa: '%s' is none of copy, views, full, boxes", text);
-    *level = (mpl_ssa_level)i;
-out:
-    return st;
-}
-
 mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph,
                             char **store)
 {
@@ -27,7 +13,7 @@ mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char
     const mpl_zoo_entry *entry = mpl_zoo_find(*graph, n);
     uint32_t i = 0;
 
-    if (entry == NULL || (options->dump_ssa == NULL && strcmp(options->ssa, "full") == 0))
+    if (entry == NULL || (options->dump_ssa == NULL && options->ssa == MPL_ssa_full))
         goto out;
     while (entry->params[i].key != NULL && strcmp(entry->params[i].key, "ssa") != 0)
         i++;
@@ -68,7 +54,7 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
-    mpl_ssa_level level = MPL_SSA_FULL;
+    mpl_ssa_level level = (mpl_ssa_level)(options->ssa - MPL_ssa_copy); /* in the same order */
     dump d = {.ctx = ctx, .folder = options->dump_ssa};
 
     *is_program = source->graph != NULL && source->graph->program;
@@ -79,7 +65,6 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
                  "the zoo that has a parameter ssa, named without it");
     if (!*is_program)
         goto out;
-    MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
     if (d.folder != NULL) {
         if (mkdir(d.folder, 0777) != 0 && errno != EEXIST)
             MPL_FAIL(ctx, MPL_EINPUT, "--dump-ssa: %s: %s", d.folder, strerror(errno));
@@ -97,10 +82,10 @@ out:
 void mpl_program_show(const mpl_options *options, const mpl_ssa_facts *facts)
 {
     printf("program      %" PRIu32 " views, %" PRIu32 " writes; in SSA (%s):", facts->n_views,
-           facts->n_writes, options->ssa);
+           facts->n_writes, mpl_word_text[options->ssa]);
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
-        if (strcmp(options->ssa, "full") == 0 || i == 0 ||
-            (i == MPL_SSA_STEPS - 1 && strcmp(options->ssa, "views") == 0))
+        if (options->ssa == MPL_ssa_full || i == 0 ||
+            (i == MPL_SSA_STEPS - 1 && options->ssa == MPL_ssa_views))
             printf("%s %s %" PRIu32 "+%" PRIu32 "+%" PRIu32, i > 0 ? "," : "", mpl_ssa_step_name[i],
                    facts->n_access[i], facts->n_assign[i], facts->n_fused[i]);
     printf(" accesses+assigns+fused\n");

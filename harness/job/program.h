@@ -4,8 +4,6 @@
 
 #include "harness/job/job.h"
 
-/* --ssa as a level. MPL_EINPUT. */
-mpl_status mpl_ssa_by_option(mpl_ctx *ctx, const char *text, mpl_ssa_level *level);
 /* What GRAPH is opened as: a network of the zoo that is a program (it has a parameter `ssa`, not
  * given) as it is written, so that --ssa and --dump-ssa work on it as on a file; else GRAPH itself.
  * *store, to be freed, holds the text where it is another. */

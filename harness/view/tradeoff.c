@@ -60,7 +60,7 @@ static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mp
                               curve *c)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options po;
+    const mpl_problem_options po = mpl_asked_problem(options);
     mpl_recompute_found least, found;
     const mpl_graph *g = job->source.graph;
     bool is_there;
@@ -68,7 +68,6 @@ static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mp
     if (g == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: %s is a list of buffers, no training graph",
                  job->text);
-    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
     MPL_TRY(try_budget(ctx, g, &po, MPL_LEAST_PEAK, &least, &is_there));
     for (uint32_t i = 0; i <= BUDGETS && is_there; i++) {
         uint64_t range = least.before_bytes - mpl_min_u64(least.peak_bytes, least.before_bytes);

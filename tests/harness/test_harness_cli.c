@@ -130,7 +130,7 @@ static const struct {
     {"plan mlp -p pool:", 2, "level=0|1"},
     {"plan mlp -p pool --device tf32=on", 2, "of which backend"},
     {"run mlp -p pool --backend ref --device tf32=on", 2, "backend ref takes none"},
-    {"plan mlp -p pool --pin none,weights", 2, "stands alone"},
+    {"plan mlp -p pool --pin none,weights", 2, "none, or a list"},
     {"plan mlp:mode=frob -p pool", 2, "none of inference, train"},
     {"plan mlp -p pool --seed -1", 2, "--seed"},
     {"plan mlp -p pool --seed 1x", 2, "1x"},
@@ -144,7 +144,7 @@ static const struct {
     {"plan mlp -p pool --pools weights,inputs", 2, "inputs"},
     {"plan pingpong -p pool --pools weights", 4, "control flow"},
     {"plan mlp -p pool --workspaces plan", 2, "--backend"},
-    {"plan mlp -p pool --concat maybe", 2, "none of auto, share, copy"},
+    {"plan mlp -p pool --concat maybe", 2, "one of auto, share, copy"},
     {"plan mlp -p pool --dim N", 2, "NAME=N"},
     {"plan mlp -p pool --dim N=-3", 2, "-3"},
     {"plan mlp -p pool --dim batch=3", 2, "no open dim 'batch'; dims are given to ONNX models"},
@@ -226,7 +226,7 @@ static const struct {
     {"bench @/own.suite", 2, "own.suite:2"},
     {"baseline update @/own_word.suite -o @/x.json", 2, "baseline"},
     {"bench @/own_value.suite", 2, "own_value.suite:1"},
-    {"bench @/own_word.suite", 2, "--concat: 'some'"},
+    {"bench @/own_word.suite", 2, "copy, not 'some'"},
     {"bench smoke --planners pool,,none", 2, "--planners"},
     {"bench smoke --planners pool,frob", 2, "frob"},
     {"bench smoke --backends frob", 2, "frob"},
@@ -342,7 +342,7 @@ TEST(help_of_everything)
             snprintf(option, sizeof option, "--%s ", mpl_option_table[i].name);
             for (char *k = option; *k != '\0'; k++)
                 *k = *k == '_' ? '-' : *k;
-            assert_int_equal(strstr(strstr(out, "\n\n  "), option) != NULL,
+            assert_int_equal(strstr(strstr(out, ".\n\n"), option) != NULL,
                              mpl_option_table[i].commands >> c & 1);
         }
     }

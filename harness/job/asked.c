@@ -1,0 +1,117 @@
+/* asked.c -- options as readers, problems, planners and the verifier take them. See asked.h. */
+#include "harness/job/asked.h"
+
+#include "graphs/problem/before.h"
+#include "planners/verify/verify.h"
+
+mpl_status mpl_asked_dims(mpl_ctx *ctx, const mpl_options *options, mpl_reading *out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = options->dim.n;
+
+    MPL_TRY(mpl_new(ctx, out->name_store, n));
+    MPL_TRY(mpl_new(ctx, out->dim_name, n));
+    MPL_TRY(mpl_new(ctx, out->dim_value, n));
+    for (uint32_t i = 0; i < n; i++) {
+        char *name = mpl_strdup(ctx, options->dim.item[i]);
+        size_t name_bytes;
+        uint64_t value;
+
+        MPL_TRY(name != NULL ? MPL_OK : MPL_EMEM);
+        out->name_store[out->n_names++] = name;
+        MPL_TRY(mpl_parse_dim(ctx, name, &name_bytes, &value));
+        name[name_bytes] = '\0';
+        out->dim_name[i] = name;
+        out->dim_value[i] = (int64_t)value;
+    }
+    out->options.n_dims = n;
+    out->options.dim_name = out->dim_name;
+    out->options.dim_value = out->dim_value;
+out:
+    return st;
+}
+
+void mpl_reading_fini(mpl_ctx *ctx, mpl_reading *reading)
+{
+    for (uint32_t i = 0; i < reading->n_names; i++)
+        mpl_free(ctx, reading->name_store[i]);
+    mpl_free(ctx, reading->name_store);
+    mpl_free(ctx, reading->dim_name);
+    mpl_free(ctx, reading->dim_value);
+}
+
+/* Whether one of the words of a SET was given. */
+static bool has(uint32_t set, mpl_option_id id, mpl_word word)
+{
+    return set >> (word - mpl_option_word(id, 0)) & 1;
+}
+
+mpl_problem_options mpl_asked_problem(const mpl_options *options)
+{
+    mpl_problem_options out = mpl_problem_options_default();
+
+    out.in_place = options->in_place;
+    out.views = options->views;
+    out.concat = options->concat == MPL_concat_copy || !options->views ? MPL_CONCAT_COPY
+                 : options->concat == MPL_concat_share                 ? MPL_CONCAT_SHARE
+                                                                       : MPL_CONCAT_AUTO;
+    out.loop_copy = options->loop == MPL_loop_copy;
+    out.pin_weights = has(options->pin, MPL_OPT_pin, MPL_pin_weights);
+    out.pin_inputs = has(options->pin, MPL_OPT_pin, MPL_pin_inputs);
+    out.pin_outputs = has(options->pin, MPL_OPT_pin, MPL_pin_outputs);
+    out.own_pools = options->pools << MPL_PART_WEIGHT; /* the words are in the order of mpl_part */
+    out.capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
+    return out;
+}
+
+mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char *name,
+                            mpl_problem *list)
+{
+    mpl_status st = MPL_OK;
+
+    if (list->before != NULL && options->given[MPL_OPT_safety] &&
+        options->safety == MPL_safety_serial)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s has a partial order and no steps: --safety serial cannot be",
+                 name);
+    if (list->before == NULL && options->safety == MPL_safety_parallel)
+        MPL_TRY(mpl_problem_as_parallel(ctx, list));
+out:
+    return st;
+}
+
+void mpl_asked_limits(const mpl_options *options, mpl_problem *list)
+{
+    if (!options->in_place)
+        list->n_in_place = 0;
+    if (options->given[MPL_OPT_capacity])
+        list->pool_capacity[0] = options->capacity;
+}
+
+void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params,
+                   mpl_run *run)
+{
+    mpl_run_init(run, ctx);
+    run->seed = options->seed;
+    run->budget_ticks = options->budget;
+    if (options->given[MPL_OPT_time_limit])
+        run->deadline_ns = mpl_clock_ns() + mpl_seconds_ns(options->time_limit);
+    run->n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
+    run->watch = options->watch;
+    run->n_params = params->key.n;
+    run->param_key = params->key.item;
+    run->param_value = params->value.item;
+}
+
+mpl_status mpl_verify_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                          const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_verify(ctx, p, plan));
+    if (g != NULL && g->n_blocks > 1)
+        MPL_TRY(mpl_verify_places(ctx, g, map, p, plan));
+    else if (g != NULL && p->before != NULL)
+        MPL_TRY(mpl_verify_graph(ctx, g, map, p, plan));
+out:
+    return st;
+}

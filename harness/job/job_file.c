@@ -1,0 +1,91 @@
+/* job_file.c -- plan files, checked against GRAPH. See job.h. */
+#include "harness/job/job.h"
+
+#include "planners/plan/plan_bindings.h"
+
+/* The words of a SET that a row lists. */
+static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, mpl_field field,
+                      uint32_t *set)
+{
+    mpl_word word;
+
+    for (uint32_t k = 0; !o->given[id] && (word = mpl_option_word(id, k)) < MPL_N_WORDS; k++)
+        *set = (*set & ~(1u << k)) |
+               (mpl_record_has_item(row, field, mpl_word_text[word]) ? 1u << k : 0);
+}
+
+/* Options that the command line leaves open are the plan's own; texts point into the row. */
+static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
+                        const mpl_record *row)
+{
+    static const struct {
+        mpl_option_id option;
+        mpl_field field;
+    } texts[] = {
+#define SAME(id) {MPL_OPT_##id, MPL_FIELD_##id}
+        SAME(safety),   SAME(order),   SAME(concat),    SAME(loop),   SAME(ssa),
+        SAME(optimise), SAME(changed), SAME(recompute), SAME(layout), SAME(workspaces),
+        SAME(algorithms), SAME(backend),
+#undef SAME
+    };
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        MPL_TRY(mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
+    if (!o->given[MPL_OPT_order] && mpl_record_is(row, MPL_FIELD_order_kept, "given"))
+        o->order = "given"; /* what was searched for is not what the plan is of */
+    if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs themselves */
+        o->in_place = file->problem->n_in_place > 0;
+    if (!o->given[MPL_OPT_seed]) /* of an order that is random */
+        mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
+    if (!o->given[MPL_OPT_views])
+        mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
+    if (!o->given[MPL_OPT_capacity])
+        o->given[MPL_OPT_capacity] = mpl_record_get_int(row, MPL_FIELD_capacity, &o->capacity);
+    adopt_set(o, MPL_OPT_pin, row, MPL_FIELD_pinned, &o->pin);
+    adopt_set(o, MPL_OPT_pools, row, MPL_FIELD_own_pools, &o->pools);
+out:
+    return st;
+}
+
+static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                             mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    mpl_job_fini(ctx, job);
+    MPL_TRY(mpl_job_open(ctx, options, graph, job));
+    MPL_TRY(mpl_job_problem_here(ctx, options, job));
+out:
+    return st;
+}
+
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                             const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_plan_read(ctx, path, file));
+    if (file->fields_json == NULL)
+        MPL_TRY(mpl_record_new(ctx, row));
+    else
+        MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
+    if (file->fields_json != NULL)
+        MPL_TRY(adopt(ctx, options, file, *row));
+    MPL_TRY(open_again(ctx, options, graph, job));
+    if (!options->in_place && !options->given[MPL_OPT_in_place] &&
+        mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
+        options->in_place = true; /* no pair is left in the file where each was decided, or none
+                                     could be had */
+        MPL_TRY(open_again(ctx, options, graph, job));
+    }
+    if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64
+                 "; %s has %" PRIu32 ", %016" PRIx64,
+                 path, file->problem->n, mpl_problem_hash(file->problem), graph, job->problem->n,
+                 mpl_problem_hash(job->problem));
+    MPL_TRY(mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map));
+out:
+    return st;
+}

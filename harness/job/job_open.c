@@ -1,0 +1,286 @@
+/* job_open.c -- GRAPH read, through its passes, in its order. See job.h. */
+#include "graphs/orders/work.h"
+#include "harness/job/job.h"
+#include "harness/job/measure.h"
+#include "harness/job/program.h"
+
+/* ---- reading ---- */
+
+/* --input as the readers take it: what decides shapes is folded. */
+typedef struct input_store {
+    const char **name;
+    uint32_t *index;
+    mpl_tensor *tensor;
+} input_store;
+
+static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_store *s,
+                              mpl_read_options *read)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, s->name, inputs->n));
+    MPL_TRY(mpl_new(ctx, s->index, inputs->n));
+    MPL_TRY(mpl_new(ctx, s->tensor, inputs->n));
+    for (uint32_t i = 0; i < inputs->n; i++) {
+        if (inputs->item[i].ramp)
+            continue;
+        s->name[n] = inputs->item[i].name;
+        s->index[n] = inputs->item[i].index;
+        s->tensor[n++] = inputs->item[i].tensor;
+    }
+    read->n_inputs = n;
+    read->input_name = s->name;
+    read->input_index = s->index;
+    read->input_tensor = s->tensor;
+out:
+    return st;
+}
+
+/* GRAPH as it is written. */
+static mpl_status open_source(mpl_ctx *ctx, const mpl_options *options, const char *graph,
+                              mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_reading read = {
+        .options = {.rnn = options->rnn == MPL_rnn_unroll ? MPL_RNN_UNROLL : MPL_RNN_WHILE}};
+    input_store inputs = {0};
+    char *program = NULL;
+
+    MPL_TRY(mpl_asked_dims(ctx, options, &read));
+    MPL_TRY(fill_inputs(ctx, &job->inputs, &inputs, &read.options));
+    MPL_TRY(mpl_program_text(ctx, options, &graph, &program));
+    MPL_TRY(mpl_source_open(ctx, graph, &read.options, &job->source));
+out:
+    mpl_free(ctx, program);
+    mpl_free(ctx, inputs.name);
+    mpl_free(ctx, inputs.index);
+    mpl_free(ctx, inputs.tensor);
+    mpl_reading_fini(ctx, &read);
+    return st;
+}
+
+mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    *job = (mpl_job){.text = graph, .safety = options->safety};
+    MPL_TRY(mpl_job_check_options(ctx, options));
+    MPL_TRY(mpl_machine_get(ctx, &job->machine));
+    MPL_TRY(mpl_bindings_read(ctx, "--input", &options->input, &job->inputs));
+    MPL_TRY(open_source(ctx, options, graph, job));
+    MPL_TRY(mpl_program_to_ssa(ctx, options, &job->source, &job->is_program, &job->ssa));
+out:
+    return st;
+}
+
+/* ---- what a file may claim ---- */
+
+/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is
+ * small says little, though it may claim anything. */
+static const uint64_t WORK_FREE = UINT64_C(1) << 28, WORK_A_BYTE = UINT64_C(1) << 18,
+                      MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, that count for it */
+
+/* Bytes of inputs and weights, by whether a file brings them along. */
+static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought,
+                          uint64_t *claimed)
+{
+    *inputs = *brought = *claimed = 0;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool input = g->value_role[v] == MPL_INPUT, weight = g->value_role[v] == MPL_WEIGHT;
+        bool here = weight && g->value_data[v] != NULL && !g->value_splat[v];
+
+        if (input)
+            *inputs = mpl_add_work(*inputs, g->value_bytes[v]);
+        if (input || weight)
+            *(here ? brought : claimed) =
+                mpl_add_work(*(here ? brought : claimed), g->value_bytes[v]);
+    }
+}
+
+static uint64_t work_limit(const mpl_options *options, const mpl_source *source)
+{
+    uint64_t inputs, brought, claimed;
+
+    if (options->given[MPL_OPT_work_limit] || source->file_bytes == 0)
+        return options->work_limit;
+    outside_bytes(source->graph, &inputs, &brought, &claimed);
+    brought = mpl_add_work(mpl_add_work(brought, source->file_bytes),
+                           mpl_min_u64(inputs, MOST_INPUT_BYTES));
+    return brought < MPL_MOST_WORK / WORK_A_BYTE ? mpl_add_work(WORK_FREE, brought * WORK_A_BYTE)
+                                                 : MPL_MOST_WORK;
+}
+
+mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = options->given[MPL_OPT_work_limit] ? options->work_limit : MPL_CLAIMED_BYTES;
+    uint64_t inputs, brought, claimed;
+
+    if (limit == 0 || (job->source.file_bytes == 0 && !options->given[MPL_OPT_work_limit]))
+        goto out;
+    outside_bytes(job->source.graph, &inputs, &brought, &claimed);
+    if (claimed > limit)
+        MPL_FAIL(ctx, MPL_ELIMIT,
+                 "%s: inputs and weights that it has no data of come to %" PRIu64
+                 " bytes; the limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
+                 job->text, claimed, limit);
+out:
+    return st;
+}
+
+/* ---- passes ---- */
+
+/* Contents of weights as they are when the graph is run. */
+static mpl_status fill_weight(void *arg, const mpl_graph *g, mpl_value v, void *data)
+{
+    mpl_exec_make_weight(g, arg, v, data);
+    return MPL_OK;
+}
+
+/* Under --weights, what the file has is replaced when the graph is read, so that a pass computes
+ * with what will run. */
+static mpl_status make_weights(mpl_ctx *ctx, mpl_graph *g, mpl_exec_options *run)
+{
+    mpl_status st = MPL_OK;
+    void *data = NULL;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
+            !mpl_exec_is_random(g, run, v))
+            continue;
+        if ((data = mpl_alloc(ctx, g->value_bytes[v], 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        mpl_exec_make_weight(g, run, v, data);
+        mpl_free(ctx, g->value_data[v]);
+        g->value_data[v] = data, data = NULL;
+        g->value_splat[v] = 0;
+    }
+out:
+    mpl_free(ctx, data);
+    return st;
+}
+
+static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec_options run;
+    mpl_pass_set set;
+
+    if (strcmp(options->optimise, "none") == 0)
+        goto out;
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &set));
+    MPL_TRY(mpl_measure_options(ctx, options, &run));
+    job->n_ops_before = job->source.graph->n_ops;
+    if (mpl_pass_set_reads_weights(&set) && options->weights != NULL) {
+        run.random_weights = true;
+        MPL_TRY(make_weights(ctx, job->source.graph, &run));
+    }
+    MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set,
+                               &(mpl_weight_source){fill_weight, &run}, job->passes));
+out:
+    return st;
+}
+
+static mpl_status evaluate_twice(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_strings names = {0};
+    char *store = NULL;
+
+    if (options->changed == NULL)
+        goto out;
+    MPL_TRY(mpl_strings_split(ctx, options->changed, "--changed", &store, &names));
+    MPL_TRY(mpl_graph_incremental(ctx, &job->source.graph, names.n, names.item, &job->twice));
+out:
+    mpl_free(ctx, names.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
+mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options asked = mpl_asked_problem(options);
+    mpl_recompute_spec recompute;
+
+    if (job->source.graph == NULL && options->changed != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs", job->text);
+    if (job->source.graph == NULL)
+        goto out;
+    MPL_TRY(optimise(ctx, options, job));
+    MPL_TRY(evaluate_twice(ctx, options, job));
+    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
+    MPL_TRY(mpl_recompute_graph(ctx, &asked, &recompute, &job->source.graph, &job->recomputed,
+                                &job->recompute_ns));
+    if (options->layout == MPL_layout_auto)
+        MPL_TRY(mpl_graph_channels_last(ctx, &job->source.graph));
+    job->work_limit = work_limit(options, &job->source);
+out:
+    return st;
+}
+
+/* ---- the order ---- */
+
+/* The job once more in the order that its graph has. */
+static mpl_status keep_given(mpl_ctx *ctx, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_job *given = NULL;
+
+    MPL_TRY(mpl_new(ctx, given, 1));
+    *given = *job;
+    given->order = NULL;
+    job->given = given;
+    MPL_TRY(mpl_new(ctx, given->order, job->source.graph->n_ops));
+    MPL_TRY(mpl_order_of(ctx, job->source.graph, mpl_order_find("given"), given->order));
+out:
+    return st;
+}
+
+/* What is searched for depends on no backend and on no clock, so that a plan file can name it. */
+static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_kind *kind;
+    mpl_params params = {0};
+    mpl_problem_options asked = mpl_asked_problem(options);
+    mpl_order_run run;
+    int64_t begin;
+
+    MPL_TRY(mpl_new(ctx, job->order, job->source.graph->n_ops));
+    MPL_TRY(mpl_order_spec_parse(ctx, options->order, &kind, &params));
+    mpl_order_run_init(&run, ctx);
+    run.options = &asked;
+    run.seed = options->seed;
+    run.n_params = params.key.n;
+    run.param_key = params.key.item;
+    run.param_value = params.value.item;
+    begin = mpl_clock_ns();
+    MPL_TRY(mpl_order_make(&run, kind, job->source.graph, job->order));
+    if (run.live_bytes > 0) /* nothing is known of plain orders, nor of graphs with control flow */
+        job->order_found = (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method,
+                                             mpl_clock_ns() - begin};
+    if (kind->search != NULL)
+        MPL_TRY(keep_given(ctx, job));
+out:
+    mpl_params_fini(ctx, &params);
+    return st;
+}
+
+mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    if (job->source.graph != NULL) {
+        job->graph_hash = mpl_graph_hash(job->source.graph);
+        MPL_TRY(make_order(ctx, options, job));
+        goto out;
+    }
+    job->graph_hash = mpl_problem_hash(job->source.problem);
+    MPL_TRY(mpl_asked_safety(ctx, options, job->text, job->source.problem));
+    if (job->source.problem->before != NULL)
+        job->safety = MPL_safety_parallel;
+out:
+    return st;
+}

@@ -1,0 +1,205 @@
+/* specs.c -- texts that name a planner, an order or a recomputation, with their parameters. See
+ * job.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "harness/foreign/foreign.h"
+#include "harness/job/job.h"
+#include "planners/search/joint.h"
+
+/* ---- planners ---- */
+
+static mpl_status no_such_planner(mpl_ctx *ctx, const char *name)
+{
+    char names[400] = "";
+    size_t n = 0;
+
+    for (const mpl_planner *const *p = mpl_planners; *p != NULL && n < sizeof names; p++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", (*p)->name);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "no planner '%.60s'; there are: %s, so:FILE, exec:COMMAND", name, names);
+}
+
+mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_planner_spec spec = {0};
+    const char *params = strchr(text, ':');
+    char name[64], what[100];
+
+    if (mpl_foreign_named(text)) {
+        MPL_TRY(mpl_foreign_new(ctx, text, &spec.foreign, &params));
+        spec.planner = &spec.foreign->planner;
+    } else {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+        if ((spec.planner = mpl_planner_find(name)) == NULL)
+            MPL_TRY(no_such_planner(ctx, name));
+        params = params != NULL ? params + 1 : NULL;
+    }
+    snprintf(what, sizeof what, "planner %s", spec.planner->name);
+    MPL_TRY(mpl_params_parse(ctx, what, spec.planner->params, params, &spec.params));
+    for (uint32_t i = 0; spec.foreign != NULL && i < spec.params.key.n; i++)
+        if (strcmp(spec.params.key.item[i], spec.foreign->kind) == 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' names the library; no parameter can", what,
+                     spec.foreign->kind);
+    *out = spec;
+    memset(&spec, 0, sizeof spec);
+out:
+    mpl_planner_spec_fini(ctx, &spec);
+    return st;
+}
+
+mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_planner_spec spec = {.peer = true};
+
+    MPL_TRY(mpl_foreign_peer(ctx, text, &spec.foreign));
+    spec.planner = &spec.foreign->planner;
+    *out = spec;
+out:
+    return st;
+}
+
+void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec)
+{
+    mpl_foreign_free(ctx, spec->foreign);
+    mpl_params_fini(ctx, &spec->params);
+    memset(spec, 0, sizeof *spec);
+}
+
+/* ---- orders ---- */
+
+mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_kind **kind,
+                                mpl_params *params)
+{
+    mpl_status st = MPL_OK;
+    const char *colon = strchr(text, ':');
+    char name[64], what[100];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    if ((*kind = mpl_any_order_find(name)) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no order '%s'; see memplan list orders", name);
+    snprintf(what, sizeof what, "order %s", name);
+    MPL_TRY(mpl_params_parse(ctx, what, (*kind)->params, colon != NULL ? colon + 1 : NULL, params));
+out:
+    return st;
+}
+
+const char *mpl_order_proof(const mpl_job *job)
+{
+    static const char *const method[] = {"cut", "search", "orders"};
+    static const char *const text[][2] = {{"bound by cut", "proved by cut"},
+                                          {"bound by search", "proved by search"},
+                                          {"bound by listing orders", "proved by listing orders"}};
+    const mpl_order_found *found = &job->order_found;
+    bool proved = found->live_bytes == found->bound_bytes;
+
+    for (size_t i = 0; found->method != NULL && i < sizeof method / sizeof *method; i++)
+        if (strcmp(found->method, method[i]) == 0)
+            return text[i][proved];
+    mpl_assert(found->method == NULL);
+    return proved ? "proved" : "no bound";
+}
+
+const char *mpl_order_scope(const mpl_job *job)
+{
+    const mpl_graph *g = job->source.graph;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_concat)
+            return "all orders with concats copied";
+    return "all orders";
+}
+
+/* ---- recomputation ---- */
+
+static mpl_status parse_budget(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
+{
+    mpl_status st = MPL_OK;
+    size_t n = strlen(text);
+    char *end = NULL;
+
+    if (n == 0 || text[n - 1] != '%') {
+        MPL_TRY(mpl_parse_bytes(ctx, "--recompute", text, &spec->budget));
+        goto out;
+    }
+    spec->part = strtod(text, &end) / 100;
+    if (strspn(text, "0123456789.") + 1 != n || end != text + n - 1 ||
+        !(spec->part > 0 && spec->part <= 1))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--recompute: '%.40s' is no part of the peak, above 0%% and up to 100%%", text);
+out:
+    return st;
+}
+
+/* "BUDGET", "without=A+B", or both with a comma between. */
+static mpl_status parse_rest(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
+{
+    mpl_status st = MPL_OK;
+    const char *without = strstr(text, "without=");
+    char budget[64];
+    size_t n = without == NULL ? strlen(text) : without == text ? 0 : (size_t)(without - text) - 1;
+
+    snprintf(budget, sizeof budget, "%.*s", (int)(n < sizeof budget ? n : sizeof budget - 1), text);
+    if (without != NULL)
+        MPL_TRY(mpl_recompute_without(ctx, without + strlen("without="), &spec->without));
+    if (without == NULL || n > 0)
+        MPL_TRY(parse_budget(ctx, budget, spec));
+out:
+    return st;
+}
+
+mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_recompute_spec spec = {.budget = MPL_LEAST_PEAK};
+    char name[32];
+    size_t n = strcspn(text, ":");
+
+    if (strcmp(text, "none") == 0)
+        goto done;
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
+    spec.method = n < sizeof name ? mpl_recompute_find(name) : NULL;
+    if (spec.method == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
+                 text);
+    if (text[n] == ':')
+        MPL_TRY(parse_rest(ctx, text + n + 1, &spec));
+    if (spec.method->needs_budget && spec.budget == MPL_LEAST_PEAK && spec.part <= 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it",
+                 name, name, name);
+done:
+    *out = spec;
+out:
+    return st;
+}
+
+mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
+                               const mpl_recompute_spec *spec, mpl_graph **g,
+                               mpl_recompute_found *found, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *made = NULL;
+    mpl_recompute_task task = {
+        .ctx = ctx, .g = *g, .options = options, .budget = spec->budget, .without = spec->without};
+    uint64_t before;
+    int64_t begin = mpl_clock_ns();
+
+    *ns = 0;
+    if (spec->method == NULL)
+        return MPL_OK;
+    if (spec->part > 0) {
+        MPL_TRY(mpl_recompute_before(ctx, *g, options, &before));
+        task.budget = (uint64_t)floor((double)before * spec->part);
+    }
+    MPL_TRY(mpl_recompute(spec->method, &task, &made));
+    *found = task.found;
+    mpl_graph_free(ctx, *g);
+    *g = made;
+    *ns = mpl_clock_ns() - begin + 1;
+out:
+    return st;
+}
