@@ -87,7 +87,8 @@ $O/%.so: %.c $B/include/memplan/plugin.h Makefile
 # The libraries that `make install` hands on: what plans and verifies, no backend, and no symbol but those of memplan.h.
 SO      := $O/lib/libmemplan.so.$(VERSION)
 SONAME  := libmemplan.so.$(firstword $(subst ., ,$(VERSION)))
-LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/lib/% $O/harness/rows/record.o $O/harness/cli/version.o,$(OBJ))
+LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/lib/% $O/harness/rows/record.o $O/harness/job/asked.o \
+    $(addprefix $O/harness/cli/,version.o command.o options.o values.o),$(OBJ))
 LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson,$(FEATURE_LDLIBS)) -lm -lpthread
 
 $(SO): $(LIBOBJ) harness/lib/memplan.map

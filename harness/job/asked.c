@@ -71,8 +71,8 @@ mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char
 
     if (list->before != NULL && options->given[MPL_OPT_safety] &&
         options->safety == MPL_safety_serial)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s has a partial order and no steps: --safety serial cannot be",
-                 name);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s has a partial order and no steps: --safety serial cannot be", name);
     if (list->before == NULL && options->safety == MPL_safety_parallel)
         MPL_TRY(mpl_problem_as_parallel(ctx, list));
 out:
@@ -87,8 +87,7 @@ void mpl_asked_limits(const mpl_options *options, mpl_problem *list)
         list->pool_capacity[0] = options->capacity;
 }
 
-void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params,
-                   mpl_run *run)
+void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params, mpl_run *run)
 {
     mpl_run_init(run, ctx);
     run->seed = options->seed;
@@ -114,4 +113,11 @@ mpl_status mpl_verify_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
         MPL_TRY(mpl_verify_graph(ctx, g, map, p, plan));
 out:
     return st;
+}
+
+void mpl_row_words(mpl_record *row, mpl_field field, mpl_option_id id, uint32_t set)
+{
+    for (uint32_t k = 0; set >> k != 0; k++)
+        if (set >> k & 1)
+            mpl_record_item_text(row, field, mpl_word_text[mpl_option_word(id, k)]);
 }

@@ -6,6 +6,7 @@
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/source.h"
 #include "harness/cli/options.h"
+#include "harness/rows/record.h"
 #include "planners/planner.h"
 
 /* --dim, and what a caller adds, as readers take it. */
@@ -37,5 +38,7 @@ void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *p
  * graph too. g, map: NULL for a list. */
 mpl_status mpl_verify_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                           const mpl_problem *p, mpl_plan *plan);
+/* The words of a SET as an array of a row. */
+void mpl_row_words(mpl_record *row, mpl_field field, mpl_option_id id, uint32_t set);
 
 #endif

@@ -23,17 +23,18 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
         mpl_field field;
     } texts[] = {
 #define SAME(id) {MPL_OPT_##id, MPL_FIELD_##id}
-        SAME(safety),   SAME(order),   SAME(concat),    SAME(loop),   SAME(ssa),
-        SAME(optimise), SAME(changed), SAME(recompute), SAME(layout), SAME(workspaces),
-        SAME(algorithms), SAME(backend),
+        SAME(safety), SAME(order),      SAME(concat),     SAME(loop),
+        SAME(ssa),    SAME(optimise),   SAME(changed),    SAME(recompute),
+        SAME(layout), SAME(workspaces), SAME(algorithms), SAME(backend),
 #undef SAME
     };
     mpl_status st = MPL_OK;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        MPL_TRY(mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
+        MPL_TRY(
+            mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
     if (!o->given[MPL_OPT_order] && mpl_record_is(row, MPL_FIELD_order_kept, "given"))
-        o->order = "given"; /* what was searched for is not what the plan is of */
+        o->order = "given";          /* what was searched for is not what the plan is of */
     if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs themselves */
         o->in_place = file->problem->n_in_place > 0;
     if (!o->given[MPL_OPT_seed]) /* of an order that is random */

@@ -205,7 +205,8 @@ mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job
     mpl_recompute_spec recompute;
 
     if (job->source.graph == NULL && options->changed != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs", job->text);
+        MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs",
+                 job->text);
     if (job->source.graph == NULL)
         goto out;
     MPL_TRY(optimise(ctx, options, job));

@@ -1,4 +1,5 @@
-/* job_problem.c -- what planners see of a job: buffers and workspaces, and their bound. See job.h. */
+/* job_problem.c -- what planners see of a job: buffers and workspaces, and their bound. See job.h.
+ */
 #include "graphs/problem/bounds/bounds.h"
 #include "harness/job/job.h"
 #include "runtime/exec.h"

@@ -41,14 +41,6 @@ void mpl_row_build(const mpl_machine *machine, mpl_record *row)
         put_machine(machine, row);
 }
 
-/* The words of a SET as an array. */
-static void put_set(mpl_record *row, mpl_field field, mpl_option_id id, uint32_t set)
-{
-    for (uint32_t k = 0; set >> k != 0; k++)
-        if (set >> k & 1)
-            mpl_record_item_text(row, field, mpl_word_text[mpl_option_word(id, k)]);
-}
-
 static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
     const mpl_recompute_found *f = &job->recomputed;
@@ -126,8 +118,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     if (o->compare == MPL_compare_malloc)
         mpl_record_text(row, MPL_FIELD_malloc_by, mpl_malloc_by(name, sizeof name));
     if (g != NULL) {
-        put_set(row, MPL_FIELD_pinned, MPL_OPT_pin, o->pin);
-        put_set(row, MPL_FIELD_own_pools, MPL_OPT_pools, o->pools);
+        mpl_row_words(row, MPL_FIELD_pinned, MPL_OPT_pin, o->pin);
+        mpl_row_words(row, MPL_FIELD_own_pools, MPL_OPT_pools, o->pools);
     }
 }
 

@@ -1,13 +1,11 @@
 /* library.c -- contexts, settings and plans of the library. See memplan.h. */
 #include "harness/lib/library_priv.h"
-#include "planners/plan/plan_bindings.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "harness/rows/record.h"
 #include "harness/cli/version.h"
+#include "harness/rows/record.h"
+#include "planners/plan/plan_bindings.h"
 #include "planners/search/joint.h"
 #include "planners/verify/verify.h"
 
@@ -16,8 +14,6 @@ _Static_assert((int)MEMPLAN_EMEM == (int)MPL_EMEM && (int)MEMPLAN_EINPUT == (int
                    (int)MEMPLAN_EINVALID == (int)MPL_EINVALID &&
                    (int)MEMPLAN_EUNAVAIL == (int)MPL_EUNAVAIL,
                "statuses are handed through");
-
-static const double LONGEST_S = 3e7; /* about a year: later clocks cannot overflow */
 
 const char *memplan_version(void)
 {
@@ -31,19 +27,14 @@ memplan_ctx *memplan_ctx_new(void)
     if (ctx == NULL)
         return NULL;
     mpl_ctx_init(&ctx->ctx);
-    library_settings_init(&ctx->set);
+    mpl_options_init(&ctx->set);
     return ctx;
 }
 
 static void forget_dims(memplan_ctx *ctx)
 {
-    for (uint32_t i = 0; i < ctx->n_dims; i++)
-        mpl_free(&ctx->ctx, ctx->dim_name[i]);
-    mpl_free(&ctx->ctx, ctx->dim_name);
-    mpl_free(&ctx->ctx, ctx->dim_value);
-    ctx->dim_name = NULL;
-    ctx->dim_value = NULL;
-    ctx->name_cap = ctx->value_cap = ctx->n_dims = 0;
+    for (uint32_t i = 0; i < ctx->set.dim.n; i++)
+        mpl_free(&ctx->ctx, (char *)(uintptr_t)ctx->set.dim.item[i]);
 }
 
 void memplan_ctx_free(memplan_ctx *ctx)
@@ -51,6 +42,7 @@ void memplan_ctx_free(memplan_ctx *ctx)
     if (ctx == NULL)
         return;
     forget_dims(ctx);
+    mpl_options_fini(&ctx->ctx, &ctx->set);
     mpl_assert(ctx->ctx.n_live == 0);
     free(ctx);
 }
@@ -72,261 +64,103 @@ int64_t memplan_live_allocations(const memplan_ctx *ctx)
 
 /* ---- settings ---- */
 
-static mpl_status read_count(memplan_ctx *ctx, const char *name, const char *text, uint64_t min,
-                             uint64_t max, uint64_t *out)
+/* The options that are settings too. */
+static const mpl_option_id settings[] = {
+    MPL_OPT_safety,     MPL_OPT_order,   MPL_OPT_in_place, MPL_OPT_views,
+    MPL_OPT_pin,        MPL_OPT_pools,   MPL_OPT_capacity, MPL_OPT_budget,
+    MPL_OPT_time_limit, MPL_OPT_threads, MPL_OPT_seed,     MPL_OPT_dim,
+};
+
+/* The setting of that name; MPL_N_OPTIONS: there is none. */
+static mpl_option_id setting_named(const char *name)
 {
-    mpl_status st = MPL_OK;
-    char *end = NULL;
-    unsigned long long value;
+    char text[MPL_OPTION_TEXT];
 
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min || value > max)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT,
-                 "%s: '%.100s' is no whole number from %" PRIu64 " to %" PRIu64, name, text, min,
-                 max);
-    *out = value;
-out:
-    return st;
-}
-
-/* Which of two words `text` is. */
-static mpl_status read_word(memplan_ctx *ctx, const char *name, const char *text, const char *no,
-                            const char *yes, bool *out)
-{
-    mpl_status st = MPL_OK;
-
-    if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' is neither %s nor %s", name, text, no, yes);
-    *out = strcmp(text, yes) == 0;
-out:
-    return st;
-}
-
-static mpl_status set_safety(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    set->parallel_given = true;
-    return read_word(ctx, "safety", text, "serial", "parallel", &set->parallel);
-}
-
-static mpl_status set_in_place(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_word(ctx, "in-place", text, "off", "on", &set->in_place);
-}
-
-static mpl_status set_views(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_word(ctx, "views", text, "off", "on", &set->views);
-}
-
-static mpl_status set_order(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    mpl_status st = MPL_OK;
-
-    if ((set->order = mpl_any_order_find(text)) == NULL)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "order: there is no '%.100s'", text);
-out:
-    return st;
-}
-
-enum { N_NAMES = 3 };
-static const char *const pin_names[N_NAMES] = {"weights", "inputs", "outputs"};
-static const char *const pool_names[N_NAMES] = {"weights", "gradients", "state"};
-
-/* Bit k: name[k] is listed. */
-static mpl_status read_names(memplan_ctx *ctx, const char *key, const char *text,
-                             const char *const *name, unsigned *bits)
-{
-    mpl_status st = MPL_OK;
-    unsigned found = 0;
-
-    for (const char *at = strcmp(text, "none") == 0 ? "" : text; *at != '\0';) {
-        size_t n = strcspn(at, ","), k = 0;
-
-        while (k < N_NAMES && (strlen(name[k]) != n || memcmp(name[k], at, n) != 0))
-            k++;
-        if (k == N_NAMES || (at[n] == ',' && at[n + 1] == '\0'))
-            MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' lists something else than %s,%s,%s", key,
-                     text, name[0], name[1], name[2]);
-        found |= 1u << k;
-        at += n + (at[n] == ',');
-    }
-    *bits = found;
-out:
-    return st;
-}
-
-static mpl_status set_pin(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_names(ctx, "pin", text, pin_names, &set->pin);
-}
-
-static mpl_status set_pools(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_names(ctx, "pools", text, pool_names, &set->pools);
-}
-
-static mpl_status set_capacity(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_count(ctx, "capacity", text, 0, INT64_MAX, &set->capacity);
-}
-
-static mpl_status set_budget(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_count(ctx, "budget", text, 0, INT64_MAX, &set->budget);
-}
-
-static mpl_status set_seed(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    return read_count(ctx, "seed", text, 0, INT64_MAX, &set->seed);
-}
-
-static mpl_status set_threads(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    uint64_t n = 0;
-    mpl_status st = read_count(ctx, "threads", text, 1, 1024, &n);
-
-    set->n_threads = (uint32_t)n;
-    return st;
-}
-
-static mpl_status set_time_limit(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    mpl_status st = MPL_OK;
-    char *end = NULL;
-
-    set->time_limit = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(set->time_limit) || set->time_limit <= 0)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "time-limit: '%.100s' is no number above 0", text);
-out:
-    return st;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (strcmp(mpl_option_name(settings[i], text), name) == 0)
+            return settings[i];
+    return MPL_N_OPTIONS;
 }
 
 static mpl_status add_dim(memplan_ctx *ctx, const char *text)
 {
-    mpl_ctx *c = &ctx->ctx;
     mpl_status st = MPL_OK;
-    const char *cut = strchr(text, '=');
-    char *name = NULL;
-    uint64_t value = 0;
+    char *copy = NULL;
+    size_t name_bytes;
+    uint64_t value;
 
-    if (cut == NULL || cut == text)
-        MPL_FAIL(c, MPL_EINPUT, "dim: '%.100s' is no NAME=N", text);
-    MPL_TRY(read_count(ctx, "dim", cut + 1, 1, INT32_MAX, &value));
-    MPL_TRY((name = mpl_strdup(c, text)) != NULL ? MPL_OK : MPL_EMEM);
-    name[cut - text] = '\0';
-    MPL_TRY(mpl_reserve(c, ctx->dim_name, ctx->name_cap, (size_t)ctx->n_dims + 1));
-    MPL_TRY(mpl_reserve(c, ctx->dim_value, ctx->value_cap, (size_t)ctx->n_dims + 1));
-    ctx->dim_name[ctx->n_dims] = name, name = NULL;
-    ctx->dim_value[ctx->n_dims++] = (int64_t)value;
+    MPL_TRY(mpl_parse_dim(&ctx->ctx, text, &name_bytes, &value));
+    MPL_TRY((copy = mpl_strdup(&ctx->ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_strings_add(&ctx->ctx, &ctx->set.dim, copy));
+    copy = NULL;
 out:
-    mpl_free(c, name);
+    mpl_free(&ctx->ctx, copy);
     return st;
 }
 
-static const struct {
-    const char *name;
-    mpl_status (*set)(memplan_ctx *ctx, library_settings *set, const char *text);
-    size_t at, size; /* of the member, which goes back to its first value */
-} settings[] = {
-#define SETTING(name, function, member)                                                            \
-    {                                                                                              \
-        name, function, offsetof(library_settings, member), sizeof((library_settings *)0)->member  \
-    }
-    SETTING("safety", set_safety, parallel),
-    SETTING("order", set_order, order),
-    SETTING("in-place", set_in_place, in_place),
-    SETTING("views", set_views, views),
-    SETTING("pin", set_pin, pin),
-    SETTING("pools", set_pools, pools),
-    SETTING("capacity", set_capacity, capacity),
-    SETTING("budget", set_budget, budget),
-    SETTING("time-limit", set_time_limit, time_limit),
-    SETTING("threads", set_threads, n_threads),
-    SETTING("seed", set_seed, seed),
-#undef SETTING
-};
+/* Any setting but dim. Where the command line knows more, or 0 as nothing, this does not. */
+static mpl_status change(memplan_ctx *ctx, const char *name, const char *value, mpl_options *set)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_kind *order;
+
+    MPL_TRY(mpl_options_default(&ctx->ctx, MPL_CMD_plan, name, value, set));
+    if ((order = mpl_any_order_find(set->order)) == NULL)
+        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "order: there is no '%.100s'", value);
+    set->order = order->name; /* which outlives the text */
+    if (set->given[MPL_OPT_threads] && (set->threads < 1 || set->threads > 1024))
+        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "threads: '%.100s' is not from 1 to 1024", value);
+    if (set->given[MPL_OPT_time_limit] && set->time_limit <= 0)
+        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "time-limit: '%.100s' is no number above 0", value);
+out:
+    return st;
+}
 
 memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value)
 {
     mpl_status st = MPL_OK;
-    library_settings set = ctx->set, first;
-    size_t i = 0, n = sizeof settings / sizeof *settings;
+    mpl_options set = ctx->set;
+    mpl_option_id id = setting_named(name);
 
-    library_settings_init(&first);
-    if (strcmp(name, "dim") == 0) {
-        if (value == NULL)
-            forget_dims(ctx);
-        else
-            MPL_TRY(add_dim(ctx, value));
-        goto out;
-    }
-    while (i < n && strcmp(settings[i].name, name) != 0)
-        i++;
-    if (i == n)
+    if (id == MPL_N_OPTIONS)
         MPL_FAIL(&ctx->ctx, MPL_EINPUT, "there is no setting '%.100s'", name);
-    if (value != NULL)
-        MPL_TRY(settings[i].set(ctx, &set, value));
-    else
-        memcpy((char *)&set + settings[i].at, (char *)&first + settings[i].at, settings[i].size);
-    if (value == NULL && settings[i].set == set_safety)
-        set.parallel_given = false;
-    ctx->set = set;
+    if (value == NULL) {
+        if (id == MPL_OPT_dim)
+            forget_dims(ctx);
+        mpl_options_reset(&ctx->ctx, id, &ctx->set);
+    } else if (id == MPL_OPT_dim) {
+        MPL_TRY(add_dim(ctx, value));
+    } else {
+        set.given[id] = false; /* a setting may be changed again */
+        MPL_TRY(change(ctx, name, value, &set));
+        ctx->set = set;
+    }
 out:
     return (memplan_status)st;
 }
 
 /* ---- plans ---- */
 
-enum { MOST_PARAMS = 32 };
-
-/* "P:key=value,..", cut. */
-typedef struct planner_text {
-    char *store;
-    const mpl_planner *planner;
-    uint32_t n;
-    const char *key[MOST_PARAMS], *value[MOST_PARAMS];
-} planner_text;
-
-static mpl_status cut_planner(mpl_ctx *ctx, const char *text, planner_text *out)
+/* "P:key=value,..". */
+static mpl_status find_planner(mpl_ctx *ctx, const char *text, const mpl_planner **planner,
+                               mpl_params *params)
 {
     mpl_status st = MPL_OK;
-    char *at;
+    const char *colon = strchr(text, ':');
+    char name[100];
 
-    MPL_TRY((out->store = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
-    if ((at = strchr(out->store, ':')) != NULL)
-        *at++ = '\0';
-    if ((out->planner = mpl_planner_find(out->store)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "there is no planner '%.100s'", out->store);
-    while (at != NULL) {
-        char *value = strchr(at, '='), *end = strchr(at, ',');
-
-        if (value == NULL || (end != NULL && value > end) || out->n == MOST_PARAMS)
-            MPL_FAIL(ctx, MPL_EINPUT, "planner '%.100s': parameters are written key=value,..",
-                     text);
-        *value++ = '\0';
-        if (end != NULL)
-            *end++ = '\0';
-        out->key[out->n] = at;
-        out->value[out->n++] = value;
-        at = end;
-    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    if ((*planner = mpl_planner_find(name)) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "there is no planner '%s'", name);
+    MPL_TRY(
+        mpl_params_parse(ctx, name, (*planner)->params, colon != NULL ? colon + 1 : NULL, params));
 out:
     return st;
 }
 
-/* The verifier, and for a graph under parallel the one that looks at the graph itself. */
 static mpl_status verify(mpl_ctx *ctx, const memplan_task *task, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_verify(ctx, task->problem, plan));
-    if (task->graph != NULL && task->graph->n_blocks > 1)
-        MPL_TRY(mpl_verify_places(ctx, task->graph, task->map, task->problem, plan));
-    else if (task->graph != NULL && task->problem->before != NULL)
-        MPL_TRY(mpl_verify_graph(ctx, task->graph, task->map, task->problem, plan));
-out:
-    return st;
+    return mpl_verify_all(ctx, task->graph, task->map, task->problem, plan);
 }
 
 static mpl_status new_plan(memplan_task *task, const char *planner, mpl_plan **from,
@@ -349,39 +183,29 @@ out:
 
 memplan_status memplan_run(memplan_task *task, const char *planner, memplan_plan **out)
 {
-    const library_settings *set = &task->owner->set;
     mpl_ctx *ctx = &task->owner->ctx;
     mpl_status st = MPL_OK;
-    planner_text text = {0};
+    const mpl_planner *used;
+    mpl_params params = {0};
     mpl_plan *plan = NULL;
     mpl_run run;
 
     planner = planner != NULL ? planner : "portfolio";
     MPL_TRY((mpl_status)memplan_check(task));
-    MPL_TRY(cut_planner(ctx, planner, &text));
-    mpl_run_init(&run, ctx);
-    run.seed = set->seed;
-    run.budget_ticks = set->budget;
-    if (set->time_limit > 0)
-        run.deadline_ns =
-            mpl_clock_ns() +
-            (int64_t)((set->time_limit < LONGEST_S ? set->time_limit : LONGEST_S) * 1e9);
-    run.n_threads = set->n_threads;
-    run.n_params = text.n;
-    run.param_key = text.key;
-    run.param_value = text.value;
-    MPL_TRY(mpl_planner_run(text.planner, &run, task->problem, &plan));
+    MPL_TRY(find_planner(ctx, planner, &used, &params));
+    mpl_asked_run(ctx, &task->owner->set, &params, &run);
+    MPL_TRY(mpl_planner_run(used, &run, task->problem, &plan));
     if (plan->claim == MPL_INFEASIBLE)
         MPL_FAIL(ctx, MPL_EINVALID, "planner %s: proved: no plan fits in %" PRIu64 " bytes",
-                 text.planner->name, task->problem->pool_capacity[0]);
+                 used->name, task->problem->pool_capacity[0]);
     if (plan->claim == MPL_UNKNOWN)
         MPL_FAIL(ctx, MPL_ELIMIT, "planner %s: the budget ended before there was a plan",
-                 text.planner->name);
+                 used->name);
     MPL_TRY(verify(ctx, task, plan));
     MPL_TRY(new_plan(task, planner, &plan, out));
 out:
     mpl_plan_free(ctx, plan);
-    mpl_free(ctx, text.store);
+    mpl_params_fini(ctx, &params);
     return (memplan_status)st;
 }
 
@@ -417,7 +241,7 @@ memplan_status memplan_read(memplan_ctx *owner, const char *path, memplan_task *
     MPL_TRY(mpl_new(ctx, t, 1));
     t->owner = owner;
     t->complete = true;
-    library_settings_init(&t->set);
+    mpl_options_init(&t->set);
     t->problem = file.problem, file.problem = NULL;
     MPL_TRY(new_plan(t, NULL, &file.plan, plan));
     *task = t, t = NULL;
@@ -445,18 +269,14 @@ static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **tex
     mpl_record_text(row, MPL_FIELD_safety, task->problem->before != NULL ? "parallel" : "serial");
     mpl_record_text(row, MPL_FIELD_planner, plan->planner);
     if (task->graph != NULL) {
-        mpl_record_text(row, MPL_FIELD_order, task->set.order->name);
-        if (task->set.order->search != NULL)
+        mpl_record_text(row, MPL_FIELD_order, task->set.order);
+        if (mpl_any_order_find(task->set.order)->search != NULL)
             mpl_record_text(row, MPL_FIELD_order_kept, task->kept_given ? "given" : "searched");
         mpl_record_bool(row, MPL_FIELD_views, task->set.views);
         mpl_record_text(row, MPL_FIELD_concat, task->set.views ? "auto" : "copy");
         mpl_record_text(row, MPL_FIELD_loop, mpl_graph_has_loop(task->graph) ? "view" : NULL);
-        for (int k = 0; k < N_NAMES; k++) {
-            if (task->set.pin >> k & 1)
-                mpl_record_item_text(row, MPL_FIELD_pinned, pin_names[k]);
-            if (task->set.pools >> k & 1)
-                mpl_record_item_text(row, MPL_FIELD_own_pools, pool_names[k]);
-        }
+        mpl_row_words(row, MPL_FIELD_pinned, MPL_OPT_pin, task->set.pin);
+        mpl_row_words(row, MPL_FIELD_own_pools, MPL_OPT_pools, task->set.pools);
     }
     if (task->problem->pool_capacity[0] <= INT64_MAX)
         mpl_record_int(row, MPL_FIELD_capacity, task->problem->pool_capacity[0]);

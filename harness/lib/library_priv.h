@@ -1,34 +1,16 @@
-/* library_priv.h -- what stands behind the types of memplan.h: library.c, library_task.c. Needs
- * rooms graphs and planners, and of this one only rows, so that who links the library links no
+/* library_priv.h -- what stands behind the types of memplan.h: library.c, library_task.c. It needs
+ * rooms graphs and planners, and of this one only rows and options: who links the library links no
  * backend. */
 #ifndef MPL_LIBRARY_PRIV_H
 #define MPL_LIBRARY_PRIV_H
 
 #include "graphs/orders/order.h"
-#include "graphs/source.h"
+#include "harness/job/asked.h"
 #include "harness/lib/memplan.h"
-#include "planners/planner.h"
-
-enum { MPL_PIN_WEIGHTS = 1, MPL_PIN_INPUTS = 2, MPL_PIN_OUTPUTS = 4 };
-
-/* memplan_set, read. */
-typedef struct library_settings {
-    bool parallel, parallel_given, in_place, views;
-    unsigned pin;
-    unsigned pools;
-    const mpl_order_kind *order;
-    uint64_t capacity, budget, seed;
-    double time_limit; /* [s]; 0: none */
-    uint32_t n_threads;
-} library_settings;
 
 struct memplan_ctx {
     mpl_ctx ctx;
-    library_settings set;
-    uint32_t n_dims;
-    size_t name_cap, value_cap;
-    char **dim_name;
-    int64_t *dim_value;
+    mpl_options set; /* memplan_set; texts of `dim` are owned */
 };
 
 /* Two buffers each, as the caller named them. */
@@ -39,15 +21,15 @@ typedef struct library_pairs {
 
 struct memplan_task {
     memplan_ctx *owner;
-    library_settings set; /* as they were when it was loaded */
-    char *text;           /* GRAPH; NULL: built */
+    mpl_options set; /* as they were when it was loaded, but for `dim` */
+    char *text;      /* GRAPH; NULL: built */
     mpl_problem *problem;
     mpl_graph *graph;   /* NULL: a list, built, or of a plan file */
     mpl_value_map *map; /* of the graph */
     bool kept_given;    /* an order was searched for, and the one given is better */
 
-    /* While it is built: rooms of the problem's arrays, and what becomes its order and its
-     * pairs. */
+    /* While it is built: capacities of the problem's arrays, and what becomes its order and pairs.
+     */
     bool complete;
     size_t cap[7];
     library_pairs arcs;     /* a before b */
@@ -59,7 +41,5 @@ struct memplan_plan {
     mpl_plan *plan;
     char *planner; /* as it was asked for; NULL: somebody else's */
 };
-
-void library_settings_init(library_settings *set);
 
 #endif

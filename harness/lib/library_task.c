@@ -5,6 +5,7 @@
 
 #include "graphs/problem/before.h"
 #include "planners/search/concat.h"
+#include "planners/search/joint.h"
 
 /* ---- loaded ---- */
 
@@ -76,39 +77,16 @@ out:
     return st;
 }
 
-static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, memplan_task *t)
+static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *set, memplan_task *t)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem_options options = mpl_asked_problem(set);
+    const mpl_order_kind *order = mpl_any_order_find(set->order);
 
-    options.parallel = set->parallel;
-    options.in_place = set->in_place;
-    options.views = set->views;
-    options.pin_weights = set->pin & MPL_PIN_WEIGHTS;
-    options.pin_inputs = set->pin & MPL_PIN_INPUTS;
-    options.pin_outputs = set->pin & MPL_PIN_OUTPUTS;
-    options.own_pools = set->pools << MPL_PART_WEIGHT; /* as mpl_part has them */
-    options.capacity = set->capacity;
-    MPL_TRY(order_problem(ctx, t->graph, set->order, options, &t->problem, &t->map));
-    if (set->order->search != NULL)
+    options.parallel = set->safety == MPL_safety_parallel;
+    MPL_TRY(order_problem(ctx, t->graph, order, options, &t->problem, &t->map));
+    if (order->search != NULL)
         MPL_TRY(keep_better(ctx, options, t));
-out:
-    return st;
-}
-
-static mpl_status list_problem(mpl_ctx *ctx, const library_settings *set, memplan_task *t)
-{
-    mpl_status st = MPL_OK;
-
-    if (t->problem->before != NULL && set->parallel_given && !set->parallel)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s has a partial order and no steps: safety serial cannot be", t->text);
-    if (t->problem->before == NULL && set->parallel)
-        MPL_TRY(mpl_problem_as_parallel(ctx, t->problem));
-    if (!set->in_place)
-        t->problem->n_in_place = 0;
-    if (set->capacity != MPL_NO_CAPACITY)
-        t->problem->pool_capacity[0] = set->capacity;
 out:
     return st;
 }
@@ -117,27 +95,29 @@ memplan_status memplan_load(memplan_ctx *owner, const char *graph, memplan_task 
 {
     mpl_ctx *ctx = &owner->ctx;
     mpl_status st = MPL_OK;
-    mpl_read_options read = {.n_dims = owner->n_dims,
-                             .spare_dims = true,
-                             .dim_name = (const char *const *)owner->dim_name,
-                             .dim_value = owner->dim_value};
+    mpl_reading read = {.options = {.spare_dims = true}};
     mpl_source source = {0};
     memplan_task *t = NULL;
 
     MPL_TRY(mpl_new(ctx, t, 1));
     t->owner = owner;
     t->set = owner->set;
+    t->set.dim = (mpl_strings){0};
     t->complete = true;
     MPL_TRY((t->text = mpl_strdup(ctx, graph)) != NULL ? MPL_OK : MPL_EMEM);
-    MPL_TRY(mpl_source_open(ctx, graph, &read, &source));
+    MPL_TRY(mpl_asked_dims(ctx, &owner->set, &read));
+    MPL_TRY(mpl_source_open(ctx, graph, &read.options, &source));
     t->graph = source.graph, source.graph = NULL;
     t->problem = source.problem, source.problem = NULL;
     if (t->graph != NULL)
         MPL_TRY(graph_problem(ctx, &owner->set, t));
     else
-        MPL_TRY(list_problem(ctx, &owner->set, t));
+        MPL_TRY(mpl_asked_safety(ctx, &owner->set, t->text, t->problem));
+    if (t->graph == NULL)
+        mpl_asked_limits(&owner->set, t->problem);
     *out = t, t = NULL;
 out:
+    mpl_reading_fini(ctx, &read);
     mpl_source_fini(ctx, &source);
     memplan_task_free(t);
     return (memplan_status)st;
@@ -170,7 +150,7 @@ memplan_status memplan_task_new(memplan_ctx *owner, const char *name, memplan_ta
 
     MPL_TRY(mpl_new(ctx, t, 1));
     t->owner = owner;
-    library_settings_init(&t->set);
+    mpl_options_init(&t->set);
     MPL_TRY(mpl_problem_new(ctx, name != NULL ? name : "buffers", 0, &t->problem));
     t->problem->pool_capacity[0] = MPL_NO_CAPACITY;
     *out = t, t = NULL;
