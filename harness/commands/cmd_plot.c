@@ -12,7 +12,7 @@
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
 #include "harness/view/tradeoff.h"
-#include "harness/job/unroll.h"
+#include "harness/view/unroll.h"
 #include "harness/view/viewer.h"
 
 enum {

@@ -2,7 +2,7 @@
  * falls, MNIST's files, refusals. */
 #include "tests/support/folder.h"
 
-#include "harness/job/digits.h"
+#include "harness/job/train.h"
 #include "planners/planner.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "graphs/core/file.h"
 #include "graphs/source.h"
 #include "harness/commands/export.h"
-#include "harness/job/unroll.h"
+#include "harness/view/unroll.h"
 #include "harness/view/viewer.h"
 #include "planners/planner.h"
 #include "tests/support/random_problem.h"

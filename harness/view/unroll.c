@@ -1,5 +1,5 @@
 /* unroll.c -- walks the program of a graph with control flow without running it. See unroll.h. */
-#include "harness/job/unroll.h"
+#include "harness/view/unroll.h"
 
 #include "runtime/exec/needs.h"
 
