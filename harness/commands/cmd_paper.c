@@ -85,12 +85,12 @@ out:
     return st;
 }
 
-static mpl_status settle_figure(press *p, const mpl_paper_item *item)
+static mpl_status settle_figure(press *p, const mpl_paper_item *item, const char *tsv)
 {
     mpl_status st = MPL_OK;
     char script[300], table[300], path[300], *text[3] = {NULL};
     size_t size[3] = {0};
-    uint64_t inputs = mpl_hash(MPL_HASH_SEED, item->tsv, strlen(item->tsv));
+    uint64_t inputs = mpl_hash(MPL_HASH_SEED, tsv, strlen(tsv));
 
     p->n_files++;
     snprintf(script, sizeof script, "scripts/%s", item->script);
@@ -119,11 +119,10 @@ static mpl_status settle_item(press *p, const mpl_paper_item *item)
 
     snprintf(path, sizeof path, "results/tables/%s.%s", item->name,
              item->script != NULL ? "tsv" : "md");
-    if (item->script == NULL)
-        MPL_TRY(mpl_paper_table(p->ctx, item, &text));
-    MPL_TRY(settle(p, path, text != NULL ? text : item->tsv));
+    MPL_TRY(mpl_paper_print(p->ctx, item, &text));
+    MPL_TRY(settle(p, path, text));
     if (item->script != NULL)
-        MPL_TRY(settle_figure(p, item));
+        MPL_TRY(settle_figure(p, item, text));
 out:
     mpl_free(p->ctx, text);
     return st;

@@ -10,16 +10,19 @@
 mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
 {
     mpl_status st = MPL_OK;
-    char text[512];
+    char *text = NULL;
     va_list args;
+    int n;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     MPL_TRY(mpl_reserve(ctx, grid->cell, grid->cap, (size_t)grid->n + 1));
-    if ((grid->cell[grid->n] = mpl_strdup(ctx, text)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    grid->n++;
+    MPL_TRY(mpl_new(ctx, text, (size_t)n + 1));
+    va_start(args, format);
+    vsnprintf(text, (size_t)n + 1, format, args);
+    va_end(args);
+    grid->cell[grid->n++] = text;
 out:
     return st;
 }
@@ -32,6 +35,40 @@ mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head)
         MPL_TRY(mpl_grid_cell(ctx, grid, "%s", head[i]));
 out:
     return st;
+}
+
+uint32_t mpl_grid_lines(const mpl_grid *grid)
+{
+    return grid->n_cols > 0 ? grid->n / grid->n_cols : 0;
+}
+
+const char *mpl_grid_at(const mpl_grid *grid, uint32_t line, uint32_t column)
+{
+    mpl_assert(column < grid->n_cols && line < mpl_grid_lines(grid));
+    return grid->cell[(size_t)line * grid->n_cols + column];
+}
+
+static bool same_name(const char *head, const char *name)
+{
+    while (*head != '\0' && (*head == *name || (*head == ' ' && *name == '_')))
+        head++, name++;
+    return *head == *name;
+}
+
+uint32_t mpl_grid_column(const mpl_grid *grid, const char *name)
+{
+    uint32_t c = 0;
+
+    while (c < grid->n_cols && !same_name(grid->cell[c], name))
+        c++;
+    return c;
+}
+
+const char *mpl_grid_in(const mpl_grid *grid, uint32_t line, const char *name)
+{
+    uint32_t c = mpl_grid_column(grid, name);
+
+    return c < grid->n_cols ? mpl_grid_at(grid, line, c) : NULL;
 }
 
 static uint32_t column_width(const mpl_grid *grid, uint32_t column)

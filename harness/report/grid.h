@@ -16,6 +16,14 @@ mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The head: one cell for each of its n_cols. */
 mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head);
+/* Lines, the head among them; a cell of one. */
+uint32_t mpl_grid_lines(const mpl_grid *grid);
+const char *mpl_grid_at(const mpl_grid *grid, uint32_t line, uint32_t column);
+/* The column with this head, in whose name an underscore may stand for a blank; n_cols: there is
+ * none. */
+uint32_t mpl_grid_column(const mpl_grid *grid, const char *name);
+/* The line's cell of a column by name; NULL: there is no such column. */
+const char *mpl_grid_in(const mpl_grid *grid, uint32_t line, const char *name);
 /* First column to the left, the others to the right. */
 void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv);
 void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid);

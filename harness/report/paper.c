@@ -13,120 +13,71 @@
 #include "harness/report/table.h"
 
 #define ASKED "results/paper"
-enum { MAX_WORDS = 32, MAX_COLUMNS = 64 };
+enum { MAX_WORDS = 32 };
 
-/* ---- cells of tab-separated text ---- */
+/* ---- what is made of a table ---- */
 
-/* Cuts the next line off *rest, and it at its tabs, in place; the number of cells, 0 at the end. */
-static uint32_t next_line(char **rest, char *cell[MAX_COLUMNS])
-{
-    char *line = *rest, *end;
-    uint32_t n = 0;
-
-    if (line == NULL || *line == '\0')
-        return 0;
-    end = line + strcspn(line, "\n");
-    *rest = *end == '\n' ? end + 1 : end;
-    *end = '\0';
-    while (line != NULL && n < MAX_COLUMNS) {
-        cell[n++] = line;
-        if ((line = strchr(line, '\t')) != NULL)
-            *line++ = '\0';
-    }
-    return n;
-}
-
-/* Equal, where an underscore may stand for a blank. */
-static bool same_name(const char *head, const char *name)
-{
-    while (*head != '\0' && (*head == *name || (*head == ' ' && *name == '_')))
-        head++, name++;
-    return *head == *name;
-}
-
-/* Index of the column `name` of a head; n: there is none. */
-static uint32_t column_of(char *const head[], uint32_t n, const char *name)
-{
-    uint32_t c = 0;
-
-    while (c < n && !same_name(head[c], name))
-        c++;
-    return c;
-}
-
-mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text)
+mpl_status mpl_paper_print(mpl_ctx *ctx, const mpl_paper_item *item, char **text)
 {
     mpl_status st = MPL_OK;
-    mpl_grid grid = {0};
-    char *copy = mpl_strdup(ctx, item->tsv), *rest = copy, *cell[MAX_COLUMNS], *buffer = NULL;
+    char *buffer = NULL;
     size_t size = 0;
-    FILE *f = NULL;
-    uint32_t n;
+    FILE *f = open_memstream(&buffer, &size);
 
-    if (copy == NULL)
+    if (f == NULL)
         MPL_TRY(MPL_EMEM);
-    while ((n = next_line(&rest, cell)) > 0 && item->tsv[0] != '\n') {
-        if (grid.n_cols == 0)
-            grid.n_cols = n;
-        if (n != grid.n_cols)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "table %s: a line has %" PRIu32 " cells where the head has %" PRIu32,
-                     item->name, n, grid.n_cols);
-        for (uint32_t c = 0; c < n; c++)
-            MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", cell[c]));
-    }
-    if ((f = open_memstream(&buffer, &size)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    if (item->caption != NULL)
+    if (item->script == NULL)
         fprintf(f, "%s\n\n", item->caption);
-    if (grid.n_cols == 0)
-        fputs("**Not run**: there are no rows yet.\n", f);
+    if (item->table.n_cols == 0)
+        fputs(item->script == NULL ? "**Not run**: there are no rows yet.\n" : "\n", f);
     else
-        mpl_grid_print(f, &grid, false);
-    if (fclose(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
+        mpl_grid_print(f, &item->table, item->script != NULL);
+    if (fflush(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
         MPL_TRY(MPL_EMEM);
 out:
-    mpl_grid_fini(ctx, &grid);
-    mpl_free(ctx, copy);
+    if (f != NULL)
+        fclose(f);
     free(buffer);
     return st;
+}
+
+/* Whether the line begins with the cells of "CELL/../COLUMN"; *column then names the column. */
+static bool begins_with(const mpl_grid *table, uint32_t line, const char *path, const char **column)
+{
+    const char *slash;
+    uint32_t c = 0;
+
+    for (; (slash = strchr(path, '/')) != NULL; path = slash + 1, c++) {
+        const char *cell = c < table->n_cols ? mpl_grid_at(table, line, c) : NULL;
+        size_t n = (size_t)(slash - path);
+
+        if (cell == NULL || strlen(cell) != n || memcmp(cell, path, n) != 0)
+            return false;
+    }
+    *column = path;
+    return true;
 }
 
 mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char *path, char **value)
 {
     mpl_status st = MPL_OK;
-    char *copy = mpl_strdup(ctx, item->tsv), *keys = mpl_strdup(ctx, path), *rest = copy;
-    char *cell[MAX_COLUMNS], *key[MAX_COLUMNS] = {keys}, *found = NULL;
-    uint32_t n, n_keys = 1, column;
+    const mpl_grid *table = &item->table;
+    const char *column = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *found = NULL;
 
-    if (copy == NULL || keys == NULL)
-        MPL_TRY(MPL_EMEM);
-    for (char *slash = strchr(keys, '/'); slash != NULL && n_keys < MAX_COLUMNS;
-         slash = strchr(slash, '/')) {
-        *slash++ = '\0';
-        key[n_keys++] = slash;
-    }
-    n = next_line(&rest, cell);
-    if ((column = column_of(cell, n, key[n_keys - 1])) == n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", item->name, key[n_keys - 1]);
-    while ((n = next_line(&rest, cell)) > 0) {
-        uint32_t k = 0;
-
-        while (k + 1 < n_keys && k < n && strcmp(cell[k], key[k]) == 0)
-            k++;
-        if (k + 1 < n_keys || column >= n)
+    if (mpl_grid_column(table, column) == table->n_cols)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", item->name, column);
+    for (uint32_t line = 1; line < mpl_grid_lines(table); line++) {
+        if (!begins_with(table, line, path, &column))
             continue;
         if (found != NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "%s has several lines for '%s'", item->name, path);
-        found = cell[column];
+        found = mpl_grid_in(table, line, column);
     }
     if (found == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s has no line for '%s'", item->name, path);
     if ((*value = mpl_strdup(ctx, found)) == NULL)
         MPL_TRY(MPL_EMEM);
 out:
-    mpl_free(ctx, copy);
-    mpl_free(ctx, keys);
     return st;
 }
 
@@ -170,24 +121,17 @@ static mpl_status read_rows(mpl_ctx *ctx, const char *suite, mpl_rows *rows)
     return mpl_rows_read(ctx, path, rows);
 }
 
-/* The whole table, tab-separated. */
-static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
+static mpl_status from_rows(mpl_ctx *ctx, const asked *a, mpl_grid *all)
 {
     mpl_status st = MPL_OK;
     const mpl_table_kind *kind = mpl_table_find(a->word[2]);
     mpl_rows rows = {0};
-    char *buffer = NULL, mixed[MPL_MIXED_SIZE];
-    size_t size = 0;
-    FILE *f = NULL;
-    uint32_t n_lines;
+    char mixed[MPL_MIXED_SIZE];
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", a->word[2]);
-    if (setting(a, "rows") != NULL && !has_rows(a->suite)) {
-        *text = mpl_strdup(ctx, "\n");
-        st = *text != NULL ? MPL_OK : MPL_EMEM;
+    if (setting(a, "rows") != NULL && !has_rows(a->suite))
         goto out;
-    }
     if (kind->query != NULL)
         MPL_TRY(read_rows(ctx, a->suite, &rows));
     for (uint32_t i = 3; i < a->n && kind->query != NULL; i++)
@@ -197,98 +141,101 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
     if (mpl_rows_mixed(&rows) < rows.n)
         fprintf(stderr, "memplan: paper: %s mixes %s\n", a->word[1],
                 mpl_shown(mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed)));
-    if ((f = open_memstream(&buffer, &size)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    MPL_TRY(mpl_table_print(ctx, kind, &rows, f, true, &n_lines));
-    if (fflush(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
-        MPL_TRY(MPL_EMEM);
+    MPL_TRY(mpl_table_make(ctx, kind, &rows, all));
 out:
-    if (f != NULL)
-        fclose(f);
-    free(buffer);
     mpl_rows_fini(ctx, &rows);
     return st;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+
+    return n > n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* The whole table. */
+static mpl_status find_table(mpl_ctx *ctx, const asked *a, mpl_grid *all)
+{
+    bool tsv = ends_in(a->word[2], ".tsv");
+    char path[300];
+
+    snprintf(path, sizeof path, "results/%s%.200s", tsv ? "tables/" : "", a->word[2]);
+    if (tsv)
+        return mpl_paper_tsv(ctx, path, all);
+    if (ends_in(a->word[2], ".csv"))
+        return mpl_paper_csv(ctx, path, all);
+    return from_rows(ctx, a, all);
+}
+
 /* Whether a line has what each COLUMN=VALUE and COLUMN!=VALUE asks for; *lacks: a column that there
  * is not. */
-static bool wanted(const asked *a, char *const head[], char *const cell[], uint32_t n,
-                   const char **lacks)
+static bool wanted(const asked *a, const mpl_grid *all, uint32_t line, const char **lacks)
 {
     for (uint32_t i = 3; i < a->n; i++) {
-        const char *equals = strchr(a->word[i], '=');
+        const char *equals = strchr(a->word[i], '='), *cell;
         char name[200];
         bool unlike;
-        uint32_t c;
 
         if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 ||
             strncmp(a->word[i], "with=", 5) == 0 || strncmp(a->word[i], "rows=", 5) == 0)
             continue;
         unlike = equals > a->word[i] && equals[-1] == '!';
         snprintf(name, sizeof name, "%.*s", (int)(equals - a->word[i]) - unlike, a->word[i]);
-        if ((c = column_of(head, n, name)) == n)
+        if ((cell = mpl_grid_in(all, line, name)) == NULL)
             *lacks = a->word[i];
-        if (c == n || (strcmp(cell[c], equals + 1) == 0) == unlike)
+        if (cell == NULL || (strcmp(cell, equals + 1) == 0) == unlike)
             return false;
     }
     return true;
 }
 
-/* The columns of show=, or all. */
-static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, char *const head[], uint32_t n,
-                                 uint32_t chosen[MAX_COLUMNS], uint32_t *n_chosen, FILE *to)
+/* The heads of the columns that show= names, or of all. */
+static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, const mpl_grid *all,
+                                 const mpl_strings *names, uint32_t *chosen, mpl_grid *table)
 {
     mpl_status st = MPL_OK;
-    const char *show = setting(a, "show");
-    mpl_strings names = {0};
-    char *store = NULL;
 
-    if (show != NULL)
-        MPL_TRY(mpl_strings_split(ctx, show, "show", &store, &names));
-    *n_chosen = show != NULL ? names.n : n;
-    if (*n_chosen > MAX_COLUMNS)
-        MPL_FAIL(ctx, MPL_EINPUT, "show has more than %d columns", MAX_COLUMNS);
-    for (uint32_t i = 0; i < *n_chosen; i++) {
-        const char *name = show != NULL ? names.item[i] : head[i];
-        bool timed = show != NULL && name[0] == MPL_TIMED[0];
+    for (uint32_t i = 0; i < table->n_cols; i++) {
+        const char *name = names->n > 0 ? names->item[i] : all->cell[i];
+        bool timed = mpl_grid_column(all, name) == all->n_cols && name[0] == MPL_TIMED[0];
 
-        chosen[i] = show != NULL ? column_of(head, n, name) : i;
-        if (chosen[i] < n)
-            timed = false; /* the head has its mark already */
-        else if ((chosen[i] = column_of(head, n, name + timed)) == n)
+        if ((chosen[i] = mpl_grid_column(all, name + timed)) == all->n_cols)
             MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", a->word[2], name + timed);
-        fprintf(to, "%s%s%s", i > 0 ? "\t" : "", timed ? MPL_TIMED : "", head[chosen[i]]);
+        MPL_TRY(mpl_grid_cell(ctx, table, "%s%s", timed ? MPL_TIMED : "", all->cell[chosen[i]]));
     }
-    fputc('\n', to);
 out:
-    mpl_free(ctx, names.item);
-    mpl_free(ctx, store);
     return st;
 }
 
-/* Of tab-separated text, the lines and columns that are asked for. */
-static mpl_status choose(mpl_ctx *ctx, const asked *a, char *text, FILE *to)
+/* The lines and columns that are asked for; none of a table that was not run. */
+static mpl_status choose(mpl_ctx *ctx, const asked *a, const mpl_grid *all, mpl_grid *table)
 {
     mpl_status st = MPL_OK;
-    char *rest = text, *head[MAX_COLUMNS], *cell[MAX_COLUMNS];
-    uint32_t n = next_line(&rest, head), n_cells, chosen[MAX_COLUMNS], n_chosen = 0;
-    const char *lacks = NULL;
+    const char *show = setting(a, "show"), *lacks = NULL;
+    mpl_strings names = {0};
+    char *store = NULL;
+    uint32_t *chosen = NULL;
 
-    if (n == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no head of columns", a->word[2]);
-    MPL_TRY(choose_columns(ctx, a, head, n, chosen, &n_chosen, to));
-    while ((n_cells = next_line(&rest, cell)) > 0) {
-        if (n_cells != n)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, a->word[2],
-                     n_cells, n);
-        if (wanted(a, head, cell, n, &lacks))
-            for (uint32_t i = 0; i < n_chosen; i++)
-                fprintf(to, "%s%s", cell[chosen[i]], i + 1 < n_chosen ? "\t" : "\n");
+    if (all->n_cols == 0)
+        goto out;
+    if (show != NULL)
+        MPL_TRY(mpl_strings_split(ctx, show, "show", &store, &names));
+    table->n_cols = names.n > 0 ? names.n : all->n_cols;
+    MPL_TRY(mpl_new(ctx, chosen, table->n_cols));
+    MPL_TRY(choose_columns(ctx, a, all, &names, chosen, table));
+    for (uint32_t line = 1; line < mpl_grid_lines(all); line++) {
+        bool shown = wanted(a, all, line, &lacks);
+
+        for (uint32_t i = 0; shown && i < table->n_cols; i++)
+            MPL_TRY(mpl_grid_cell(ctx, table, "%s", mpl_grid_at(all, line, chosen[i])));
         if (lacks != NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "%s has no column for '%s'", a->word[2], lacks);
     }
 out:
+    mpl_free(ctx, names.item);
+    mpl_free(ctx, store);
+    mpl_free(ctx, chosen);
     return st;
 }
 
@@ -298,8 +245,8 @@ static void item_fini(mpl_ctx *ctx, mpl_paper_item *item)
 {
     mpl_free(ctx, item->name);
     mpl_free(ctx, item->caption);
-    mpl_free(ctx, item->tsv);
     mpl_free(ctx, item->script);
+    mpl_grid_fini(ctx, &item->table);
 }
 
 static mpl_status take_item(mpl_ctx *ctx, mpl_paper *paper, mpl_paper_item *item)
@@ -324,49 +271,24 @@ static mpl_status script_of(mpl_ctx *ctx, const asked *a, char **script)
     return (*script = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), n_end = strlen(end);
-
-    return n > n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 static mpl_status make_item(mpl_ctx *ctx, const asked *a, mpl_paper *paper)
 {
     mpl_status st = MPL_OK;
     mpl_paper_item item = {0};
-    char *buffer = NULL, *all = NULL, path[300], csv[300];
-    size_t size = 0;
-    FILE *f = open_memstream(&buffer, &size);
+    mpl_grid all = {0};
 
-    if (f == NULL || (item.name = mpl_strdup(ctx, a->word[1])) == NULL ||
+    if (mpl_paper_find(paper, a->word[1]) != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "'%s' is asked for twice", a->word[1]);
+    if ((item.name = mpl_strdup(ctx, a->word[1])) == NULL ||
         (item.caption = mpl_strdup(ctx, a->caption)) == NULL)
         MPL_TRY(MPL_EMEM);
-    for (uint32_t i = 0; i < paper->n; i++)
-        if (strcmp(paper->item[i].name, item.name) == 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "'%s' is asked for twice", item.name);
-    snprintf(path, sizeof path, "results/tables/%.200s", a->word[2]);
-    snprintf(csv, sizeof csv, "results/%.200s", a->word[2]);
     if (strcmp(a->word[0], "figure") == 0)
         MPL_TRY(script_of(ctx, a, &item.script));
-    if (ends_in(a->word[2], ".tsv"))
-        MPL_TRY(mpl_file_read(ctx, path, &all, &size));
-    else if (ends_in(a->word[2], ".csv"))
-        MPL_TRY(mpl_paper_csv(ctx, csv, &all));
-    else
-        MPL_TRY(from_rows(ctx, a, &all));
-    if (all[0] == '\n')
-        fputc('\n', f); /* no file: no columns to choose from */
-    else
-        MPL_TRY(choose(ctx, a, all, f));
-    if (fflush(f) != 0 || (item.tsv = mpl_strdup(ctx, buffer)) == NULL)
-        MPL_TRY(MPL_EMEM);
+    MPL_TRY(find_table(ctx, a, &all));
+    MPL_TRY(choose(ctx, a, &all, &item.table));
     MPL_TRY(take_item(ctx, paper, &item));
 out:
-    if (f != NULL)
-        fclose(f);
-    free(buffer);
-    mpl_free(ctx, all);
+    mpl_grid_fini(ctx, &all);
     item_fini(ctx, &item);
     return st;
 }

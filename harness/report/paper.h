@@ -35,11 +35,12 @@
 #ifndef MPL_PAPER_H
 #define MPL_PAPER_H
 
-#include "graphs/core/base.h"
+#include "harness/report/grid.h"
 
 typedef struct mpl_paper_item {
-    char *name, *caption, *tsv;
-    char *script; /* of a figure, below scripts/; NULL: a table */
+    char *name, *caption;
+    char *script;   /* of a figure, below scripts/; NULL: a table */
+    mpl_grid table; /* no columns: it was not run */
 } mpl_paper_item;
 
 typedef struct mpl_paper {
@@ -53,8 +54,8 @@ typedef struct mpl_paper {
 mpl_status mpl_paper_make(mpl_ctx *ctx, mpl_paper *paper);
 void mpl_paper_fini(mpl_ctx *ctx, mpl_paper *paper);
 
-/* The cells as a markdown table below the caption; the caller's (mpl_free). */
-mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text);
+/* A table as markdown below its caption, a figure's data tab-separated; the caller's (mpl_free). */
+mpl_status mpl_paper_print(mpl_ctx *ctx, const mpl_paper_item *item, char **text);
 /* One cell by "CELL/../COLUMN"; the caller's (mpl_free). MPL_EINPUT: no such column; no line, or
  * several, begin so. */
 mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char *path,
@@ -66,7 +67,7 @@ mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char 
 mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *where, const char *text,
                           char **out, char **faults);
 
-/* paper_claims.c: whether "NAME/CELL/../COLUMN OP VALUE" holds, and what the cell is (200 bytes).
+/* paper_words.c: whether "NAME/CELL/../COLUMN OP VALUE" holds, and what the cell is (200 bytes).
  * MPL_EINPUT: no such cell or OP. */
 mpl_status mpl_paper_holds(mpl_ctx *ctx, const mpl_paper *paper, const char *claim, bool *holds,
                            char *is);
@@ -77,8 +78,10 @@ size_t mpl_paper_bare(const char *text, size_t from, size_t to);
 /* NULL: there is none */
 const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name);
 
-/* paper_csv.c: the lines of all files that match, tab-separated below a head of all their columns;
- * "\n" where there is none. */
-mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, char **tsv);
+/* paper_files.c: a tab-separated file as a table. */
+mpl_status mpl_paper_tsv(mpl_ctx *ctx, const char *path, mpl_grid *all);
+/* The lines of all comma-separated files that match, below a head of all their columns; no columns
+ * where there is no file. */
+mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, mpl_grid *all);
 
 #endif

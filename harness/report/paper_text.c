@@ -23,7 +23,7 @@ static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *
         MPL_TRY(mpl_paper_value(ctx, item, name + strlen(own) + 1, &text));
         fputs(text, to);
     } else if (strcmp(kind, "table") == 0) {
-        MPL_TRY(mpl_paper_table(ctx, item, &text));
+        MPL_TRY(mpl_paper_print(ctx, item, &text));
         fprintf(to, "\n\n%s\n", text);
     } else {
         if (item->script == NULL)

@@ -128,7 +128,7 @@ static mpl_status print_answer(mpl_ctx *ctx, mpl_answer *answer, void *arg)
     else if (!p->tsv && p->kind->query != NULL)
         fprintf(p->to, "%s\n\n", p->kind->about);
     mpl_grid_print(p->to, grid, p->tsv);
-    p->n_lines += grid->n_cols > 0 ? grid->n / grid->n_cols - 1 : 0;
+    p->n_lines += grid->n_cols > 0 ? mpl_grid_lines(grid) - 1 : 0;
     return MPL_OK;
 }
 

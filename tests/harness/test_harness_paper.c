@@ -16,9 +16,18 @@ static char program[4096], home[4096];
 /* ---- markers ---- */
 
 static char name_t[] = "t", name_f[] = "f", caption[] = "What it shows.", script[] = "f.gp";
-static char tsv[] =
-    "planner\tgraph\tMiB\t~plan ms\nbest\ta\t1.5\t7\nbest\tb\t2.5\t8\nworst\ta\t9\t9\n";
-static mpl_paper_item items[] = {{name_t, caption, tsv, NULL}, {name_f, caption, tsv, script}};
+#define LINE(a, b, c, d)                                                                           \
+    (char[]){a}, (char[]){b}, (char[]){c}, (char[])                                                \
+    {                                                                                              \
+        d                                                                                          \
+    }
+static char *cells[] = {LINE("planner", "graph", "MiB", "~plan ms"), LINE("best", "a", "1.5", "7"),
+                        LINE("best", "b", "2.5", "8"), LINE("worst", "a", "9", "9")};
+#define CELLS                                                                                      \
+    {                                                                                              \
+        .n_cols = 4, .n = sizeof cells / sizeof *cells, .cell = cells                              \
+    }
+static mpl_paper_item items[] = {{name_t, caption, NULL, CELLS}, {name_f, caption, script, CELLS}};
 static const mpl_paper paper = {.n = 2, .item = items};
 
 static const struct {

@@ -1,0 +1,145 @@
+/* paper_files.c -- results that other programs wrote, as one table. See paper.h.
+ *
+ * .tsv: cells apart by tabs. .csv: cells follow RFC 4180, with quotes around what holds commas or
+ * line ends, doubled where they are meant. */
+#include <glob.h>
+#include <stdlib.h>
+
+#include "graphs/core/file.h"
+#include "harness/report/paper.h"
+
+/* A file on its way. */
+typedef struct source {
+    mpl_ctx *ctx;
+    const char *path, *at;
+    bool csv;
+} source;
+
+/* The cell at s->at, in buffer, which has room for all of the file; *last: it ends the line. */
+static void next_cell(source *s, char *buffer, bool *last)
+{
+    const char *from = s->at, *stops = s->csv ? ",\n" : "\t\n";
+    bool quoted = s->csv && *from == '"';
+    size_t n = 0;
+
+    for (from += quoted; *from != '\0' && (quoted || strchr(stops, *from) == NULL); from++) {
+        if (quoted && *from == '"' && *++from != '"') {
+            quoted = false, from--;
+            continue;
+        }
+        buffer[n++] = (char)(strchr("\t\n\r", *from) != NULL ? ' ' : *from);
+    }
+    while (s->csv && n > 0 && buffer[n - 1] == ' ')
+        n--;
+    buffer[n] = '\0';
+    *last = *from == '\0' || *from == '\n';
+    s->at = from + (*from != '\0');
+}
+
+static mpl_status read_cells(source *s, char *buffer, mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+
+    for (s->at += strspn(s->at, "\r\n"); *s->at != '\0'; s->at += strspn(s->at, "\r\n")) {
+        uint32_t before = grid->n;
+
+        for (bool last = false; !last;) {
+            next_cell(s, buffer, &last);
+            MPL_TRY(mpl_grid_cell(s->ctx, grid, "%s", buffer));
+        }
+        if (grid->n_cols == 0)
+            grid->n_cols = grid->n;
+        if (grid->n - before != grid->n_cols)
+            MPL_FAIL(s->ctx, MPL_EINPUT,
+                     "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, s->path,
+                     grid->n - before, grid->n_cols);
+    }
+    if (grid->n_cols == 0)
+        MPL_FAIL(s->ctx, MPL_EINPUT, "%s: no head of columns", s->path);
+out:
+    return st;
+}
+
+static mpl_status read_file(mpl_ctx *ctx, const char *path, bool csv, mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    source s = {.ctx = ctx, .path = path, .csv = csv};
+    char *text = NULL, *buffer = NULL;
+    size_t size;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    MPL_TRY(mpl_new(ctx, buffer, size + 1));
+    s.at = text;
+    MPL_TRY(read_cells(&s, buffer, grid));
+out:
+    mpl_free(ctx, text);
+    mpl_free(ctx, buffer);
+    return st;
+}
+
+/* What was to be counted and was not: no count, or a count of nothing, and nothing failed on the
+ * way. */
+static bool not_run(const mpl_grid *all, const mpl_grid *file, uint32_t line)
+{
+    const char *count = mpl_grid_in(file, line, "count");
+    const char *failures = mpl_grid_in(file, line, "failures");
+
+    return mpl_grid_column(all, "count") < all->n_cols &&
+           mpl_grid_column(all, "failures") < all->n_cols &&
+           (count == NULL || strtoull(count, NULL, 10) == 0) &&
+           (failures == NULL || strtoull(failures, NULL, 10) == 0);
+}
+
+/* The file's lines below the heads of all. */
+static mpl_status add_lines(mpl_ctx *ctx, const mpl_grid *file, mpl_grid *all)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t line = 1; line < mpl_grid_lines(file); line++) {
+        bool never = not_run(all, file, line);
+
+        for (uint32_t c = 0; c < all->n_cols; c++) {
+            const char *text = mpl_grid_in(file, line, all->cell[c]);
+
+            if (never && strcmp(all->cell[c], "count") == 0)
+                text = "**not run**";
+            else if (never && strcmp(all->cell[c], "failures") == 0)
+                text = NULL;
+            MPL_TRY(mpl_grid_cell(ctx, all, "%s", text != NULL && text[0] != '\0' ? text : "-"));
+        }
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, mpl_grid *all)
+{
+    mpl_status st = MPL_OK;
+    glob_t files = {0};
+    mpl_grid *file = NULL;
+
+    if (glob(pattern, 0, NULL, &files) == GLOB_NOSPACE)
+        MPL_TRY(MPL_EMEM);
+    MPL_TRY(mpl_new(ctx, file, files.gl_pathc));
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        MPL_TRY(read_file(ctx, files.gl_pathv[i], true, &file[i]));
+        for (uint32_t c = 0; c < file[i].n_cols; c++)
+            if (mpl_grid_column(all, file[i].cell[c]) == all->n_cols) {
+                MPL_TRY(mpl_grid_cell(ctx, all, "%s", file[i].cell[c]));
+                all->n_cols = all->n;
+            }
+    }
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        MPL_TRY(add_lines(ctx, &file[i], all));
+out:
+    for (size_t i = 0; file != NULL && i < files.gl_pathc; i++)
+        mpl_grid_fini(ctx, &file[i]);
+    mpl_free(ctx, file);
+    globfree(&files);
+    return st;
+}
+
+mpl_status mpl_paper_tsv(mpl_ctx *ctx, const char *path, mpl_grid *all)
+{
+    return read_file(ctx, path, false, all);
+}
