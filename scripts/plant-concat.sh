@@ -26,7 +26,7 @@ only() { # as fault
 }
 pattern=${2-}
 
-alias=graphs/problem/alias.c cuts=graphs/problem/cuts.c from=graphs/problem/derive/from_graph.c
+alias=graphs/problem/alias.c cuts=graphs/problem/cuts.c from=graphs/problem/derive/from_graph.c fill=graphs/problem/derive/from_graph_fill.c pairs=graphs/problem/derive/from_graph_pairs.c
 only "place: all operands begin where the first does" $alias 's/            start += size;/            start += 0;/'
 only "place: the last run begins where the one before does" $alias 's/            at += g->value_bytes\[g->op_in\[i\]\];/            at += i + 2 < g->op_in_begin[op + 1] ? g->value_bytes[g->op_in[i]] : 0;/'
 only "place: an axis that counts from the end is off by one" $alias 's/axis < 0 ? axis + g->value_shape\[out\].rank : axis/axis < 0 ? axis + g->value_shape[out].rank - (axis < -1) : axis/'
@@ -60,15 +60,15 @@ only "cuts: a value lies in its first part alone" $cuts 's/            if (p->co
 only "cuts: what could be overwritten whole is cut" $cuts 's/            \*any = true;/            continue;/'
 only "cuts: what is only written is not needed" $cuts 's/                c->needed\[g->op_out\[i\]\] = 1;/                c->needed[g->op_out[i]] = 0;/'
 only "cuts: outputs are not needed" $cuts 's/        c->needed\[g->output\[i\]\] = 1;/        c->needed[g->output[i]] = 0;/'
-only "family: a part ends a step early" $from 's/m->part_last\[part\] + 1;/m->part_last[part];/'
+only "family: a part ends a step early" $fill 's/m->part_last\[part\] + 1;/m->part_last[part];/'
 only "family: a part begins with its last step" $from 's/step < m->part_first\[part\] ? step/step > m->part_last[part] ? step/'
-only "family: what is kept ends with its last reader" $from 's/m->part_kept\[part\] ? p->n_steps : //'
-only "family: all parts lie at the start" $from 's/        p->inside_at\[b + k\] = cuts->at\[part\];/        p->inside_at[b + k] = 0;/'
-only "family: a part has the bytes of the first" $from 's/        p->bytes\[b + k\] = cuts->bytes\[part\];/        p->bytes[b + k] = cuts->bytes[cuts->first[v]];/'
-only "pairs: an input that lies strided" $from 's/        mpl_alias_strided(&m->ranges->alias, in) ||/        false ||/'
-only "pairs: a part that is needed later" $from 's/           m->part_last\[part\] == step \&\& /           /'
-only "pairs: a part that is kept" $from 's/ \&\& !m->part_kept\[part\] \&\&/ \&\&/'
-only "pairs: a part of the same family" $from 's/           m->ranges->alias.root\[in\] != m->ranges->alias.root\[out\] \&\&/           true \&\&/'
+only "family: what is kept ends with its last reader" $fill 's/m->part_kept\[part\] ? p->n_steps : //'
+only "family: all parts lie at the start" $fill 's/        p->inside_at\[b + k\] = cuts->at\[part\];/        p->inside_at[b + k] = 0;/'
+only "family: a part has the bytes of the first" $fill 's/        p->bytes\[b + k\] = cuts->bytes\[part\];/        p->bytes[b + k] = cuts->bytes[cuts->first[v]];/'
+only "pairs: an input that lies strided" $pairs 's/        mpl_alias_strided(&m->ranges->alias, in) ||/        false ||/'
+only "pairs: a part that is needed later" $pairs 's/           m->part_last\[part\] == step \&\& /           /'
+only "pairs: a part that is kept" $pairs 's/ \&\& !m->part_kept\[part\] \&\&/ \&\&/'
+only "pairs: a part of the same family" $pairs 's/           m->ranges->alias.root\[in\] != m->ranges->alias.root\[out\] \&\&/           true \&\&/'
 verify=planners/verify/verify_graph.c
 only "verify: a strided result overwrites" $verify 's/^        mpl_value_strided(c->map, made))$/        false)/'
 only "verify: a strided value is overwritten" $verify 's/                 !mpl_value_strided(c->map, v) \&\& c->map/                 c->map/'

@@ -23,12 +23,13 @@ caught_by() {
     done
 }
 
-while_c=graphs/problem/control/store_while.c case_c=graphs/problem/control/store_case.c live_c=graphs/problem/control/store_live.c
+while_c=graphs/problem/control/store_while.c pairs_c=graphs/problem/control/store_pairs.c
+copied_c=graphs/problem/control/store_copied.c case_c=graphs/problem/control/store_case.c live_c=graphs/problem/control/store_live.c
 storage_c=graphs/problem/control/storage.c items_c=graphs/problem/control/store_items.c
 fault "co-allocation: cells join though a step needs both" $items_c 's/if (!cell_is_free(s, b, MPL_NONE, mpl_row(s, at)))/if (false)/'
 fault "co-allocation: what is needed by another may be held" $items_c 's/if (!cell_is_free(s, mpl_cell(s, item), item, row))/if (false)/'
 fault "co-allocation: first values settle one cell on" $while_c '/^static void settle_firsts/,/^}/s/cell_of(head, -(int64_t)p->age)/cell_of(head, 1 - (int64_t)p->age)/'
-fault "co-allocation: first values settle though they are shared" $while_c 's/l->pair\[i\].shared = true;/l->pair[i].shared = false;/'
+fault "co-allocation: first values settle though they are shared" $pairs_c 's/l->pair\[i\].shared = true;/l->pair[i].shared = false;/'
 fault "unroll count: one too few" $while_c 's/    head->n_cells = n;/    head->n_cells = n > 1 ? n - 1 : n;/'
 fault "unroll count: what overlaps is not looked at" $while_c 's/if (mpl_rows_meet(l->s, l->row, l->other) \&\& (a > 0/if (false \&\& (a > 0/'
 fault "unroll count: any step may be written over" $while_c 's/    if (!mpl_rows_meet_at(s, l->row, l->other, step))/    if (false)/'
@@ -41,14 +42,14 @@ fault "type II pointer: a cell goes round that a value is copied to" $while_c 's
 fault "behind the loop: one cell on" $while_c 's/        return cell_of(head, instance);/        return cell_of(head, instance + 1);/'
 fault "behind the loop: the last round always counts" $while_c 's/s->ref0\[p->out\] = l->rounds <= 0 ? p->first : p->source;/s->ref0[p->out] = p->source;/'
 fault "behind the loop: what may hold the output is not kept" $while_c 's/    \*good = mpl_hold(s, p->out, mpl_row(s, p->out));/    *good = true;/'
-fault "behind the loop: any output of a loop inside is what it took over" $while_c 's/    if (same_place(s, p->source) != s->same\[p->out\])/    if (false)/'
-fault "copies: no room to stage them" $while_c 's/    if (bytes > 0) {/    if (bytes > 0 \&\& false) {/'
-fault "copies: a value is not kept until it is copied" $while_c 's/^    return mpl_hold(l->s, v, l->other);/    return true;/'
+fault "behind the loop: any output of a loop inside is what it took over" $while_c 's/    if (mpl_loop_same_place(s, p->source) != s->same\[p->out\])/    if (false)/'
+fault "copies: no room to stage them" $copied_c 's/    if (bytes > 0) {/    if (bytes > 0 \&\& false) {/'
+fault "copies: a value is not kept until it is copied" $copied_c 's/^    return mpl_hold(l->s, v, l->other);/    return true;/'
 fault "copies: onto what is needed if there is no round" $storage_c 's/        mpl_row_set(s, mpl_row(s, s->deps\[i\]), s->program->begin_step\[body\]);/        (void)body;/'
 fault "branch sharing: one place though a value stays elsewhere" $case_c 's/        o->elsewhere = true;/        o->home_used = true;/'
 fault "branch sharing: what stays is not kept" $case_c 's/!o->one_place \&\& mpl_hold(s, v, mpl_row(s, o->value))/!o->one_place/'
-fault "branch sharing: a bypass value does not live to the case's end" $live_c 's/        mpl_bit_add(mpl_row(s, b->late.item\[i\]), b->late.node\[i\]);/        (void)s;/'
-fault "capture lifetime: to the end of the first round" $live_c '/^static mpl_status add_end/,/^}/s/    MPL_TRY(add(b, \&b->succ, step, b->s->program->begin_step\[block\]));//'
+fault "branch sharing: a bypass value does not live to the case's end" $live_c 's/        mpl_bit_add(mpl_row(s, late->item\[i\]), late->node\[i\]);/        (void)s;/'
+fault "capture lifetime: to the end of the first round" $live_c '/^static mpl_status add_end/,/^}/s/    MPL_TRY(add(b, SUCC, step, b->s->program->begin_step\[block\]));//'
 fault "capture lifetime: outputs do not hold parameters at exits" $live_c '/^static mpl_status add_exit/,/^}/s/b->s->out_live\[out\]/false/'
 fault "capture lifetime: further slices" $live_c 's/        MPL_TRY(add_use(b, step, g->op_in\[i\])); \/\* a further slice/        (void)i; \/* a further slice/'
 # The verifier of the same: it must refuse, so the tables of wrong places notice.

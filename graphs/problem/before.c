@@ -158,11 +158,8 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
         o->red_begin[a + 1] = total;
     }
 out:
-    mpl_free(ctx, rank);
-    mpl_free(ctx, pos);
-    mpl_free(ctx, item);
-    mpl_free(ctx, left);
-    mpl_free(ctx, place);
+    void *arrays[] = {rank, pos, item, left, place};
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }
 

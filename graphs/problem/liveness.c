@@ -85,22 +85,6 @@ void mpl_value_roots(const mpl_graph *g, mpl_value *root)
     }
 }
 
-static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                              uint32_t *step_of)
-{
-    mpl_status st = MPL_OK;
-
-    memset(step_of, 0xff, g->n_ops * sizeof *step_of);
-    for (uint32_t step = 0; step < g->n_ops; step++) {
-        if (order[step] >= g->n_ops || step_of[order[step]] != MPL_NONE)
-            MPL_FAIL(ctx, MPL_EINPUT, "the order's step %u has operation %u: %s", step, order[step],
-                     order[step] >= g->n_ops ? "there is none" : "it stands twice");
-        step_of[order[step]] = step;
-    }
-out:
-    return st;
-}
-
 mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                           const mpl_alias_options *options, mpl_ranges **out)
 {
@@ -111,8 +95,7 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
     MPL_TRY(mpl_new(ctx, r->first, g->n_values));
     MPL_TRY(mpl_new(ctx, r->last, g->n_values));
-    MPL_TRY(place_steps(ctx, g, order, r->step_of));
-    MPL_TRY(mpl_order_check_blocks(ctx, g, r->step_of));
+    MPL_TRY(mpl_order_positions(ctx, g, order, r->step_of));
     MPL_TRY(mpl_alias_new(ctx, g, options, &r->alias));
     for (mpl_value v = 0; v < g->n_values; v++) {
         r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];
@@ -152,8 +135,6 @@ void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *r)
     if (r == NULL)
         return;
     mpl_alias_free(ctx, &r->alias);
-    mpl_free(ctx, r->step_of);
-    mpl_free(ctx, r->first);
-    mpl_free(ctx, r->last);
-    mpl_free(ctx, r);
+    void *arrays[] = {r->step_of, r->first, r->last, r};
+    MPL_FREE_ALL(ctx, arrays);
 }

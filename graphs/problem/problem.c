@@ -31,13 +31,14 @@ void mpl_access_free(mpl_ctx *ctx, mpl_access *access)
 {
     if (access == NULL)
         return;
-    mpl_free(ctx, access->edge_begin);
-    mpl_free(ctx, access->edge_item);
-    mpl_free(ctx, access->first_begin);
-    mpl_free(ctx, access->first_item);
-    mpl_free(ctx, access->last_begin);
-    mpl_free(ctx, access->last_item);
-    mpl_free(ctx, access);
+    void *arrays[] = {access->edge_begin,
+                      access->edge_item,
+                      access->first_begin,
+                      access->first_item,
+                      access->last_begin,
+                      access->last_item,
+                      access};
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
@@ -73,6 +74,16 @@ const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)
         return p->buffer_name[b];
     snprintf(text, 24, "#%u", b);
     return text;
+}
+
+bool mpl_needed_at(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    bool needed = p->birth[b] <= step && step < p->death[b];
+
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        needed = step < p->gap_from[i] || step >= p->gap_to[i];
+    return needed;
 }
 
 /* The steps at which a buffer is needed, in time order. */

@@ -89,8 +89,8 @@ typedef struct mpl_problem {
     const mpl_access *access; /* NULL: unknown, planners fall back to chains of buffers. Owned. */
 } mpl_problem;
 
-/* The arrays of one item a buffer: a new field stands here too, and is then copied, shuffled and
- * freed with the others. */
+/* The arrays of one item a buffer: a new field stands here too, and is then copied and freed
+ * with the others. */
 #define MPL_BUFFER_FIELDS(FIELD)                                                                   \
     FIELD(bytes)                                                                                   \
     FIELD(align)                                                                                   \
@@ -131,6 +131,8 @@ bool mpl_problem_ok(const mpl_problem *p);
  * more, can be checked against it. */
 uint64_t mpl_problem_hash(const mpl_problem *p);
 
+/* Whether b is needed at `step` of a serial problem: alive, and in none of its gaps. O(gaps). */
+bool mpl_needed_at(const mpl_problem *p, mpl_buffer b, uint32_t step);
 /* Whether a and b may never overlap in memory, in-place pairs aside: overlapping lifetimes, or,
  * under parallel, neither before the other. Buffers of different pools do not conflict. O(1). */
 bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);

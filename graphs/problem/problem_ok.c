@@ -48,16 +48,6 @@ static bool access_ok(const mpl_access *access, uint32_t n)
            events_ok("last", n, access->last_begin, access->last_item, access->n_events);
 }
 
-static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
-{
-    bool needed = p->birth[b] <= step && step < p->death[b];
-
-    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
-         p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
-        needed = needed && (step < p->gap_from[i] || step >= p->gap_to[i]);
-    return needed;
-}
-
 /* Slow: the definition of a conflict, step by step, or along the reduction of the order. */
 static bool conflict_by_definition(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
@@ -65,7 +55,7 @@ static bool conflict_by_definition(const mpl_problem *p, mpl_buffer a, mpl_buffe
     bool conflict = before != NULL;
 
     for (uint32_t step = p->birth[a]; before == NULL && step < p->death[a]; step++)
-        conflict = conflict || (is_needed(p, a, step) && is_needed(p, b, step));
+        conflict = conflict || (mpl_needed_at(p, a, step) && mpl_needed_at(p, b, step));
     for (uint32_t way = 0; before != NULL && way < 2; way++) {
         mpl_buffer from = way == 0 ? a : b, to = way == 0 ? b : a;
         uint64_t reached = UINT64_C(1) << from, last = 0; /* there are no more than 64 */

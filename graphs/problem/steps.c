@@ -1,8 +1,38 @@
 /* steps.c -- an order with the steps at which blocks begin and end. See steps.h. */
 #include "graphs/problem/steps.h"
 
-static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                                    uint32_t *position)
+/* Whether the operations of block b have the steps [from, to). */
+static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from,
+                  uint32_t to)
+{
+    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
+        if (step_of[op] < from || step_of[op] >= to)
+            return false;
+    return true;
+}
+
+/* Each operation's blocks stand in one piece, in their order, right before it. O(ops * depth). */
+static mpl_status check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t k = g->op_body_begin[op + 1], to = step_of[op]; k-- > g->op_body_begin[op];) {
+            uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
+
+            if (n > to || !fills(g, b, step_of, to - n, to))
+                MPL_FAIL(
+                    ctx, MPL_EINPUT,
+                    "the order does not have block '%.100s' in one piece before operation '%.100s'",
+                    g->block_name[b], g->op_name[op]);
+            to -= n;
+        }
+out:
+    return st;
+}
+
+mpl_status mpl_order_positions(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                               uint32_t *position)
 {
     mpl_status st = MPL_OK;
 
@@ -14,7 +44,7 @@ static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_
                      order[i] >= g->n_ops ? "there is none" : "it stands twice");
         position[order[i]] = i;
     }
-    MPL_TRY(mpl_order_check_blocks(ctx, g, position));
+    MPL_TRY(check_blocks(ctx, g, position));
 out:
     return st;
 }
@@ -69,7 +99,7 @@ mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     MPL_TRY(mpl_new(ctx, p->op_step, g->n_ops));
     MPL_TRY(mpl_new(ctx, p->begin_step, g->n_blocks));
     MPL_TRY(mpl_new(ctx, p->end_step, g->n_blocks));
-    MPL_TRY(check_permutation(ctx, g, order, p->op_step));
+    MPL_TRY(mpl_order_positions(ctx, g, order, p->op_step));
     memset(p->begin_step, 0xff, g->n_blocks * sizeof *p->begin_step);
     p->begin_step[0] = 0;
     for (uint32_t i = 0; i < g->n_ops; i++) {
@@ -89,39 +119,6 @@ void mpl_program_free(mpl_ctx *ctx, mpl_program *p)
 {
     if (p == NULL)
         return;
-    mpl_free(ctx, p->kind);
-    mpl_free(ctx, p->of);
-    mpl_free(ctx, p->op_step);
-    mpl_free(ctx, p->begin_step);
-    mpl_free(ctx, p->end_step);
-    mpl_free(ctx, p);
-}
-
-/* Whether the operations of block b have the steps [from, to). */
-static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from,
-                  uint32_t to)
-{
-    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
-        if (step_of[op] < from || step_of[op] >= to)
-            return false;
-    return true;
-}
-
-mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
-{
-    mpl_status st = MPL_OK;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t k = g->op_body_begin[op + 1], to = step_of[op]; k-- > g->op_body_begin[op];) {
-            uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
-
-            if (n > to || !fills(g, b, step_of, to - n, to))
-                MPL_FAIL(
-                    ctx, MPL_EINPUT,
-                    "the order does not have block '%.100s' in one piece before operation '%.100s'",
-                    g->block_name[b], g->op_name[op]);
-            to -= n;
-        }
-out:
-    return st;
+    void *arrays[] = {p->kind, p->of, p->op_step, p->begin_step, p->end_step, p};
+    MPL_FREE_ALL(ctx, arrays);
 }

@@ -25,8 +25,8 @@ mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
                            mpl_program **out);
 void mpl_program_free(mpl_ctx *ctx, mpl_program *program);
 
-/* MPL_EINPUT unless each operation's blocks stand in one piece, in their order, right before it.
- * O(ops * depth). */
-mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of);
+/* position[n_ops]: where each operation stands in `order`. MPL_EINPUT as mpl_program_new. */
+mpl_status mpl_order_positions(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                               uint32_t *position);
 
 #endif

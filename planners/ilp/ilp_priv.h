@@ -73,4 +73,44 @@ typedef struct mpl_ilp_part {
 mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost,
                            size_t max_entries, mpl_lp **out);
 
+/* ---- solving a pool ---- */
+
+#define MPL_ILP_MAX_ENTRIES 1000000 /* non-zeros of the rows of cliques */
+#define MPL_ILP_MAX_MIB     4096    /* of GLPK */
+
+typedef struct mpl_ilp_driver {
+    mpl_ilp s;
+    mpl_run *run;
+    uint64_t best_bytes;     /* height of the plan that is kept */
+    uint64_t proved_bytes;   /* no plan is lower */
+    uint64_t capacity_bytes; /* of the pool, or MPL_NO_CAPACITY */
+    uint64_t enough_bytes;   /* a plan this low ends the search; 0: only the lowest */
+    uint64_t finest;         /* every height is a multiple of it [byte] */
+    uint64_t nodes_left;
+    int64_t max_pairs;
+    bool cold;        /* programs look for plans up to best_bytes, whatever heuristics find */
+    uint64_t *placed; /* [n_words] at[] is decided */
+    uint32_t *stack;  /* [n] taken out, to be put back last first */
+    uint32_t n_stack;
+    uint32_t *by_at; /* [n] scratch */
+} mpl_ilp_driver;
+
+uint64_t mpl_ilp_round_up(uint64_t at, uint64_t step);
+/* The height below which nothing is to be gained. */
+uint64_t mpl_ilp_goal(const mpl_ilp_driver *d);
+uint64_t mpl_ilp_end_bytes(const mpl_ilp *s, uint32_t i);
+/* at[i] becomes the lowest place from base on beside what is placed; i is placed then. */
+void mpl_ilp_place_lowest(mpl_ilp_driver *d, uint32_t i, uint64_t base);
+/* Whether the members lie apart, or at their in-place partner's very offset, and those of families
+ * at their distances. */
+bool mpl_ilp_is_valid(const mpl_ilp *s, const mpl_ilp_part *part);
+uint64_t mpl_ilp_height_of(const mpl_ilp *s, const mpl_ilp_part *part);
+/* at[] of the members comes in with a packing of *height; it and d->proved_bytes are improved. */
+mpl_status mpl_ilp_solve_part(mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t *height);
+/* The heights that a program looks for, of a part that has a packing of `height`. False: none is
+ * worth it. */
+bool mpl_ilp_range_of(const mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t height);
+/* Places all of the set (which is used up) from base on. */
+mpl_status mpl_ilp_pack(mpl_ilp_driver *d, uint64_t *set, uint64_t base, const uint64_t *plan);
+
 #endif

@@ -12,6 +12,7 @@
  * Cost     One maximum flow over 2n + 2 nodes and 3n + |reduction| arcs. */
 #include "graphs/problem/before.h"
 
+#include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/bounds/igraph.h"
 
 typedef struct network {
@@ -52,13 +53,6 @@ out:
     return st;
 }
 
-/* Bytes in whole slots of the pool's least alignment: what no other buffer can use (see
- * bounds.c). */
-static uint64_t slots(const mpl_problem *p, uint64_t grain, mpl_buffer v)
-{
-    return (p->bytes[v] + grain - 1) & ~(grain - 1);
-}
-
 static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain,
                         uint64_t *weight, uint64_t *sum)
 {
@@ -69,7 +63,7 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
     for (uint32_t v = 0; v < p->n; v++) {
         if (p->pool[v] != pool)
             continue;
-        weight[v] = slots(p, grain, v);
+        weight[v] = mpl_align_up(p->bytes[v], grain); /* what no other buffer can use */
         if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
             MPL_FAIL(
                 ctx, MPL_EINPUT,
@@ -80,22 +74,12 @@ out:
     return st;
 }
 
-static uint64_t least_alignment(const mpl_problem *p, uint32_t pool)
-{
-    uint64_t grain = UINT64_C(1) << 31;
-
-    for (mpl_buffer v = 0; v < p->n; v++)
-        if (p->pool[v] == pool)
-            grain = mpl_min_u64(grain, p->align[v]);
-    return grain;
-}
-
 mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
                          uint8_t *member)
 {
     mpl_status st = MPL_OK;
     network net = {0};
-    uint64_t *weight = NULL, sum, flow, found = 0, rest = 0, grain = least_alignment(p, pool);
+    uint64_t *weight = NULL, sum, flow, found = 0, rest = 0, grain = mpl_pool_grain(p, pool);
     uint8_t *side = NULL;
 
     mpl_assert(p->before != NULL);

@@ -50,17 +50,10 @@ static int by_size_down(const void *a, const void *b)
     return (x < y) - (x > y); /* only their sum counts */
 }
 
-static int by_id(const void *a, const void *b)
-{
-    mpl_buffer x = *(const mpl_buffer *)a, y = *(const mpl_buffer *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Bytes in whole slots; cannot overflow, since sizes are below 2^63. */
 static uint64_t slots(const sweep *s, mpl_buffer b)
 {
-    return (s->p->bytes[b] + s->grain - 1) & ~(s->grain - 1);
+    return mpl_align_up(s->p->bytes[b], s->grain);
 }
 
 static uint64_t rest(const sweep *s, uint32_t id)
@@ -126,7 +119,7 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
         s->source[n_pairs++] = p->in_place_in[*at];
     }
     qsort(s->saved, n_out, sizeof *s->saved, by_size_down);
-    qsort(s->source, n_pairs, sizeof *s->source, by_id);
+    mpl_sort_u32(s->source, n_pairs);
     for (uint32_t i = 0; i < n_pairs; i++)
         n_in += i == 0 || s->source[i] != s->source[i - 1];
     for (uint32_t i = 0; i < n_out && i < n_in; i++)
@@ -158,12 +151,10 @@ static mpl_status sweep_init(sweep *s)
     mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
 
-    s->grain = UINT64_C(1) << 32;
+    s->grain = mpl_pool_grain(p, s->pool);
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == s->pool) {
+        if (p->pool[b] == s->pool)
             s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
-            s->grain = mpl_min_u64(s->grain, p->align[b]);
-        }
     MPL_TRY(mpl_new(s->ctx, s->piece, s->n));
     MPL_TRY(mpl_new(s->ctx, s->birth, s->n));
     MPL_TRY(mpl_new(s->ctx, s->death, s->n));
@@ -234,13 +225,19 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     if (peak_step != NULL)
         *peak_step = where;
 out:
-    mpl_free(ctx, s.piece);
-    mpl_free(ctx, s.birth);
-    mpl_free(ctx, s.death);
-    mpl_free(ctx, s.rest_heap);
-    mpl_free(ctx, s.saved);
-    mpl_free(ctx, s.source);
+    void *arrays[] = {s.piece, s.birth, s.death, s.rest_heap, s.saved, s.source};
+    MPL_FREE_ALL(ctx, arrays);
     return st;
+}
+
+uint64_t mpl_pool_grain(const mpl_problem *p, uint32_t pool)
+{
+    uint64_t grain = UINT64_C(1) << 31;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            grain = mpl_min_u64(grain, p->align[b]);
+    return grain;
 }
 
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes)

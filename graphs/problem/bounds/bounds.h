@@ -28,6 +28,9 @@ mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
 mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
                              uint8_t *member);
 
+/* The least alignment of a pool: every offset is a multiple of it. */
+uint64_t mpl_pool_grain(const mpl_problem *p, uint32_t pool);
+
 /* Sum of all buffers of one pool, each rounded up to its alignment: nothing shared. [byte] */
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes);
 

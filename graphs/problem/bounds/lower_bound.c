@@ -12,27 +12,14 @@ static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
             member[p->in_place_out[i]] = 0;
 }
 
-static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
-{
-    bool needed = p->birth[b] <= step && step < p->death[b];
-
-    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
-         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
-        needed = step < p->gap_from[i] || step >= p->gap_to[i];
-    return needed;
-}
-
 /* Bytes that member[] proves: slots of the least alignment, less the largest rest. */
 static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t *member)
 {
-    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0;
+    uint64_t grain = mpl_pool_grain(p, pool), sum = 0, rest = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == pool)
-            grain = mpl_min_u64(grain, p->align[b]);
-    for (mpl_buffer b = 0; b < p->n; b++)
         if (member[b]) {
-            uint64_t slots = (p->bytes[b] + grain - 1) & ~(grain - 1);
+            uint64_t slots = mpl_align_up(p->bytes[b], grain);
 
             sum += slots;
             rest = mpl_max_u64(rest, slots - p->bytes[b]);
@@ -50,8 +37,7 @@ static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
         if (p->pool[b] == pool) {
             uint64_t above = bytes > p->bytes[b] ? bytes - p->bytes[b] : 0;
 
-            least = mpl_min_u64(
-                least, p->bytes[b] + ((above + p->align[b] - 1) & ~(uint64_t)(p->align[b] - 1)));
+            least = mpl_min_u64(least, p->bytes[b] + mpl_align_up(above, p->align[b]));
         }
     return least < UINT64_MAX ? least : bytes;
 }
@@ -70,7 +56,7 @@ mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, 
         MPL_TRY(mpl_new(ctx, own, p->n));
     member = member != NULL ? member : own;
     for (mpl_buffer b = 0; b < p->n; b++)
-        member[b] = p->pool[b] == pool && is_needed(p, b, step);
+        member[b] = p->pool[b] == pool && mpl_needed_at(p, b, step);
     drop_outputs(p, step, member);
     if (proved_bytes(p, pool, member) < *bytes)
         memset(member, 0, p->n * sizeof *member);

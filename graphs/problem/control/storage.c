@@ -391,7 +391,6 @@ static mpl_status number_cells(finisher *f)
     MPL_TRY(mpl_new(s->ctx, out->bytes, out->n_cells));
     MPL_TRY(mpl_new(s->ctx, out->named, out->n_cells));
     MPL_TRY(mpl_new(s->ctx, out->copy, out->n_cells));
-    MPL_TRY(mpl_new(s->ctx, out->alone, out->n_cells));
     MPL_TRY(mpl_new(s->ctx, out->row, (size_t)out->n_cells * s->words));
     for (uint32_t item = 0; item < s->n_items; item++) {
         uint32_t at = item, n;
@@ -402,7 +401,6 @@ static mpl_status number_cells(finisher *f)
         out->bytes[n] = s->bytes[item];
         out->named[n] = s->named[item];
         out->copy[n] = s->copy[item];
-        out->alone[n] = s->next[item] == item && item < s->g->n_values;
         do {
             for (uint32_t w = 0; w < s->words; w++)
                 out->row[(size_t)n * s->words + w] |= mpl_row(s, at)[w];
@@ -500,13 +498,9 @@ void mpl_places_free(mpl_ctx *ctx, mpl_places *p)
 {
     if (p == NULL)
         return;
-    mpl_free(ctx, p->place);
-    mpl_free(ctx, p->item);
-    mpl_free(ctx, p->value_place);
-    mpl_free(ctx, p->in_copied);
-    mpl_free(ctx, p->result_copied);
-    mpl_free(ctx, p->staging);
-    mpl_free(ctx, p);
+    void *arrays[] = {p->place,   p->item, p->value_place, p->in_copied, p->result_copied,
+                      p->staging, p};
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 void mpl_storage_free(mpl_ctx *ctx, mpl_storage *s)
@@ -514,12 +508,7 @@ void mpl_storage_free(mpl_ctx *ctx, mpl_storage *s)
     if (s == NULL)
         return;
     mpl_places_free(ctx, s->places);
-    mpl_free(ctx, s->bytes);
-    mpl_free(ctx, s->named);
-    mpl_free(ctx, s->copy);
-    mpl_free(ctx, s->alone);
-    mpl_free(ctx, s->row);
-    mpl_free(ctx, s->value_cell);
     mpl_units_free(ctx, s->units);
-    mpl_free(ctx, s);
+    void *arrays[] = {s->bytes, s->named, s->copy, s->row, s->value_cell, s};
+    MPL_FREE_ALL(ctx, arrays);
 }

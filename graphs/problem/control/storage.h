@@ -33,9 +33,7 @@ typedef struct mpl_storage {
                          parallel: points */
     mpl_units *units; /* parallel: what runs at the same time; else NULL. Owned. */
     uint32_t *value_cell; /* [n_values] of a root that stays in one cell; MPL_NONE */
-    uint8_t *alone; /* [n_cells] it holds one value only, or what stands at one place in the graph
-                     */
-    mpl_places *places; /* buffers are cells */
+    mpl_places *places;   /* buffers are cells */
 } mpl_storage;
 
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out);

@@ -12,17 +12,20 @@ typedef struct pairs {
     size_t n, node_cap, item_cap;
 } pairs;
 
+/* Of each node: those that may follow, what it reads, what it writes. Of each loop: its node SKIP
+ * and its body. Of each bypass value: the step at which its case takes it over. */
+enum { SUCC, USE, DEF, SKIP, LATE, N_LISTS };
+
 typedef struct builder {
     mpl_store *s;
-    pairs succ, use, def;
-    pairs skip; /* node SKIP and body of each loop */
-    pairs late; /* step at which a case takes a bypass value over, and the value */
+    pairs list[N_LISTS];
     uint32_t n_nodes;
 } builder;
 
-static mpl_status add(builder *b, pairs *list, uint32_t node, uint32_t item)
+static mpl_status add(builder *b, int which, uint32_t node, uint32_t item)
 {
     mpl_status st = MPL_OK;
+    pairs *list = &b->list[which];
 
     MPL_TRY(mpl_reserve(b->s->ctx, list->node, list->node_cap, list->n + 1));
     MPL_TRY(mpl_reserve(b->s->ctx, list->item, list->item_cap, list->n + 1));
@@ -37,14 +40,14 @@ static mpl_status add_use(builder *b, uint32_t node, mpl_value v)
 {
     if (v == MPL_NONE || b->s->how[b->s->hold[v]] == MPL_HOW_PINNED)
         return MPL_OK;
-    return add(b, &b->use, node, b->s->hold[v]);
+    return add(b, USE, node, b->s->hold[v]);
 }
 
 static mpl_status add_def(builder *b, uint32_t node, mpl_value v)
 {
     if (v == MPL_NONE || b->s->hold[v] != v || b->s->how[v] == MPL_HOW_PINNED)
         return MPL_OK;
-    return add(b, &b->def, node, v);
+    return add(b, DEF, node, v);
 }
 
 /* What comes from outside is put into its place before what may read it, whether or not it does. */
@@ -70,11 +73,11 @@ static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
     uint32_t body = mpl_op_first_body(g, op), first = enter + 1, skip = enter + 2;
     uint32_t n_carried = mpl_n_carried(g, op);
 
-    MPL_TRY(add(b, &b->succ, enter, first));
-    MPL_TRY(add(b, &b->succ, enter, skip));
-    MPL_TRY(add(b, &b->succ, first, b->s->program->begin_step[body]));
-    MPL_TRY(add(b, &b->succ, skip, b->s->program->op_step[op]));
-    MPL_TRY(add(b, &b->skip, skip, body));
+    MPL_TRY(add(b, SUCC, enter, first));
+    MPL_TRY(add(b, SUCC, enter, skip));
+    MPL_TRY(add(b, SUCC, first, b->s->program->begin_step[body]));
+    MPL_TRY(add(b, SUCC, skip, b->s->program->op_step[op]));
+    MPL_TRY(add(b, SKIP, skip, body));
     MPL_TRY(add_use(b, enter, in[0]));
     MPL_TRY(add_use(b, enter, in[1]));
     for (uint32_t i = 0; i < n_carried; i++) {
@@ -98,15 +101,15 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
     uint32_t bypass = dispatch + 1;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_TRY(add(b, &b->succ, dispatch, b->s->program->begin_step[g->op_body[k]]));
-    MPL_TRY(add(b, &b->succ, dispatch, bypass)); /* it goes nowhere: what is needed behind is needed
+        MPL_TRY(add(b, SUCC, dispatch, b->s->program->begin_step[g->op_body[k]]));
+    MPL_TRY(add(b, SUCC, dispatch, bypass)); /* it goes nowhere: what is needed behind is needed
                                                     in a branch, too */
     MPL_TRY(add_use(b, dispatch, mpl_op_input(g, op, 0)));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE && b->s->how[b->s->hold[g->op_in[i]]] != MPL_HOW_PINNED)
-            MPL_TRY(add(b, &b->late, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
+            MPL_TRY(add(b, LATE, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
 out:
     return st;
 }
@@ -127,7 +130,7 @@ static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
                                               : add_dispatch(b, op, to));
     }
     if (node != MPL_NONE)
-        MPL_TRY(add(b, &b->succ, node, to));
+        MPL_TRY(add(b, SUCC, node, to));
 out:
     return st;
 }
@@ -168,13 +171,13 @@ static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
     const mpl_graph *g = b->s->g;
     mpl_op op = g->block_owner[block];
 
-    MPL_TRY(add(b, &b->succ, step, b->s->program->op_step[op]));
+    MPL_TRY(add(b, SUCC, step, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < g->block_n_results[block]; i++)
         if (result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
             MPL_TRY(add_use(b, step, mpl_result(g, block, i)));
     if (!is_body(g, block))
         return MPL_OK;
-    MPL_TRY(add(b, &b->succ, step, b->s->program->begin_step[block]));
+    MPL_TRY(add(b, SUCC, step, b->s->program->begin_step[block]));
     for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
         MPL_TRY(add_use(b, step, g->op_out[i])); /* what rows were put into it must stay */
     for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1];
@@ -191,8 +194,8 @@ static mpl_status add_exit(builder *b, uint32_t step, mpl_op test)
     uint32_t body = g->op_block[test], exit = b->n_nodes++;
     mpl_op op = g->block_owner[body];
 
-    MPL_TRY(add(b, &b->succ, step, exit));
-    MPL_TRY(add(b, &b->succ, exit, b->s->program->op_step[op]));
+    MPL_TRY(add(b, SUCC, step, exit));
+    MPL_TRY(add(b, SUCC, exit, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < mpl_n_carried(g, op); i++) {
         mpl_value out = mpl_op_output(g, op, i);
 
@@ -297,25 +300,19 @@ static void mark_exits(mpl_store *s)
 
 /* ---- rows ---- */
 
-/* The items of each node, in the order in which they were added. */
-static mpl_status index_pairs(mpl_ctx *ctx, const pairs *list, uint32_t n, uint32_t **begin,
-                              uint32_t **item)
-{
-    return mpl_lists_new(ctx, n, list->n, list->node, list->item, begin, item);
-}
-
 static mpl_status solve(builder *b)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = b->s;
     uint32_t *lists[6] = {NULL};
+    const pairs *skip = &b->list[SKIP], *late = &b->list[LATE];
     uint64_t *in = NULL, *out = NULL;
     mpl_flow flow = {.n_nodes = b->n_nodes, .n_vars = s->g->n_values};
     uint32_t words = mpl_flow_words(&flow);
 
-    MPL_TRY(index_pairs(s->ctx, &b->succ, b->n_nodes, &lists[0], &lists[1]));
-    MPL_TRY(index_pairs(s->ctx, &b->use, b->n_nodes, &lists[2], &lists[3]));
-    MPL_TRY(index_pairs(s->ctx, &b->def, b->n_nodes, &lists[4], &lists[5]));
+    for (int k = SUCC; k <= DEF; k++) /* the items of each node, in the order of adding */
+        MPL_TRY(mpl_lists_new(s->ctx, b->n_nodes, b->list[k].n, b->list[k].node, b->list[k].item,
+                              &lists[2 * k], &lists[2 * k + 1]));
     flow.succ_begin = lists[0], flow.succ_item = lists[1];
     flow.use_begin = lists[2], flow.use_item = lists[3];
     flow.def_begin = lists[4], flow.def_item = lists[5];
@@ -329,11 +326,11 @@ static mpl_status solve(builder *b)
             if (mpl_bit_has(in + (size_t)step * words, v))
                 mpl_bit_add(mpl_row(s, v), step);
     }
-    for (size_t i = 0; i < b->late.n; i++)
-        mpl_bit_add(mpl_row(s, b->late.item[i]), b->late.node[i]);
+    for (size_t i = 0; i < late->n; i++)
+        mpl_bit_add(mpl_row(s, late->item[i]), late->node[i]);
     MPL_TRY(mpl_new(s->ctx, s->skipped, (size_t)s->g->n_blocks * words));
-    for (size_t i = 0; i < b->skip.n; i++)
-        memcpy(s->skipped + (size_t)b->skip.item[i] * words, in + (size_t)b->skip.node[i] * words,
+    for (size_t i = 0; i < skip->n; i++)
+        memcpy(s->skipped + (size_t)skip->item[i] * words, in + (size_t)skip->node[i] * words,
                words * sizeof *in);
 out:
     for (int i = 0; i < 6; i++)
@@ -359,15 +356,9 @@ mpl_status mpl_store_live(mpl_store *s)
     MPL_TRY(add_steps(&b));
     MPL_TRY(solve(&b));
 out:
-    for (int i = 0; i < 5; i++) {
-        pairs *list = i == 0   ? &b.succ
-                      : i == 1 ? &b.use
-                      : i == 2 ? &b.def
-                      : i == 3 ? &b.skip
-                               : &b.late;
-
-        mpl_free(s->ctx, list->node);
-        mpl_free(s->ctx, list->item);
+    for (int k = 0; k < N_LISTS; k++) {
+        mpl_free(s->ctx, b.list[k].node);
+        mpl_free(s->ctx, b.list[k].item);
     }
     return st;
 }

@@ -10,207 +10,8 @@
  *
  * What cannot be placed so is copied at the end of each round, pair by pair: the attempt starts
  * again without it. */
+#include "graphs/problem/control/store_while_priv.h"
 #include "graphs/problem/liveness.h"
-#include "graphs/problem/control/storage_priv.h"
-
-typedef struct pair {
-    mpl_value param, init, source, out; /* roots; out MPL_NONE: nobody reads it */
-    uint32_t in, result;                /* indices into op_in and block_result */
-    uint32_t up;    /* the pair whose parameter is its source; MPL_NONE: the source is none */
-    uint32_t age;   /* hops to the source; in a ring or leading to one: to the ring's entry */
-    uint32_t chain; /* the pair at the chain's head: whose source is no parameter, or the lowest of
-                       the ring */
-    uint32_t first; /* the item that stands for its initial value */
-    uint32_t cell;  /* of a head: its first cell's item; the others follow */
-    uint32_t n_cells;     /* of a head: 0: the source is not of the body */
-    uint32_t dep, n_deps; /* items in deps: what may hold its initial value, then, of a copied one,
-                             its source */
-    bool wanted, ring, shared, copied; /* shared: others may start in the same place */
-} pair;
-
-typedef struct loop {
-    mpl_store *s;
-    const mpl_graph *g;
-    mpl_op op;
-    uint32_t body, n;
-    uint32_t begin, end, behind; /* steps: BEGIN, END, the operation's own */
-    int64_t rounds;              /* if that is known; else -1 */
-    pair *pair;                  /* [n] */
-    uint64_t *row, *other;       /* scratch */
-} loop;
-
-/* ---- looking at the pairs ---- */
-
-/* How many rounds there are, when nothing else can end the loop; -1: not known before. */
-static int64_t known_rounds(const loop *l)
-{
-    const mpl_graph *g = l->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[l->op];
-    int64_t most = mpl_while_most_rounds(g, l->op), trips;
-
-    if (in[1] != MPL_NONE || mpl_result(g, l->body, 0) != MPL_NONE)
-        return -1;
-    for (mpl_op op = g->block_op_begin[l->body]; op < g->block_op_end[l->body]; op++)
-        if (g->op_kind[op] == MPL_OP_exit_unless && g->op_block[op] == l->body)
-            return -1;
-    if (in[0] == MPL_NONE)
-        return most;
-    if (g->value_role[in[0]] != MPL_WEIGHT || g->value_data[in[0]] == NULL)
-        return -1;
-    trips = *(const int64_t *)g->value_data[in[0]];
-    trips = trips < 0 ? 0 : trips;
-    return most >= 0 && most < trips ? most : trips;
-}
-
-/* The item that always lies where `item` does, and stays there: itself, or one that a loop inside
- * left where it was. MPL_NONE: that depends on control flow. */
-static uint32_t same_place(mpl_store *s, uint32_t item)
-{
-    while (item != MPL_NONE) {
-        bool cell = item >= s->g->n_values || s->how[item] == MPL_HOW_CELL;
-        const mpl_turn *turn = cell && s->turn[mpl_cell(s, item)] != MPL_NONE
-                                   ? &s->turns[s->turn[mpl_cell(s, item)]]
-                                   : NULL;
-
-        if (turn != NULL)
-            item = turn->n_first == 0 && turn->n_cycle == 1 ? s->refs[turn->begin] : MPL_NONE;
-        else if (cell || s->how[item] == MPL_HOW_PINNED)
-            break;
-        else
-            item = s->how[item] == MPL_HOW_FINAL ? s->same[item] : MPL_NONE;
-    }
-    return item;
-}
-
-/* What a round hands on is often what it took over, through a loop inside. */
-static mpl_value source_of(mpl_store *s, mpl_value result)
-{
-    uint32_t item = s->how[result] == MPL_HOW_FINAL ? same_place(s, result) : MPL_NONE;
-
-    return item < s->g->n_values ? item : result;
-}
-
-static void find_pairs(loop *l)
-{
-    mpl_store *s = l->s;
-    const mpl_graph *g = l->g;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i];
-        mpl_value out = mpl_op_output(g, l->op, i);
-
-        p->param = mpl_param(g, l->body, 1 + i);
-        p->in = g->op_in_begin[l->op] + 2 + i;
-        p->result = g->block_result_begin[l->body] + 1 + i;
-        p->init = s->spec->root[g->op_in[p->in]];
-        p->source = source_of(s, s->spec->root[g->block_result[p->result]]);
-        p->out =
-            out != MPL_NONE && s->out_live[out] && s->how[out] == MPL_HOW_CELL ? out : MPL_NONE;
-        p->wanted = s->how[p->param] == MPL_HOW_CELL;
-        p->first = p->init;
-        p->copied = s->spec->options->loop_copy;
-    }
-}
-
-/* The round number, and a slice that is copied, are made anew as each round begins. */
-static bool is_given_anew(const loop *l, mpl_value v)
-{
-    for (uint32_t i = 0; i < l->g->block_n_params[l->body]; i++)
-        if (mpl_param(l->g, l->body, i) == v)
-            return i == 0 || i > l->n;
-    return false;
-}
-
-/* Whether the source of a pair is made in the body and has a cell to be in; cells of blocks inside
- * are settled. */
-static bool is_made_here(const loop *l, mpl_value v)
-{
-    return l->s->how[v] == MPL_HOW_CELL && l->g->value_block[v] == l->body &&
-           (l->g->value_op[v] != MPL_NONE || is_given_anew(l, v));
-}
-
-static bool is_outside(const loop *l, mpl_value v)
-{
-    return l->g->value_block[v] != l->body;
-}
-
-/* Follows the chains. Pairs whose source has no address of its own from round to round are copied,
- * and with them those that wait for their parameters. */
-static void link_pairs(loop *l)
-{
-    bool changed = true;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i];
-
-        p->up = MPL_NONE;
-        for (uint32_t k = 0; k < l->n; k++)
-            if (l->pair[k].param == p->source)
-                p->up = k;
-        if (p->up == MPL_NONE && !is_made_here(l, p->source) && !is_outside(l, p->source))
-            p->copied = true;
-    }
-    while (changed) {
-        changed = false;
-        for (uint32_t i = 0; i < l->n; i++)
-            if (!l->pair[i].copied && l->pair[i].up != MPL_NONE && l->pair[l->pair[i].up].copied)
-                l->pair[i].copied = changed = true;
-    }
-    for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i];
-        uint32_t at = i, least = i;
-
-        for (p->age = 1; l->pair[at].up != MPL_NONE && p->age <= l->n; p->age++)
-            at = l->pair[at].up;
-        p->ring = l->pair[at].up != MPL_NONE;
-        if (p->ring) { /* `at` is in the ring: its lowest member stands for it */
-            least = at;
-            for (uint32_t k = l->pair[at].up; k != at; k = l->pair[k].up)
-                least = k < least ? k : least;
-            at = least;
-            p->age = 0;
-        }
-        for (uint32_t k = 0; k < at && !p->ring; k++) /* pairs of one source are one chain */
-            if (l->pair[k].up == MPL_NONE && l->pair[k].source == l->pair[at].source)
-                at = k;
-        p->chain = at;
-    }
-}
-
-/* Whether two lists of items have one of the same cell. */
-static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint32_t *b,
-                       uint32_t n_b)
-{
-    for (uint32_t i = 0; i < n_a; i++)
-        for (uint32_t k = 0; k < n_b; k++)
-            if (mpl_cell(s, a[i]) == mpl_cell(s, b[k]))
-                return true;
-    return false;
-}
-
-/* Pairs that start with the same value, or with values that control flow may have left in one
- * place. */
-static mpl_status find_shared(loop *l)
-{
-    mpl_status st = MPL_OK;
-    mpl_store *s = l->s;
-    uint32_t n_deps = s->n_deps;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->pair[i].dep = s->n_deps;
-        MPL_TRY(mpl_add_deps(s, s->hold[l->pair[i].init]));
-        l->pair[i].n_deps = s->n_deps - l->pair[i].dep;
-    }
-    for (uint32_t i = 0; i < l->n; i++)
-        for (uint32_t k = 0; k < l->n; k++)
-            if (k != i && (l->pair[k].wanted || l->pair[k].out != MPL_NONE) &&
-                lists_meet(s, s->deps + l->pair[i].dep, l->pair[i].n_deps, s->deps + l->pair[k].dep,
-                           l->pair[k].n_deps))
-                l->pair[i].shared = true;
-out:
-    s->n_deps = n_deps;
-    return st;
-}
 
 /* ---- rows ---- */
 
@@ -232,7 +33,7 @@ static void cell_row(mpl_store *s, uint32_t item, uint64_t *to)
 }
 
 /* Steps at which instances of that age are needed. */
-static void age_row(loop *l, uint32_t head, uint32_t age, uint64_t *to)
+static void age_row(mpl_loop *l, uint32_t head, uint32_t age, uint64_t *to)
 {
     memset(to, 0, l->s->words * sizeof *to);
     if (age == 0)
@@ -252,7 +53,7 @@ static bool is_single(const mpl_store *s, uint32_t item)
 
 /* Whether the source may be written over the only parameter of age `age`, at the one step that
  * needs both. */
-static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
+static bool may_overwrite(const mpl_loop *l, uint32_t head, uint32_t age)
 {
     const mpl_store *s = l->s;
     mpl_value source = l->pair[head].source, param = MPL_NONE;
@@ -282,7 +83,7 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
 }
 
 /* Whether instances whose ages differ by a multiple of n can share a cell. */
-static bool cells_suffice(loop *l, uint32_t head, uint32_t oldest, uint32_t n)
+static bool cells_suffice(mpl_loop *l, uint32_t head, uint32_t oldest, uint32_t n)
 {
     for (uint32_t a = 0; a <= oldest; a++)
         for (uint32_t b = a + n; b <= oldest; b += n) {
@@ -296,12 +97,12 @@ static bool cells_suffice(loop *l, uint32_t head, uint32_t oldest, uint32_t n)
 
 /* Whether two parameters, or one and the source, lie in one cell already though their ages put them
  * n apart. */
-static bool ages_agree(loop *l, uint32_t head, uint32_t n)
+static bool ages_agree(mpl_loop *l, uint32_t head, uint32_t n)
 {
     uint32_t source = mpl_cell(l->s, l->pair[head].source);
 
     for (uint32_t i = 0; i < l->n; i++) {
-        const pair *p = &l->pair[i];
+        const mpl_pair *p = &l->pair[i];
 
         if (p->chain != head || !p->wanted || p->copied)
             continue;
@@ -318,7 +119,7 @@ static bool ages_agree(loop *l, uint32_t head, uint32_t n)
 
 /* ---- cells and turns ---- */
 
-static uint32_t oldest_of(const loop *l, uint32_t head)
+static uint32_t oldest_of(const mpl_loop *l, uint32_t head)
 {
     uint32_t oldest = 0;
 
@@ -330,7 +131,7 @@ static uint32_t oldest_of(const loop *l, uint32_t head)
 }
 
 /* The cell of an instance that was made `age` rounds before round 0, or round -age. */
-static uint32_t cell_of(const pair *head, int64_t instance)
+static uint32_t cell_of(const mpl_pair *head, int64_t instance)
 {
     int64_t n = head->n_cells;
 
@@ -338,9 +139,9 @@ static uint32_t cell_of(const pair *head, int64_t instance)
 }
 
 /* Gives a chain of the body its cells; false when no number will do. */
-static bool make_cells(loop *l, uint32_t at)
+static bool make_cells(mpl_loop *l, uint32_t at)
 {
-    pair *head = &l->pair[at];
+    mpl_pair *head = &l->pair[at];
     uint32_t oldest = oldest_of(l, at), n = 1;
 
     while (n <= oldest && !(ages_agree(l, at, n) && cells_suffice(l, at, oldest, n)))
@@ -381,7 +182,7 @@ static bool turns_equal(const mpl_store *s, const mpl_turn *a, const mpl_turn *b
 }
 
 /* Whether the parameter of a copied pair lies in the cell of `item`: that stays where it is. */
-static bool holds_copied(const loop *l, uint32_t item)
+static bool holds_copied(const mpl_loop *l, uint32_t item)
 {
     for (uint32_t i = 0; i < l->n; i++)
         if (l->pair[i].copied && l->s->how[l->pair[i].param] == MPL_HOW_CELL &&
@@ -392,7 +193,8 @@ static bool holds_copied(const loop *l, uint32_t item)
 
 /* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give
  * as well become part of it. *good: false when what else lies in the cell does not go with it. */
-static mpl_status push_turn(loop *l, uint32_t item, uint32_t begin, uint32_t n_first, bool *good)
+static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t n_first,
+                            bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
@@ -415,7 +217,7 @@ out:
     return st;
 }
 
-static bool same_age(const loop *l, uint32_t i)
+static bool same_age(const mpl_loop *l, uint32_t i)
 {
     for (uint32_t k = 0; k < l->n; k++)
         if (k != i && !l->pair[k].copied && l->pair[k].chain == l->pair[i].chain &&
@@ -426,10 +228,10 @@ static bool same_age(const loop *l, uint32_t i)
 
 /* Initial values move into the cells that their instances would have, where nothing else needs
  * either. */
-static void settle_firsts(loop *l)
+static void settle_firsts(mpl_loop *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i], *head = &l->pair[p->chain];
+        mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
         uint32_t cell;
 
         if (p->copied || p->ring || head->n_cells == 0 || (!p->wanted && p->out == MPL_NONE))
@@ -441,7 +243,7 @@ static void settle_firsts(loop *l)
 }
 
 /* Hops from pair x up to pair i; MPL_NONE when i is not above x, or the source comes before. */
-static uint32_t hops_to(const loop *l, uint32_t x, uint32_t i)
+static uint32_t hops_to(const mpl_loop *l, uint32_t x, uint32_t i)
 {
     uint32_t n = 0;
 
@@ -455,7 +257,7 @@ static uint32_t hops_to(const loop *l, uint32_t x, uint32_t i)
 
 /* Steps at which the initial value of pair i is read, by parameters that point at it; *fits: each
  * of them alone is at its address, so that nothing is written there. */
-static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
+static void first_row(mpl_loop *l, uint32_t i, uint64_t *row, bool *fits)
 {
     memset(row, 0, l->s->words * sizeof *row);
     *fits = true;
@@ -469,19 +271,11 @@ static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
     }
 }
 
-/* Keeps a value at the step at which it is copied away. */
-static bool hold_at(loop *l, mpl_value v, uint32_t step)
-{
-    memset(l->other, 0, l->s->words * sizeof *l->other);
-    mpl_row_set(l->s, l->other, step);
-    return mpl_hold(l->s, v, l->other);
-}
-
 /* Where the initial value of pair i is read in the first rounds, if it did not settle: where it is,
  * or a copy. False when it cannot even be kept for the copy. */
-static bool place_first(loop *l, uint32_t i)
+static bool place_first(mpl_loop *l, uint32_t i)
 {
-    pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
     bool fits;
 
     if (p->first != p->init)
@@ -489,7 +283,7 @@ static bool place_first(loop *l, uint32_t i)
     first_row(l, i, l->row, &fits);
     if (fits && mpl_hold(l->s, p->init, l->row))
         return true;
-    if (!hold_at(l, p->init, l->begin))
+    if (!mpl_loop_hold_at(l, p->init, l->begin))
         return false;
     l->s->in_copied[p->in] = 1;
     if (!p->ring && head->n_cells > 0 && !same_age(l, i)) {
@@ -502,7 +296,7 @@ static bool place_first(loop *l, uint32_t i)
     return true;
 }
 
-static bool in_ring(const loop *l, uint32_t i)
+static bool in_ring(const mpl_loop *l, uint32_t i)
 {
     uint32_t at = i;
 
@@ -516,9 +310,9 @@ static bool in_ring(const loop *l, uint32_t i)
 
 /* Whether a parameter that lies in one cell with other values may have the address that turn_param
  * gives it: what those write must not fall on what others still read. */
-static bool turn_is_safe(loop *l, uint32_t i)
+static bool turn_is_safe(mpl_loop *l, uint32_t i)
 {
-    const pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
 
     if (is_single(l->s, p->param))
         return true;
@@ -538,11 +332,11 @@ static bool turn_is_safe(loop *l, uint32_t i)
 /* ---- one attempt ---- */
 
 /* What a parameter's address is, round by round. */
-static mpl_status turn_param(loop *l, uint32_t i, bool *good)
+static mpl_status turn_param(mpl_loop *l, uint32_t i, bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
-    const pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
     uint32_t begin = s->n_refs, at = i, n_first = p->age;
 
     if (p->ring) /* up to where the ring begins */
@@ -568,7 +362,7 @@ out:
 }
 
 /* The source's address: its cells in turn. */
-static mpl_status turn_source(loop *l, const pair *head, bool *good)
+static mpl_status turn_source(mpl_loop *l, const mpl_pair *head, bool *good)
 {
     mpl_status st = MPL_OK;
     uint32_t begin = l->s->n_refs;
@@ -582,9 +376,9 @@ out:
 
 /* The cell that certainly holds the output of pair i behind the loop; MPL_NONE when that depends on
  * the rounds. */
-static uint32_t last_cell(const loop *l, const pair *p)
+static uint32_t last_cell(const mpl_loop *l, const mpl_pair *p)
 {
-    const pair *head = &l->pair[p->chain];
+    const mpl_pair *head = &l->pair[p->chain];
     int64_t instance = l->rounds - p->age; /* of the source: that of the last round, less the hops
                                               in between */
 
@@ -596,11 +390,11 @@ static uint32_t last_cell(const loop *l, const pair *p)
 }
 
 /* The output of a pair that is not copied. False when it cannot be kept. */
-static mpl_status place_out(loop *l, uint32_t i, bool *good)
+static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
-    const pair *p = &l->pair[i];
+    const mpl_pair *p = &l->pair[i];
     uint32_t cell = last_cell(l, p), first_dep = s->n_deps;
 
     *good = true;
@@ -613,8 +407,8 @@ static mpl_status place_out(loop *l, uint32_t i, bool *good)
     s->of[p->out] = l->op;
     s->ref0[p->out] = l->rounds <= 0 ? p->first : p->source;
     s->ref1[p->out] = p->source;
-    s->same[p->out] = same_place(s, s->ref0[p->out]);
-    if (same_place(s, p->source) != s->same[p->out])
+    s->same[p->out] = mpl_loop_same_place(s, s->ref0[p->out]);
+    if (mpl_loop_same_place(s, p->source) != s->same[p->out])
         s->same[p->out] = MPL_NONE;
     s->dep_begin[p->out] = first_dep;
     s->dep_n[p->out] = s->n_deps - first_dep;
@@ -624,119 +418,9 @@ out:
     return st;
 }
 
-/* A pair whose value is copied from round to round: the parameter has a cell that nothing else of
- * the loop uses. */
-static mpl_status place_copied(loop *l, uint32_t i)
-{
-    mpl_status st = MPL_OK;
-    mpl_store *s = l->s;
-    pair *p = &l->pair[i];
-
-    if (!p->wanted && p->out == MPL_NONE)
-        return MPL_OK;
-    s->how[p->param] = MPL_HOW_CELL;
-    mpl_row_set(s, mpl_row(s, p->param), l->begin);
-    mpl_row_set(s, mpl_row(s, p->param), l->end);
-    s->result_copied[p->result] = 1;
-    if (p->out != MPL_NONE && !mpl_cells_join(s, p->out, p->param))
-        MPL_FAIL(s->ctx, MPL_EINPUT, "the output '%.100s' of a loop cannot be placed",
-                 l->g->value_name[p->out]);
-    if (!p->shared && s->how[p->init] == MPL_HOW_CELL && mpl_cells_join(s, p->init, p->param))
-        return MPL_OK;
-    s->in_copied[p->in] = 1;
-    if (!hold_at(l, p->init, l->begin))
-        MPL_FAIL(s->ctx, MPL_EINPUT, "the initial value '%.100s' of a loop cannot be kept",
-                 l->g->value_name[p->init]);
-out:
-    return st;
-}
-
-/* Whether pair i cannot be copied before pair k is: what k copies may lie where the parameter of i
- * does. */
-static bool waits_for(const loop *l, uint32_t i, uint32_t k)
-{
-    const pair *from = &l->pair[k];
-
-    for (uint32_t n = 0; i != k && n < from->n_deps; n++)
-        if (mpl_cell(l->s, l->s->deps[from->dep + n]) == mpl_cell(l->s, l->pair[i].param))
-            return true;
-    return false;
-}
-
-/* Makes all copies that wait for nobody; whether there were any. */
-static bool copy_what_can(const loop *l, uint8_t *left)
-{
-    bool moved = false;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        bool waits = false;
-
-        for (uint32_t k = 0; k < l->n && left[i] && !waits; k++)
-            waits = left[k] && waits_for(l, i, k);
-        moved = moved || (left[i] && !waits);
-        left[i] = left[i] && waits;
-    }
-    return moved;
-}
-
-/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for
- * nobody; where all wait, the first that another waits for is staged. Whoever copies, and sees
- * which places really are the same, does likewise: then it stages some of these, and no others.
- * `left` has a 1 for each copied pair. */
-static uint64_t staged_bytes(const loop *l, uint8_t *left)
-{
-    uint64_t bytes = 0;
-    uint32_t stuck;
-
-    do {
-        while (copy_what_can(l, left)) {
-        }
-        stuck = MPL_NONE;
-        for (uint32_t k = 0; k < l->n && stuck == MPL_NONE; k++)
-            for (uint32_t i = 0; i < l->n && left[k] && stuck == MPL_NONE; i++)
-                stuck = left[i] && waits_for(l, i, k) ? k : MPL_NONE;
-        if (stuck != MPL_NONE) {
-            bytes += l->g->value_bytes[l->pair[stuck].param];
-            l->pair[stuck].n_deps = 0; /* nobody waits for it any more */
-        }
-    } while (stuck != MPL_NONE);
-    return bytes;
-}
-
-/* Room for values that are copied crosswise, one into the place of the other. */
-static mpl_status add_staging(loop *l)
-{
-    mpl_status st = MPL_OK;
-    mpl_store *s = l->s;
-    uint32_t n_deps = s->n_deps;
-    uint64_t bytes;
-    uint8_t *left = NULL;
-
-    MPL_TRY(mpl_new(s->ctx, left, l->n));
-    for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i];
-
-        left[i] = p->copied && s->result_copied[p->result];
-        if (!left[i])
-            continue;
-        p->dep = s->n_deps;
-        MPL_TRY(mpl_add_deps(s, p->source));
-        p->n_deps = s->n_deps - p->dep;
-    }
-    bytes = staged_bytes(l, left);
-    if (bytes > 0) {
-        s->staging[l->body] = mpl_item_new(s, MPL_NONE, bytes, 0);
-        mpl_row_set(s, mpl_row(s, s->staging[l->body]), l->end);
-    }
-out:
-    s->n_deps = n_deps;
-    mpl_free(s->ctx, left);
-    return st;
-}
-
 /* Places all pairs; *bad: the first that has to be copied instead, MPL_NONE: none. What it did up
  * to there is not undone. */
-static mpl_status attempt(loop *l, uint32_t *bad)
+static mpl_status attempt(mpl_loop *l, uint32_t *bad)
 {
     mpl_status st = MPL_OK;
     bool good = true;
@@ -744,12 +428,13 @@ static mpl_status attempt(loop *l, uint32_t *bad)
     *bad = MPL_NONE;
     for (uint32_t i = 0; i < l->n; i++)
         if (l->pair[i].copied)
-            MPL_TRY(place_copied(l, i));
+            MPL_TRY(mpl_loop_place_copied(l, i));
     for (uint32_t i = 0; i < l->n; i++) {
-        pair *p = &l->pair[i];
+        mpl_pair *p = &l->pair[i];
         bool used = !p->copied && (p->wanted || p->out != MPL_NONE);
 
-        if (!used || p->ring || !is_made_here(l, p->source) || l->pair[p->chain].n_cells > 0)
+        if (!used || p->ring || !mpl_loop_is_made_here(l, p->source) ||
+            l->pair[p->chain].n_cells > 0)
             continue;
         if (!make_cells(l, p->chain))
             return *bad = i, MPL_OK;
@@ -777,7 +462,7 @@ static mpl_status attempt(loop *l, uint32_t *bad)
             *bad = good ? MPL_NONE : i;
         }
     if (good)
-        MPL_TRY(add_staging(l));
+        MPL_TRY(mpl_loop_add_staging(l));
 out:
     return st;
 }
@@ -853,13 +538,13 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     uint32_t body = mpl_op_first_body(g, op), bad;
-    loop l = {.s = s, .g = g, .op = op, .body = body, .n = mpl_n_carried(g, op)};
+    mpl_loop l = {.s = s, .g = g, .op = op, .body = body, .n = mpl_n_carried(g, op)};
     snapshot snap = {{NULL}, 0, 0, 0, 0};
     bool *copied = NULL;
 
     l.begin = s->program->begin_step[body];
     l.end = s->program->end_step[body];
-    l.rounds = known_rounds(&l);
+    l.rounds = mpl_loop_known_rounds(&l);
     MPL_TRY(mpl_new(s->ctx, l.pair, l.n));
     MPL_TRY(mpl_new(s->ctx, copied, l.n));
     MPL_TRY(mpl_new(s->ctx, l.row, s->words));
@@ -867,11 +552,11 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
     MPL_TRY(snapshot_take(s, &snap));
     for (;;) {
         memset(l.pair, 0, l.n * sizeof *l.pair);
-        find_pairs(&l);
+        mpl_loop_find_pairs(&l);
         for (uint32_t i = 0; i < l.n; i++)
             l.pair[i].copied = l.pair[i].copied || copied[i];
-        link_pairs(&l);
-        MPL_TRY(find_shared(&l));
+        mpl_loop_link_pairs(&l);
+        MPL_TRY(mpl_loop_find_shared(&l));
         MPL_TRY(attempt(&l, &bad));
         if (bad == MPL_NONE)
             break;

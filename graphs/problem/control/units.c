@@ -113,13 +113,8 @@ void mpl_units_free(mpl_ctx *ctx, mpl_units *u)
 {
     if (u == NULL)
         return;
-    mpl_free(ctx, u->first);
-    mpl_free(ctx, u->last);
-    mpl_free(ctx, u->of_step);
-    mpl_free(ctx, u->later);
-    mpl_free(ctx, u->earlier);
-    mpl_free(ctx, u->beside);
-    mpl_free(ctx, u);
+    void *arrays[] = {u->first, u->last, u->of_step, u->later, u->earlier, u->beside, u};
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 /* ---- sets of points ---- */

@@ -1,0 +1,111 @@
+/* from_graph_parallel.c -- from lifetimes to the partial order of parallel safety. See
+ * from_graph.c. */
+#include "graphs/problem/derive/from_graph_priv.h"
+
+#include "graphs/problem/before.h"
+
+mpl_status mpl_maker_fill_points(mpl_maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_units *u = m->storage->units;
+    size_t stride = m->storage->words;
+
+    MPL_TRY(mpl_new(m->ctx, m->points, m->n * stride));
+    memcpy(m->points, m->storage->row, m->n_values * stride * sizeof *m->points);
+    for (mpl_op op = 0; op < m->g->n_ops; op++)
+        if (m->map->op_workspace[op] != MPL_NONE)
+            mpl_points_set_range(u, m->ranges->step_of[op], m->ranges->step_of[op],
+                                 m->points + m->map->op_workspace[op] * stride);
+    MPL_TRY(mpl_extents_new(m->ctx, u, m->n, m->points, stride, &m->extents));
+out:
+    return st;
+}
+
+/* From lifetimes to the partial order. Values that outlive the graph are before nothing, values
+ * that are there from the start are after nothing; an input may be overwritten only where nothing
+ * else can still read it: where the operation is its only last event. */
+static mpl_status parallel_values(mpl_maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    mpl_before *before = NULL;
+    uint64_t *rows = NULL;
+    uint32_t n_kept = 0, n_words = p->n / 64 + (p->n % 64 != 0);
+    uint8_t *held = NULL, *given = NULL;
+
+    MPL_TRY(mpl_new(m->ctx, held, p->n));
+    MPL_TRY(mpl_new(m->ctx, given, p->n));
+    for (mpl_value v = 0; v < m->g->n_values; v++) {
+        mpl_buffer b = m->map->value_buffer[v];
+
+        if (b == MPL_NONE || m->ranges->alias.root[v] != v)
+            continue;
+        held[b] = mpl_maker_is_kept(m, v);
+        given[b] = m->g->value_op[v] == MPL_NONE;
+        for (uint32_t k = 0; m->cuts.count[v] > 1 && k < m->cuts.count[v]; k++)
+            held[b + k] = m->part_kept[m->cuts.first[v] + k];
+    }
+    MPL_TRY(mpl_before_from_access(m->ctx, p->n, p->access, &before));
+    MPL_TRY(mpl_new(m->ctx, rows, (size_t)p->n * n_words));
+    for (uint32_t a = 0; a < p->n; a++)
+        for (uint32_t b = 0; b < p->n && !held[a]; b++)
+            if (!given[b] && mpl_is_before(before, a, b))
+                mpl_bit_add(rows + (size_t)a * n_words, b);
+    mpl_before_free(m->ctx, before), before = NULL;
+    MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
+    p->before = before, before = NULL;
+    for (uint32_t i = 0; i < p->n_in_place; i++) {
+        mpl_buffer in = p->in_place_in[i];
+
+        if (p->access->last_begin[in + 1] - p->access->last_begin[in] != 1)
+            continue;
+        p->in_place_in[n_kept] = in;
+        p->in_place_out[n_kept] = p->in_place_out[i];
+        p->in_place_step[n_kept++] = p->in_place_step[i];
+    }
+    p->n_in_place = n_kept;
+out:
+    mpl_free(m->ctx, held);
+    mpl_free(m->ctx, given);
+    mpl_free(m->ctx, rows);
+    mpl_before_free(m->ctx, before);
+    return st;
+}
+
+/* Cells that are needed at once in no run, though neither is before the other, conflict all the
+ * same: an order says no more. They are those of different branches, where something else lies in
+ * both, and those that are there again and again in a round. */
+static mpl_status parallel_cells(mpl_maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    mpl_before *before = NULL;
+    uint64_t *rows = NULL;
+    uint32_t n_words = p->n / 64 + (p->n % 64 != 0);
+
+    MPL_TRY(mpl_new(m->ctx, rows, (size_t)p->n * n_words));
+    for (uint32_t a = 0; a < p->n; a++)
+        for (uint32_t b = 0; b < p->n; b++)
+            if (a != b && mpl_extents_before(m->extents, a, b))
+                mpl_bit_add(rows + (size_t)a * n_words, b);
+    MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
+    p->before = before, before = NULL;
+out:
+    mpl_free(m->ctx, rows);
+    mpl_before_free(m->ctx, before);
+    return st;
+}
+
+mpl_status mpl_maker_make_parallel(mpl_maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+
+    MPL_TRY(m->storage != NULL ? parallel_cells(m) : parallel_values(m));
+    p->n_steps = 0;
+    memset(p->birth, 0, p->n * sizeof *p->birth);
+    memset(p->death, 0, p->n * sizeof *p->death);
+    MPL_TRY(mpl_problem_check(m->ctx, p));
+out:
+    return st;
+}
