@@ -32,11 +32,6 @@ mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t
  * (n * n_words words) is the caller's. O(n^2 / 64 + pairs that are ordered). */
 mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows);
 
-/* A parallel problem of n buffers or one more or two, shaped like the training of a network with
- * shortcuts and side branches; the same for the same seed. 64-byte alignment. */
-mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed,
-                                          mpl_problem **out);
-
 /* Heaviest set of buffers of one pool that are pairwise not before one another (an antichain of the
  * order, to which each in-place pair is added as in before out): no plan that is safe in parallel
  * needs less. Sizes count in whole slots of the pool's least alignment, less what the topmost of

@@ -25,20 +25,15 @@ static const double epsilon = 1e-5;
 /* Batch norm, then relu, under names that start with `name`. */
 static mpl_value norm_relu(mpl_net *net, const char *name, mpl_value x)
 {
-    char text[32];
-
-    snprintf(text, sizeof text, "%s.bn", name);
-    return mpl_net_relu(net, name, mpl_net_norm(net, text, x, epsilon));
+    return mpl_net_relu(net, name, mpl_net_norm(net, mpl_net_text(net, "%s.bn", name), x, epsilon));
 }
 
 /* Batch norm, relu, then a convolution that keeps height and width. */
 static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, int64_t kernel)
 {
-    char text[32];
-
     x = norm_relu(net, name, x);
-    snprintf(text, sizeof text, "%s.conv", name);
-    return mpl_net_conv(net, text, x, channels, MPL_WINDOW(kernel, 1, kernel / 2), 1, false);
+    return mpl_net_conv(net, mpl_net_text(net, "%s.conv", name), x, channels,
+                        MPL_WINDOW(kernel, 1, kernel / 2), 1, false);
 }
 
 static mpl_value dense_layer(mpl_net *net, mpl_value x)
@@ -96,12 +91,9 @@ static const mpl_zoo_param params[] = {
 };
 
 #define DENSENET(layers)                                                                           \
-    const mpl_zoo_entry mpl_zoo_densenet##layers = {                                               \
-        .name = "densenet" #layers,                                                                \
-        .about = "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)", \
-        .params = params,                                                                          \
-        .build = build,                                                                            \
-    }
+    MPL_ZOO(densenet##layers,                                                                      \
+            "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)",      \
+            params, build)
 
 DENSENET(121);
 DENSENET(169);

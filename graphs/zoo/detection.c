@@ -48,23 +48,19 @@ typedef struct pyramid {
 static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, const char *name,
                          mpl_value a, mpl_value b)
 {
-    char text[96];
-
-    snprintf(text, sizeof text, "%s.%s", prefix, name);
-    return mpl_net_binary(net, kind, text, a, b);
+    return mpl_net_binary(net, kind, mpl_net_text(net, "%s.%s", prefix, name), a, b);
 }
 
 static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
                           const int64_t *dim, const void *data)
 {
     mpl_shape shape = {.rank = rank};
-    char text[136];
     mpl_value v = MPL_NONE;
 
-    snprintf(text, sizeof text, "%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name);
     memcpy(shape.dim, dim, rank * sizeof *dim);
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, text, type, &shape, data, false, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), type, &shape,
+                                      data, false, &v);
     return v;
 }
 
@@ -106,30 +102,24 @@ static mpl_value column(mpl_net *net, const char *name, mpl_value x, int64_t k)
 
 static mpl_value clip(mpl_net *net, const char *name, mpl_value x, float least, float most)
 {
-    char text[2][80];
-
-    snprintf(text[0], sizeof text[0], "%s.least", name);
-    snprintf(text[1], sizeof text[1], "%s.most", name);
-    return mpl_net_op(
-        net, MPL_OP_clip, name, 3,
-        (mpl_value[]){x, mpl_net_scalar(net, text[0], least), mpl_net_scalar(net, text[1], most)},
-        0, NULL);
+    return mpl_net_op(net, MPL_OP_clip, name, 3,
+                      (mpl_value[]){x,
+                                    mpl_net_scalar(net, mpl_net_text(net, "%s.least", name), least),
+                                    mpl_net_scalar(net, mpl_net_text(net, "%s.most", name), most)},
+                      0, NULL);
 }
 
 /* The k largest of [n] in *best, where they stand in *where. */
 static void best_of(mpl_net *net, const char *name, mpl_value x, int64_t k, mpl_value *best,
                     mpl_value *where)
 {
-    char text[3][96];
-    const char *const out_name[] = {text[1], text[2]};
+    const char *const out_name[] = {mpl_net_scoped(net, mpl_net_text(net, "%s.best", name)),
+                                    mpl_net_scoped(net, mpl_net_text(net, "%s.where", name))};
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
-    snprintf(text[0], sizeof text[0], "%s.%s", net->scope, name);
-    snprintf(text[1], sizeof text[1], "%s.%s.best", net->scope, name);
-    snprintf(text[2], sizeof text[2], "%s.%s.where", net->scope, name);
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_top_k, text[0], 1, &x, 1,
-                                   &MPL_INT(k, k), 2, out_name, out);
+        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_top_k, mpl_net_scoped(net, name), 1,
+                                   &x, 1, &MPL_INT(k, k), 2, out_name, out);
     *best = out[0];
     *where = out[1];
 }
@@ -208,11 +198,9 @@ static shared share(mpl_net *net, const char *name, int64_t in, int64_t out, int
 {
     shared s = {.channels = out, .kernel = kernel};
     const int64_t dim[] = {out, in, kernel, kernel}, bias[] = {1, out, 1, 1};
-    char text[64];
+    const char *text = mpl_net_text(net, "%s.b", name);
 
-    snprintf(text, sizeof text, "%s.w", name);
-    s.weight = mpl_net_weight(net, text, 4, dim);
-    snprintf(text, sizeof text, "%s.b", name);
+    s.weight = mpl_net_weight(net, mpl_net_text(net, "%s.w", name), 4, dim);
     s.bias = net->owl ? mpl_net_weight(net, text, 4, bias) : mpl_net_weight(net, text, 1, &out);
     return s;
 }
@@ -232,12 +220,9 @@ static mpl_value apply(mpl_net *net, const char *name, mpl_value x, const shared
 static mpl_value anchor_rows(mpl_net *net, const char *name, mpl_value x, int64_t per)
 {
     int64_t n = mpl_net_dim(net, x, 2) * mpl_net_dim(net, x, 3) * SHAPES;
-    char text[64];
 
-    snprintf(text, sizeof text, "%s.turned", name);
-    x = transpose(net, text, x, (const int64_t[]){0, 2, 3, 1});
-    snprintf(text, sizeof text, "%s.rows", name);
-    return reshape(net, text, x, 2, (const int64_t[]){n, per});
+    x = transpose(net, mpl_net_text(net, "%s.turned", name), x, (const int64_t[]){0, 2, 3, 1});
+    return reshape(net, mpl_net_text(net, "%s.rows", name), x, 2, (const int64_t[]){n, per});
 }
 
 /* Three shapes at every place of a level, corners as parts of the image, from at[4] on. */
@@ -311,23 +296,20 @@ static void shift_side(mpl_net *net, const char *name, mpl_value least, mpl_valu
                        mpl_value move, mpl_value stretch, mpl_value *new_least, mpl_value *new_most)
 {
     mpl_value half = mpl_net_scalar(net, name, 0.5f), length, middle;
-    char text[64];
 
     length = by_name(net, MPL_OP_sub, name, "length", most, least);
     middle = by_name(net, MPL_OP_add, name, "middle", least,
                      by_name(net, MPL_OP_mul, name, "half", length, half));
     middle = by_name(net, MPL_OP_add, name, "moved", middle,
                      by_name(net, MPL_OP_mul, name, "move", move, length));
-    snprintf(text, sizeof text, "%s.bounded", name);
-    stretch = clip(net, text, stretch, -logf(62.5f), logf(62.5f));
-    snprintf(text, sizeof text, "%s.exp", name);
-    stretch = mpl_net_unary(net, MPL_OP_exp, text, stretch);
+    stretch = clip(net, mpl_net_text(net, "%s.bounded", name), stretch, -logf(62.5f), logf(62.5f));
+    stretch = mpl_net_unary(net, MPL_OP_exp, mpl_net_text(net, "%s.exp", name), stretch);
     length = by_name(net, MPL_OP_mul, name, "stretched", length, stretch);
     length = by_name(net, MPL_OP_mul, name, "half_length", length, half);
-    snprintf(text, sizeof text, "%s.from", name);
-    *new_least = clip(net, text, by_name(net, MPL_OP_sub, name, "least", middle, length), 0, 1);
-    snprintf(text, sizeof text, "%s.to", name);
-    *new_most = clip(net, text, by_name(net, MPL_OP_add, name, "most", middle, length), 0, 1);
+    *new_least = clip(net, mpl_net_text(net, "%s.from", name),
+                      by_name(net, MPL_OP_sub, name, "least", middle, length), 0, 1);
+    *new_most = clip(net, mpl_net_text(net, "%s.to", name),
+                     by_name(net, MPL_OP_add, name, "most", middle, length), 0, 1);
 }
 
 /* Boxes that rows of corners [n,4] become under shifts [n,4]. */
@@ -393,13 +375,10 @@ static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_val
 {
     const int64_t n = mpl_net_dim(net, logits, 0);
     mpl_value class, wanted, some;
-    char text[32];
 
     mpl_net_scope(net, "%s", "");
-    snprintf(text, sizeof text, "%s_class", what);
-    class = mpl_net_numbers(net, text, 1, &n);
-    snprintf(text, sizeof text, "%s_shifts", what);
-    wanted = mpl_net_input(net, text, 2, (const int64_t[]){n, 4});
+    class = mpl_net_numbers(net, mpl_net_text(net, "%s_class", what), 1, &n);
+    wanted = mpl_net_input(net, mpl_net_text(net, "%s_shifts", what), 2, (const int64_t[]){n, 4});
     mpl_net_scope(net, "%s_loss", what);
     l->item[l->n++] = mpl_net_cross_entropy(net, "classes", logits, class);
     some = foreground(net, class);
@@ -484,30 +463,25 @@ static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_
     float step[32];
     samples s;
     mpl_value at, low;
-    char text[64];
 
     for (int64_t i = 0; i < bins; i++)
         step[i] = (float)i / (float)(bins - 1);
-    snprintf(text, sizeof text, "%s.steps", name);
-    at = constant(net, text, MPL_TYPE_f32, 2, (const int64_t[]){1, bins}, step);
+    at = constant(net, mpl_net_text(net, "%s.steps", name), MPL_TYPE_f32, 2,
+                  (const int64_t[]){1, bins}, step);
     at = by_name(net, MPL_OP_mul, name, "spread",
                  by_name(net, MPL_OP_sub, name, "length", most, least), at);
     at = by_name(net, MPL_OP_mul, name, "at", by_name(net, MPL_OP_add, name, "moved", at, least),
                  last);
-    snprintf(text, sizeof text, "%s.low", name);
-    low = mpl_net_unary(net, MPL_OP_floor, text, at);
-    snprintf(text, sizeof text, "%s.part.dims", name);
-    s.part = reshape(net, text, by_name(net, MPL_OP_sub, name, "part", at, low), 3, dim);
-    snprintf(text, sizeof text, "%s.one", name);
-    at = by_name(net, MPL_OP_add, name, "next", low, mpl_net_scalar(net, text, 1));
-    snprintf(text, sizeof text, "%s.first", name);
-    s.first = cast(net, text, low);
-    snprintf(text, sizeof text, "%s.second", name);
-    s.second = cast(net, text, by_name(net, MPL_OP_min, name, "high", at, last));
-    snprintf(text, sizeof text, "%s.first.dims", name);
-    s.first = reshape(net, text, s.first, 3, dim);
-    snprintf(text, sizeof text, "%s.second.dims", name);
-    s.second = reshape(net, text, s.second, 3, dim);
+    low = mpl_net_unary(net, MPL_OP_floor, mpl_net_text(net, "%s.low", name), at);
+    s.part = reshape(net, mpl_net_text(net, "%s.part.dims", name),
+                     by_name(net, MPL_OP_sub, name, "part", at, low), 3, dim);
+    at = by_name(net, MPL_OP_add, name, "next", low,
+                 mpl_net_scalar(net, mpl_net_text(net, "%s.one", name), 1));
+    s.first = cast(net, mpl_net_text(net, "%s.first", name), low);
+    s.second = cast(net, mpl_net_text(net, "%s.second", name),
+                    by_name(net, MPL_OP_min, name, "high", at, last));
+    s.first = reshape(net, mpl_net_text(net, "%s.first.dims", name), s.first, 3, dim);
+    s.second = reshape(net, mpl_net_text(net, "%s.second.dims", name), s.second, 3, dim);
     return s;
 }
 
@@ -525,16 +499,13 @@ static mpl_value read_line(mpl_net *net, const char *name, mpl_value table, mpl_
 {
     mpl_value first, second, dims = MPL_NONE;
     const int64_t axis = -1;
-    char text[64];
 
     first = by_name(net, MPL_OP_add, name, "first", line, across->first);
     second = by_name(net, MPL_OP_add, name, "second", line, across->second);
-    snprintf(text, sizeof text, "%s.first.rows", name);
-    first = gather(net, text, table, first);
-    snprintf(text, sizeof text, "%s.second.rows", name);
-    second = gather(net, text, table, second);
-    snprintf(text, sizeof text, "%s.part", name);
-    dims = mpl_net_op(net, MPL_OP_unsqueeze, text, 1, &across->part, 1, &MPL_INTS(axes, 1, &axis));
+    first = gather(net, mpl_net_text(net, "%s.first.rows", name), table, first);
+    second = gather(net, mpl_net_text(net, "%s.second.rows", name), table, second);
+    dims = mpl_net_op(net, MPL_OP_unsqueeze, mpl_net_text(net, "%s.part", name), 1, &across->part,
+                      1, &MPL_INTS(axes, 1, &axis));
     return between(net, name, first, second, dims);
 }
 
@@ -627,12 +598,9 @@ static mpl_value outline(mpl_net *net, mpl_value x)
     const int64_t dim[] = {CHANNELS, CHANNELS, 2, 2}, channels = CHANNELS,
                   bias[] = {1, CHANNELS, 1, 1};
     mpl_value in[] = {MPL_NONE, MPL_NONE, MPL_NONE};
-    char text[16];
 
-    for (int i = 1; i <= 4; i++) {
-        snprintf(text, sizeof text, "conv%d", i);
-        x = conv_relu(net, text, x, CHANNELS, MPL_WINDOW(3, 1, 1));
-    }
+    for (int i = 1; i <= 4; i++)
+        x = conv_relu(net, mpl_net_text(net, "conv%d", i), x, CHANNELS, MPL_WINDOW(3, 1, 1));
     in[0] = x;
     in[1] = mpl_net_weight(net, "up.w", 4, dim);
     in[2] =
@@ -691,11 +659,7 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_mask_rcnn = {
-    .name = "mask_rcnn",
-    .about = "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum "
-             "suppression",
-    .params = params,
-    .build = build,
-    .own_loss = true,
-};
+MPL_ZOO(mask_rcnn,
+        "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum "
+        "suppression",
+        params, build, .own_loss = true);

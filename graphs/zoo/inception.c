@@ -269,12 +269,10 @@ static const module v4[] = {
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
                            mpl_window w, bool norm)
 {
-    char text[32];
-
     if (norm)
         return mpl_net_conv_relu(net, name, x, channels, w, 1e-3);
-    snprintf(text, sizeof text, "%s.conv", name);
-    return mpl_net_relu(net, name, mpl_net_conv(net, text, x, channels, w, 1, true));
+    return mpl_net_relu(
+        net, name, mpl_net_conv(net, mpl_net_text(net, "%s.conv", name), x, channels, w, 1, true));
 }
 
 static mpl_value lrn(mpl_net *net, const char *name, mpl_value x, int64_t size)
@@ -395,23 +393,10 @@ static const mpl_zoo_param params_normed[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_inception_v1 = {
-    .name = "inception_v1",
-    .about = "GoogLeNet (Szegedy et al. 2015), Caffe's variant",
-    .params = params_v1,
-    .build = build_v1,
-};
+MPL_ZOO(inception_v1, "GoogLeNet (Szegedy et al. 2015), Caffe's variant", params_v1, build_v1);
 
-const mpl_zoo_entry mpl_zoo_inception_v3 = {
-    .name = "inception_v3",
-    .about = "inception with factorised convolutions (Szegedy et al. 2016)",
-    .params = params_normed,
-    .build = build_v3,
-};
+MPL_ZOO(inception_v3, "inception with factorised convolutions (Szegedy et al. 2016)", params_normed,
+        build_v3);
 
-const mpl_zoo_entry mpl_zoo_inception_v4 = {
-    .name = "inception_v4",
-    .about = "the deeper, uniform inception (Szegedy et al. 2017)",
-    .params = params_normed,
-    .build = build_v4,
-};
+MPL_ZOO(inception_v4, "the deeper, uniform inception (Szegedy et al. 2017)", params_normed,
+        build_v4);

@@ -62,12 +62,8 @@ static const mpl_zoo_param pingpong_params[] = {
     MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS, PARAM_ROUNDS, MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_pingpong = {
-    .name = "pingpong",
-    .about = "x = conv(x) in a loop: two buffers in turns (Liu 2018)",
-    .params = pingpong_params,
-    .build = build_pingpong,
-};
+MPL_ZOO(pingpong, "x = conv(x) in a loop: two buffers in turns (Liu 2018)", pingpong_params,
+        build_pingpong);
 
 /* ---- x[c] = conv(x[c - taps]) ---- */
 
@@ -83,20 +79,17 @@ static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     mpl_net_loop loop = {.trips = mpl_zoo_arg(args, "rounds"), .init = init, .out_name = name};
     int64_t image = mpl_zoo_arg(args, "image");
     mpl_net net;
-    char text[32];
 
     mpl_net_begin(&net, ctx, args);
     for (int64_t i = 0; i < taps; i++) {
-        snprintf(text, sizeof text, "first%" PRId64, i);
         init[i] = mpl_net_input(
-            &net, text, 4,
+            &net, mpl_net_text(&net, "first%" PRId64, i), 4,
             (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "channels"), image, image});
     }
     loop.body = mpl_net_open(&net, "body");
     add_round(&net);
     for (int64_t i = 0; i < taps; i++) {
-        snprintf(text, sizeof text, "x%" PRId64, i);
-        tap[i] = mpl_net_param_like(&net, text, init[i]);
+        tap[i] = mpl_net_param_like(&net, mpl_net_text(&net, "x%" PRId64, i), init[i]);
     }
     result[1] = same_conv(&net, "conv", tap[taps - 1]);
     for (int64_t i = 1; i < taps; i++)
@@ -116,12 +109,8 @@ static const mpl_zoo_param delay_params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_delay = {
-    .name = "delay",
-    .about = "x[c] = conv(x[c - taps]) in a loop: a chain of carried values (Liu 2018)",
-    .params = delay_params,
-    .build = build_delay,
-};
+MPL_ZOO(delay, "x[c] = conv(x[c - taps]) in a loop: a chain of carried values (Liu 2018)",
+        delay_params, build_delay);
 
 /* ---- loops in loops ---- */
 
@@ -164,12 +153,8 @@ static const mpl_zoo_param nested_params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_nested_loop = {
-    .name = "nested_loop",
-    .about = "convolutions in loops in loops, with what was before added (Liu 2018)",
-    .params = nested_params,
-    .build = build_nested,
-};
+MPL_ZOO(nested_loop, "convolutions in loops in loops, with what was before added (Liu 2018)",
+        nested_params, build_nested);
 
 /* ---- a function in pieces ---- */
 
@@ -183,7 +168,6 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     uint32_t branch[MAX_BRANCHES];
     mpl_value x, y, index;
     mpl_net net;
-    char name[32];
 
     mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, mpl_zoo_arg(args, "channels"));
@@ -200,10 +184,8 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
         branch[k] = mpl_net_open(&net, "branch");
         y = x;
         for (int64_t i = 0; i <= k; i++) {
-            snprintf(name, sizeof name, "conv%" PRId64, i);
-            y = same_conv(&net, name, y);
-            snprintf(name, sizeof name, "relu%" PRId64, i);
-            y = mpl_net_unary(&net, MPL_OP_relu, name, y);
+            y = same_conv(&net, mpl_net_text(&net, "conv%" PRId64, i), y);
+            y = mpl_net_unary(&net, MPL_OP_relu, mpl_net_text(&net, "relu%" PRId64, i), y);
         }
         mpl_net_close(&net, 1, &y);
     }
@@ -218,12 +200,8 @@ static const mpl_zoo_param piecewise_params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_piecewise = {
-    .name = "piecewise",
-    .about = "branches of convolutions, one or none of which runs (case..of, Liu 2018)",
-    .params = piecewise_params,
-    .build = build_piecewise,
-};
+MPL_ZOO(piecewise, "branches of convolutions, one or none of which runs (case..of, Liu 2018)",
+        piecewise_params, build_piecewise);
 
 /* ---- sequence to sequence ---- */
 

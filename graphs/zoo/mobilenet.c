@@ -63,13 +63,11 @@ typedef struct bounds {
 static mpl_value conv_clip(mpl_net *net, const bounds *b, const char *name, mpl_value x,
                            int64_t channels, mpl_window w, int64_t group)
 {
-    char text[32];
-
     x = conv_norm(net, name, x, channels, w, group);
     if (mpl_zoo_arg(net->args, "form") == 1)
         return x;
-    snprintf(text, sizeof text, "%s.relu6", name);
-    return mpl_net_op(net, MPL_OP_clip, text, 3, (mpl_value[]){x, b->zero, b->six}, 0, NULL);
+    return mpl_net_op(net, MPL_OP_clip, mpl_net_text(net, "%s.relu6", name), 3,
+                      (mpl_value[]){x, b->zero, b->six}, 0, NULL);
 }
 
 static mpl_value bottleneck(mpl_net *net, const bounds *b, mpl_value x, int64_t expansion,
@@ -117,16 +115,7 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_mobilenet_v1 = {
-    .name = "mobilenet_v1",
-    .about = "depthwise separable convolutions (Howard et al. 2017), width 1",
-    .params = params,
-    .build = build_v1,
-};
+MPL_ZOO(mobilenet_v1, "depthwise separable convolutions (Howard et al. 2017), width 1", params,
+        build_v1);
 
-const mpl_zoo_entry mpl_zoo_mobilenet_v2 = {
-    .name = "mobilenet_v2",
-    .about = "inverted residuals (Sandler et al. 2018), width 1",
-    .params = params,
-    .build = build_v2,
-};
+MPL_ZOO(mobilenet_v2, "inverted residuals (Sandler et al. 2018), width 1", params, build_v2);

@@ -3,13 +3,29 @@
 
 #include <stdarg.h>
 
-enum { NAME_SIZE = 128, MOST_OUTPUTS = MPL_NET_CARRIED };
+enum { MOST_OUTPUTS = MPL_NET_CARRIED };
 
-const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
+const char *mpl_net_text(mpl_net *net, const char *format, ...)
 {
-    snprintf(text, NAME_SIZE, "%s%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name,
-             suffix);
+    char line[128], *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (net->st == MPL_OK)
+        net->st = mpl_reserve(net->ctx, net->text, net->cap_texts, net->n_texts + 1);
+    if (net->st == MPL_OK && (text = mpl_strdup(net->ctx, line)) == NULL)
+        net->st = MPL_EMEM;
+    if (net->st != MPL_OK)
+        return "";
+    net->text[net->n_texts++] = text;
     return text;
+}
+
+const char *mpl_net_scoped(mpl_net *net, const char *name)
+{
+    return mpl_net_text(net, "%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name);
 }
 
 const char *const mpl_zoo_forms[] = {"plain", "owl"};
@@ -63,6 +79,9 @@ mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out)
 out:
     mpl_graph_free(net->ctx, net->graph);
     net->graph = NULL;
+    while (net->n_texts > 0)
+        mpl_free(net->ctx, net->text[--net->n_texts]);
+    mpl_free(net->ctx, net->text);
     return st;
 }
 
@@ -100,18 +119,12 @@ mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_t
 
 mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
 {
-    char text[NAME_SIZE];
-
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32,
-                             rank, dim);
+    return mpl_net_add_value(net, mpl_net_scoped(net, name), MPL_INPUT, MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
 {
-    char text[NAME_SIZE];
-
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64,
-                             rank, dim);
+    return mpl_net_add_value(net, mpl_net_scoped(net, name), MPL_INPUT, MPL_TYPE_i64, rank, dim);
 }
 
 mpl_value mpl_net_image(mpl_net *net, int64_t channels)
@@ -124,41 +137,35 @@ mpl_value mpl_net_image(mpl_net *net, int64_t channels)
 
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
 {
-    char text[NAME_SIZE];
-
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32,
-                             rank, dim);
+    return mpl_net_add_value(net, mpl_net_scoped(net, name), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
                         const void *element)
 {
-    char text[NAME_SIZE];
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
-                                      type, shape, element, true, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), type, shape,
+                                      element, true, &v);
     return v;
 }
 
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
 {
-    char text[NAME_SIZE];
     mpl_shape shape = {.rank = 0};
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
-                                      MPL_TYPE_f32, &shape, &number, false, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), MPL_TYPE_f32,
+                                      &shape, &number, false, &v);
     return v;
 }
 
 mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
-    char text[NAME_SIZE];
-    const char *out_name = mpl_net_full_name(net, name, "", text);
+    const char *out_name = mpl_net_scoped(net, name);
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
@@ -195,10 +202,7 @@ mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_val
 
 mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x)
 {
-    char text[NAME_SIZE / 2 - 2]; /* the scope has the other half */
-
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_net_unary(net, MPL_OP_relu, mpl_net_text(net, "%s.relu", name), x);
 }
 
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
@@ -215,29 +219,25 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
 static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, const char *part,
                            mpl_value a, mpl_value b)
 {
-    char text[NAME_SIZE / 2];
-
-    snprintf(text, sizeof text, "%.50s.%.12s", name, part);
-    return mpl_net_op(net, kind, text, b == MPL_NONE ? 1 : 2, (mpl_value[]){a, b}, 0, NULL);
+    return mpl_net_op(net, kind, mpl_net_text(net, "%s.%s", name, part), b == MPL_NONE ? 1 : 2,
+                      (mpl_value[]){a, b}, 0, NULL);
 }
 
 /* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c =
  * min(|d|, 1). */
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted)
 {
-    char text[2][NAME_SIZE / 2];
     mpl_value size = loss_part(net, MPL_OP_abs, name, "size",
                                loss_part(net, MPL_OP_sub, name, "off", x, wanted), MPL_NONE);
     mpl_value near;
 
-    snprintf(text[0], sizeof text[0], "%.50s.near", name);
-    snprintf(text[1], sizeof text[1], "%.50s.one", name);
-    near = mpl_net_op(net, MPL_OP_clip, text[0], 3,
-                      (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, text[1], 1)}, 0, NULL);
-    snprintf(text[1], sizeof text[1], "%.50s.half", name);
-    size = loss_part(
-        net, MPL_OP_sub, name, "rest", size,
-        loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
+    near = mpl_net_op(
+        net, MPL_OP_clip, mpl_net_text(net, "%s.near", name), 3,
+        (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, mpl_net_text(net, "%s.one", name), 1)}, 0,
+        NULL);
+    size = loss_part(net, MPL_OP_sub, name, "rest", size,
+                     loss_part(net, MPL_OP_mul, name, "near.half", near,
+                               mpl_net_scalar(net, mpl_net_text(net, "%s.half", name), 0.5f)));
     return mpl_net_op(net, MPL_OP_reduce_mean, name, 1,
                       (mpl_value[]){loss_part(net, MPL_OP_mul, name, "each", near, size)}, 1,
                       &MPL_INT(keepdims, 0));
@@ -262,23 +262,20 @@ mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x)
 
 uint32_t mpl_net_open(mpl_net *net, const char *name)
 {
-    char text[NAME_SIZE];
     uint32_t block = 0;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_open_block(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
-                                       &block);
+        net->st = mpl_graph_open_block(net->ctx, net->graph, mpl_net_scoped(net, name), &block);
     return block;
 }
 
 mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape)
 {
-    char text[NAME_SIZE];
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_param(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
-                                      type, shape, &v);
+        net->st =
+            mpl_graph_add_param(net->ctx, net->graph, mpl_net_scoped(net, name), type, shape, &v);
     return v;
 }
 
@@ -319,18 +316,16 @@ static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32
                         uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
                         const char *const *out_name, mpl_value *out)
 {
-    char op_name[NAME_SIZE], text[MOST_OUTPUTS][NAME_SIZE];
     const char *full[MOST_OUTPUTS];
 
     mpl_assert(n_out <= MOST_OUTPUTS);
     for (uint32_t i = 0; i < n_out; i++) {
         out[i] = MPL_NONE;
-        full[i] = out_name[i] != NULL ? mpl_net_full_name(net, out_name[i], "", text[i]) : NULL;
+        full[i] = out_name[i] != NULL ? mpl_net_scoped(net, out_name[i]) : NULL;
     }
-    mpl_net_full_name(net, name, "", op_name);
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_control(net->ctx, net->graph, kind, op_name, n_in, in, n_attr, attr,
-                                        n_bodies, body, n_out, full, out);
+        net->st = mpl_graph_add_control(net->ctx, net->graph, kind, mpl_net_scoped(net, name), n_in,
+                                        in, n_attr, attr, n_bodies, body, n_out, full, out);
 }
 
 void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl_value *out)

@@ -1,18 +1,12 @@
 /* net_layers.c -- layers of networks, whole or taken apart. See zoo_priv.h. */
 #include "graphs/zoo/zoo_priv.h"
 
-#include <stdarg.h>
-
-enum { NAME_SIZE = 128, MOST_OUTPUTS = MPL_NET_CARRIED };
-
 /* A weight of the operation `name`. */
 static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank,
                            const int64_t *dim)
 {
-    char text[NAME_SIZE];
-
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, suffix, text), MPL_WEIGHT,
-                             MPL_TYPE_f32, rank, dim);
+    return mpl_net_add_value(net, mpl_net_scoped(net, mpl_net_text(net, "%s%s", name, suffix)),
+                             MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
@@ -50,12 +44,9 @@ mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsil
 mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels,
                             mpl_window w, int64_t group, double epsilon)
 {
-    char text[NAME_SIZE];
-
-    snprintf(text, sizeof text, "%s.conv", name);
-    x = mpl_net_conv(net, text, x, channels, w, group, net->owl); /* Owl's have a bias even then */
-    snprintf(text, sizeof text, "%s.bn", name);
-    return mpl_net_norm(net, text, x, epsilon);
+    x = mpl_net_conv(net, mpl_net_text(net, "%s.conv", name), x, channels, w, group,
+                     net->owl); /* Owl's have a bias even then */
+    return mpl_net_norm(net, mpl_net_text(net, "%s.bn", name), x, epsilon);
 }
 
 mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
@@ -93,9 +84,8 @@ mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
 
 mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels)
 {
-    char text[2][NAME_SIZE];
-    const char *const out_name[] = {mpl_net_full_name(net, name, "", text[0]),
-                                    mpl_net_full_name(net, name, ".prob", text[1])};
+    const char *const out_name[] = {mpl_net_scoped(net, name),
+                                    mpl_net_scoped(net, mpl_net_text(net, "%s.prob", name))};
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
     if (net->st == MPL_OK)

@@ -24,28 +24,21 @@ typedef struct part {
 
 static mpl_value binary(const part *p, mpl_op_kind kind, const char *what, mpl_value a, mpl_value b)
 {
-    char text[64];
-
-    snprintf(text, sizeof text, "%s.%s", p->name, what);
-    return mpl_net_binary(p->net, kind, text, a, b);
+    return mpl_net_binary(p->net, kind, mpl_net_text(p->net, "%s.%s", p->name, what), a, b);
 }
 
 static mpl_value unary(const part *p, mpl_op_kind kind, const char *what, mpl_value x)
 {
-    char text[64];
-
-    snprintf(text, sizeof text, "%s.%s", p->name, what);
-    return mpl_net_unary(p->net, kind, text, x);
+    return mpl_net_unary(p->net, kind, mpl_net_text(p->net, "%s.%s", p->name, what), x);
 }
 
 /* A weight for every channel of x, of as many dims. */
 static mpl_value per_channel(const part *p, const char *what, mpl_value x)
 {
     int64_t dim[4] = {1, mpl_net_dim(p->net, x, 1), 1, 1};
-    char text[64];
 
-    snprintf(text, sizeof text, "%s.%s", p->name, what);
-    return mpl_net_weight(p->net, text, mpl_net_rank(p->net, x), dim);
+    return mpl_net_weight(p->net, mpl_net_text(p->net, "%s.%s", p->name, what),
+                          mpl_net_rank(p->net, x), dim);
 }
 
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x)
@@ -58,11 +51,9 @@ mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x)
 mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x)
 {
     const part p = {net, name};
-    char text[64];
     mpl_value least, deviation;
 
-    snprintf(text, sizeof text, "%s.least", name);
-    least = mpl_net_scalar(net, text, 1e-8f);
+    least = mpl_net_scalar(net, mpl_net_text(net, "%s.least", name), 1e-8f);
     x = binary(&p, MPL_OP_sub, "sub", x, per_channel(&p, "mean", x));
     deviation = binary(&p, MPL_OP_add, "var_least", per_channel(&p, "var", x), least);
     deviation = unary(&p, MPL_OP_sqrt, "sqrt", deviation);
@@ -76,13 +67,10 @@ mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x)
 {
     const part p = {net, name};
     const mpl_attr axes = MPL_INTS(axes, 1, (const int64_t[]){1});
-    char text[64];
     mpl_value most, sum;
 
-    snprintf(text, sizeof text, "%s.max", name);
-    most = mpl_net_op(net, MPL_OP_reduce_max, text, 1, &x, 1, &axes);
+    most = mpl_net_op(net, MPL_OP_reduce_max, mpl_net_text(net, "%s.max", name), 1, &x, 1, &axes);
     x = unary(&p, MPL_OP_exp, "exp", binary(&p, MPL_OP_sub, "sub", x, most));
-    snprintf(text, sizeof text, "%s.sum", name);
-    sum = mpl_net_op(net, MPL_OP_reduce_sum, text, 1, &x, 1, &axes);
+    sum = mpl_net_op(net, MPL_OP_reduce_sum, mpl_net_text(net, "%s.sum", name), 1, &x, 1, &axes);
     return binary(&p, MPL_OP_div, "div", x, sum);
 }

@@ -138,10 +138,7 @@ static mpl_status build_views(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
 static const mpl_zoo_param views_params[] = {
     {"columns", 65536, 1, 100000000, "of three rows", NULL}, PARAM_SSA, MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_views = {.name = "views",
-                                     .about = "the example of TensorSSA",
-                                     .params = views_params,
-                                     .build = build_views};
+MPL_ZOO(views, "the example of TensorSSA", views_params, build_views);
 
 /* ---- boxes ---- */
 
@@ -182,12 +179,8 @@ static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_
 static const mpl_zoo_param offset2bbox_params[] = {
     MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "anchors", NULL}, PARAM_SSA, MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_offset2bbox = {.name = "offset2bbox",
-                                           .about =
-                                               "boxes from offsets to anchors, written in place",
-                                           .params = offset2bbox_params,
-                                           .build = build_offset2bbox,
-                                           .own_loss = true};
+MPL_ZOO(offset2bbox, "boxes from offsets to anchors, written in place", offset2bbox_params,
+        build_offset2bbox, .own_loss = true);
 
 static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -238,12 +231,8 @@ static const mpl_zoo_param ssd_params[] = {MPL_PARAM_BATCH(8),
                                            PARAM_SSA,
                                            MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_ssd_boxes = {
-    .name = "ssd_boxes",
-    .about = "boxes and scores as SSD decodes them, written in place",
-    .params = ssd_params,
-    .build = build_ssd,
-    .own_loss = true};
+MPL_ZOO(ssd_boxes, "boxes and scores as SSD decodes them, written in place", ssd_params, build_ssd,
+        .own_loss = true);
 
 static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -290,12 +279,8 @@ static const mpl_zoo_param yolo_params[] = {
     PARAM_SSA,
     MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_yolo_boxes = {
-    .name = "yolo_boxes",
-    .about = "one scale of boxes and scores as YOLOv3 decodes them, in place",
-    .params = yolo_params,
-    .build = build_yolo,
-    .own_loss = true};
+MPL_ZOO(yolo_boxes, "one scale of boxes and scores as YOLOv3 decodes them, in place", yolo_params,
+        build_yolo, .own_loss = true);
 
 /* ---- slices ---- */
 
@@ -335,10 +320,8 @@ static const mpl_zoo_param stencil_params[] = {{"side", 512, 4, 100000, "of the 
                                                PARAM_SSA,
                                                MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_stencil = {.name = "stencil",
-                                       .about = "the heat equation by NumPy-style slices, in place",
-                                       .params = stencil_params,
-                                       .build = build_stencil};
+MPL_ZOO(stencil, "the heat equation by NumPy-style slices, in place", stencil_params,
+        build_stencil);
 
 /* ---- an environment ---- */
 
@@ -400,8 +383,5 @@ static const mpl_zoo_param cart_pole_params[] = {
     PARAM_SSA,
     MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_cart_pole = {
-    .name = "cart_pole",
-    .about = "a step of the cart-pole environment, its state written in place",
-    .params = cart_pole_params,
-    .build = build_cart_pole};
+MPL_ZOO(cart_pole, "a step of the cart-pole environment, its state written in place",
+        cart_pole_params, build_cart_pole);

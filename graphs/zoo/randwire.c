@@ -165,9 +165,4 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_randwire = {
-    .name = "randwire",
-    .about = "randomly wired, small regime, WS(4, 0.75) (Xie et al. 2019)",
-    .params = params,
-    .build = build,
-};
+MPL_ZOO(randwire, "randomly wired, small regime, WS(4, 0.75) (Xie et al. 2019)", params, build);

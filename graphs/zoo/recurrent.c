@@ -29,15 +29,12 @@ static const char *const state_name[MAX_STATES] = {"h", "c"};
 
 static void add_layer(mpl_net *net, const kind *k, layer *l, int64_t batch, int64_t hidden)
 {
-    char name[8];
-
     for (int gate = 0; gate < k->n_gates; gate++) {
-        snprintf(name, sizeof name, "w%s", k->gate[gate]);
-        l->w[gate] = mpl_net_weight(net, name, 2, (int64_t[]){hidden, hidden});
-        snprintf(name, sizeof name, "u%s", k->gate[gate]);
-        l->u[gate] = mpl_net_weight(net, name, 2, (int64_t[]){hidden, hidden});
-        snprintf(name, sizeof name, "b%s", k->gate[gate]);
-        l->b[gate] = mpl_net_weight(net, name, 1, &hidden);
+        l->w[gate] = mpl_net_weight(net, mpl_net_text(net, "w%s", k->gate[gate]), 2,
+                                    (int64_t[]){hidden, hidden});
+        l->u[gate] = mpl_net_weight(net, mpl_net_text(net, "u%s", k->gate[gate]), 2,
+                                    (int64_t[]){hidden, hidden});
+        l->b[gate] = mpl_net_weight(net, mpl_net_text(net, "b%s", k->gate[gate]), 1, &hidden);
     }
     for (int i = 0; i < k->n_states; i++)
         l->state[i] = mpl_net_input(net, state_name[i], 2, (int64_t[]){batch, hidden});
@@ -47,16 +44,12 @@ static void add_layer(mpl_net *net, const kind *k, layer *l, int64_t batch, int6
 static mpl_value gate_of(mpl_net *net, const layer *l, int gate, const char *id,
                          mpl_op_kind activation, mpl_value x, mpl_value h)
 {
-    char name[3][8];
     mpl_value from_x, from_h, sum;
 
-    snprintf(name[0], sizeof name[0], "x%s", id);
-    snprintf(name[1], sizeof name[1], "h%s", id);
-    snprintf(name[2], sizeof name[2], "s%s", id);
-    from_x =
-        mpl_net_op(net, MPL_OP_gemm, name[0], 3, (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
-    from_h = mpl_net_binary(net, MPL_OP_matmul, name[1], h, l->u[gate]);
-    sum = mpl_net_binary(net, MPL_OP_add, name[2], from_x, from_h);
+    from_x = mpl_net_op(net, MPL_OP_gemm, mpl_net_text(net, "x%s", id), 3,
+                        (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
+    from_h = mpl_net_binary(net, MPL_OP_matmul, mpl_net_text(net, "h%s", id), h, l->u[gate]);
+    sum = mpl_net_binary(net, MPL_OP_add, mpl_net_text(net, "s%s", id), from_x, from_h);
     return mpl_net_unary(net, activation, id, sum);
 }
 
@@ -200,16 +193,7 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_lstm = {
-    .name = "lstm",
-    .about = "LSTM layers over a sequence, unrolled or a loop (Hochreiter, Schmidhuber 1997)",
-    .params = params,
-    .build = build_lstm,
-};
+MPL_ZOO(lstm, "LSTM layers over a sequence, unrolled or a loop (Hochreiter, Schmidhuber 1997)",
+        params, build_lstm);
 
-const mpl_zoo_entry mpl_zoo_gru = {
-    .name = "gru",
-    .about = "GRU layers over a sequence, unrolled or a loop (Cho et al. 2014)",
-    .params = params,
-    .build = build_gru,
-};
+MPL_ZOO(gru, "GRU layers over a sequence, unrolled or a loop (Cho et al. 2014)", params, build_gru);

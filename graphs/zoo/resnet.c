@@ -119,12 +119,7 @@ static const mpl_zoo_param bottleneck_params[] = {
 };
 
 #define RESNET(layers, list)                                                                       \
-    const mpl_zoo_entry mpl_zoo_resnet##layers = {                                                 \
-        .name = "resnet" #layers,                                                                  \
-        .about = "residual network of " #layers " layers (He et al. 2016)",                        \
-        .params = list,                                                                            \
-        .build = build,                                                                            \
-    }
+    MPL_ZOO(resnet##layers, "residual network of " #layers " layers (He et al. 2016)", list, build)
 
 RESNET(18, params);
 RESNET(34, params);

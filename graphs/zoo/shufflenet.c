@@ -27,16 +27,14 @@ static mpl_value depthwise(mpl_net *net, const char *name, mpl_value x, int64_t 
 static void halves(mpl_net *net, mpl_value x, mpl_value part[2])
 {
     const int64_t n = mpl_net_dim(net, x, 1) / 2, sizes[] = {n, n};
-    char name[2][80];
+    const char *name[] = {mpl_net_scoped(net, "keep"), mpl_net_scoped(net, "go")};
 
     part[0] = part[1] = MPL_NONE;
     if (net->st != MPL_OK)
         return;
-    snprintf(name[0], sizeof name[0], "%s.keep", net->scope);
-    snprintf(name[1], sizeof name[1], "%s.go", net->scope);
-    net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_split, name[0], 1, &x, 2,
-                               (mpl_attr[]){MPL_INT(axis, 1), MPL_INTS(split, 2, sizes)}, 2,
-                               (const char *[]){name[0], name[1]}, part);
+    net->st =
+        mpl_graph_add_op(net->ctx, net->graph, MPL_OP_split, name[0], 1, &x, 2,
+                         (mpl_attr[]){MPL_INT(axis, 1), MPL_INTS(split, 2, sizes)}, 2, name, part);
 }
 
 /* Channel 2 k + i was channel k of half i. */
@@ -98,9 +96,4 @@ static const mpl_zoo_param shufflenet_params[] = {MPL_PARAM_BATCH(1),
                                                   {"width", 1, 0, 3, "of all layers", widths},
                                                   MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_shufflenet_v2 = {
-    .name = "shufflenet_v2",
-    .about = "ShuffleNet V2 (Ma 2018)",
-    .params = shufflenet_params,
-    .build = build_shufflenet,
-};
+MPL_ZOO(shufflenet_v2, "ShuffleNet V2 (Ma 2018)", shufflenet_params, build_shufflenet);

@@ -33,12 +33,7 @@ static const mpl_zoo_param mlp_params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_mlp = {
-    .name = "mlp",
-    .about = "dense layers with relu, then softmax",
-    .params = mlp_params,
-    .build = build_mlp,
-};
+MPL_ZOO(mlp, "dense layers with relu, then softmax", mlp_params, build_mlp);
 
 static mpl_status build_mnist_conv(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -65,11 +60,5 @@ static const mpl_zoo_param mnist_params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_mnist_conv = {
-    .name = "mnist_conv",
-    .about = "one convolution, two dense layers (Owl's MNIST example)",
-    .params = mnist_params,
-    .build = build_mnist_conv,
-    .dropout = 0.1,
-    .rate = 0.005,
-};
+MPL_ZOO(mnist_conv, "one convolution, two dense layers (Owl's MNIST example)", mnist_params,
+        build_mnist_conv, .dropout = 0.1, .rate = 0.005);

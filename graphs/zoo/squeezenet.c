@@ -55,9 +55,5 @@ static const mpl_zoo_param squeezenet_params[] = {MPL_PARAM_BATCH(1),
                                                   {"version", 0, 0, 1, "1.0 or 1.1", versions},
                                                   MPL_PARAM_END};
 
-const mpl_zoo_entry mpl_zoo_squeezenet = {
-    .name = "squeezenet",
-    .about = "SqueezeNet (Iandola 2016), without batch norm",
-    .params = squeezenet_params,
-    .build = build_squeezenet,
-};
+MPL_ZOO(squeezenet, "SqueezeNet (Iandola 2016), without batch norm", squeezenet_params,
+        build_squeezenet);

@@ -50,9 +50,5 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_END,
 };
 
-const mpl_zoo_entry mpl_zoo_vgg16 = {
-    .name = "vgg16",
-    .about = "16 layers of 3x3 convolutions (Simonyan, Zisserman 2015), configuration D",
-    .params = params,
-    .build = build,
-};
+MPL_ZOO(vgg16, "16 layers of 3x3 convolutions (Simonyan, Zisserman 2015), configuration D", params,
+        build);

@@ -17,6 +17,12 @@ typedef struct mpl_zoo_args {
     bool train;                        /* an entry with own_loss ends in its loss */
 } mpl_zoo_args;
 
+/* MPL_ZOO(key, about, params, build, ..): the entry mpl_zoo_<key>; further fields as `.field =
+ * value`. */
+#define MPL_ZOO(key, text, list, maker, ...)                                                       \
+    const mpl_zoo_entry mpl_zoo_##key = {                                                          \
+        .name = #key, .about = text, .params = list, .build = maker, __VA_ARGS__}
+
 /* Value of a parameter that the entry has. */
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 
@@ -52,8 +58,16 @@ typedef struct mpl_net {
     mpl_graph *graph;
     mpl_status st;
     char scope[64];
-    bool owl; /* layers are taken apart as Owl does */
+    bool owl;    /* layers are taken apart as Owl does */
+    char **text; /* [n_texts] that were made; they stay until mpl_net_end */
+    size_t n_texts, cap_texts;
 } mpl_net;
+
+/* A name by a format, of at most 127 characters. */
+const char *mpl_net_text(mpl_net *net, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The scope, a dot, and that name. */
+const char *mpl_net_scoped(mpl_net *net, const char *name);
 
 /* A graph named after the network and its parameters; `args` is borrowed until mpl_net_end. */
 void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
@@ -153,8 +167,6 @@ mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_valu
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
-/* The scope, a dot, the name and a suffix into text[128]. */
-const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text);
 /* A value under the scope; a failure is kept for mpl_net_end. */
 mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type,
                             uint32_t rank, const int64_t *dim);

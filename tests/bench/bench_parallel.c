@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "graphs/problem/before.h"
+#include "tests/support/synthetic_training.h"
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
@@ -63,7 +64,7 @@ static mpl_status one_size(mpl_ctx *ctx, uint32_t n)
     int64_t begin = mpl_clock_ns();
     uint64_t bound;
 
-    MPL_TRY(mpl_problem_synthetic_training(ctx, n, 1, &p));
+    MPL_TRY(synthetic_training(ctx, n, 1, &p));
     printf("%u\tproblem\t%.2f\t\n", p->n, since(begin));
     begin = mpl_clock_ns();
     MPL_TRY(mpl_antichain(ctx, p, 0, &bound, NULL));

@@ -1,5 +1,6 @@
 /* Partial orders: closure, reduction, antichain bound and folding against brute force. */
 #include "graphs/problem/bounds/bounds.h"
+#include "tests/support/synthetic_training.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/before.h"
@@ -272,7 +273,7 @@ TEST(allocation_failures)
         mpl_problem *p = NULL;
         uint64_t bytes;
 
-        st = mpl_problem_synthetic_training(ctx, 60, 1, &p);
+        st = synthetic_training(ctx, 60, 1, &p);
         if (st == MPL_OK)
             st = mpl_antichain(ctx, p, 0, &bytes, NULL);
         mpl_problem_free(ctx, p);

@@ -179,30 +179,17 @@ out:
 
 /* ---- values ---- */
 
-static void put_value(const writer *w, unsigned field, mpl_value v)
+static mpl_status put_value(writer *w, unsigned field, mpl_value v)
 {
-    const mpl_shape *shape = &w->g->value_shape[v];
-    Onnx__TensorShapeProto__Dimension dim[MPL_MAX_RANK], *dim_at[MPL_MAX_RANK];
-    Onnx__TensorShapeProto dims = ONNX__TENSOR_SHAPE_PROTO__INIT;
-    Onnx__TypeProto__Tensor tensor = ONNX__TYPE_PROTO__TENSOR__INIT;
-    Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
-    Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+    mpl_status st = MPL_OK;
+    Onnx__ValueInfoProto *info;
 
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        onnx__tensor_shape_proto__dimension__init(&dim[i]);
-        dim[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        dim[i].dim_value = shape->dim[i];
-        dim_at[i] = &dim[i];
-    }
-    dims.n_dim = shape->rank, dims.dim = dim_at;
-    tensor.has_elem_type = true;
-    tensor.elem_type = onnx_type_number((mpl_type)w->g->value_type[v]);
-    tensor.shape = &dims;
-    type.value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    type.tensor_type = &tensor;
-    info.name = w->g->value_name[v];
-    info.type = &type;
-    onnx_put_message(w->to, field, &info.base);
+    MPL_TRY(onnx_describe(w, w->g->value_name[v], (mpl_type)w->g->value_type[v],
+                          &w->g->value_shape[v], &info));
+    onnx_put_message(w->to, field, &info->base);
+out:
+    free_parts(w);
+    return st;
 }
 
 /* ---- the model ---- */
@@ -220,12 +207,12 @@ static mpl_status put_graph(writer *w, onnx_sink *to)
         if (g->op_block[op] == 0)
             MPL_TRY(put_nodes(w, op));
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        put_value(w, INPUT, g->input[i]);
+        MPL_TRY(put_value(w, INPUT, g->input[i]));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        put_value(w, OUTPUT, g->output[i]);
+        MPL_TRY(put_value(w, OUTPUT, g->output[i]));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_TEMPORARY && g->value_block[v] == 0)
-            put_value(w, VALUE_INFO, v);
+            MPL_TRY(put_value(w, VALUE_INFO, v));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0)
             MPL_TRY(put_constants(w, op));

@@ -69,44 +69,26 @@ out:
     return st;
 }
 
+static mpl_status int_attr(writer *w, Onnx__NodeProto *node, const char *name, int64_t x)
+{
+    return onnx_add_attr(w, node, name, strlen(name), &MPL_INT(axis, x));
+}
+
+static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, uint32_t n,
+                            const int64_t *ints)
+{
+    return onnx_add_attr(w, node, name, strlen(name), &MPL_INTS(axes, n, ints));
+}
+
 static mpl_status new_attr(writer *w, Onnx__NodeProto *node, const char *name,
                            Onnx__AttributeProto__AttributeType type, Onnx__AttributeProto **out)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(part_new(w, *out, 1));
-    onnx__attribute_proto__init(*out);
-    (*out)->name = (char *)name;
-    (*out)->has_type = true;
+    MPL_TRY(int_attr(w, node, name, 0));
+    *out = node->attribute[node->n_attribute - 1];
+    (*out)->has_i = false;
     (*out)->type = type;
-    node->attribute[node->n_attribute++] = *out;
-out:
-    return st;
-}
-
-static mpl_status int_attr(writer *w, Onnx__NodeProto *node, const char *name, int64_t x)
-{
-    mpl_status st = MPL_OK;
-    Onnx__AttributeProto *a;
-
-    MPL_TRY(new_attr(w, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, &a));
-    a->has_i = true;
-    a->i = x;
-out:
-    return st;
-}
-
-static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n,
-                            const int64_t *ints)
-{
-    mpl_status st = MPL_OK;
-    Onnx__AttributeProto *a;
-
-    MPL_TRY(new_attr(w, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS, &a));
-    MPL_TRY(part_new(w, a->ints, n));
-    a->n_ints = n;
-    for (size_t i = 0; i < n; i++)
-        a->ints[i] = ints[i];
 out:
     return st;
 }
@@ -148,7 +130,7 @@ out:
     return st;
 }
 
-static mpl_status wholes(writer *w, onnx_nodes *to, const char *base, size_t n, const int64_t *x,
+static mpl_status wholes(writer *w, onnx_nodes *to, const char *base, uint32_t n, const int64_t *x,
                          char **out)
 {
     mpl_status st = MPL_OK;
@@ -161,8 +143,8 @@ out:
 
 /* ---- graphs inside ---- */
 
-static mpl_status describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
-                           Onnx__ValueInfoProto **out)
+mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
+                         Onnx__ValueInfoProto **out)
 {
     mpl_status st = MPL_OK;
     Onnx__ValueInfoProto *info;
@@ -199,7 +181,7 @@ out:
 static mpl_status describe_value(writer *w, const char *name, mpl_value v,
                                  Onnx__ValueInfoProto **out)
 {
-    return describe(w, name, (mpl_type)w->g->value_type[v], &w->g->value_shape[v], out);
+    return onnx_describe(w, name, (mpl_type)w->g->value_type[v], &w->g->value_shape[v], out);
 }
 
 static mpl_status new_graph(writer *w, const char *name, size_t n_in, size_t n_out,
@@ -242,7 +224,7 @@ static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nod
         MPL_TRY(step(w, nodes, "Identity", base, 1, &text, &text));
         nodes->item[nodes->n - 1]->doc_string = (char *)ONNX_SAME_VALUE;
     }
-    MPL_TRY(describe(w, text, type, shape, &graph->output[graph->n_output]));
+    MPL_TRY(onnx_describe(w, text, type, shape, &graph->output[graph->n_output]));
     graph->n_output++;
 out:
     return st;
@@ -366,25 +348,35 @@ out:
     return st;
 }
 
+/* The names of n outputs; one that is not asked for gets one of its own. */
+static mpl_status name_outputs(writer *w, const char *base, uint32_t n, const mpl_value *made,
+                               char ***out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(part_new(w, *out, n));
+    for (uint32_t i = 0; i < n; i++)
+        if (made[i] != MPL_NONE)
+            (*out)[i] = w->g->value_name[made[i]];
+        else
+            MPL_TRY(new_name(w, base, "unused", &(*out)[i]));
+out:
+    return st;
+}
+
 static mpl_status add_case(writer *w, mpl_op op, onnx_nodes *to)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     const char *base = g->op_name[op];
     mpl_value v = g->op_in[g->op_in_begin[op]];
-    const mpl_value *made = g->op_out + g->op_out_begin[op];
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     bool bypass = g->op_in_begin[op + 1] - g->op_in_begin[op] > 1;
     Onnx__GraphProto *on, *off;
     char *index = g->value_name[v], *zero, *test, **out;
 
-    MPL_TRY(part_new(w, out, n_out));
-    for (uint32_t i = 0; i < n_out; i++) {
-        out[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : NULL;
-        if (out[i] == NULL)
-            MPL_TRY(new_name(w, base, "unused", &out[i]));
-    }
+    MPL_TRY(name_outputs(w, base, n_out, g->op_out + g->op_out_begin[op], &out));
     if (g->value_type[v] == MPL_TYPE_bool && n == 2) {
         MPL_TRY(make_part(w, op, index, 1, BRANCH, &on));
         MPL_TRY(make_part(w, op, index, 0, BRANCH, &off));
@@ -465,7 +457,6 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
     char **in, **out;
 
     MPL_TRY(part_new(w, in, n_in));
-    MPL_TRY(part_new(w, out, n_out));
     MPL_TRY(new_graph(w, g->block_name[l->block], n_in, n_out, &body));
     for (uint32_t i = 0; i < n_in; i++) {
         in[i] = g->value_name[l->in[2 + i]];
@@ -474,11 +465,7 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
     MPL_TRY(add_block(w, l->block, &nodes));
     MPL_TRY(add_results(w, body, &nodes, l->base, l->block, n_out, l->result + 1));
     set_nodes(body, &nodes);
-    for (uint32_t i = 0; i < n_out; i++) {
-        out[i] = l->made[i] != MPL_NONE ? g->value_name[l->made[i]] : NULL;
-        if (out[i] == NULL)
-            MPL_TRY(new_name(w, l->base, "unused", &out[i]));
-    }
+    MPL_TRY(name_outputs(w, l->base, n_out, l->made, &out));
     MPL_TRY(new_node(w, to, "Scan", n_in, in, n_out, out, &node));
     onnx_name_node(w, l->op, node);
     MPL_TRY(graph_attr(w, node, "body", body));
@@ -602,7 +589,7 @@ static mpl_status make_loop_body(writer *w, const loop *l, Onnx__GraphProto **ou
                       out));
     MPL_TRY(add_input(w, *out, l->param[0]));
     MPL_TRY(new_name(w, l->base, "condition", &condition));
-    MPL_TRY(describe(w, condition, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &(*out)->input[1]));
+    MPL_TRY(onnx_describe(w, condition, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &(*out)->input[1]));
     (*out)->n_input++;
     for (uint32_t i = 0; i < l->n_carried; i++)
         MPL_TRY(add_input(w, *out, l->param[1 + i]));

@@ -69,8 +69,8 @@ out:
     return st;
 }
 
-static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
-                           const mpl_attr *from)
+mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
+                         const mpl_attr *from)
 {
     static const Onnx__AttributeProto__AttributeType type[] = {
         ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,
@@ -83,6 +83,7 @@ static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, s
     mpl_attr_kind kind = mpl_attr_kind_of(from->key);
     Onnx__AttributeProto *a;
     float *floats = NULL;
+    int64_t *ints;
 
     MPL_TRY(part_new(w, a, 1));
     onnx__attribute_proto__init(a);
@@ -92,10 +93,13 @@ static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, s
     a->type = type[kind];
     if (from->floats != NULL)
         MPL_TRY(onnx_narrow(w, from, &floats));
+    MPL_TRY(part_new(w, ints, from->n));
+    if (from->ints != NULL)
+        memcpy(ints, from->ints, from->n * sizeof *ints);
     if (kind == MPL_ATTR_INT)
         a->has_i = true, a->i = from->ints[0];
     else if (kind == MPL_ATTR_INTS)
-        a->n_ints = from->n, a->ints = (int64_t *)from->ints;
+        a->n_ints = from->n, a->ints = ints;
     else if (kind == MPL_ATTR_FLOAT)
         a->has_f = true, a->f = floats[0];
     else if (kind == MPL_ATTR_FLOATS)
@@ -122,13 +126,13 @@ static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__N
         if (attr.key == MPL_ATTR_to) { /* a type by its name here, by its number there */
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
-            MPL_TRY(add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
+            MPL_TRY(onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
         } else if (attr.key == MPL_ATTR_activation) {
             continue;
         } else if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
             MPL_TRY(onnx_name_constant(w, op, attr.key, &constant[it.input]));
         else
-            MPL_TRY(add_attr(w, node, it.name, it.n_name, &attr));
+            MPL_TRY(onnx_add_attr(w, node, it.name, it.n_name, &attr));
     }
 out:
     return st;

@@ -32,10 +32,18 @@ void *onnx_part(writer *w, size_t n, size_t size);
 /* The node of an operation that is no control flow. */
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out);
 
+/* The next attribute of a node with room for it, under that name, whatever the key of `from`. */
+mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
+                         const mpl_attr *from);
+
+/* The name of its operation, where that is the first of the name. */
 void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 
 /* ---- onnx_write_control.c ---- */
 
+/* A value's name, type and dims. */
+mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
+                         Onnx__ValueInfoProto **out);
 /* All nodes of an operation: one, but for control flow and convolutions that do more. */
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
 /* How many attributes an operation has. */

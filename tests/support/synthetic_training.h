@@ -1,4 +1,4 @@
-/* synthetic_training.c -- problems shaped like the training of a network, for benchmarks of
+/* synthetic_training.h -- problems shaped like the training of a network, for benchmarks of
  * parallel safety.
  *
  * Layer i has a forward event f(i) that makes activation a(i), and a backward event b(i) that reads
@@ -6,6 +6,9 @@
  * five further on (a shortcut), whose backward event then feeds it. One layer in eight has a side
  * branch: a buffer made by f(i), read by f(i + 1), that nothing else waits for. Sizes fall with
  * depth as in a network that halves its images. */
+#ifndef MPL_TEST_SYNTHETIC_TRAINING_H
+#define MPL_TEST_SYNTHETIC_TRAINING_H
+
 #include "graphs/problem/problem.h"
 
 #include "graphs/problem/before.h"
@@ -128,8 +131,8 @@ static void fill_buffers(const layers *l, mpl_rng *rng, mpl_problem *p, mpl_acce
     }
 }
 
-mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed,
-                                          mpl_problem **out)
+/* A parallel problem of n buffers or one more or two; the same for the same seed. */
+static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     layers l = {0};
@@ -159,3 +162,5 @@ out:
     mpl_problem_free(ctx, p);
     return st;
 }
+
+#endif
