@@ -1,19 +1,15 @@
 /* closure.c -- operations that may be run at once, whatever comes later. See orders_priv.h.
  *
- * Idea     Let D be the set of operations done, E a larger one that is reached from D within the
- *          peak, and let no closed set between the two have fewer live bytes than E. Then some best
- *          order goes from D to E first: any order from D, with what E has already left out, is at
- *          sets S + E instead of S, and live(S + E) <= live(S) + live(E) - live(S * E) <= live(S).
- *          The same holds while an operation runs, in-place savings included: an operand's other
- *          users are done no later. One operation that leaves no more than there was is such a
- *          step. An operation v that leaves more, followed by such steps of operations that only v
- *          makes ready, is one as soon as they leave no more than there was before v: sets between
- *          that lack v are D itself, those that have v are lowered by each of the steps.
- * Source   the exchange argument of minimum cuts in E. Kayaaslan, T. Lambert, L. Marchal, B. Ucar,
- *          "Scheduling series-parallel task graphs to minimize peak memory", 2018, told for sets
- *          instead of chains; EXACT's safe move.
- * Limits   Joins of several operations that each leave more are not looked for: searches branch on
- *          them. */
+ * Idea     Let D be the set of operations done, E a larger one reached within the peak, and let no
+ *          closed set between them have fewer live bytes than E. Any order from D with E's
+ *          operations moved to the front is at sets S + E instead of S, and live(S + E) <= live(S)
+ *          + live(E) - live(S * E) <= live(S). So some best order goes to E first. The same holds
+ *          while an operation runs: an operand's other users are done no later. E is D and one
+ *          operation that leaves no more than there was, or one that leaves more with such steps
+ *          of operations it alone makes ready, as soon as they leave no more in all.
+ * Source   the exchange argument of E. Kayaaslan, T. Lambert, L. Marchal, B. Ucar, "Scheduling
+ *          series-parallel task graphs to minimize peak memory", 2018, for sets instead of chains.
+ * Limits   Joins of several operations that each leave more: searches branch on them. */
 #include "graphs/orders/orders_priv.h"
 
 enum { DEPTH = 6 }; /* operations within operations that leave more */
@@ -44,8 +40,7 @@ static bool try_climb(closer *c, uint32_t v, int depth)
     }
     if (w->live <= live)
         return true;
-    /* Entries of ready that were added since are those of the operations undone: the last ones come
-     * off first. */
+    /* Undoing drops the entries of ready added since, the last ones first. */
     while (c->n > n)
         mpl_order_walk_undo(w, c->ran[--c->n], live, n_ready);
     return false;

@@ -1,16 +1,7 @@
 /* cut.c -- where each operation costs least: a bound of every order, and better orders. See
- * orders_priv.h.
+ * orders_priv.h; how it works: ORDERS.md, "Bounds by cuts".
  *
- * Idea     When v runs, a closed set is done that has all of v's ancestors and none of its
- *          descendants. The fewest live bytes of such a set are a minimum cut: operations done on
- *          the source's side, with them a node for each buffer that is freed, which needs all of
- *          its users; a buffer that is made and not freed pays its bytes on the arc between. An
- *          operation may save the bytes of its output where one operand's other users are done:
- *          tried for each operand. The set of such a cut also tells how to mend an order: those of
- *          it first, then v, then the others, each as they stood. Then v costs least, and so does
- *          what stood before v and still does, and what stood behind it and still does, for cuts
- *          are submodular; what changed sides may cost more, and is looked at next.
- * Source   live bytes as a cut, and mending: this project; Dinic's algorithm: E. A. Dinic, 1970.
+ * Source   live bytes as a cut, and mending: this project; maximum flow: E. A. Dinic, 1970.
  * Cost     One or a few maximum flows for each operation that costs more in the order at hand than
  *          is proved. */
 #include "graphs/orders/orders_priv.h"
@@ -36,8 +27,7 @@ typedef struct cutter {
     uint8_t *side; /* [n] 1: done, 2: not done, 0: open */
     uint8_t *best; /* [n] 1: done where the operation last asked for costs least */
     uint32_t *stack;
-    uint32_t *group; /* [n_group] operations, the first of which is asked for: the others are not
-                        done */
+    uint32_t *group; /* [n_group] operations of which none is done yet */
     uint32_t n_group;
 } cutter;
 
@@ -49,8 +39,7 @@ static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t
     g->capacity[i + 1] = 0;
 }
 
-/* Arcs 4 v and 4 v + 2 tie operation v to the source and to the sink: they are set for each
- * question. */
+/* Arcs 4 v and 4 v + 2 tie operation v to source and sink; each question sets them. */
 static mpl_status make_network(cutter *c)
 {
     mpl_status st = MPL_OK;
@@ -58,10 +47,10 @@ static mpl_status make_network(cutter *c)
     network *g = &c->net;
     uint32_t n = 0, at = 4 * m->n;
 
-    c->source = m->n + m->k;
+    c->source = m->n + m->n_buffers;
     c->sink = c->source + 1;
     g->n_nodes = c->sink + 1;
-    n = 2 * m->n + m->before.begin[m->n] + m->k + m->users.begin[m->k];
+    n = 2 * m->n + m->before.begin[m->n] + m->n_buffers + m->users.begin[m->n_buffers];
     MPL_TRY(mpl_new(c->ctx, g->from, (size_t)n * 2));
     MPL_TRY(mpl_new(c->ctx, g->to, (size_t)n * 2));
     MPL_TRY(mpl_new(c->ctx, g->capacity, (size_t)n * 2));
@@ -72,8 +61,8 @@ static mpl_status make_network(cutter *c)
         for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++, at += 2)
             set_arc(g, at, v, m->before.item[i], INFINITE);
     }
-    for (uint32_t b = 0; b < m->k; b++) {
-        uint32_t maker = m->first[b] ? c->source : m->makers.item[m->makers.begin[b]];
+    for (uint32_t b = 0; b < m->n_buffers; b++) {
+        uint32_t maker = m->from_start[b] ? c->source : m->makers.item[m->makers.begin[b]];
 
         set_arc(g, at, maker, m->kept[b] ? c->sink : m->n + b, m->bytes[b]);
         at += 2;
@@ -170,8 +159,7 @@ static uint64_t max_flow(cutter *c, uint64_t enough)
     return sum;
 }
 
-/* Marks v and all that it reaches over `lists`, where they are open; false where one is on the
- * other side. */
+/* Marks v and what it reaches over `lists`; false: something is on the other side already. */
 static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
 {
     uint32_t n = 0;
@@ -195,8 +183,7 @@ static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
     return true;
 }
 
-/* Done is what v needs, and the other users of buffer b (MPL_NONE: of none); false: that cannot
- * be. */
+/* Done: what v needs, and the other users of buffer b, if any; false: impossible. */
 static bool pose(cutter *c, uint32_t v, uint32_t b)
 {
     const mpl_order_model *m = c->m;
@@ -260,10 +247,10 @@ static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
     least = own + max_flow(c, enough);
     if (what != COST)
         read_cut(c, what == LARGEST);
-    for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++) {
+    for (uint32_t i = m->overwrites.begin[v]; i < m->overwrites.begin[v + 1]; i++) {
         uint64_t cost;
 
-        if (!pose(c, v, m->over.item[i]) ||
+        if (!pose(c, v, m->overwrites.item[i]) ||
             (cost = own - m->saves[v] + max_flow(c, enough)) >= least)
             continue;
         least = cost;

@@ -1,14 +1,6 @@
-/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and
- * order.h.
- *
- * Idea     Operations that every other one is before or after stand at the same place in every
- *          order: what lies between two of them is ordered by itself, and the peak is the highest
- *          of the parts'. Parts are taken up highest first; none is worked on below what another
- *          needs anyway. Of each: the best of the plain orders and a beam, a bound by minimum cuts
- *          and orders mended by them (cut.c), and best-first search, forwards and backwards in
- *          turns, each time with more states.
- * Source   this project (ORDERS.md); see the files named for theirs.
- * Limits   A budget that ends leaves the best order and the highest bound that were found. */
+/* least_peak.c -- orders of the least peak, and how far from it they may be: pieces between
+ * operations that every order has at the same step, and what is tried on each, highest peak first.
+ * See orders_priv.h, order.h and ORDERS.md. A budget that ends leaves the best order and bound. */
 #include "graphs/orders/orders_priv.h"
 
 #include "graphs/core/names.h"
@@ -101,8 +93,7 @@ static mpl_status find_pieces(planner *x)
 {
     mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
-    int32_t *last = NULL, *first = NULL; /* differences of how many such operations there are at
-                                            each v */
+    int32_t *last = NULL, *first = NULL; /* differences of their counts */
     int64_t n_last = 0, n_first = 0;
     uint32_t from = 0;
 

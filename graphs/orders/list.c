@@ -1,14 +1,13 @@
 /* list.c -- the orders of a small graph, one by one. See orders.h.
  *
- * Idea     Depth first over the operations that are ready. Sets of operations from which no order
- *          stays within the bytes allowed are remembered. Of two neighbours u, v that could change
- *          places, share no operand, and of which u frees nothing, v may as well come first: what
- *          lives at once then, also lives at once when u does. Where both free nothing, the one
- *          that comes first in `start` does here, too. Each such change lets operations that free
- *          come earlier, or sorts those that do not: it ends at an order that is listed.
+ * Idea     Depth first over the ready operations; sets from which no order stays within the bytes
+ *          allowed are remembered. Of neighbours u, v that can change places, share no operand, and
+ *          of which u frees nothing, v may as well come first: what is live at once then is live
+ *          at once with u first, too. If both free nothing, the one first in `start` comes first.
+ *          Each change lets what frees come earlier, or sorts the rest: it ends at a listed order.
  * Source   this project; leaving out orders that commute: P. Godefroid, "Partial-Order Methods for
  *          the Verification of Concurrent Systems", 1996.
- * Cost     As many orders as there are; a table of the sets that lead nowhere, of bounded size. */
+ * Cost     As many orders as there are; a table of dead ends, of bounded size. */
 #include "graphs/orders/orders.h"
 
 #include "graphs/orders/orders_priv.h"
@@ -92,8 +91,7 @@ static bool shares_operand(const mpl_order_model *m, uint32_t u, uint32_t v)
     return false;
 }
 
-/* Whether running v leaves less than there was with what it makes, or has bytes for its step
- * alone. */
+/* Whether running v frees something, or needs bytes for its step alone. */
 static bool would_free(const mpl_order_list *list, uint32_t v)
 {
     const mpl_order_model *m = list->m;

@@ -61,22 +61,6 @@ out:
     return st;
 }
 
-/* The same arcs from the other side. */
-static mpl_status turn_lists(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items,
-                             mpl_lists *out)
-{
-    mpl_status st = MPL_OK;
-    pairs list = {0};
-
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = in->begin[i]; j < in->begin[i + 1]; j++)
-            MPL_TRY(add(ctx, &list, in->item[j], i));
-    MPL_TRY(make_lists(ctx, n_items, &list, out));
-out:
-    mpl_free(ctx, list.at);
-    return st;
-}
-
 static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
 {
     mpl_free(ctx, l->begin);
@@ -92,12 +76,12 @@ static mpl_status model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order_mo
 
     MPL_TRY(mpl_new(ctx, m, 1));
     m->n = n;
-    m->k = k;
+    m->n_buffers = k;
     MPL_TRY(mpl_new(ctx, m->op, n));
     MPL_TRY(mpl_new(ctx, m->extra, n));
     MPL_TRY(mpl_new(ctx, m->saves, n));
     MPL_TRY(mpl_new(ctx, m->bytes, k));
-    MPL_TRY(mpl_new(ctx, m->first, k));
+    MPL_TRY(mpl_new(ctx, m->from_start, k));
     MPL_TRY(mpl_new(ctx, m->kept, k));
     *out = m, m = NULL;
 out:
@@ -109,9 +93,9 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
 {
     if (m == NULL)
         return;
-    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads,
-                                &m->makers, &m->users, &m->over};
-    void *const arrays[] = {m->op, m->extra, m->saves, m->bytes, m->first, m->kept};
+    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes,     &m->reads,
+                                &m->makers, &m->users, &m->overwrites};
+    void *const arrays[] = {m->op, m->extra, m->saves, m->bytes, m->from_start, m->kept};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         lists_fini(ctx, lists[i]);
@@ -119,14 +103,51 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
     mpl_free(ctx, m);
 }
 
-/* What is derived: after, makes, reads from before, makers, users. */
-static mpl_status model_finish(mpl_ctx *ctx, mpl_order_model *m)
+/* What a model's lists are made of. */
+typedef struct arcs {
+    pairs before, makers, users, overwrites;
+} arcs;
+
+static void arcs_fini(mpl_ctx *ctx, arcs *a)
+{
+    mpl_free(ctx, a->before.at);
+    mpl_free(ctx, a->makers.at);
+    mpl_free(ctx, a->users.at);
+    mpl_free(ctx, a->overwrites.at);
+}
+
+static mpl_status turn(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items,
+                       mpl_lists *out)
+{
+    return mpl_lists_turn(ctx, n_items, n, in->begin, in->item, &out->begin, &out->item);
+}
+
+/* Ids are a valid order; of a graph each buffer has one maker, or is there from the start. */
+static bool model_ok(const mpl_order_model *m)
+{
+    for (uint32_t v = 0; v < m->n; v++)
+        for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
+            if (m->before.item[i] >= v)
+                return false;
+    for (uint32_t b = 0; b < m->n_buffers && !m->backward; b++)
+        if (m->makers.begin[b + 1] - m->makers.begin[b] > !m->from_start[b])
+            return false;
+    return true;
+}
+
+/* The lists of a model whose buffers are there; after, makes and reads follow from the others. */
+static mpl_status model_finish(mpl_ctx *ctx, mpl_order_model *m, arcs *a)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(turn_lists(ctx, m->n, &m->before, m->n, &m->after));
-    MPL_TRY(turn_lists(ctx, m->k, &m->makers, m->n, &m->makes));
-    MPL_TRY(turn_lists(ctx, m->k, &m->users, m->n, &m->reads));
+    MPL_TRY(make_lists(ctx, m->n, &a->before, &m->before));
+    MPL_TRY(make_lists(ctx, m->n_buffers, &a->makers, &m->makers));
+    MPL_TRY(make_lists(ctx, m->n_buffers, &a->users, &m->users));
+    MPL_TRY(make_lists(ctx, m->n, &a->overwrites, &m->overwrites));
+    MPL_TRY(turn(ctx, m->n, &m->before, m->n, &m->after));
+    MPL_TRY(turn(ctx, m->n_buffers, &m->makers, m->n, &m->makes));
+    MPL_TRY(turn(ctx, m->n_buffers, &m->users, m->n, &m->reads));
+    mpl_assert_ok(model_ok(m));
 out:
     return st;
 }
@@ -135,15 +156,13 @@ typedef struct source {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    mpl_alias alias; /* views and pieces; operands of concats are copied: which are not is decided
-                        for an order */
+    mpl_alias alias; /* with concats copied: sharing is decided for a given order */
     mpl_cuts cuts;
-    uint8_t *is_read; /* [cuts.n] 1: somebody reads it, 2: it is there to the end, whoever reads it
-                       */
+    uint8_t *is_read; /* [cuts.n] 1: it is read; 2: it stays to the end */
     uint8_t *pinned;  /* [n_values] of a root: takes no memory of its own */
     uint8_t *part;    /* [n_values] scratch */
     uint32_t *id;     /* [cuts.n] buffer of a part, or MPL_NONE */
-    pairs before, makers, users, over;
+    arcs arcs;
 } source;
 
 static uint64_t slots(const source *s, uint64_t bytes)
@@ -151,8 +170,7 @@ static uint64_t slots(const source *s, uint64_t bytes)
     return (bytes + s->options->align - 1) & ~(uint64_t)(s->options->align - 1);
 }
 
-/* What lies in a pool of its own is no matter of pool 0, whose peak is what counts. part[n_values]:
- * scratch. */
+/* Storage in pools of its own does not count for pool 0. part[n_values]: scratch. */
 static void leave_pools(source *s, uint8_t *part)
 {
     const mpl_graph *g = s->g;
@@ -219,7 +237,7 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
         s->options->plan_workspaces && g->n_blocks == 1 ? s->options->op_workspace_bytes : NULL;
     uint64_t sum = 0;
 
-    m->k = 0;
+    m->n_buffers = 0;
     for (uint32_t i = 0; i < s->cuts.n; i++) {
         mpl_value v = s->cuts.root[i];
         uint64_t bytes = s->cuts.bytes[i];
@@ -234,13 +252,13 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
             m->extra[g->value_op[v]] += slots(s, bytes);
             continue;
         }
-        s->id[i] = m->k;
-        m->bytes[m->k] = slots(s, bytes);
-        m->kept[m->k] = s->is_read[i] == 2;
-        m->first[m->k] = g->value_op[v] == MPL_NONE;
-        if (!m->first[m->k])
-            MPL_TRY(add(s->ctx, &s->makers, m->k, g->value_op[v]));
-        m->k++;
+        s->id[i] = m->n_buffers;
+        m->bytes[m->n_buffers] = slots(s, bytes);
+        m->kept[m->n_buffers] = s->is_read[i] == 2;
+        m->from_start[m->n_buffers] = g->value_op[v] == MPL_NONE;
+        if (!m->from_start[m->n_buffers])
+            MPL_TRY(add(s->ctx, &s->arcs.makers, m->n_buffers, g->value_op[v]));
+        m->n_buffers++;
     }
     for (mpl_op op = 0; workspace != NULL && op < g->n_ops; op++) {
         if (workspace[op] > MOST || !mpl_add_bytes(sum, slots(s, workspace[op]), &sum) ||
@@ -252,8 +270,7 @@ out:
     return st;
 }
 
-/* Whether output 0 of `op`, which has a buffer alone, may be written over its input i, which has
- * one that is not kept. */
+/* Whether output 0 of `op` may overwrite its input i. */
 static bool may_overwrite(const source *s, mpl_op op, uint32_t i)
 {
     mpl_value v = s->g->op_in[s->g->op_in_begin[op] + i];
@@ -271,7 +288,7 @@ static mpl_status add_operand(source *s, mpl_order_model *m, mpl_op op, uint32_t
     uint32_t first, n;
 
     if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
-        MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
+        MPL_TRY(add(s->ctx, &s->arcs.before, op, g->value_op[v]));
     if (v == MPL_NONE || i >= mpl_n_read(g, op))
         return MPL_OK;
     n = parts_of(s, op, v, &first);
@@ -280,9 +297,9 @@ static mpl_status add_operand(source *s, mpl_order_model *m, mpl_op op, uint32_t
 
         if (b == MPL_NONE)
             continue;
-        MPL_TRY(add(s->ctx, &s->users, b, op));
+        MPL_TRY(add(s->ctx, &s->arcs.users, b, op));
         if (can && !m->kept[b] && may_overwrite(s, op, i))
-            MPL_TRY(add(s->ctx, &s->over, op, b));
+            MPL_TRY(add(s->ctx, &s->arcs.overwrites, op, b));
     }
 out:
     return st;
@@ -333,11 +350,7 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(model_alloc(ctx, g->n_ops, s.cuts.n, &m));
     MPL_TRY(add_buffers(&s, m));
     MPL_TRY(add_operands(&s, m));
-    MPL_TRY(make_lists(ctx, m->n, &s.before, &m->before));
-    MPL_TRY(make_lists(ctx, m->k, &s.makers, &m->makers));
-    MPL_TRY(make_lists(ctx, m->k, &s.users, &m->users));
-    MPL_TRY(make_lists(ctx, m->n, &s.over, &m->over));
-    MPL_TRY(model_finish(ctx, m));
+    MPL_TRY(model_finish(ctx, m, &s.arcs));
     *out = m, m = NULL;
 out:
     mpl_order_model_free(ctx, m);
@@ -347,10 +360,7 @@ out:
     mpl_free(ctx, s.pinned);
     mpl_free(ctx, s.part);
     mpl_free(ctx, s.id);
-    mpl_free(ctx, s.before.at);
-    mpl_free(ctx, s.makers.at);
-    mpl_free(ctx, s.users.at);
-    mpl_free(ctx, s.over.at);
+    arcs_fini(ctx, &s.arcs);
     return st;
 }
 
@@ -360,9 +370,9 @@ typedef struct part {
     const mpl_order_model *m;
     mpl_order_model *sub;
     uint32_t *place; /* [m->n] position in the order */
-    uint32_t *id;    /* [m->k] buffer of the part, or MPL_NONE */
+    uint32_t *id;    /* [m->n_buffers] buffer of the part, or MPL_NONE */
     uint32_t from, to;
-    pairs before, makers, users, over;
+    arcs arcs;
 } part;
 
 static bool inside(const part *x, uint32_t v)
@@ -370,13 +380,12 @@ static bool inside(const part *x, uint32_t v)
     return x->place[v] >= x->from && x->place[v] < x->to;
 }
 
-/* What buffer b is to the part: nothing, alive throughout, or one that its operations make or
- * free. */
+/* Buffer b in the part: absent, alive throughout, or made or freed by its operations. */
 static mpl_status part_buffer(part *x, uint32_t b)
 {
     mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
-    bool first = m->first[b], kept = m->kept[b], touched = false;
+    bool first = m->from_start[b], kept = m->kept[b], touched = false;
 
     for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++) {
         first = first || x->place[m->makers.item[i]] < x->from;
@@ -390,17 +399,19 @@ static mpl_status part_buffer(part *x, uint32_t b)
         x->sub->base += m->bytes[b];
     if (!touched || (first && kept))
         goto out;
-    x->id[b] = x->sub->k;
-    x->sub->bytes[x->sub->k] = m->bytes[b];
-    x->sub->first[x->sub->k] = first;
-    x->sub->kept[x->sub->k] = kept;
+    x->id[b] = x->sub->n_buffers;
+    x->sub->bytes[x->sub->n_buffers] = m->bytes[b];
+    x->sub->from_start[x->sub->n_buffers] = first;
+    x->sub->kept[x->sub->n_buffers] = kept;
     for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++)
         if (inside(x, m->makers.item[i]))
-            MPL_TRY(add(x->ctx, &x->makers, x->sub->k, x->place[m->makers.item[i]] - x->from));
+            MPL_TRY(add(x->ctx, &x->arcs.makers, x->sub->n_buffers,
+                        x->place[m->makers.item[i]] - x->from));
     for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
         if (inside(x, m->users.item[i]))
-            MPL_TRY(add(x->ctx, &x->users, x->sub->k, x->place[m->users.item[i]] - x->from));
-    x->sub->k++;
+            MPL_TRY(add(x->ctx, &x->arcs.users, x->sub->n_buffers,
+                        x->place[m->users.item[i]] - x->from));
+    x->sub->n_buffers++;
 out:
     return st;
 }
@@ -414,10 +425,10 @@ static mpl_status part_fill(part *x, const uint32_t *order)
     const mpl_order_model *m = x->m;
     mpl_order_model *sub = x->sub;
 
-    sub->k = 0;
+    sub->n_buffers = 0;
     sub->base = m->base;
     sub->backward = m->backward;
-    for (uint32_t b = 0; b < m->k; b++)
+    for (uint32_t b = 0; b < m->n_buffers; b++)
         MPL_TRY(part_buffer(x, b));
     for (uint32_t i = x->from; i < x->to; i++) {
         uint32_t v = order[i], id = i - x->from;
@@ -427,19 +438,15 @@ static mpl_status part_fill(part *x, const uint32_t *order)
         sub->saves[id] = m->saves[v];
         for (uint32_t j = m->before.begin[v]; j < m->before.begin[v + 1]; j++)
             if (inside(x, m->before.item[j]))
-                MPL_TRY(add(x->ctx, &x->before, id, x->place[m->before.item[j]] - x->from));
-        for (uint32_t j = m->over.begin[v]; j < m->over.begin[v + 1]; j++) {
-            uint32_t b = x->id[m->over.item[j]];
+                MPL_TRY(add(x->ctx, &x->arcs.before, id, x->place[m->before.item[j]] - x->from));
+        for (uint32_t j = m->overwrites.begin[v]; j < m->overwrites.begin[v + 1]; j++) {
+            uint32_t b = x->id[m->overwrites.item[j]];
 
             if (b != MPL_NONE)
-                MPL_TRY(add(x->ctx, &x->over, id, b));
+                MPL_TRY(add(x->ctx, &x->arcs.overwrites, id, b));
         }
     }
-    MPL_TRY(make_lists(x->ctx, sub->n, &x->before, &sub->before));
-    MPL_TRY(make_lists(x->ctx, sub->k, &x->makers, &sub->makers));
-    MPL_TRY(make_lists(x->ctx, sub->k, &x->users, &sub->users));
-    MPL_TRY(make_lists(x->ctx, sub->n, &x->over, &sub->over));
-    MPL_TRY(model_finish(x->ctx, sub));
+    MPL_TRY(model_finish(x->ctx, sub, &x->arcs));
 out:
     return st;
 }
@@ -451,67 +458,53 @@ mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const ui
     part x = {.ctx = ctx, .m = m, .from = from, .to = to};
 
     MPL_TRY(mpl_new(ctx, x.place, m->n));
-    MPL_TRY(mpl_new(ctx, x.id, m->k));
-    memset(x.id, 0xff, m->k * sizeof *x.id);
+    MPL_TRY(mpl_new(ctx, x.id, m->n_buffers));
+    memset(x.id, 0xff, m->n_buffers * sizeof *x.id);
     for (uint32_t i = 0; i < m->n; i++)
         x.place[order[i]] = i;
-    MPL_TRY(model_alloc(ctx, to - from, m->k, &x.sub));
+    MPL_TRY(model_alloc(ctx, to - from, m->n_buffers, &x.sub));
     MPL_TRY(part_fill(&x, order));
     *out = x.sub, x.sub = NULL;
 out:
     mpl_order_model_free(ctx, x.sub);
     mpl_free(ctx, x.place);
     mpl_free(ctx, x.id);
-    mpl_free(ctx, x.before.at);
-    mpl_free(ctx, x.makers.at);
-    mpl_free(ctx, x.users.at);
-    mpl_free(ctx, x.over.at);
-    return st;
-}
-
-/* A copy of n lists: their items turned round in [0, items), they themselves in [0, n) where
- * `turn`. items 0: as they are. */
-static mpl_status mirror(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, bool turn, uint32_t items,
-                         mpl_lists *out)
-{
-    mpl_status st = MPL_OK;
-    pairs list = {0};
-
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = in->begin[i]; j < in->begin[i + 1]; j++)
-            MPL_TRY(add(ctx, &list, turn ? n - 1 - i : i,
-                        items > 0 ? items - 1 - in->item[j] : in->item[j]));
-    MPL_TRY(make_lists(ctx, n, &list, out));
-out:
-    mpl_free(ctx, list.at);
+    arcs_fini(ctx, &x.arcs);
     return st;
 }
 
 mpl_status mpl_order_model_reverse(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
+    const uint32_t last = m->n - 1;
     mpl_order_model *r = NULL;
+    arcs a = {.before = {0}};
 
-    MPL_TRY(model_alloc(ctx, m->n, m->k, &r));
+    MPL_TRY(model_alloc(ctx, m->n, m->n_buffers, &r));
     r->base = m->base;
     r->backward = !m->backward;
     for (uint32_t v = 0; v < m->n; v++) {
-        r->op[m->n - 1 - v] = m->op[v];
-        r->extra[m->n - 1 - v] = m->extra[v];
-        r->saves[m->n - 1 - v] = m->saves[v];
+        r->op[last - v] = m->op[v];
+        r->extra[last - v] = m->extra[v];
+        r->saves[last - v] = m->saves[v];
+        for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
+            MPL_TRY(add(ctx, &a.before, last - m->before.item[i], last - v));
+        for (uint32_t i = m->overwrites.begin[v]; i < m->overwrites.begin[v + 1]; i++)
+            MPL_TRY(add(ctx, &a.overwrites, last - v, m->overwrites.item[i]));
     }
-    for (uint32_t b = 0; b < m->k; b++) {
+    for (uint32_t b = 0; b < m->n_buffers; b++) {
         r->bytes[b] = m->bytes[b];
-        r->first[b] = m->kept[b];
-        r->kept[b] = m->first[b];
+        r->from_start[b] = m->kept[b];
+        r->kept[b] = m->from_start[b];
+        for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
+            MPL_TRY(add(ctx, &a.makers, b, last - m->users.item[i]));
+        for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++)
+            MPL_TRY(add(ctx, &a.users, b, last - m->makers.item[i]));
     }
-    MPL_TRY(mirror(ctx, m->n, &m->after, true, m->n, &r->before));
-    MPL_TRY(mirror(ctx, m->k, &m->users, false, m->n, &r->makers));
-    MPL_TRY(mirror(ctx, m->k, &m->makers, false, m->n, &r->users));
-    MPL_TRY(mirror(ctx, m->n, &m->over, true, 0, &r->over));
-    MPL_TRY(model_finish(ctx, r));
+    MPL_TRY(model_finish(ctx, r, &a));
     *out = r, r = NULL;
 out:
+    arcs_fini(ctx, &a);
     mpl_order_model_free(ctx, r);
     return st;
 }
@@ -525,8 +518,8 @@ mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order
     *w = (mpl_order_walk){.m = m};
     MPL_TRY(mpl_new(ctx, w->ready, m->n));
     MPL_TRY(mpl_new(ctx, w->waits, m->n));
-    MPL_TRY(mpl_new(ctx, w->born, m->k));
-    MPL_TRY(mpl_new(ctx, w->left, m->k));
+    MPL_TRY(mpl_new(ctx, w->born, m->n_buffers));
+    MPL_TRY(mpl_new(ctx, w->left, m->n_buffers));
     MPL_TRY(mpl_new(ctx, w->done, m->n));
     mpl_order_walk_reset(w);
 out:
@@ -557,10 +550,10 @@ void mpl_order_walk_reset(mpl_order_walk *w)
         if (w->waits[v] == 0)
             w->ready[w->n_ready++] = v;
     }
-    for (uint32_t b = 0; b < m->k; b++) {
-        w->born[b] = m->first[b];
+    for (uint32_t b = 0; b < m->n_buffers; b++) {
+        w->born[b] = m->from_start[b];
         w->left[b] = m->users.begin[b + 1] - m->users.begin[b] + m->kept[b];
-        if (m->first[b])
+        if (m->from_start[b])
             w->live += m->bytes[b];
     }
 }
@@ -577,9 +570,9 @@ void mpl_order_walk_copy(mpl_order_walk *to, const mpl_order_walk *from)
     memcpy(to->ready, from->ready, from->n_ready * sizeof *to->ready);
     memcpy(to->waits, from->waits, m->n * sizeof *to->waits);
     memcpy(to->done, from->done, m->n);
-    if (m->k > 0) {
-        memcpy(to->born, from->born, m->k * sizeof *to->born);
-        memcpy(to->left, from->left, m->k * sizeof *to->left);
+    if (m->n_buffers > 0) {
+        memcpy(to->born, from->born, m->n_buffers * sizeof *to->born);
+        memcpy(to->left, from->left, m->n_buffers * sizeof *to->left);
     }
 }
 
@@ -592,8 +585,8 @@ uint64_t mpl_order_walk_cost(const mpl_order_walk *w, uint32_t v)
         if (w->born[m->makes.item[i]] == 0)
             cost += m->bytes[m->makes.item[i]];
     /* v is the last user of what it overwrites; backwards, its first maker. */
-    for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++)
-        if (m->backward ? w->born[m->over.item[i]] == 0 : w->left[m->over.item[i]] == 1)
+    for (uint32_t i = m->overwrites.begin[v]; i < m->overwrites.begin[v + 1]; i++)
+        if (m->backward ? w->born[m->overwrites.item[i]] == 0 : w->left[m->overwrites.item[i]] == 1)
             return cost - m->saves[v];
     return cost;
 }

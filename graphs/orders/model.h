@@ -19,29 +19,25 @@ typedef struct mpl_lists {
 } mpl_lists;
 
 typedef struct mpl_order_model {
-    uint32_t n;              /* operations; ids are a valid order */
-    uint32_t k;              /* buffers */
-    mpl_op *op;              /* [n] the operation of the graph */
-    mpl_lists before, after; /* [n] operations, distinct, ascending */
-    mpl_lists makes, reads;  /* [n] buffers that it makes, and that it is a user of */
-    mpl_lists makers, users; /* [k] operations, distinct, ascending; of a graph: at most one maker
-                              */
-    mpl_lists over; /* [n] buffers, one of which it saves on where that one changes hands at its
-                       step */
-    uint8_t *first, *kept; /* [k] there before every step; there after every step */
-    uint64_t *bytes;       /* [k] whole slots */
-    uint64_t *extra;       /* [n] bytes for its step alone: workspaces, outputs that nobody reads */
-    uint64_t *saves;       /* [n] bytes of what it may write in place */
-    uint64_t base;         /* bytes of buffers that live through all steps */
-    bool backward;         /* made by mpl_order_model_reverse: v is a maker of what it saves on */
+    uint32_t n; /* operations; ids are a valid order */
+    uint32_t n_buffers;
+    mpl_op *op;                 /* [n] the operation of the graph */
+    mpl_lists before, after;    /* [n] operations, distinct, ascending */
+    mpl_lists makes, reads;     /* [n] buffers that it makes, and that it is a user of */
+    mpl_lists makers, users;    /* [n_buffers] operations; forward, at most one maker */
+    mpl_lists overwrites;       /* [n] buffers that its output may overwrite */
+    uint8_t *from_start, *kept; /* [n_buffers] there before every step; there after every step */
+    uint64_t *bytes;            /* [n_buffers] whole slots */
+    uint64_t *extra; /* [n] bytes for its step alone: workspaces, outputs that nobody reads */
+    uint64_t *saves; /* [n] bytes of what it may write in place */
+    uint64_t base;   /* bytes of buffers that live through all steps */
+    bool backward;   /* made by mpl_order_model_reverse: v is a maker of what it saves on */
 } mpl_order_model;
 
-/* The model of a graph under the options, read as serial. MPL_EINPUT: the buffers together pass
- * 2^61 bytes. O(size log size). */
+/* Of a graph, read as serial. MPL_EINPUT: the buffers pass 2^61 bytes. O(size log size). */
 mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                mpl_order_model **out);
-/* Operations [from, to) of an order of m, all that stands in front of them being done and all
- * behind them not. */
+/* Operations [from, to) of an order of m, those before done, those after not. */
 mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
                                 uint32_t from, uint32_t to, mpl_order_model **out);
 /* Time backwards: ids count from the end. An order of the result, read backwards through n - 1 -
@@ -58,8 +54,9 @@ typedef struct mpl_order_walk {
     uint32_t n_ready; /* entries of ready, some of which may be done already */
     uint32_t *ready;  /* [n] */
     uint32_t *waits;  /* [n] operations before it that are not done */
-    uint32_t *born;   /* [k] makers that are done, one more where it is there from the start */
-    uint32_t *left;   /* [k] users that are not done, one more where it is kept */
+    uint32_t *born;   /* [n_buffers] makers that are done, one more where it is there from the start
+                       */
+    uint32_t *left;   /* [n_buffers] users that are not done, one more where it is kept */
     uint8_t *done;    /* [n] */
 } mpl_order_walk;
 
@@ -74,8 +71,7 @@ uint64_t mpl_order_walk_cost(const mpl_order_walk *walk, uint32_t v);
 /* Live bytes once v is done. O(its buffers). */
 uint64_t mpl_order_walk_after(const mpl_order_walk *walk, uint32_t v);
 void mpl_order_walk_run(mpl_order_walk *walk, uint32_t v);
-/* Undoes the last run that was not undone: v, from the live bytes and the entries of ready there
- * were before. */
+/* Undoes the last run: v, back to these live bytes and entries of ready. */
 void mpl_order_walk_undo(mpl_order_walk *walk, uint32_t v, uint64_t live, uint32_t n_ready);
 
 /* The highest cost of an order of all n operations. O(size). */

@@ -7,8 +7,7 @@
 /* One call of an order that searches: what the caller asks, and what was found. */
 typedef struct mpl_order_run {
     mpl_ctx *ctx;
-    const mpl_problem_options *options; /* what counts as live; NULL: the defaults. Always read as
-                                           serial */
+    const mpl_problem_options *options; /* what counts as live; NULL: defaults */
     uint64_t seed;
     uint64_t budget_ticks; /* operations run or tried; UINT64_MAX: the order's own default */
     int64_t deadline_ns;   /* mpl_clock_ns() after which it stops; INT64_MAX: none */
@@ -33,8 +32,7 @@ typedef struct mpl_order_kind {
     const char *about; /* one line */
     /* order[n_ops] to be written */
     mpl_status (*make)(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
-    const char *params; /* "width=N,..": what it takes, for help and checks; NULL: it does not
-                           search */
+    const char *params; /* what it takes, "width=N,.."; NULL: nothing */
     /* NULL with params */
     mpl_status (*search)(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 } mpl_order_kind;

@@ -181,8 +181,7 @@ mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor
         return MPL_OK;
     MPL_TRY(beam_init(&x, floor));
     while (x.n > 0 && !mpl_effort_spent(effort)) {
-        if (x.now[0].n_done == m->n) { /* the first to finish has the lowest peak of those that are
-                                          left */
+        if (x.now[0].n_done == m->n) { /* the first to finish has the lowest peak */
             uint64_t found = mpl_order_model_peak(&x.trial, x.now_order);
 
             if (found < *peak) {

@@ -55,8 +55,7 @@ static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
     MPL_TRY(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* its own inputs, and what is
-                                                                   captured */
+    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
     MPL_TRY(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
     MPL_TRY(mpl_new(ctx, s->g.value_op, g->n_values));
     MPL_TRY(mpl_new(ctx, s->g.value_role, g->n_values));
@@ -76,8 +75,7 @@ static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v
     s->g.op_in[s->g.op_in_begin[s->g.n_ops + 1]++] = v;
 }
 
-/* What the blocks of `owner`, and those nested in them, read of block b. They are the last ones
- * before it. */
+/* What the blocks of `owner`, the last ones before it, read of block b. */
 static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op owner)
 {
     uint32_t first = g->op_body[g->op_body_begin[owner]];
@@ -147,8 +145,7 @@ out:
 
 /* ---- the whole order ---- */
 
-/* Moves the exit tests of a block's order as far ahead as they can stand: no order maker knows what
- * they are for. */
+/* Moves exit tests as far ahead as they can stand: order makers do not know them. */
 static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
 {
     const mpl_graph *g = &s->g;

@@ -26,8 +26,7 @@ static uint32_t sinks_of(const mpl_dag *dag)
     return sinks;
 }
 
-/* Which of the sinks have had a pebble is kept in the upper bits of a state, sinks in ascending
- * order. */
+/* Upper bits of a state: which sinks have had a pebble, ascending. */
 static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uint32_t v)
 {
     uint32_t had = state >> g->dag->n;
@@ -122,8 +121,7 @@ mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
     mpl_status st = MPL_OK;
     uint32_t n = 0, best = MPL_NONE;
 
-    /* Every vertex leads to a sink, so that n placements are needed; n pebbles are always enough
-     * for them. */
+    /* Each vertex must be placed, as each leads to a sink; n pebbles always suffice. */
     for (uint32_t space = 1; space <= dag->n && best != dag->n; space++) {
         uint32_t time;
 
@@ -140,8 +138,7 @@ mpl_status mpl_pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint3
 {
     mpl_status st = MPL_OK;
     uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
-    uint8_t *least = NULL; /* by the set of vertices that have been pebbled; UINT8_MAX: no such set
-                            */
+    uint8_t *least = NULL; /* by the set pebbled so far; UINT8_MAX: impossible */
 
     for (uint32_t v = 0; v < n; v++)
         for (uint32_t u = 0; u < v; u++)

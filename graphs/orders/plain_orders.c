@@ -137,15 +137,13 @@ typedef struct greedy {
     uint32_t *waits;           /* [n_ops] */
     uint32_t *readers; /* [n_values] operations that have still to read a root or a view of it */
     uint64_t *last_reader;   /* [n_values] the sum of their ids: the last one's, when one is left */
-    uint64_t *makes, *frees; /* [n_ops] bytes of the outputs; bytes of roots that only this one has
-                                still to read */
+    uint64_t *makes, *frees; /* [n_ops] bytes of outputs; bytes it is the last to read */
     mpl_op *leaf_op;         /* [n_ops] by makes, then id */
     uint32_t *leaf_of;       /* [n_ops] */
     uint32_t leaves;         /* a power of two >= n_ops */
-    mpl_op *best; /* [2 * leaves] the ready operation below that leaves least; MPL_NONE: none is
-                     ready */
-    mpl_value *touched;    /* scratch: distinct roots of one operation */
-    uint32_t *seen, round; /* [n_values] the round in which a root was touched last */
+    mpl_op *best;            /* [2 * leaves] the ready one below that leaves least */
+    mpl_value *touched;      /* scratch: distinct roots of one operation */
+    uint32_t *seen, round;   /* [n_values] the round in which a root was touched last */
 } greedy;
 
 typedef struct made {
@@ -186,8 +184,7 @@ static void set_leaf(greedy *y, mpl_op op, bool ready)
     }
 }
 
-/* The ready operation that leaves least among those that make at most `room` bytes; MPL_NONE: there
- * is none. */
+/* The ready operation that leaves least within `room` bytes made; MPL_NONE. */
 static mpl_op best_within(const greedy *y, uint64_t room)
 {
     uint32_t low = 0, high = y->g->n_ops; /* leaves [0, low) make at most room */
@@ -317,8 +314,7 @@ out:
     return st;
 }
 
-/* Takes `op` off the ready ones, readies those that waited for it, and tells last readers that they
- * are the last. */
+/* Runs `op`: readies those that waited for it, tells last readers that they are. */
 static void greedy_take(greedy *y, mpl_op op)
 {
     const mpl_graph *g = y->g;

@@ -1,13 +1,7 @@
-/* search.c -- the least peak by best-first search over closed sets of operations. See
- * orders_priv.h.
+/* search.c -- the least peak by best-first search over closed sets of operations. See orders_priv.h
+ * and ORDERS.md, "Search".
  *
- * Idea     An order is a path through sets of operations that are closed under "before"; what a set
- *          needs of the past is only the set. Sets wait in a heap, the one with the lowest peak so
- *          far first, among those the fullest; every set is followed by the steps that lose nothing
- *          (closure.c) before it is kept, and kept once, with the lowest peak. When the whole comes
- *          off the heap its peak is the least; when the work ends first, the lowest peak that still
- *          waits is a bound.
- * Source   EXACT section 3; sets instead of orders as in M. Held, R. Karp, 1962.
+ * Source   this project; sets instead of orders as in M. Held, R. Karp, 1962.
  * Cost     O(sets * ready * n) time; sets * (n / 8 + 24) bytes. */
 #include "graphs/orders/orders_priv.h"
 
@@ -236,8 +230,7 @@ static mpl_status search_init(search *s)
     s->table_size = 1024;
     MPL_TRY(mpl_new(s->ctx, s->table, s->table_size));
     memset(s->table, 0xff, s->table_size * sizeof *s->table);
-    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* a path has a state for each operation,
-                                                              and the start */
+    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and a state each */
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->at));
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->child));
     mpl_order_close(&s->child, s->floor, s->ran, s->effort);

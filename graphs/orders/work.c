@@ -13,8 +13,7 @@ static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
     return v == MPL_NONE ? 0 : n;
 }
 
-/* Length of the sums of a matrix product whose left operand is input i: its columns, or its rows
- * where it is turned. */
+/* Length of the sums of a matrix product with input i on the left. */
 static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];

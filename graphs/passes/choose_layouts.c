@@ -103,8 +103,7 @@ static const char *fresh_name(laying *l, mpl_value v, const char *end)
     return l->name;
 }
 
-/* v in that layout, by a reorder where it is not there yet. The name of an output belongs to what
- * is plain. */
+/* v in that layout, reordered if need be. An output's name stays with the plain value. */
 static mpl_status need(laying *l, mpl_value v, uint32_t layout)
 {
     mpl_status st = MPL_OK;

@@ -7,16 +7,14 @@
 
 #include "graphs/graph.h"
 
-/* Operation `op` with its names and attributes; map receives its outputs. block is not read where
- * it has no blocks. */
+/* Copies `op` with names and attributes into map; block: read only if it has blocks. */
 mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
                        const uint32_t *block);
 
 /* What a copy does not have from the operation; all zero: nothing. */
 typedef struct mpl_copy_as {
     const char *name;            /* of the copy; NULL: the operation's */
-    const char *const *out_name; /* of each of its outputs that is not left out; NULL: the values'
-                                  */
+    const char *const *out_name; /* of its outputs; NULL: the values' */
     uint32_t n_more;
     const mpl_value *more; /* [n_more] operands of the new graph, behind the others */
     bool folded;           /* as by mpl_graph_add_folded */
@@ -24,8 +22,7 @@ typedef struct mpl_copy_as {
 mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to,
                           mpl_value *map, const uint32_t *block, const mpl_copy_as *as);
 
-/* The n attributes of an operation (of MPL_NONE: none) in the caller's *attr; what they point to
- * stays the graph's. */
+/* The attributes of an operation (MPL_NONE: none); *attr is the caller's, not its arrays. */
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n,
                           mpl_attr **attr);
 

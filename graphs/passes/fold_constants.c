@@ -110,8 +110,7 @@ out:
     return st;
 }
 
-/* Evaluates the one operation of the scratch graph on the constants of g; data[n_out] receives the
- * results. */
+/* Evaluates the scratch graph's operation on constants of g into data[n_out]. */
 static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o, const mpl_graph *s,
                            bool scalar, const mpl_value *out, void **data)
 {
@@ -182,8 +181,7 @@ static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const
     return true;
 }
 
-/* Adds the results as constants of g; uniform ones have one element each, all from `element` where
- * data is NULL. */
+/* Adds results as constants of g; uniform ones as one element (`element` if no data). */
 static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
                               const mpl_value *at, void *const *data, const void *element,
                               mpl_value *out)

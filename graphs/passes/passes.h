@@ -31,13 +31,10 @@ mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **g);
 
 /* How far tensor_ssa goes. */
 typedef enum mpl_ssa_level {
-    MPL_SSA_COPY,  /* each read of a view copies it, each write goes to its root: what an eager
-                      interpreter does */
-    MPL_SSA_VIEWS, /* a view is copied once until its root is written to; chains of element-wise
-                      operations are fused */
+    MPL_SSA_COPY,  /* each read of a view copies it, each write goes to its root */
+    MPL_SSA_VIEWS, /* a view is copied once until its root is written */
     MPL_SSA_FULL,
-    MPL_SSA_BOXES, /* the same, but that nothing is fused: every operation has a gradient as it
-                      stands */
+    MPL_SSA_BOXES, /* the same without fusion: every operation has a gradient */
     MPL_N_SSA_LEVELS
 } mpl_ssa_level;
 extern const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS]; /* "copy", "views", "full", "boxes"

@@ -2,8 +2,7 @@
 #include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
-/* What a live operation that owns blocks needs of them: their results and, of a loop's body, its
- * exit tests. */
+/* What a live operation's blocks need: results and, of a loop's body, exit tests. */
 static void mark_bodies(const mpl_graph *g, mpl_op op, bool *live_op, bool *live_value)
 {
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {

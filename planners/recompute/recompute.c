@@ -17,8 +17,7 @@ mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *witho
                              without);
 }
 
-/* The game goes through the runs of the program, and mostly ends where the program's search does
- * not. */
+/* The game covers the program's runs, and mostly ends where the program does not. */
 static mpl_status choose_budget(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;

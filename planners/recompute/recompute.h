@@ -14,8 +14,7 @@ typedef enum mpl_recompute_claim {
 
 typedef struct mpl_recompute_found {
     mpl_rerun_facts facts;
-    uint64_t before_bytes; /* peak live bytes of the graph as it was, in its order, and of the new
-                              one [byte] */
+    uint64_t before_bytes; /* peak live bytes before and after [byte] */
     uint64_t peak_bytes;
     bool has_bound; /* bound_work is proved, by a program's relaxation or search (in doubles) */
     uint64_t bound_work; /* nothing within the budget does less again: of budget, of what it chooses

@@ -1,11 +1,9 @@
 /* recompute_bound.c -- work that no run within a budget gets around. See recompute_priv.h.
  *
- * Idea     One moment is looked at: an operation runs for the first time. What was made before and
- *          an operation that has yet to run first will read is there, or its maker runs again
- *          later; then what that reads is there, or made again later, and so forth. What is there
- *          has to fit. The least work of makers is an integer program of one memory row; the bound
- *          of its search, which is stopped early, holds for whatever runs again, in which order and
- *          how often. The moments that need most are tried, the best bound counts.
+ * Idea     When an operation runs for the first time, what was made before and will be read by an
+ *          operation yet to run is there, or is made again later, and so is what that reads. What
+ *          is there has to fit. The least work is an integer program of one memory row; the bound
+ *          of its search, stopped early, holds for all runs. The moments that need most are tried.
  * Limits   First runs are in the order of the graph. Where concats, splits or slices share storage,
  *          the model counts bytes twice: there is no bound then. */
 #include <math.h>
@@ -29,10 +27,8 @@ typedef struct moment {
     uint32_t t;        /* the group that runs */
     mpl_op op;         /* its operation */
     double byte, work; /* a unit of rows; of the objective */
-    uint32_t *again; /* [n] column: the group runs again; MPL_NONE: it did not run yet, or must not
-                      */
-    uint32_t *there; /* [k] column: the lump is there; MPL_NONE: it certainly is, or was not made
-                        yet, or is of no interest */
+    uint32_t *again;   /* [n] column: the group runs again; MPL_NONE */
+    uint32_t *there;   /* [n_lumps] column: the lump is there; MPL_NONE */
     mpl_lp *lp;
     uint32_t *term; /* scratch: a row */
     double *value;
@@ -91,7 +87,7 @@ static uint64_t certain(const mpl_stage_model *m, uint32_t t, mpl_op op)
 {
     uint64_t need = m->inner[t], less = saved(m, op);
 
-    for (uint32_t v = 0; v < m->k; v++) {
+    for (uint32_t v = 0; v < m->n_lumps; v++) {
         bool kept = m->fixed[v] && !m->may[m->maker[v]] && m->maker[v] < t && last_user(m, v) >= t;
 
         need += m->maker[v] == t || (m->maker[v] < t && reads(m, t, v)) || kept ? m->bytes[v] : 0;
@@ -110,7 +106,7 @@ static uint64_t all_of(const mpl_stage_model *m, uint32_t t, mpl_op op)
 {
     uint64_t need = certain(m, t, op);
 
-    for (uint32_t v = 0; v < m->k; v++)
+    for (uint32_t v = 0; v < m->n_lumps; v++)
         need += is_open(m, t, v) && last_user(m, v) > t ? m->bytes[v] : 0;
     return need;
 }
@@ -124,15 +120,14 @@ static mpl_status add_columns(moment *c)
         if (m->may[i])
             MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, (double)m->work[i] / c->work, 'a', i,
                                       MPL_NONE, &c->again[i]));
-    for (uint32_t v = 0; v < m->k; v++)
+    for (uint32_t v = 0; v < m->n_lumps; v++)
         if (is_open(m, c->t, v))
             MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, 0, 't', v, MPL_NONE, &c->there[v]));
 out:
     return st;
 }
 
-/* Whoever reads v later finds it there, or made again: group `reader` that runs again, or MPL_NONE:
- * one that has yet to run. */
+/* A later reader of v (MPL_NONE: one yet to run) finds it there, or made again. */
 static mpl_status add_need(moment *c, uint32_t v, uint32_t reader)
 {
     uint32_t n = 0, again = c->again[c->m->maker[v]];
@@ -184,7 +179,7 @@ static mpl_status add_rows(moment *c)
     uint64_t sure = certain(m, c->t, c->op);
     uint32_t n = 0;
 
-    for (uint32_t v = 0; v < m->k; v++) {
+    for (uint32_t v = 0; v < m->n_lumps; v++) {
         if (c->there[v] == MPL_NONE)
             continue;
         if (last_user(m, v) > c->t) {
@@ -196,7 +191,7 @@ static mpl_status add_rows(moment *c)
             if (c->again[m->user[u]] != MPL_NONE)
                 MPL_TRY(add_need(c, v, m->user[u]));
     }
-    for (uint32_t v = 0; v < m->k; v++)
+    for (uint32_t v = 0; v < m->n_lumps; v++)
         if (c->there[v] != MPL_NONE)
             c->term[n] = c->there[v], c->value[n++] = -(double)m->bytes[v] / c->byte;
     MPL_TRY(
@@ -213,11 +208,11 @@ static mpl_status open_moment(moment *c)
 
     MPL_TRY(mpl_lp_new(m->ctx, "moment", &c->lp));
     MPL_TRY(mpl_new(m->ctx, c->again, m->n));
-    MPL_TRY(mpl_new(m->ctx, c->there, m->k));
-    MPL_TRY(mpl_new(m->ctx, c->term, m->k + PATH + 4));
-    MPL_TRY(mpl_new(m->ctx, c->value, m->k + PATH + 4));
+    MPL_TRY(mpl_new(m->ctx, c->there, m->n_lumps));
+    MPL_TRY(mpl_new(m->ctx, c->term, m->n_lumps + PATH + 4));
+    MPL_TRY(mpl_new(m->ctx, c->value, m->n_lumps + PATH + 4));
     memset(c->again, 0xff, m->n * sizeof *c->again);
-    memset(c->there, 0xff, m->k * sizeof *c->there);
+    memset(c->there, 0xff, m->n_lumps * sizeof *c->there);
     for (uint32_t i = 0; i < m->n; i++)
         most = mpl_max_u64(most, m->work[i]);
     c->work = (double)most / 100;

@@ -18,8 +18,7 @@ typedef struct builder {
     mpl_stage_model *m;
     const mpl_problem_options *options;
     mpl_value *root;     /* [n_values] */
-    uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: nobody in another group reads it, or it
-                            takes nothing */
+    uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: only its group reads it */
     uint32_t *reader_at; /* [n_values + 1] into reader, of a root */
     uint32_t *reader;    /* groups that read it, ascending, distinct, the maker apart */
     uint32_t *n_readers; /* [n_values] */
@@ -74,8 +73,7 @@ static mpl_status find_readers(builder *b)
                 (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
                 b->reader[b->reader_at[v] + (*n)++] = group;
         }
-    for (mpl_value v = 0; v < g->n_values; v++) { /* an output that is not pinned stays to the end
-                                                   */
+    for (mpl_value v = 0; v < g->n_values; v++) { /* an unpinned output stays to the end */
         uint32_t *n = &b->n_readers[v], last = b->m->n - 1;
 
         if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 &&
@@ -117,15 +115,15 @@ static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
     bool fixed = is_fixed(b, op, i);
     uint32_t at = first;
 
-    while (at < m->k && (m->fixed[at] != fixed || !same_readers(b, at, v)))
+    while (at < m->n_lumps && (m->fixed[at] != fixed || !same_readers(b, at, v)))
         at++;
-    if (at == m->k) {
+    if (at == m->n_lumps) {
         m->maker[at] = m->group_of[op];
         m->fixed[at] = fixed;
         memcpy(m->user + m->user_begin[at], b->reader + b->reader_at[v],
                b->n_readers[v] * sizeof *m->user);
         m->user_begin[at + 1] = m->user_begin[at] + b->n_readers[v];
-        m->k++;
+        m->n_lumps++;
     }
     m->bytes[at] += slots(b, v);
     m->stays[at] |= m->g->value_role[v] == MPL_OUTPUT;
@@ -152,7 +150,7 @@ static mpl_status make_lumps(builder *b)
         if (m->group_of[op] == MPL_NONE)
             continue;
         if (m->group_of[op] != group)
-            first = m->k, group = m->group_of[op];
+            first = m->n_lumps, group = m->group_of[op];
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
             mpl_value v = g->op_out[g->op_out_begin[op] + i];
 
@@ -163,10 +161,10 @@ static mpl_status make_lumps(builder *b)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
             m->base += slots(b, v);
-    if ((uint64_t)m->k * m->n > MOST_PAIRS)
+    if ((uint64_t)m->n_lumps * m->n > MOST_PAIRS)
         MPL_FAIL(m->ctx, MPL_EINPUT,
                  "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many", g->name,
-                 m->n, m->k);
+                 m->n, m->n_lumps);
 out:
     return st;
 }
@@ -216,8 +214,7 @@ static void weigh_groups(builder *b)
     }
 }
 
-/* A group of one operation may write over a lump of one value, the one that nobody reads later if
- * there is one. */
+/* A group of one operation may overwrite a lump of one value, best one that dies there. */
 static void find_over(builder *b, mpl_op op)
 {
     mpl_stage_model *m = b->m;
@@ -236,9 +233,9 @@ static void find_over(builder *b, mpl_op op)
             slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
             !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
             continue;
-        m->overs[m->group_of[op]] |= lump < 64 ? UINT64_C(1) << lump : 0;
-        if (m->over[m->group_of[op]] == MPL_NONE || b->final[v] == op)
-            m->over[m->group_of[op]] = lump;
+        m->overwritable[m->group_of[op]] |= lump < 64 ? UINT64_C(1) << lump : 0;
+        if (m->overwrites[m->group_of[op]] == MPL_NONE || b->final[v] == op)
+            m->overwrites[m->group_of[op]] = lump;
     }
 }
 
@@ -259,9 +256,9 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
     MPL_TRY(mpl_new(m->ctx, m->work, m->n));
     MPL_TRY(mpl_new(m->ctx, m->inner, m->n));
     MPL_TRY(mpl_new(m->ctx, m->need, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->over, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->overs, m->n));
-    memset(m->over, 0xff, m->n * sizeof *m->over);
+    MPL_TRY(mpl_new(m->ctx, m->overwrites, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->overwritable, m->n));
+    memset(m->overwrites, 0xff, m->n * sizeof *m->overwrites);
     memset(m->may, 1, m->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (m->group_of[op] != MPL_NONE &&
@@ -318,11 +315,11 @@ static mpl_status index_reads(mpl_stage_model *m)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_lists_turn(m->ctx, m->n, m->k, m->user_begin, m->user, &m->read_begin, &m->read));
+    MPL_TRY(
+        mpl_lists_turn(m->ctx, m->n, m->n_lumps, m->user_begin, m->user, &m->read_begin, &m->read));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
-    for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind
-                                           these */
+    for (uint32_t v = m->n_lumps; v-- > 0;) { /* lumps ascend with makers */
         for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
             m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
         if (!m->fixed[v])
@@ -371,9 +368,10 @@ out:
 
 void mpl_stage_model_fini(mpl_stage_model *m)
 {
-    void *arrays[] = {m->group_of,   m->may,   m->work,  m->inner, m->need,       m->over,
-                      m->maker,      m->bytes, m->fixed, m->last,  m->user_begin, m->user,
-                      m->read_begin, m->read,  m->overs, m->stays, m->until};
+    void *arrays[] = {m->group_of,   m->may,   m->work,       m->inner, m->need,
+                      m->overwrites, m->maker, m->bytes,      m->fixed, m->last,
+                      m->user_begin, m->user,  m->read_begin, m->read,  m->overwritable,
+                      m->stays,      m->until};
 
     for (size_t i = 0; m->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(m->ctx, arrays[i]);
@@ -388,7 +386,7 @@ mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out)
     mpl_stages s = {0};
 
     MPL_TRY(mpl_new(m->ctx, s.runs, (size_t)m->n * m->n));
-    MPL_TRY(mpl_new(m->ctx, s.carried, ((size_t)m->n + 1) * m->k));
+    MPL_TRY(mpl_new(m->ctx, s.carried, ((size_t)m->n + 1) * m->n_lumps));
     for (uint32_t t = 0; t < m->n; t++)
         s.runs[(size_t)t * m->n + t] = 1;
     *out = s, s = (mpl_stages){0};
@@ -419,15 +417,15 @@ static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, u
 void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
 {
     for (uint32_t t = 0; t < m->n; t++) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
-                *out = in + m->k;
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
+                *out = in + m->n_lumps;
 
         memset(runs, 0, t);
-        for (uint32_t v = 0; v < m->k; v++) /* what is made later, or read no more, cannot be
-                                               carried */
+        for (uint32_t v = 0; v < m->n_lumps; v++) /* what is made later or no more read is not
+                                                     carried */
             out[v] = out[v] && m->maker[v] <= t && m->last[v] > t;
         for (uint32_t i = t + 1; i-- > 0;) {
-            for (uint32_t v = 0; v < m->k && i < t; v++)
+            for (uint32_t v = 0; v < m->n_lumps && i < t; v++)
                 if (m->maker[v] == i && out[v] && !in[v] && !m->fixed[v])
                     runs[i] = 1;
             for (uint32_t r = m->read_begin[i]; r < m->read_begin[i + 1] && runs[i]; r++)
@@ -436,10 +434,10 @@ void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
         }
     }
     for (uint32_t t = m->n; t-- > 0;) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
-                *out = in + m->k;
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
+                *out = in + m->n_lumps;
 
-        for (uint32_t v = 0; v < m->k; v++)
+        for (uint32_t v = 0; v < m->n_lumps; v++)
             in[v] = in[v] && !(m->maker[v] <= t && runs[m->maker[v]]) &&
                     (out[v] || is_read(m, runs, v, 0, t));
     }
@@ -448,17 +446,17 @@ void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
 static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, uint32_t i,
                      uint32_t v)
 {
-    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k,
-                  *out = in + m->k;
+    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
+                  *out = in + m->n_lumps;
     uint32_t maker = m->maker[v];
 
     if (m->fixed[v]) /* carried to its last stage, of which group t is the last to run */
         return maker == t ? i == t
                           : maker < t && t <= m->last[v] &&
-                                !(m->over[i] == v && t == m->last[v] && i == t);
+                                !(m->overwrites[i] == v && t == m->last[v] && i == t);
     if (maker > i)
         return maker < t && in[v];
-    return maker == i || out[v] || is_read(m, runs, v, m->over[i] == v ? i + 1 : i, t);
+    return maker == i || out[v] || is_read(m, runs, v, m->overwrites[i] == v ? i + 1 : i, t);
 }
 
 uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s)
@@ -471,7 +469,7 @@ uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s)
 
             if (!s->runs[(size_t)t * m->n + i])
                 continue;
-            for (uint32_t v = 0; v < m->k; v++)
+            for (uint32_t v = 0; v < m->n_lumps; v++)
                 live += is_there(m, s, t, i, v) ? m->bytes[v] : 0;
             peak = mpl_max_u64(peak, live);
         }

@@ -1,14 +1,11 @@
 /* recompute_pebble.c -- the pebble game with sizes: the least work that runs again within a budget,
  * exactly.
  *
- * Idea     A state is the set of operations that have run and the set of lumps that are there. A
- *          move runs an operation whose operands are there, for the first time or again, its
- *          results beside or over an operand; or drops a lump, which is of use only where some
- *          operation does not fit. What nobody can need any more is dropped at once. Work of
- *          repeats is the way; to the end it is at least that of the operations that have to run
- *          again: makers of lumps that are gone and will be read, and so forth back. That estimate
- *          never falls by more than a move costs, so that states are closed once, in order of the
- *          sum (A*).
+ * Idea     A state is the operations that have run and the lumps that are there. A move runs an
+ *          operation whose operands are there, results beside or over an operand; or drops a lump,
+ *          where something does not fit. What nobody can need is dropped at once. A* by the work of
+ *          repeats; what is left is at least the work of makers of lumps that are gone and will be
+ *          read, and so forth back. That never falls by more than a move costs: states close once.
  * Source   R. Sethi, "Complete register allocation problems", 1975, for the game; P. Hart, N.
  *          Nilsson, B. Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost
  *          Paths", 1968, for the search.
@@ -72,8 +69,7 @@ static inline uint32_t lowest(uint64_t set)
 
 /* ---- the graph as sets ---- */
 
-/* The group of the operation behind the views that v is made through; MPL_NONE: an input or
- * weight. */
+/* The group that makes v, through views; MPL_NONE: an input or weight. */
 static uint32_t maker_of(const game *a, mpl_value v)
 {
     const mpl_graph *g = a->m->g;
@@ -107,7 +103,7 @@ static void make_sets(game *a)
     const mpl_graph *g = m->g;
 
     a->all = m->n == MOST ? UINT64_MAX : bit(m->n) - 1;
-    for (uint32_t v = 0; v < m->k; v++) {
+    for (uint32_t v = 0; v < m->n_lumps; v++) {
         a->makes[m->maker[v]] |= bit(v);
         a->remakes[m->maker[v]] |= m->fixed[v] ? 0 : bit(v);
         a->fixed |= m->fixed[v] ? bit(v) : 0;
@@ -141,13 +137,12 @@ static uint64_t bytes_of(const game *a, uint64_t lumps)
     return bytes;
 }
 
-/* The lumps that somebody may still read: who has not run, or runs again for a lump that somebody
- * may read. */
+/* The lumps of use: read by who has not run, or who runs again for such a lump. */
 static uint64_t of_use(const game *a, uint64_t done)
 {
     uint64_t use = a->stays, readers = a->all & ~done;
 
-    for (uint32_t v = a->m->k; v-- > 0;) { /* users come behind makers */
+    for (uint32_t v = a->m->n_lumps; v-- > 0;) { /* users come behind makers */
         uint32_t maker = a->m->maker[v];
 
         use |= (a->users[v] & readers) != 0 ? bit(v) : 0;
@@ -300,7 +295,7 @@ static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, boo
     }
     *tight = true;
     use = of_use(a, next.done);
-    for (uint64_t over = a->m->overs[i] & s.there & ~made; over != 0; over &= over - 1) {
+    for (uint64_t over = a->m->overwritable[i] & s.there & ~made; over != 0; over &= over - 1) {
         uint64_t v = bit(lowest(over));
 
         if (need - a->m->bytes[lowest(over)] > a->budget || ((a->fixed & v) != 0 && (use & v) != 0))
@@ -312,8 +307,7 @@ out:
     return st;
 }
 
-/* A group that has yet to run, keeps nothing and stands in nobody's way runs as soon as it can: no
- * other move can be better. */
+/* A group yet to run that keeps nothing runs as soon as it fits: no move is better. */
 static bool is_harmless(const game *a, const state *s, uint32_t i)
 {
     return mpl_recompute_uses(a->without, MPL_RECOMPUTE_RULE_harmless) && (s->done & bit(i)) == 0 &&
@@ -382,8 +376,7 @@ out:
 
 /* ---- the answer ---- */
 
-/* The views of what the operation made, as soon as it is there; of inputs and weights for
- * MPL_NONE. */
+/* The views of what `maker` made (MPL_NONE: of inputs and weights). */
 static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
 {
     mpl_status st = MPL_OK;
@@ -498,11 +491,11 @@ mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule)
     MPL_TRY(mpl_new(ctx, begins, task->g->n_ops));
     memset(begins, 1, task->g->n_ops);
     MPL_TRY(mpl_stage_model_new(ctx, task->g, task->options, begins, NULL, &m));
-    if (m.n > MOST || m.k > MOST)
+    if (m.n > MOST || m.n_lumps > MOST)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "graph '%s' has %" PRIu32 " operations and %" PRIu32
                  " values that may be kept; the pebble game takes %d of each: method round",
-                 task->g->name, m.n, m.k, MOST);
+                 task->g->name, m.n, m.n_lumps, MOST);
     task->found.n_groups = m.n;
     st = play(&a, task);
     task->found.ticks += a.ticks;

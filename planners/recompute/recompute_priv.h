@@ -27,30 +27,27 @@ typedef struct mpl_stage_model {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    uint32_t n;         /* groups */
-    uint32_t *group_of; /* [n_ops] MPL_NONE: a view, which is made wherever it is needed */
-    uint8_t *may;       /* [n] it may run again */
-    uint64_t *work;     /* [n] */
-    uint64_t *inner;    /* [n] what nobody else reads, at most at once. [byte] */
-    uint32_t *need;     /* [n] the last stage in which it may be worth running */
-    uint32_t *until; /* [n] the last stage in which it may run: what updates a weight that it reads;
-                        MPL_NONE */
-    uint32_t *over;  /* [n] a lump that its result may overwrite; MPL_NONE */
-    uint64_t *overs; /* [n] all of these among the first 64 lumps, as a set */
+    uint32_t n;             /* groups */
+    uint32_t *group_of;     /* [n_ops] MPL_NONE: a view, which is made wherever it is needed */
+    uint8_t *may;           /* [n] it may run again */
+    uint64_t *work;         /* [n] */
+    uint64_t *inner;        /* [n] what nobody else reads, at most at once. [byte] */
+    uint32_t *need;         /* [n] the last stage in which it may be worth running */
+    uint32_t *until;        /* [n] the last stage before an update of what it reads */
+    uint32_t *overwrites;   /* [n] a lump that its result may overwrite; MPL_NONE */
+    uint64_t *overwritable; /* [n] all of these among the first 64 lumps, as a set */
 
-    uint32_t k;      /* lumps */
-    uint32_t *maker; /* [k] */
-    uint64_t *bytes; /* [k] whole slots */
-    uint8_t *fixed;  /* [k] carried as long as somebody reads it */
-    uint8_t *stays; /* [k] an output that is planned is among it: kept to the end, read by group n -
-                       1 as it were */
-    uint32_t *last; /* [k] the last stage in which somebody may read it */
-    uint32_t *user_begin; /* [k + 1] into user: groups other than the maker, ascending */
+    uint32_t n_lumps;     /* lumps */
+    uint32_t *maker;      /* [n_lumps] */
+    uint64_t *bytes;      /* [n_lumps] whole slots */
+    uint8_t *fixed;       /* [n_lumps] carried as long as somebody reads it */
+    uint8_t *stays;       /* [n_lumps] a planned output is among it */
+    uint32_t *last;       /* [n_lumps] the last stage in which somebody may read it */
+    uint32_t *user_begin; /* [n_lumps + 1] into user: groups other than the maker, ascending */
     uint32_t *user;
     uint32_t *read_begin; /* [n + 1] into read: lumps of other groups */
     uint32_t *read;
-    uint64_t base; /* inputs and weights that are not pinned, as if they lived through all stages.
-                      [byte] */
+    uint64_t base; /* unpinned inputs and weights [byte] */
 } mpl_stage_model;
 
 /* begins[n_ops]: 1, a new group begins with that operation (a view's does not count).
@@ -66,13 +63,12 @@ void mpl_stage_model_fini(mpl_stage_model *m);
 /* Which groups run in which stage, and which lumps are carried into which stage. */
 typedef struct mpl_stages {
     uint8_t *runs;    /* [n * n] stage t, group i; [t * n + t] is 1 */
-    uint8_t *carried; /* [(n + 1) * k] into stage t, lump v; fixed ones are not looked at */
+    uint8_t *carried; /* [(n + 1) * n_lumps] into stage t, lump v; fixed ones are not looked at */
 } mpl_stages;
 mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out);
 void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s);
 
-/* What is carried stays; of what runs, only what that makes necessary is left, then of what is
- * carried only what is read. */
+/* Leaves of the runs what the carried lumps need, then carries only what is read. */
 void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s);
 /* The most bytes at once, and the work of what runs again. */
 uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s);

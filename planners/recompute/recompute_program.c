@@ -2,15 +2,14 @@
  * relaxation.
  *
  * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor
- *          Rematerialization", 2020: stages, which groups run in which (r), which lumps are carried
- *          into which (c), section 4; two-phase rounding, section 5.
- * Differs  What lies in memory while group i of stage t runs: a lump made later, if it was carried
- *          in; one made before, if it is carried out or read from here on. The latter has a column
- *          (q) for each of its readers, at least as large as that reader's r and as the next one's
- *          q; so no products of variables are to be made linear. Lumps that are kept have no
- *          columns.
- * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are counted as
- *          recompute_priv.h says: never less than are alive, more where concats or pieces share. */
+ *          Rematerialization", 2020: stages, runs (r), carried lumps (c), section 4; rounding,
+ *          section 5.
+ * Differs  A lump lies in memory while group i of stage t runs if it is made later and was carried
+ *          in, or was made before and is carried out or read from here on. The latter has a column
+ *          (q) for each reader, at least that reader's r and the next one's q: no products of
+ *          variables. Lumps that are kept have no columns.
+ * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are never less
+ *          than are alive, more where concats or pieces share. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "planners/ilp/lp.h"
@@ -32,9 +31,10 @@ typedef struct program {
     bool integer;
     double byte, work; /* a unit of rows; of the objective */
     uint32_t *run; /* [n * n] column of group i in stage t; MPL_NONE: it does not run, or i == t */
-    uint32_t *carry;  /* [(n + 1) * k] column; MPL_NONE: it is not carried */
-    uint32_t *q;      /* [n * k] first of the columns of lump v in stage t; MPL_NONE: none */
-    uint32_t *column; /* scratch: a row */
+    uint32_t *carry;    /* [(n + 1) * n_lumps] column; MPL_NONE: it is not carried */
+    uint32_t *presence; /* [n * n_lumps] first of the columns of lump v in stage t; MPL_NONE: none
+                         */
+    uint32_t *column;   /* scratch: a row */
     double *value;
     uint32_t n_terms;
 } program;
@@ -45,7 +45,7 @@ static uint32_t run_of(const program *p, uint32_t t, uint32_t i)
 }
 static uint32_t carry_of(const program *p, uint32_t t, uint32_t v)
 {
-    return p->carry[(size_t)t * p->m->k + v];
+    return p->carry[(size_t)t * p->m->n_lumps + v];
 }
 
 static void term(program *p, uint32_t column, double value)
@@ -87,10 +87,10 @@ static mpl_status add_runs(program *p)
                 MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work,
                                           'r', t, i, &p->run[(size_t)t * m->n + i]));
     for (uint32_t t = 0; t < m->n; t++)
-        for (uint32_t v = 0; v < m->k; v++)
+        for (uint32_t v = 0; v < m->n_lumps; v++)
             if (!m->fixed[v] && m->maker[v] < t && t <= m->last[v])
                 MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, 0, 'c', t, v,
-                                          &p->carry[(size_t)t * m->k + v]));
+                                          &p->carry[(size_t)t * m->n_lumps + v]));
 out:
     return st;
 }
@@ -101,8 +101,7 @@ static bool is_active(const program *p, uint32_t t, uint32_t i)
     return i == t || (i < t && run_of(p, t, i) != MPL_NONE);
 }
 
-/* Index among the active readers of v of the first that is not below `from`; their number where
- * there is none. */
+/* How many active readers of v come before `from`. */
 static uint32_t first_reader(const program *p, uint32_t t, uint32_t v, uint32_t from)
 {
     const mpl_stage_model *m = p->m;
@@ -124,8 +123,7 @@ static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
     return false;
 }
 
-/* The columns of lump v in stage t, and their rows. Where group t reads it, it is there all the
- * time. */
+/* The presence columns of lump v in stage t, and their rows; none if group t reads it. */
 static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -136,10 +134,10 @@ static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
         (run_of(p, t, maker) == MPL_NONE && carry_of(p, t, v) == MPL_NONE))
         return MPL_OK;
     for (uint32_t a = 0; a < (n == 0 ? 1 : n); a++) {
-        MPL_TRY(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->k + v, a, &next));
+        MPL_TRY(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->n_lumps + v, a, &next));
         q = a == 0 ? next : q;
     }
-    p->q[(size_t)t * m->k + v] = q;
+    p->presence[(size_t)t * m->n_lumps + v] = q;
     MPL_TRY(at_least(p, q, run_of(p, t, maker)));
     for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] < t; i++)
         if (is_active(p, t, m->user[i])) {
@@ -181,7 +179,7 @@ static mpl_status add_carries(program *p, uint32_t t)
     mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
 
-    for (uint32_t v = 0; v < m->k; v++) {
+    for (uint32_t v = 0; v < m->n_lumps; v++) {
         if (carry_of(p, t + 1, v) == MPL_NONE || m->maker[v] == t)
             continue;
         term(p, carry_of(p, t, v), 1);
@@ -193,19 +191,18 @@ out:
     return st;
 }
 
-/* Whether lump v lies in memory while group i of stage t runs: *column where that is a matter of
- * it, else the answer. */
+/* Whether lump v is there while group i of stage t runs; *column where that decides. */
 static bool is_there(const program *p, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
 {
     const mpl_stage_model *m = p->m;
-    uint32_t maker = m->maker[v], from = m->over[i] == v ? i + 1 : i,
-             q = p->q[(size_t)t * m->k + v], at;
+    uint32_t maker = m->maker[v], from = m->overwrites[i] == v ? i + 1 : i,
+             q = p->presence[(size_t)t * m->n_lumps + v], at;
 
     *column = MPL_NONE;
     if (m->fixed[v])
         return maker == t ? i == t
                           : maker < t && t <= m->last[v] &&
-                                !(m->over[i] == v && t == m->last[v] && i == t);
+                                !(m->overwrites[i] == v && t == m->last[v] && i == t);
     if (maker > i) {
         *column = maker < t ? carry_of(p, t, v) : MPL_NONE;
         return false;
@@ -227,7 +224,7 @@ static mpl_status add_memory(program *p, uint32_t t, uint32_t i, uint64_t budget
 
     if (i < t)
         term(p, run_of(p, t, i), -(double)m->inner[i] / p->byte);
-    for (uint32_t v = 0; v < m->k; v++) {
+    for (uint32_t v = 0; v < m->n_lumps; v++) {
         uint32_t column;
 
         if (is_there(p, t, i, v, &column))
@@ -243,7 +240,7 @@ static mpl_status add_rows(program *p, uint64_t budget)
     const mpl_stage_model *m = p->m;
 
     for (uint32_t t = 0; t < m->n; t++) {
-        for (uint32_t v = 0; v < m->k; v++)
+        for (uint32_t v = 0; v < m->n_lumps; v++)
             MPL_TRY(add_presence(p, t, v));
         MPL_TRY(add_carries(p, t));
         for (uint32_t i = 0; i <= t; i++)
@@ -298,7 +295,7 @@ out:
 
 static void program_fini(program *p)
 {
-    void *arrays[] = {p->run, p->carry, p->q, p->column, p->value};
+    void *arrays[] = {p->run, p->carry, p->presence, p->column, p->value};
 
     MPL_FREE_ALL(p->m->ctx, arrays);
     mpl_lp_free(p->m->ctx, p->lp);
@@ -309,7 +306,8 @@ static mpl_status program_init(program *p, uint64_t budget)
     mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
     mpl_ctx *ctx = m->ctx;
-    size_t n_q = (size_t)m->n * m->k, n_carries = n_q + m->k, n_runs = (size_t)m->n * m->n;
+    size_t n_q = (size_t)m->n * m->n_lumps, n_carries = n_q + m->n_lumps,
+           n_runs = (size_t)m->n * m->n;
     uint64_t most = 1;
 
     for (uint32_t i = 0; i < m->n; i++)
@@ -319,15 +317,16 @@ static mpl_status program_init(program *p, uint64_t budget)
     MPL_TRY(mpl_lp_new(ctx, "recompute", &p->lp));
     MPL_TRY(mpl_new(ctx, p->run, n_runs));
     MPL_TRY(mpl_new(ctx, p->carry, n_carries));
-    MPL_TRY(mpl_new(ctx, p->q, n_q));
-    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->k + n_runs + 4));
-    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->k + n_runs + 4));
+    MPL_TRY(mpl_new(ctx, p->presence, n_q));
+    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->n_lumps + n_runs + 4));
+    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->n_lumps + n_runs + 4));
     memset(p->run, 0xff, n_runs * sizeof *p->run);
     memset(p->carry, 0xff, n_carries * sizeof *p->carry);
-    memset(p->q, 0xff, n_q * sizeof *p->q);
+    memset(p->presence, 0xff, n_q * sizeof *p->presence);
     MPL_TRY(add_runs(p));
     MPL_TRY(add_rows(p, budget));
-    for (uint32_t v = 0; v < m->k && mpl_recompute_uses(p->without, MPL_RECOMPUTE_RULE_paths); v++)
+    for (uint32_t v = 0; v < m->n_lumps && mpl_recompute_uses(p->without, MPL_RECOMPUTE_RULE_paths);
+         v++)
         MPL_TRY(add_paths(p, v));
 out:
     return st;
@@ -344,8 +343,8 @@ static void read_stages(const program *p, const double *x, double least, mpl_sta
         for (uint32_t i = 0; i < t; i++)
             s->runs[(size_t)t * m->n + i] =
                 run_of(p, t, i) != MPL_NONE && x[run_of(p, t, i)] >= least;
-        for (uint32_t v = 0; v < m->k; v++)
-            s->carried[(size_t)t * m->k + v] =
+        for (uint32_t v = 0; v < m->n_lumps; v++)
+            s->carried[(size_t)t * m->n_lumps + v] =
                 carry_of(p, t, v) != MPL_NONE && x[carry_of(p, t, v)] >= least;
     }
 }

@@ -1,14 +1,10 @@
-/* recompute_round.c -- groups of operations, the relaxation of their program rounded; or segments,
- * if these do better.
+/* recompute_round.c -- the relaxation over groups of operations, rounded; or segments, if they do
+ * less work. Large graphs are grouped: segments of the forward part, and behind it what lies
+ * between the first reads of one segment and of an earlier one. Within ever smaller budgets until
+ * something fits.
  *
- * Idea     Operations of a large graph are grouped: segments of the forward part, and behind it
- *          what lies between the first reads of one segment and of an earlier one. The program's
- *          relaxation over groups is rounded; the budget that it is solved for shrinks until
- *          something fits. Segments (recompute_sqrt.c) within the same budget are the other
- *          candidate. Of both, repeats are taken out as long as the budget allows, and the one of
- *          less work is the answer: never more than segments do.
- * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; grouping and the rest
- *          are this project's. */
+ * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; the rest: this project.
+ */
 #include "planners/recompute/recompute_priv.h"
 
 enum {
@@ -121,8 +117,7 @@ typedef struct candidate {
     uint64_t work; /* what runs again */
 } candidate;
 
-/* From the relaxation, all of whose repeats are forward operations; c->run NULL: nothing was
- * found. */
+/* From the relaxation; only forward operations repeat. c->run NULL: nothing found. */
 static mpl_status by_groups(mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;
@@ -170,8 +165,7 @@ static mpl_status by_segments(const mpl_recompute_task *task, candidate *c)
     return st == MPL_ELIMIT ? MPL_OK : st;
 }
 
-/* Repeats taken out; what is beyond the budget after all, or runs something again behind an update,
- * is none. */
+/* Takes repeats out; drops a run that is beyond the budget or repeats after an update. */
 static mpl_status improve(const mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;

@@ -1,18 +1,13 @@
-/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See rerun.h.
+/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute_priv.h.
  *
- * Idea     Between two operations of the forward part lie the values that the first ones made and
- *          the later ones read: a cut. A segment from one cut to another that is dropped costs the
- *          values of the cut behind it, as long as the backward part is not there; then all that
- *          the backward part reads of it, and its work once more. What is kept costs itself. Of all
- *          ways to cut, the least work within a limit on those bytes is found by going over the
- *          cuts from the first to the last; what no way with less work and less bytes reaches is
- *          gone on from. Limits are tried one after the other; what each gives is made a graph,
- *          whose peak counts.
+ * Idea     A cut is the values that cross between two forward operations. A segment between two
+ *          cuts that is dropped costs the values of the cut behind it until the backward part
+ * comes, then all that the backward part reads of it, and its work once more. A kept one costs
+ *          itself. The least work within a limit on those bytes comes from dynamic programming over
+ *          the cuts. Several limits are tried; the peak of each result's graph counts.
  * Source   T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
  *          2016, algorithms 2 and 3.
- * Differs  Segments end where little crosses, not only at single values; the search over their size
- *          is over the limit on bytes, each solved by dynamic programming rather than greedily;
- *          segments may be kept.
+ * Differs  Segments end where little crosses, may be kept, and are chosen by dynamic programming.
  * Cost     O(cuts^2 * POINTS) a limit, at most CUTS cuts; then O(size) of the graph. */
 #include "planners/recompute/recompute_priv.h"
 
@@ -51,12 +46,10 @@ typedef struct segments {
     uint8_t *back;   /* [n_values] of a root: the backward part reads it */
     uint8_t *small;  /* [n_values] always kept */
     uint64_t *bytes; /* [n_values] of a root made forward: what it takes; 0: pinned */
-    uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before operation cut[i]; 0 and n are among
-                              them */
+    uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before this operation */
     reach *reach;          /* [n_cuts] */
     point slot[POINTS];    /* of the cut at hand */
-    uint32_t n_ends, *end; /* [n_ends] the segments of the answer: behind the last operation of each
-                            */
+    uint32_t n_ends, *end; /* [n_ends] behind the last operation of each segment */
     uint8_t *dropped;      /* [n_ends] */
 } segments;
 
@@ -79,8 +72,7 @@ static void note_reads(segments *s, const uint8_t *forward)
         }
 }
 
-/* What an operation makes, in slots; what is small beside the rest of it, or cannot be made again,
- * is kept. */
+/* What an operation makes, in slots; the small and the unrepeatable are kept. */
 static void weigh(segments *s, mpl_op op)
 {
     const mpl_graph *g = s->g;
@@ -226,8 +218,7 @@ static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
         x->work = mpl_add_work(x->work, mpl_op_work(g, op));
 }
 
-/* Into the slot of what it keeps, if it does less work than what is there; slot 0 is for what keeps
- * least. */
+/* Into the slot of what it keeps, if it does less work; slot 0 keeps least. */
 static void offer(segments *s, point p, uint64_t limit)
 {
     uint32_t k = 1 + (uint32_t)((double)p.kept / ((double)limit + 1) * (POINTS - 1));
@@ -274,8 +265,7 @@ static void extend(segments *s, uint32_t i, const segment *x, uint64_t limit)
     }
 }
 
-/* The segments of the least work within the limit, into end[] and dropped[]; false: there are
- * none. */
+/* The segments of least work within the limit, into end[] and dropped[]; false: none. */
 static bool solve(segments *s, uint64_t limit)
 {
     uint32_t at = s->n_cuts - 1, k;
@@ -296,8 +286,7 @@ static bool solve(segments *s, uint64_t limit)
     if (s->reach[at].n == 0)
         return false;
     s->n_ends = 0;
-    for (k = s->reach[at].n - 1; at > 0;) { /* the least work of all; from the last segment to the
-                                               first */
+    for (k = s->reach[at].n - 1; at > 0;) { /* from the last segment to the first */
         const point *p = &s->reach[at].point[k];
 
         s->end[s->n_ends] = s->cut[at];

@@ -1,10 +1,9 @@
 /* recompute_thin.c -- repeats taken out as long as memory allows. See rerun.h.
  *
- * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was
- *          run again for the repeat alone goes with it. Repeats are tried from the most work to the
- *          least, until none can go. What a run takes is told by the copies' lives added up,
- *          corrected by what the graph of the first run takes more or less; the graph of the last
- *          run has to be within the budget, or half of what was taken out comes back, and so on.
+ * Idea     Without a repeat its readers read the copy before, which lives longer; what ran again
+ *          for it alone goes too. Repeats are tried from the most work to the least until none can
+ *          go. Copies' lives added up tell what a run takes; the graph of the result has to be
+ *          within the budget, or half of what was taken out comes back, and so on.
  * Cost     O(size of the run) a repeat and round. */
 #include <stdlib.h>
 
@@ -19,8 +18,7 @@ typedef struct thinner {
     const mpl_problem_options *options;
     const mpl_value *root; /* [n_values] */
     uint64_t *bytes; /* [n_values] of a root that an operation makes: what it takes; 0: pinned */
-    uint32_t *made, *last; /* [n_values] of its latest copy: where it was made and read last; made
-                              MPL_NONE: none yet */
+    uint32_t *made, *last; /* [n_values] where the latest copy was made and last read */
     uint32_t room;         /* longest run */
     uint64_t *live;        /* [room + 1] */
     uint8_t *slid;         /* [room] its result lies in an operand's place */
@@ -161,8 +159,7 @@ out:
     return st;
 }
 
-/* Up to `most` repeats, each with what goes with it, as long as lives add up to no more than limit;
- * *n_out: how many went. */
+/* Takes out up to `most` repeats while lives stay within limit; *n_out: how many. */
 static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run,
                        uint32_t *n_out)
 {

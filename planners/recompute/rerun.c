@@ -19,12 +19,11 @@ typedef struct replay {
     mpl_graph *to;
     bool bare;
     mpl_value *now, *first; /* [n_values] latest and first copy; MPL_NONE: not made yet */
-    mpl_value *shows; /* [n_values] the weight whose contents it shows, itself or through views;
-                         MPL_NONE */
-    uint32_t *n_runs; /* [n_ops] copies so far */
-    uint8_t *updated; /* [n_values] weights */
-    bool waiting;     /* something runs again: updates wait for every reader */
-    uint32_t *waits;  /* [n_values] of a weight: the last that reads it, into wait[]; MPL_NONE */
+    mpl_value *shows;       /* [n_values] the weight it shows, itself or through views */
+    uint32_t *n_runs;       /* [n_ops] copies so far */
+    uint8_t *updated;       /* [n_values] weights */
+    bool waiting;           /* something runs again: updates wait for every reader */
+    uint32_t *waits; /* [n_values] of a weight: the last that reads it, into wait[]; MPL_NONE */
     wait *wait;
     uint32_t n_waits;
     size_t wait_cap;
@@ -94,8 +93,7 @@ static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
     return false;
 }
 
-/* The update of a weight has to wait for every copy that reads it: a gradient made of repeats does
- * not wait for the first ones. */
+/* The update of a weight waits for every copy that reads it, not for the first only. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
     mpl_status st = MPL_OK;
@@ -181,8 +179,7 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
     if (k > 0 && g->op_kind[op] == MPL_OP_batch_norm_train)
         return MPL_OP_batch_norm_again;
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
-        return MPL_OP_dropout_grad; /* of dropout and its gradient, what is done with the mask is
-                                       the same */
+        return MPL_OP_dropout_grad; /* the same on the mask */
     return (mpl_op_kind)g->op_kind[op];
 }
 

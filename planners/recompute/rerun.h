@@ -45,8 +45,7 @@ mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
 mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           uint64_t budget, uint32_t *n, mpl_op *run);
 
-/* is_forward[n_ops]: 1, a loss (softmax_cross_entropy) needs it. MPL_EINPUT when there is no loss,
- * or nothing behind it. */
+/* is_forward[n_ops]: 1: a loss needs it. MPL_EINPUT: no loss, or nothing behind it. */
 mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forward);
 
 #endif

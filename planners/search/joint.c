@@ -5,7 +5,7 @@
  *          orders that may still lead lower are placed, one after the other, each within one byte
  *          less than the best plan: exact, when each of them is decided. Of larger ones, operations
  *          of the best order are moved, and what results is placed, in turns.
- * Source   EXACT section 3; this project.
+ * Source   this project.
  * Cost     Placements times the cost of `exact`, within the budget.
  * Limits   Graphs with control flow have each block's least peak. Sizes that are no multiple of the
  *          alignment: a plan may end within the last slot of its topmost buffer. The least peak is

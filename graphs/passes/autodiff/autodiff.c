@@ -1,10 +1,7 @@
-/* autodiff.c -- training graphs by reverse mode. See autodiff.h.
+/* autodiff.c -- training graphs by reverse mode. See autodiff.h and TRAINING.md.
  *
  * Source   Reverse accumulation as in A. Griewank, A. Walther, "Evaluating Derivatives", 2008,
- *          chapter 3, operation by operation.
- * Idea     Forward, the graph is copied. Backward, operations are taken from the last to the first
- *          that the loss depends on; the gradient of a value is whole once each operand that it is
- *          has given its part, and is added up there and then. */
+ *          chapter 3, operation by operation. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 #include "graphs/passes/copy.h"
@@ -43,8 +40,7 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
-/* A running statistic that more than one batch norm moves, or one inside a block: it goes from one
- * to the next. */
+/* A running statistic that blocks, or several batch norms, move one after the other. */
 static bool is_handed_on(const mpl_graph *g, mpl_value v)
 {
     uint32_t n = 0;
@@ -94,8 +90,7 @@ static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
     d->moved[v] = mpl_grad_helper(d, MPL_OP_add, 2, part, 0, NULL);
 }
 
-/* Batch norm whose running statistics are handed on or, where the round is made again, left
- * alone. */
+/* Batch norm that hands its running statistics on or, made again, leaves them alone. */
 static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
 {
     mpl_status st = MPL_OK;
@@ -189,8 +184,7 @@ out:
     return st;
 }
 
-/* The operation whose work the loss does: a softmax along the last of two axes that makes the
- * output; MPL_NONE. */
+/* A last softmax, whose work the loss does; MPL_NONE. */
 static mpl_op last_softmax(const mpl_graph *g)
 {
     mpl_value y = g->output[0];
@@ -230,8 +224,7 @@ static bool vary(mpl_grad *d)
     return again;
 }
 
-/* What varies with a trained weight, what the loss depends on, and how many parts each gradient
- * has. */
+/* Finds what varies, what leads to the loss, and how many parts each gradient has. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
     mpl_status st = MPL_OK;
@@ -400,8 +393,7 @@ static const optimiser optimisers[] = {
 typedef struct waiting {
     uint8_t *awaited; /* [n_ops] */
     mpl_op *stack;    /* [n_ops] */
-    mpl_value *shows; /* [n_values] the weight whose contents it shows: itself or through views;
-                         MPL_NONE */
+    mpl_value *shows; /* [n_values] the weight it shows, itself or through views */
     mpl_value *in;
     uint32_t n_in;
     size_t in_cap;
@@ -453,8 +445,7 @@ out:
     return st;
 }
 
-/* Appends an output of `reader`, an operation or one in a block of it, unless it has to run before
- * the update anyway. */
+/* Appends an output of `reader`'s outermost operation, unless it runs before anyway. */
 static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
 {
     mpl_status st = MPL_OK;
@@ -587,8 +578,7 @@ static void waiting_fini(mpl_grad *d, waiting *w)
     mpl_free(d->ctx, w->in);
 }
 
-/* All updates, and what they leave as outputs: weights and state in the order of the weights, then
- * the number of the run. */
+/* All updates; outputs are weights with their state, then the number of the run. */
 static mpl_status add_updates(mpl_grad *d)
 {
     mpl_status st = MPL_OK;

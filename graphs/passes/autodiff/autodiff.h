@@ -23,13 +23,10 @@ typedef struct mpl_autodiff_options {
     const char *name; /* of the new graph; NULL: the old one's */
     mpl_optimiser update;
     mpl_gradients gradients;
-    bool chained; /* a gradient of several parts is added up part by part; false: by one sum of all
-                     of them */
-    bool apart;   /* products: an operation for the gradient of each operand; false: one for all, as
-                     libraries have it */
-    double rate;  /* of the updates; 0: the operator's default */
-    bool own_loss;  /* the graph's one output is the loss: a number, that is differentiated as it is
-                     */
+    bool chained;   /* parts of a gradient are added one by one; false: by one sum */
+    bool apart;     /* products: one gradient operation an operand; false: one for all */
+    double rate;    /* of the updates; 0: the operator's default */
+    bool own_loss;  /* the one output is the loss, a single number */
     double dropout; /* part of the values that dropout drops; 0: one half */
 } mpl_autodiff_options;
 

@@ -1,11 +1,6 @@
-/* autodiff_blocks.c -- loops and branches in reverse mode. See autodiff.h.
+/* autodiff_blocks.c -- loops and branches in reverse mode. See autodiff.h and TRAINING.md, "Loops
+ * and branches".
  *
- * Idea     A loop that the loss depends on hands out one row more for each carried value: what each
- *          round began with, the tape. Its backward loop runs the rounds from the last to the
- *          first; each makes again what it needs of the round, from the tape, and goes back through
- *          it. Gradients of carried values are carried, those of captured values are added up on
- *          the way, those of slices are rows. A branch is made again within its backward branch:
- *          nothing is kept for it but what it captures.
  * Source   Griewank, Walther, "Evaluating Derivatives", 2008, chapters 3 and 12: a tape of states,
  *          each step run again from its own. */
 #include "graphs/ops/ops_priv.h"
@@ -227,9 +222,8 @@ static mpl_value param_like(mpl_grad *d, const char *suffix, mpl_value v)
 typedef struct extras {
     bool counts;     /* a loop: the number of its rounds as one more carried value, */
     mpl_value count; /* in its body */
-    list moved; /* of the old graph: running statistics that batch norms in its blocks move, carried
-                   or results behind the others */
-    list before; /* what each was before the operation, in the new graph */
+    list moved;      /* of the old graph: running statistics that its blocks move */
+    list before;     /* what each was before the operation, in the new graph */
 } extras;
 
 static uint32_t n_extras(const extras *e)
@@ -363,8 +357,7 @@ static uint32_t last_carried(const mpl_graph *g, mpl_op op)
                                           : g->op_out_begin[op + 1] - g->op_out_begin[op];
 }
 
-/* Names for the outputs of a copy: those of the old operation, what it has more behind its carried
- * ones, and tapes. */
+/* Names of a copy's outputs: the old ones, what is carried besides, tapes. */
 static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes,
                                uint32_t *n_out, char (**text)[MPL_GRAD_NAME], const char ***name)
 {
@@ -571,8 +564,7 @@ out:
     return st;
 }
 
-/* Goes back through block b, of which seed[i] is the gradient of result[i] (MPL_NONE: it has
- * none). */
+/* Goes back through block b; seed[i] is the gradient of result[i], or MPL_NONE. */
 static mpl_status back_block(mpl_grad *d, uint32_t b, uint32_t n, const mpl_value *result,
                              const mpl_value *seed)
 {
@@ -634,8 +626,7 @@ typedef struct back {
     list scan_now;         /* which value of the old body each is; MPL_NONE: of the seeds */
     list result, seed;     /* results of the old body, and their gradients: carried ones, rows */
     list row;              /* of the rows, those that have one */
-    mpl_value round, last; /* number of the round that is gone back through; number of the last one
-                            */
+    mpl_value round, last; /* numbers of the round at hand and of the last one */
 } back;
 
 static bool reversed(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -762,8 +753,7 @@ out:
     return st;
 }
 
-/* Results of the backward body: gradients before the round, sums, rows. Flags of the rows join
- * those of the scans. */
+/* Results of the backward body: gradients before the round, sums, rows; their flags. */
 static mpl_status close_body(mpl_grad *d, back *l, const list *carried)
 {
     mpl_status st = MPL_OK;
@@ -886,8 +876,7 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
     MPL_TRY(mpl_grad_captured(d, op, true, &l.n_captured, &l.captured));
     MPL_TRY(need_captured(d, op));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(mpl_grad_now(d, g->op_out[i])); /* with it comes the tape, even where nobody needs
-                                                   the output */
+        MPL_TRY(mpl_grad_now(d, g->op_out[i])); /* the tape comes with it */
     MPL_TRY(list_scans(d, &l));
     list_inits(d, &l);
     l.last = l.full ? number(d, l.most - 1)
@@ -941,8 +930,7 @@ out:
     return st;
 }
 
-/* The backward case on the same index; without a branch, the bypassed values have the gradients of
- * the outputs. */
+/* The backward case on the same index; bypassed values get the outputs' gradients. */
 static mpl_status back_case(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;

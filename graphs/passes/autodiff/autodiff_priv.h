@@ -9,8 +9,7 @@ enum { MPL_GRAD_NAME = 256 };
 
 /* ---- autodiff.c */
 
-/* `base` with `suffix` and, if it is not MPL_NONE, `number` behind it, made unique by marks, into
- * text[MPL_GRAD_NAME]. */
+/* A new name: `base`, `suffix`, `number` unless it is MPL_NONE. text[MPL_GRAD_NAME]. */
 const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
                            uint32_t number);
 /* Name of a copy: the same where it is the first. */
@@ -24,13 +23,11 @@ mpl_status mpl_grad_back(mpl_grad *d, mpl_op op);
 
 /* ---- autodiff_blocks.c */
 
-/* Values from outside that the blocks of `op` read, ascending; the caller's. varying: those that
- * vary. */
+/* Outside values that the blocks of `op` read, ascending; varying: only such. */
 mpl_status mpl_grad_captured(mpl_grad *d, mpl_op op, bool varying, uint32_t *n, mpl_value **list);
 /* What varies in and behind a loop or case; whether anything new does. */
 bool mpl_grad_vary_control(mpl_grad *d, mpl_op op);
-/* Slots of the operands and captured values of leading operations of block b, and who else leads
- * for them, last ones first. */
+/* Counts the slots of what leading operations of block b read, and finds who else leads. */
 mpl_status mpl_grad_count_slots(mpl_grad *d, uint32_t b);
 /* Makes v, of the block at hand or one around it, again, if it is not there. */
 mpl_status mpl_grad_now(mpl_grad *d, mpl_value v);

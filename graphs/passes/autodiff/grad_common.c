@@ -213,8 +213,7 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
             name[i] = mpl_grad_part_name(d, old_in(d, target[i]), text[i]);
         else if (i < 32 && (needed >> i & 1) != 0)
             name[i] = helper_name(d, text[i]);
-    for (uint32_t i = 1; i < n && d->st == MPL_OK; i++) /* one value as several operands: names that
-                                                           are not there yet */
+    for (uint32_t i = 1; i < n && d->st == MPL_OK; i++) /* one value as several operands */
         for (uint32_t j = 0; j < i && name[i] != NULL; j++)
             if (name[j] != NULL && strcmp(name[i], name[j]) == 0)
                 name[i] = helper_name(d, text[i]);

@@ -120,8 +120,7 @@ void mpl_grad_of_assign(mpl_grad *d)
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_access, 1, &dy, 3, attr));
 }
 
-/* How many results each element stands for along an axis, where that is the same for all and they
- * are neighbours; 0: not so. */
+/* How many neighbouring results each element gives along an axis; 0: it differs. */
 static int64_t whole_factor(const mpl_grad *d, uint32_t axis)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);

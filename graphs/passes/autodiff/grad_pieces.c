@@ -92,8 +92,7 @@ static bool meets_earlier(mpl_grad *d, const mpl_shape *x, const mpl_grad_piece 
     return false;
 }
 
-/* The one axis along which pieces do not have all of x; MPL_NONE: there are several, or steps. Of
- * no axis: 0. */
+/* The one axis along which pieces are partial; MPL_NONE: several, or steps; of none: 0. */
 static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint32_t n)
 {
     uint32_t axis = MPL_NONE;
@@ -111,8 +110,7 @@ static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint
     return axis != MPL_NONE ? axis : x->rank > 0 ? 0 : MPL_NONE;
 }
 
-/* The concat of pieces that follow each other along an axis from its start to its end; MPL_NONE:
- * they do not. */
+/* The concat of pieces that fill an axis one after the other; MPL_NONE. */
 static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *pieces, uint32_t n)
 {
     const mpl_shape *x = &d->g->value_shape[v];

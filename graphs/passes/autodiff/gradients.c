@@ -179,8 +179,7 @@ void mpl_grad_of_div(mpl_grad *d)
     }
 }
 
-/* min, max: to every operand that is the result there: of several equal ones each gets all of
- * it. */
+/* min, max: each operand equal to the result gets all of it. */
 void mpl_grad_of_extreme(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];

@@ -36,8 +36,7 @@ typedef struct mpl_grad {
     uint32_t *waits;   /* [n_values] those of them that have not given their part of the gradient */
     uint32_t *n_parts; /* [n_values] parts given */
     uint32_t *last;    /* [n_values] the last part: into part_*; MPL_NONE */
-    mpl_value *whole;  /* [n_values] the gradient, once it is whole (chained: as far as it is);
-                          MPL_NONE */
+    mpl_value *whole;  /* [n_values] the gradient, once it is whole */
     uint32_t n_all_parts;
     size_t value_cap, prev_cap;
     mpl_value *part_value;
@@ -45,12 +44,9 @@ typedef struct mpl_grad {
     uint32_t n_pieces; /* given and not yet part of a whole gradient */
     size_t piece_cap;
     mpl_grad_piece *piece;
-    uint32_t block; /* of g, that is gone through; 0: the whole graph, of which all values are there
-                     */
-    mpl_value *tape;  /* [n_values] of a carried parameter: the rows that hold it round by round;
-                         MPL_NONE */
-    mpl_value *moved; /* [n_values] of running statistics that blocks move: what they are so far;
-                         MPL_NONE */
+    uint32_t block;   /* the block of g at hand */
+    mpl_value *tape;  /* [n_values] a carried parameter's rows, one a round */
+    mpl_value *moved; /* [n_values] running statistics as moved so far */
     mpl_value *count; /* [n_ops] of a loop that may end early: how many rounds it had; MPL_NONE */
     mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
 } mpl_grad;
@@ -77,8 +73,7 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
 /* One output, given to input i. */
 void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                    uint32_t n_attr, const mpl_attr *attr);
-/* n outputs, given to the inputs target[]; MPL_NONE: output left out, or, where it must be there
- * (bit in `needed`), dropped. */
+/* n outputs for inputs target[]; MPL_NONE: left out, or dropped if its bit is `needed`. */
 void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                        uint32_t n_attr, const mpl_attr *attr, uint32_t n, const uint32_t *target,
                        uint32_t needed);
@@ -87,8 +82,7 @@ void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part);
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part);
 /* A part for the elements of a box alone; what is not in any part is 0. */
 void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box);
-/* The gradient of v, a value of the old graph: the sum `whole` of its other parts (MPL_NONE: it has
- * none) with its pieces. */
+/* The gradient of v of the old graph: its whole parts' sum (or MPL_NONE) and its pieces. */
 mpl_value mpl_grad_join(mpl_grad *d, mpl_value v, mpl_value whole);
 /* One output, on the way to the gradient of v. */
 mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
@@ -106,8 +100,7 @@ mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const 
 void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                      uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
                      mpl_value *out);
-/* "v.grad" where there will be one part only, or parts that are added as they come; else a number
- * behind it. */
+/* "v.grad", with a number behind it where several parts will be summed. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
 /* Whether the operation has blocks. */
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);

@@ -77,8 +77,7 @@ mpl_status mpl_match_zero_div(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* Which input of a product is one element, where the other is a tensor all of whose elements are x;
- * MPL_NONE: none. */
+/* Which input of a product is one element, the other a tensor of x only; MPL_NONE. */
 static uint32_t scalar_beside(const mpl_graph *g, mpl_op op, double x)
 {
     for (uint32_t i = 0; i < 2 && g->op_kind[op] == MPL_OP_mul; i++)

@@ -134,8 +134,7 @@ static mpl_status contents(mpl_match *m, mpl_value v, void **data)
     return st;
 }
 
-/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias is a convolution, too; in double,
- * rounded once. */
+/* (conv(x) - mean) * scale / sqrt(var + epsilon) + bias as a convolution; in double. */
 static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon,
                       int64_t n_channels, int64_t n_each, void *filter, void *offset)
 {
@@ -198,8 +197,7 @@ out:
 
 /* ---- batch norm by itself ---- */
 
-/* Scale, bias, mean and variance of a batch norm; *known: all are of that type, and have
- * contents. */
+/* A batch norm's parameters; *known: of that type, with contents. */
 static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER],
                                 bool *known)
 {
@@ -284,8 +282,7 @@ typedef struct affine {
     double *times, *plus; /* [n_channels] */
 } affine;
 
-/* y with x: y * x, y / x, y + x, y - x, or x - y where x is the first operand, as y * times +
- * plus. */
+/* y * x, y / x, y + x, y - x or x - y as y * times + plus. */
 static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, double *plus)
 {
     *times = does == MPL_OP_mul              ? x
@@ -295,8 +292,7 @@ static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, d
     *plus = does == MPL_OP_add ? x : does == MPL_OP_sub ? (x_first ? x : -x) : 0;
 }
 
-/* a->maker: MPL_NONE where the operation is none such behind one of that kind, or contents of the
- * two are not known. */
+/* a->maker is MPL_NONE where nothing matches, or contents are not known. */
 static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
 {
     mpl_status st = MPL_OK;
@@ -452,8 +448,7 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
     return found;
 }
 
-/* The sum goes into the operation of one of the kinds that made a part of it, which becomes
- * `to`. */
+/* The sum goes into one of its parts' makers, which becomes `to`. */
 static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                       mpl_op_kind to, mpl_edit *edit)
 {
@@ -529,8 +524,7 @@ static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
     return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
 }
 
-/* The activation goes into the operation of one of the kinds that `op` alone reads, which becomes
- * to[] of that. */
+/* The activation goes into the operation that it alone reads, which becomes to[]. */
 static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                              const mpl_op_kind *to, mpl_edit *edit)
 {

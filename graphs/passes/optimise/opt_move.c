@@ -72,8 +72,7 @@ mpl_status mpl_match_copy(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* The operand of an expand, or of a tile that repeats axes of length 1 alone; MPL_NONE: v is made
- * by something else. */
+/* The operand of an expand or a tile of axes of length 1 that makes v; MPL_NONE. */
 static mpl_value before_expand(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = v != MPL_NONE ? g->value_op[v] : MPL_NONE;

@@ -17,8 +17,7 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
  * by mpl_graph_add_folded where it is dear: then nothing changes, and it must not be counted. */
 static bool folds(const mpl_graph *g, mpl_op op)
 {
-    static const uint64_t most = UINT64_C(64) << 20; /* within what mpl_graph_add_folded computes
-                                                        [byte] */
+    static const uint64_t most = UINT64_C(64) << 20; /* what folding computes [byte] */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint64_t bytes = 0, largest = 1, made = 1, work;
     bool heavy = (mpl_op_table[kind].traits & (MPL_ELEMENTWISE | MPL_VIEW)) == 0;

@@ -40,8 +40,7 @@ mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
 /* Whether a pass of the set computes with the contents of weights that may have no data. */
 bool mpl_pass_set_reads_weights(const mpl_pass_set *set);
 
-/* Contents of weights that have no data, for passes that compute with them: writes all value_bytes
- * of weight v. */
+/* Writes all value_bytes of weight v, which has no data, for passes that compute. */
 typedef struct mpl_weight_source {
     mpl_status (*fill)(void *arg, const mpl_graph *g, mpl_value v, void *data);
     void *arg;

@@ -13,10 +13,8 @@ enum { MPL_EDIT_IN = 8, MPL_EDIT_ATTRS = 4, MPL_EDIT_FRESH = 2 };
 typedef enum mpl_edit_kind {
     MPL_EDIT_NONE,
     MPL_EDIT_ALIAS,    /* output 0 is in[0]; not of an output of the graph */
-    MPL_EDIT_TWIN,     /* outputs are those of the earlier operation `from`; not of an output of the
-                          graph */
-    MPL_EDIT_REPLACE,  /* output 0 is made by another operation; its attributes are those of `from`
-                          and attr */
+    MPL_EDIT_TWIN,     /* outputs are those of `from`, an earlier operation */
+    MPL_EDIT_REPLACE,  /* output 0 is made by another kind, with `attr` added */
     MPL_EDIT_CONSTANT, /* output 0 is fresh[0] */
     MPL_EDIT_FOLD,     /* the operation is computed, where that is cheap */
 } mpl_edit_kind;
@@ -52,8 +50,7 @@ typedef struct mpl_match {
     mpl_value *number; /* [n_values] of cse: the first value that is the same */
 } mpl_match;
 
-/* Looks at operation `op` of block 0 and may fill the edit, which is zero; operations come in their
- * order. */
+/* Looks at operation `op` of block 0, in order, and may fill the edit, which is zero. */
 #define PASS(name, tolerance, about)                                                               \
     mpl_status mpl_match_##name(mpl_match *m, mpl_op op, mpl_edit *edit);
 #include "graphs/passes/passes.def"
@@ -69,8 +66,7 @@ static inline uint32_t mpl_n_uses(const mpl_graph *g, mpl_value v)
 /* v is a constant all of whose elements are the same; *x: that. */
 bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x);
 
-/* The operation of block 0 of that kind that makes v, where nobody but one reader has v, and it is
- * no output; else MPL_NONE. */
+/* The operation of that kind that makes v for one reader only, no output; MPL_NONE. */
 mpl_op mpl_only_for(const mpl_graph *g, mpl_value v, mpl_op_kind kind);
 
 /* The output of `op` is x, if x is of its form; else nothing is noted. */

@@ -73,8 +73,7 @@ static mpl_status add_assign(mpl_ssa *s, uint32_t to, uint32_t what, const mpl_s
 typedef struct rewriter {
     mpl_ssa *s;
     mpl_ssa_level level;
-    uint32_t *now; /* [n_values] their contents; MPL_NONE: not yet made, or (but for FULL) to be
-                      copied when read */
+    uint32_t *now; /* [n_values] their contents; MPL_NONE: not made yet */
     uint8_t *path; /* [n_values] 1: an ancestor of the one written to, or that one */
 } rewriter;
 
@@ -111,8 +110,7 @@ out:
     return st;
 }
 
-/* Whether no ancestor of v has an element of its parent twice: what is written to v stands once in
- * each of them. */
+/* Whether each element of v stands once in each of its ancestors. */
 static bool stands_once(const mpl_views *views, mpl_value v)
 {
     for (; views->parent[v] != MPL_NONE; v = views->parent[v])

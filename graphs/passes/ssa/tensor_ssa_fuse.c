@@ -229,8 +229,7 @@ static bool read_below(const mpl_ssa *s, uint32_t v, uint32_t at)
     return false;
 }
 
-/* A value of the dims of the result, read in its order and not below: the result may lie where it
- * lay. MPL_NONE: none. */
+/* An input of the result's dims, read in order and not below; MPL_NONE. */
 static uint32_t find_base(mpl_ssa *s, uint32_t at)
 {
     const mpl_fused *f = s->node[at].fused;

@@ -23,12 +23,10 @@ typedef struct mpl_ssa_value {
 
 typedef struct mpl_ssa_node {
     mpl_op_kind kind;
-    mpl_op from; /* the program's operation whose attributes it has; MPL_NONE: it has its box, or
-                    none */
+    mpl_op from;                   /* the program's operation with its attributes; MPL_NONE: none */
     uint32_t in, n_in, out, n_out; /* ranges of items: values or MPL_NONE */
     mpl_strided box;               /* of access and assign: of input 0's elements */
-    mpl_fused *fused; /* step 4: what it does as a fused operation, whose input 0 is the base; NULL:
-                         no such */
+    mpl_fused *fused;              /* step 4: as a fused operation on the base; NULL: it is none */
     bool live;
 } mpl_ssa_node;
 
@@ -68,8 +66,7 @@ bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at
 
 /* Step 2: accesses and assigns that nobody needs. Step 3 with `merge`: chains of them as one. */
 mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge);
-/* Step 4: chains of element-wise operations as one node; with `across`, with the boxes that they
- * read and write. */
+/* Step 4: element-wise chains as one node; `across`: with the boxes they read and write. */
 mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across);
 
 #endif

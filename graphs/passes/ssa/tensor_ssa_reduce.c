@@ -17,8 +17,7 @@ bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b)
     }
 }
 
-/* The first live node above `at` that writes a box of v, in place if v is not read below; MPL_NONE:
- * none does. */
+/* The first live node above `at` that writes a box of v; MPL_NONE. */
 static uint32_t overwriter(const mpl_ssa *s, uint32_t v, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -36,8 +35,7 @@ bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at
     while ((at_write = overwriter(s, v, at)) != MPL_NONE) {
         const mpl_ssa_node *node = &s->node[at_write];
 
-        if (node->kind == MPL_OP_fused && node->fused == NULL) /* the program's own: not looked into
-                                                                */
+        if (node->kind == MPL_OP_fused && node->fused == NULL) /* the program's own */
             return false;
         if (!mpl_ssa_apart(s, box, node->fused != NULL ? &node->fused->to : &node->box))
             return false;
@@ -131,8 +129,7 @@ out:
     return st;
 }
 
-/* What was assigned to that box before and is read by nobody but the assigns behind it, up to v, is
- * never seen. */
+/* An earlier assign to the box of v that only later assigns read is never seen. */
 static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, bool *changed)
 {
     mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign);
