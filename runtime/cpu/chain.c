@@ -8,10 +8,6 @@
 
 #include <stdlib.h>
 
-/* Of libgomp, which oneDNN runs on: its threads wait for both. */
-void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
-int omp_get_thread_num(void);
-
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -434,7 +430,6 @@ static void scatter(cursor *c, float *piece, float *data, int64_t n)
 typedef struct job {
     const mpl_chain *c;
     const mpl_op_call *call;
-    uint32_t n_threads;
     bool reads_result; /* a load is of the memory that the result goes to */
 } job;
 
@@ -492,8 +487,9 @@ static void do_piece(const job *j, desk *d, int64_t n)
 }
 
 /* Elements [from, to). */
-static void do_range(const job *j, int64_t from, int64_t to)
+static void do_range(const void *arg, int64_t from, int64_t to)
 {
+    const job *j = arg;
     const mpl_chain *c = j->c;
     desk d;
 
@@ -513,19 +509,9 @@ static void do_range(const job *j, int64_t from, int64_t to)
     }
 }
 
-static void do_share(void *arg)
-{
-    const job *j = arg;
-    int64_t n = j->c->n, k = omp_get_thread_num(), share = (n / PIECE / j->n_threads + 1) * PIECE;
-    int64_t from = k * share, to = from + share;
-
-    if (from < n)
-        do_range(j, from, to < n ? to : n);
-}
-
 void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_threads)
 {
-    job j = {.c = chain, .call = call, .n_threads = n_threads};
+    job j = {.c = chain, .call = call};
     const mpl_tensor *out = &call->out[0];
 
     if (chain->has_base && call->in[0].data != out->data && !chain->overwrites_all)
@@ -535,15 +521,7 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
         return;
     for (uint32_t i = 0; i < chain->f.n_loads; i++)
         j.reads_result = j.reads_result || call->in[chain->f.load[i].input].data == out->data;
-    if (chain->n / SHARE < j.n_threads)
-        j.n_threads = (uint32_t)(chain->n / SHARE);
-#if defined(__SANITIZE_THREAD__)
-    j.n_threads = 1; /* it does not see how libgomp's threads wait for one another */
-#endif
-    if (j.n_threads <= 1)
-        do_range(&j, 0, chain->n);
-    else
-        GOMP_parallel(do_share, &j, j.n_threads, 0);
+    mpl_deal(chain->n, PIECE, chain->n / SHARE, n_threads, do_range, &j);
 }
 
 /* ---- activations ---- */
@@ -551,12 +529,11 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
 typedef struct activation_job {
     mpl_chain_step *relu, *min; /* min: NULL where there is no upper end */
     float *y;
-    int64_t n;
-    uint32_t n_threads;
 } activation_job;
 
-static void activate_range(const activation_job *j, int64_t from, int64_t to)
+static void activate_range(const void *arg, int64_t from, int64_t to)
 {
+    const activation_job *j = arg;
     float piece[PIECE], six[PIECE];
 
     for (int64_t k = 0; k < PIECE && j->min != NULL; k++)
@@ -571,26 +548,11 @@ static void activate_range(const activation_job *j, int64_t from, int64_t to)
     }
 }
 
-static void activate_share(void *arg)
-{
-    const activation_job *j = arg;
-    int64_t k = omp_get_thread_num();
-
-    activate_range(j, j->n * k / j->n_threads, j->n * (k + 1) / j->n_threads);
-}
-
 void mpl_chain_activate(mpl_activation activation, float *y, int64_t n, uint32_t n_threads)
 {
     mpl_chain_width width = mpl_chain_widest();
-    activation_job j = {.relu = mpl_chain_step_of(MPL_OP_relu, width), .y = y, .n = n};
+    activation_job j = {.relu = mpl_chain_step_of(MPL_OP_relu, width), .y = y};
 
     j.min = activation == MPL_ACT_RELU6 ? mpl_chain_step_of(MPL_OP_min, width) : NULL;
-    j.n_threads = n / SHARE < n_threads ? (uint32_t)(n / SHARE) : n_threads;
-#if defined(__SANITIZE_THREAD__)
-    j.n_threads = 1;
-#endif
-    if (j.n_threads <= 1)
-        activate_range(&j, 0, n);
-    else
-        GOMP_parallel(activate_share, &j, j.n_threads, 0);
+    mpl_deal(n, PIECE, n / SHARE, n_threads, activate_range, &j);
 }

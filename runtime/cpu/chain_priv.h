@@ -24,4 +24,11 @@ mpl_chain_width mpl_chain_widest(void);
 /* The operator's loop; NULL: it has none. */
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width);
 
+/* Calls work(arg, from, to) for ranges that cover [0, n), each of whole `unit`s but the last, on as
+ * many threads as there are, but no more than most_shares; on the calling thread where that is one.
+ * The ranges do not change a result: work on one thing must not depend on others. */
+typedef void mpl_deal_work(const void *arg, int64_t from, int64_t to);
+void mpl_deal(int64_t n, int64_t unit, int64_t most_shares, uint32_t n_threads, mpl_deal_work *work,
+              const void *arg);
+
 #endif

@@ -1,5 +1,5 @@
 /* chain_steps.c -- the loops of single steps: each is written once and compiled for several widths
- * of vectors. See chain_priv.h.
+ * of vectors; and threads to share work out to. See chain_priv.h.
  *
  * exp, sigmoid, tanh, sin and cos are Taylor series about a whole multiple of ln 2 or pi / 2, which
  * is subtracted in parts whose products are exact; within 3 units of the last place, or 1e-10
@@ -233,4 +233,42 @@ mpl_chain_width mpl_chain_widest(void)
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width)
 {
     return step[kind][width];
+}
+
+/* ---- threads ---- */
+
+/* Of libgomp, which oneDNN runs on: its threads wait for both. */
+void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
+int omp_get_thread_num(void);
+
+typedef struct deal {
+    int64_t n, share;
+    mpl_deal_work *work;
+    const void *arg;
+} deal;
+
+static void do_share(void *arg)
+{
+    const deal *d = arg;
+    int64_t from = omp_get_thread_num() * d->share, to = from + d->share;
+
+    if (from < d->n)
+        d->work(d->arg, from, to < d->n ? to : d->n);
+}
+
+void mpl_deal(int64_t n, int64_t unit, int64_t most_shares, uint32_t n_threads, mpl_deal_work *work,
+              const void *arg)
+{
+    int64_t n_shares = most_shares < n_threads ? most_shares : n_threads;
+    deal d = {.n = n, .work = work, .arg = arg};
+
+#if defined(__SANITIZE_THREAD__)
+    n_shares = 1; /* it does not see how libgomp's threads wait for one another */
+#endif
+    if (n_shares <= 1) {
+        work(arg, 0, n);
+        return;
+    }
+    d.share = (n / unit / n_shares + 1) * unit;
+    GOMP_parallel(do_share, &d, (unsigned)n_shares, 0);
 }

@@ -241,7 +241,7 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
             "preparing", name));
     }
     MPL_TRY(make_steps(dev, r, p));
-    p->n_made = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
+    p->n_made = mpl_count(r->out[0]);
     for (int i = 0; i < p->n_args; i++)
         if (p->source[i].from == MPL_FROM_PACKED)
             MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));

@@ -7,20 +7,6 @@
 
 typedef mpl_cpu_recipe recipe;
 
-static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
-{
-    return mpl_cpu_plain(s->rank, s->dim);
-}
-
-static int64_t count(const mpl_shape *s, uint32_t from)
-{
-    int64_t n = 1;
-
-    for (uint32_t i = from; i < s->rank; i++)
-        n *= s->dim[i];
-    return n;
-}
-
 static bool asked(const recipe *r, uint32_t i)
 {
     return i < r->n_out && r->out[i] != NULL;
@@ -59,10 +45,10 @@ static bool describe_conv(recipe *r, const mpl_shape *x, const mpl_shape *w, boo
     const mpl_shape *y = r->in[0];
 
     mpl_cpu_read_window(r, w->dim + 2, &m->window);
-    m->x = plain_shape(x);
+    m->x = mpl_cpu_plain_shape(x);
     m->w = mpl_cpu_filter(r, w);
     m->b = mpl_cpu_plain(1, &y->dim[1]);
-    m->y = plain_shape(y);
+    m->y = mpl_cpu_plain_shape(y);
     return dnnl_dilated_convolution_forward_desc_init(
                &m->forward, dnnl_forward_training, dnnl_convolution_direct, &m->x, &m->w,
                biased ? &m->b : NULL, &m->y, m->window.stride, m->window.dilation,
@@ -157,7 +143,7 @@ static void gemm_grad(recipe *r)
         return;
     dy = mpl_cpu_matrix(r->in[0], first ? trans_b : trans_a);
     other = mpl_cpu_matrix(r->in[from], trans_a == trans_b);
-    out = plain_shape(r->out[to]);
+    out = mpl_cpu_plain_shape(r->out[to]);
     if (dy_left)
         mpl_cpu_product(r, &dy, 0, &other, from, &out, to);
     else
@@ -172,7 +158,7 @@ static void gemm_grad(recipe *r)
 static void average_with(recipe *r, bool counts_pads, const mpl_cpu_window *w)
 {
     dnnl_pooling_v2_desc_t forward, desc;
-    dnnl_memory_desc_t x = plain_shape(r->out[0]), y = plain_shape(r->in[0]);
+    dnnl_memory_desc_t x = mpl_cpu_plain_shape(r->out[0]), y = mpl_cpu_plain_shape(r->in[0]);
     dnnl_alg_kind_t how =
         counts_pads ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
 
@@ -205,7 +191,7 @@ static void softmax_grad(recipe *r)
     dnnl_softmax_v2_desc_t forward, desc;
     const mpl_shape *y = r->in[1];
     int64_t axis = mpl_attr_int(r->g, r->op, MPL_ATTR_axis, -1);
-    dnnl_memory_desc_t md = plain_shape(y);
+    dnnl_memory_desc_t md = mpl_cpu_plain_shape(y);
 
     axis = axis < 0 ? axis + y->rank : axis;
     if (dnnl_softmax_v2_forward_desc_init(&forward, dnnl_forward_training, dnnl_softmax_accurate,
@@ -222,7 +208,7 @@ static void softmax_grad(recipe *r)
 static void from_result(recipe *r)
 {
     dnnl_eltwise_desc_t forward, desc;
-    int64_t n = count(r->in[0], 0);
+    int64_t n = mpl_count(r->in[0]);
     dnnl_memory_desc_t md = mpl_cpu_plain(1, &n);
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
     dnnl_alg_kind_t how = kind == MPL_OP_relu_grad      ? dnnl_eltwise_relu_use_dst_for_bwd
@@ -244,7 +230,7 @@ static void from_result(recipe *r)
 static bool norm_forward(recipe *r, const mpl_shape *x, dnnl_memory_desc_t *data,
                          dnnl_memory_desc_t *channel, dnnl_batch_normalization_desc_t *desc)
 {
-    int64_t dim[4] = {x->dim[0], x->dim[1], count(x, 2), 1};
+    int64_t dim[4] = {x->dim[0], x->dim[1], mpl_count_dims(x, 2, x->rank), 1};
 
     *data = mpl_cpu_plain(4, dim);
     *channel = mpl_cpu_plain(1, &dim[1]);

@@ -28,7 +28,7 @@ static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64
 }
 
 /* Row-major f32 of these dims; no dims: one element. */
-static dnnl_memory_desc_t plain(uint32_t rank, const int64_t *dim)
+dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
 {
     static const int64_t one = 1;
     int64_t stride[MPL_MAX_RANK + 1], n = 1;
@@ -42,9 +42,9 @@ static dnnl_memory_desc_t plain(uint32_t rank, const int64_t *dim)
     return strided(rank, dim, stride);
 }
 
-static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
+dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s)
 {
-    return plain(s->rank, s->dim);
+    return mpl_cpu_plain(s->rank, s->dim);
 }
 
 /* An image, which may have its channels last. */
@@ -53,12 +53,12 @@ static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
     const int64_t *dim = s->dim;
 
     if (!r->last)
-        return plain_shape(s);
+        return mpl_cpu_plain_shape(s);
     return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
 }
 
-static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
-                uint32_t index)
+void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
+                     uint32_t index)
 {
     r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
 }
@@ -72,8 +72,8 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
 }
 
 /* The first implementation that is not a reference one. */
-static void choose_hinted(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint)
+static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+                        const_dnnl_primitive_desc_t hint)
 {
     dnnl_primitive_desc_iterator_t it;
 
@@ -89,39 +89,18 @@ static void choose_hinted(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primi
     dnnl_primitive_desc_iterator_destroy(it);
 }
 
-static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr)
+void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
 {
-    choose_hinted(r, desc, attr, NULL);
-}
-
-static void choose(recipe *r, const_dnnl_op_desc_t desc)
-{
-    choose_with(r, desc, r->attr);
+    choose_with(r, desc, r->attr, hint);
 }
 
 /* Of what reads its first input and writes its first output. */
 static void choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
                               const dnnl_memory_desc_t *dst)
 {
-    choose(r, desc);
-    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
-}
-
-void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
-{
-    choose_hinted(r, desc, r->attr, hint);
-}
-
-void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
-                     uint32_t index)
-{
-    arg(r, name, md, from, index);
-}
-
-dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
-{
-    return plain(rank, dim);
+    mpl_cpu_choose(r, desc, NULL);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
 static int64_t attr_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
@@ -151,8 +130,7 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
     if (i >= r->n_in || r->in[i] == NULL)
         return false;
     v = g->op_in[g->op_in_begin[r->op] + i];
-    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
-        mpl_count_dims(r->in[i], 0, r->in[i]->rank) != 1)
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || mpl_count(r->in[i]) != 1)
         return false;
     return memcpy(out, g->value_data[v], sizeof *out), true;
 }
@@ -162,8 +140,8 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
 static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
     dnnl_eltwise_desc_t desc;
-    int64_t n = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
-    dnnl_memory_desc_t md = plain(1, &n);
+    int64_t n = mpl_count(r->out[0]);
+    dnnl_memory_desc_t md = mpl_cpu_plain(1, &n);
 
     if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha,
                                        beta) != dnnl_success)
@@ -280,26 +258,23 @@ static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
 
     if (r->n_in != 2)
         return;
-    if (mpl_count_dims(r->in[0], 0, r->in[0]->rank) !=
-            mpl_count_dims(r->out[0], 0, r->out[0]->rank) &&
-        commutes)
+    if (mpl_count(r->in[0]) != mpl_count(r->out[0]) && commutes)
         first = 1;
-    if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) !=
-        mpl_count_dims(r->out[0], 0, r->out[0]->rank))
+    if (mpl_count(r->in[first]) != mpl_count(r->out[0]))
         return;
     if (r->last && !(lies_turned(r, 0) && lies_turned(r, 1)))
         return;
     to = r->last ? turned(r->out[0]) : *r->out[0];
     from = r->last ? turned(r->in[1 - first]) : *r->in[1 - first];
     rank = merge_broadcast(&to, &from, whole_dim, part_dim);
-    whole = plain(rank, whole_dim);
-    part = plain(rank, part_dim);
+    whole = mpl_cpu_plain(rank, whole_dim);
+    part = mpl_cpu_plain(rank, part_dim);
     if (dnnl_binary_desc_init(&desc, algorithm, &whole, &part, &whole) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC_0, &whole, MPL_FROM_IN, first);
-    arg(r, DNNL_ARG_SRC_1, &part, MPL_FROM_IN, 1 - first);
-    arg(r, DNNL_ARG_DST, &whole, MPL_FROM_OUT, 0);
+    mpl_cpu_choose(r, &desc, NULL);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC_0, &whole, MPL_FROM_IN, first);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC_1, &part, MPL_FROM_IN, 1 - first);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, &whole, MPL_FROM_OUT, 0);
 }
 
 static const struct {
@@ -332,7 +307,7 @@ static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t oth
         out[i] = given == n ? ints[i] : otherwise;
 }
 
-static void read_window(const recipe *r, const int64_t *kernel, window *w)
+void mpl_cpu_read_window(const recipe *r, const int64_t *kernel, window *w)
 {
     int64_t pads[2 * MPL_MAX_RANK];
 
@@ -367,17 +342,12 @@ static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
     return s->rank + 1;
 }
 
-void mpl_cpu_read_window(const recipe *r, const int64_t *kernel, window *w)
-{
-    read_window(r, kernel, w);
-}
-
 dnnl_memory_desc_t mpl_cpu_filter(const recipe *r, const mpl_shape *s)
 {
     int64_t dim[MPL_MAX_RANK + 1];
     uint32_t rank = split_groups(s, attr_int(r, MPL_ATTR_group, 1), dim);
 
-    return plain(rank, dim);
+    return mpl_cpu_plain(rank, dim);
 }
 
 static bool window_rank_fits(const recipe *r)
@@ -390,11 +360,11 @@ static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *s
                           const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
                           const dnnl_memory_desc_t *dst)
 {
-    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
-    arg(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
+    mpl_cpu_arg_add(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
     if (bias != NULL)
-        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
-    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+        mpl_cpu_arg_add(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
 /* Whether input i is a weight that no run changes. */
@@ -447,9 +417,9 @@ static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
     dnnl_primitive_attr_t attr = NULL;
 
     if (mpl_fused_first(kind) == 0) {
-        choose(r, desc);
+        mpl_cpu_choose(r, desc, NULL);
     } else if ((attr = summing_attr(r)) != NULL) {
-        choose_with(r, desc, attr);
+        choose_with(r, desc, attr, NULL);
         dnnl_primitive_attr_destroy(attr);
         r->begin = copy_sum;
     }
@@ -469,10 +439,10 @@ static void conv(recipe *r)
 
     if (!window_rank_fits(r))
         return;
-    read_window(r, in[1]->dim + 2, &w);
+    mpl_cpu_read_window(r, in[1]->dim + 2, &w);
     src = image(r, in[0]);
-    filter = plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
-    bias = plain(1, &r->out[0]->dim[1]);
+    filter = mpl_cpu_plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
+    bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
     dst = image(r, r->out[0]);
     any = filter;
     if (r->last && is_constant(r, first + 1))
@@ -520,20 +490,20 @@ static void conv_transpose(recipe *r)
 
     if (!window_rank_fits(r) || mpl_attr_get(r->g, r->op, MPL_ATTR_output_shape, &given))
         return;
-    read_window(r, r->in[1]->dim + 2, &w);
+    mpl_cpu_read_window(r, r->in[1]->dim + 2, &w);
     for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
         w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) -
                        r->out[0]->dim[2 + i] - w.pad_begin[i];
-    src = plain_shape(r->in[0]);
+    src = mpl_cpu_plain_shape(r->in[0]);
     filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
-    bias = plain(1, &r->out[0]->dim[1]);
-    dst = plain_shape(r->out[0]);
+    bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
+    dst = mpl_cpu_plain_shape(r->out[0]);
     if (dnnl_dilated_deconvolution_forward_desc_init(
             &desc, dnnl_forward_inference, dnnl_deconvolution_direct, &src, &filter,
             has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
             w.pad_end) != dnnl_success)
         return;
-    choose(r, &desc);
+    mpl_cpu_choose(r, &desc, NULL);
     weighted_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
 }
 
@@ -582,7 +552,7 @@ static void pool(recipe *r)
 
     if (!window_rank_fits(r) || n != r->in[0]->rank - 2 || (r->n_out > 1 && r->out[1] != NULL))
         return;
-    read_window(r, kernel, &w);
+    mpl_cpu_read_window(r, kernel, &w);
     if (!mpl_cpu_fit_pool(r, r->in[0], r->out[0], &w))
         return;
     pool_with(r,
@@ -654,23 +624,18 @@ static void matmul(recipe *r)
         b[0] = b[rank - 2], b[1] = b[rank - 1];
         rank = 2;
     }
-    a_md = plain(rank, a);
-    b_md = plain(rank, b);
-    y_md = plain(rank, y);
+    a_md = mpl_cpu_plain(rank, a);
+    b_md = mpl_cpu_plain(rank, b);
+    y_md = mpl_cpu_plain(rank, y);
     product(r, 0, &a_md, &b_md, NULL, &y_md);
 }
 
-static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
+dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
 {
     int64_t dim[2] = {s->dim[turned], s->dim[!turned]};
     int64_t stride[2] = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
 
     return strided(2, dim, stride);
-}
-
-dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
-{
-    return matrix(s, turned);
 }
 
 void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
@@ -681,10 +646,10 @@ void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
 
     if (dnnl_matmul_desc_init(&desc, a, b, NULL, y) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, a_in);
-    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, b_in);
-    arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
+    mpl_cpu_choose(r, &desc, NULL);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, a, MPL_FROM_IN, a_in);
+    mpl_cpu_arg_add(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, b_in);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
 }
 
 /* alpha A B + C with C read once for each row; then what gemm_act and gemm_sum do at the end. */
@@ -698,14 +663,13 @@ static void gemm(recipe *r)
 
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
-    if (has_c &&
-        (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
-         mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
+    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
+                  mpl_count(in[2]) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
-    a = matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
-    b = matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
-    c = plain(2, row);
-    y = plain_shape(r->out[0]);
+    a = mpl_cpu_matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
+    b = mpl_cpu_matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
+    c = mpl_cpu_plain(2, row);
+    y = mpl_cpu_plain_shape(r->out[0]);
     product(r, first, &a, &b, has_c ? &c : NULL, &y);
 }
 
@@ -717,7 +681,7 @@ static void batch_norm(recipe *r)
     const mpl_shape *x = r->in[0];
     int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1,
                       mpl_count_dims(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
-    dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
+    dnnl_memory_desc_t data = mpl_cpu_plain(4, dim), per_channel = mpl_cpu_plain(1, &dim[1]);
     static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
 
     if (r->last)
@@ -727,11 +691,11 @@ static void batch_norm(recipe *r)
             &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
             dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    mpl_cpu_choose(r, &desc, NULL);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
     for (uint32_t i = 0; i < 4; i++)
-        arg(r, names[i], &per_channel, MPL_FROM_IN, i + 1);
-    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+        mpl_cpu_arg_add(r, names[i], &per_channel, MPL_FROM_IN, i + 1);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
 }
 
 /* oneDNN's window reaches equally far to both sides, ONNX's of even size does not. */
@@ -743,7 +707,7 @@ static void lrn(recipe *r)
 
     if (size % 2 == 0 || r->in[0]->rank != 4)
         return;
-    md = plain_shape(r->in[0]);
+    md = mpl_cpu_plain_shape(r->in[0]);
     if (dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &md,
                                    size, attr_float(r, MPL_ATTR_alpha, 1e-4),
                                    attr_float(r, MPL_ATTR_beta, 0.75),
@@ -758,25 +722,25 @@ static void layer_norm(recipe *r)
     const mpl_shape *x = r->in[0];
     uint32_t axis = axis_of(r, -1, x->rank);
     int64_t dim[2] = {mpl_count_dims(x, 0, axis), mpl_count_dims(x, axis, x->rank)};
-    dnnl_memory_desc_t data = plain(2, dim), rows = plain(1, &dim[0]), columns = plain(1, &dim[1]);
+    dnnl_memory_desc_t data = mpl_cpu_plain(2, dim), rows = mpl_cpu_plain(1, &dim[0]),
+                       columns = mpl_cpu_plain(1, &dim[1]);
     bool has_bias = r->n_in > 2 && r->in[2] != NULL;
 
     for (uint32_t i = 1; i < r->n_out; i++)
         if (r->out[i] != NULL)
             return;
-    if (mpl_count_dims(r->in[1], 0, r->in[1]->rank) != dim[1] ||
-        (has_bias && mpl_count_dims(r->in[2], 0, r->in[2]->rank) != dim[1]))
+    if (mpl_count(r->in[1]) != dim[1] || (has_bias && mpl_count(r->in[2]) != dim[1]))
         return;
     if (dnnl_layer_normalization_forward_desc_init(
             &desc, dnnl_forward_inference, &data, &rows, attr_float(r, MPL_ATTR_epsilon, 1e-5),
             dnnl_use_scale | (has_bias ? dnnl_use_shift : 0u)) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_SCALE, &columns, MPL_FROM_IN, 1);
+    mpl_cpu_choose(r, &desc, NULL);
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    mpl_cpu_arg_add(r, DNNL_ARG_SCALE, &columns, MPL_FROM_IN, 1);
     if (has_bias)
-        arg(r, DNNL_ARG_SHIFT, &columns, MPL_FROM_IN, 2);
-    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+        mpl_cpu_arg_add(r, DNNL_ARG_SHIFT, &columns, MPL_FROM_IN, 2);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
 }
 
 static void softmax(recipe *r)
@@ -792,7 +756,7 @@ static void softmax(recipe *r)
     dim[0] = mpl_count_dims(x, 0, axis);
     dim[1] = x->dim[axis];
     dim[2] = mpl_count_dims(x, axis + 1, x->rank);
-    md = plain(dim[2] == 1 ? 2 : 3, dim);
+    md = mpl_cpu_plain(dim[2] == 1 ? 2 : 3, dim);
     if (dnnl_softmax_v2_forward_desc_init(
             &desc, dnnl_forward_inference,
             r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log : dnnl_softmax_accurate,
@@ -830,7 +794,7 @@ static void reduce(recipe *r)
     dnnl_memory_desc_t src, dst;
 
     if (n_axes == 0) /* all or none, which the counts of elements tell apart */
-        reduced = mpl_count_dims(r->out[0], 0, r->out[0]->rank) == 1 ? UINT32_MAX : 0;
+        reduced = mpl_count(r->out[0]) == 1 ? UINT32_MAX : 0;
     for (uint32_t i = 0; i < n_axes; i++)
         reduced |= 1u << (axes[i] < 0 ? axes[i] + x->rank : axes[i]);
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -848,8 +812,8 @@ static void reduce(recipe *r)
     }
     if (n == 0)
         return;
-    src = plain(n, in);
-    dst = plain(n, out);
+    src = mpl_cpu_plain(n, in);
+    dst = mpl_cpu_plain(n, out);
     if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p,
                                  0) != dnnl_success)
         return;
@@ -879,12 +843,12 @@ static void concat(recipe *r)
                       mpl_count_dims(r->out[0], axis + 1, r->out[0]->rank)};
     dnnl_memory_desc_t dst;
 
-    dst = plain(3, dim);
+    dst = mpl_cpu_plain(3, dim);
     if (r->last && !pixels(r, r->n_in, r->out[0], &dst))
         return;
     for (uint32_t i = 0; i < r->n_in; i++) {
         dim[1] = r->in[i]->dim[axis];
-        r->mds[i] = plain(3, dim);
+        r->mds[i] = mpl_cpu_plain(3, dim);
         if (r->last && !pixels(r, i, r->in[i], &r->mds[i]))
             return;
     }
@@ -894,8 +858,8 @@ static void concat(recipe *r)
         return;
     }
     for (uint32_t i = 0; i < r->n_in; i++)
-        arg(r, DNNL_ARG_MULTIPLE_SRC + (int)i, &r->mds[i], MPL_FROM_IN, i);
-    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+        mpl_cpu_arg_add(r, DNNL_ARG_MULTIPLE_SRC + (int)i, &r->mds[i], MPL_FROM_IN, i);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
 }
 
 static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst)
@@ -905,8 +869,8 @@ static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_des
         r->pd = NULL;
         return;
     }
-    arg(r, DNNL_ARG_FROM, src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_TO, dst, MPL_FROM_OUT, 0);
+    mpl_cpu_arg_add(r, DNNL_ARG_FROM, src, MPL_FROM_IN, 0);
+    mpl_cpu_arg_add(r, DNNL_ARG_TO, dst, MPL_FROM_OUT, 0);
 }
 
 /* The output's dims with the strides that they have in the input: a reorder to row-major moves the
@@ -917,7 +881,7 @@ static void transpose(recipe *r)
     uint32_t n;
     const int64_t *perm = mpl_attr_ints(r->g, r->op, MPL_ATTR_perm, &n);
     int64_t stride[MPL_MAX_RANK];
-    dnnl_memory_desc_t src, dst = plain_shape(r->out[0]);
+    dnnl_memory_desc_t src, dst = mpl_cpu_plain_shape(r->out[0]);
 
     if (x->rank == 0)
         return;
@@ -943,27 +907,11 @@ static void reorder(recipe *r)
     move(r, &src, &dst);
 }
 
-/* ---- the table ---- */
+/* ---- the table: of operators that are not in one of those above ---- */
 
 static void (*const describe[MPL_N_OPS])(recipe *r) = {
-    [MPL_OP_leaky_relu] = unary,
-    [MPL_OP_elu] = unary,
-    [MPL_OP_sigmoid] = unary,
-    [MPL_OP_hard_swish] = unary,
-    [MPL_OP_swish] = unary,
-    [MPL_OP_mish] = unary,
-    [MPL_OP_tanh] = unary,
-    [MPL_OP_sqrt] = unary,
-    [MPL_OP_abs] = unary,
-    [MPL_OP_neg] = unary,
-    [MPL_OP_round] = unary,
     [MPL_OP_gelu] = gelu,
     [MPL_OP_pow] = power,
-    [MPL_OP_add] = arithmetic,
-    [MPL_OP_sub] = arithmetic,
-    [MPL_OP_mul] = arithmetic,
-    [MPL_OP_div] = arithmetic,
-    [MPL_OP_sum] = arithmetic,
     [MPL_OP_conv] = conv,
     [MPL_OP_conv_act] = conv,
     [MPL_OP_conv_sum] = conv,
@@ -981,14 +929,6 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_layer_norm] = layer_norm,
     [MPL_OP_softmax] = softmax,
     [MPL_OP_log_softmax] = softmax,
-    [MPL_OP_reduce_sum] = reduce,
-    [MPL_OP_reduce_mean] = reduce,
-    [MPL_OP_reduce_max] = reduce,
-    [MPL_OP_reduce_min] = reduce,
-    [MPL_OP_reduce_prod] = reduce,
-    [MPL_OP_reduce_l1] = reduce,
-    [MPL_OP_reduce_l2] = reduce,
-    [MPL_OP_reduce_sum_square] = reduce,
     [MPL_OP_concat] = concat,
     [MPL_OP_transpose] = transpose,
     [MPL_OP_reorder] = reorder,
@@ -996,5 +936,8 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
 
 mpl_cpu_describer *mpl_cpu_forward(mpl_op_kind kind)
 {
-    return describe[kind];
+    return functions[kind].algorithm != dnnl_alg_kind_undef    ? unary
+           : of_two[kind].algorithm != dnnl_alg_kind_undef     ? arithmetic
+           : reductions[kind].algorithm != dnnl_alg_kind_undef ? reduce
+                                                               : describe[kind];
 }

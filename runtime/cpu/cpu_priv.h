@@ -73,6 +73,7 @@ typedef struct mpl_cpu_window {
 
 /* row-major f32; no dims: one element */
 dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim);
+dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s);
 dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
 /* Filters with their groups apart. */
 dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);

@@ -6,10 +6,6 @@
 
 #include <math.h>
 
-/* Of libgomp, which oneDNN runs on: its threads wait for both. */
-void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
-int omp_get_thread_num(void);
-
 enum { SHARE = 32 * 1024 }; /* multiplications that are worth a thread of their own */
 
 typedef void worker(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to);
@@ -390,38 +386,24 @@ void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
 typedef struct job {
     const mpl_images *m;
     const mpl_op_call *call;
-    uint32_t n_threads;
 } job;
 
-static int64_t n_pixels(const mpl_images *m)
-{
-    return m->w.n * m->w.out_high * m->w.out_wide;
-}
-
-static void do_share(void *arg)
+static void do_pixels(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    int64_t n = n_pixels(j->m), k = omp_get_thread_num();
 
-    j->m->work(j->m, j->call, n * k / j->n_threads, n * (k + 1) / j->n_threads);
+    j->m->work(j->m, j->call, from, to);
 }
 
 void mpl_images_run(mpl_images *m, const mpl_op_call *call, uint32_t n_threads)
 {
-    job j = {m, call, n_threads};
+    job j = {m, call};
+    int64_t n_pixels = m->w.n * m->w.out_high * m->w.out_wide;
     int64_t each = m->w.out_channels * (m->kernels != NULL ? m->w.channels : 1);
 
     if (m->kind == MPL_OP_batch_norm)
         find_factors(m, call);
     else if (m->kernels != NULL && !m->is_packed)
         pack(m, call->in[m->first + 1].data);
-    if (n_pixels(m) * each / SHARE < j.n_threads)
-        j.n_threads = (uint32_t)(n_pixels(m) * each / SHARE);
-#if defined(__SANITIZE_THREAD__)
-    j.n_threads = 1; /* it does not see how libgomp's threads wait for one another */
-#endif
-    if (j.n_threads <= 1)
-        m->work(m, call, 0, n_pixels(m));
-    else
-        GOMP_parallel(do_share, &j, j.n_threads, 0);
+    mpl_deal(n_pixels, 1, n_pixels * each / SHARE, n_threads, do_pixels, &j);
 }

@@ -86,12 +86,12 @@ static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n,
     if (first > 0) {
         p->in[0] = MPL_CUDA_WORKSPACE;
         p->kernel.type[0] = (int32_t)sum;
-        strides_of(to, e->stride[0]);
+        mpl_strides(to, e->stride[0]);
     }
     for (uint32_t i = 0; i < n; i++) {
         p->in[first + i] = from + i;
         p->kernel.type[first + i] = (int32_t)type_of(m, in_of(m, from + i));
-        broadcast_strides(in_shape(m, from + i), to, e->stride[first + i]);
+        mpl_broadcast_strides(in_shape(m, from + i), to, e->stride[first + i]);
     }
     merge_dims(e, p->kernel.n_in);
     parameters(m, e);
@@ -187,7 +187,7 @@ static mpl_status elementwise(mpl_maker *m)
             memset(e->stride[i], 0, sizeof e->stride[i]);
             e->stride[i][to->rank > 1 ? 1 : 0] = to->rank > 1;
         } else
-            broadcast_strides(&in, to, e->stride[i]);
+            mpl_broadcast_strides(&in, to, e->stride[i]);
     }
     if (m->kind == MPL_OP_clip || m->kind == MPL_OP_clip_grad) /* the missing bounds are NULL */
         p->kernel.n_in = m->kind == MPL_OP_clip ? 3 : 4;
@@ -233,7 +233,7 @@ static void split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
 {
     int64_t stride[MPL_MAX_RANK];
 
-    strides_of(in, stride);
+    mpl_strides(in, stride);
     r->n = 1;
     r->factor = 1;
     for (uint32_t i = 0; i < in->rank; i++)
@@ -305,7 +305,7 @@ static mpl_status norm(mpl_maker *m)
         if (!by_row)
             d->stride[i - 1][1] = 1;
         else if (in_of(m, i) != MPL_NONE)
-            broadcast_strides(in_shape(m, i), in, d->stride[i - 1]);
+            mpl_broadcast_strides(in_shape(m, i), in, d->stride[i - 1]);
 out:
     return st;
 }
@@ -335,7 +335,7 @@ out:
 
 /* ---- windows, products ---- */
 
-/* What conv_sum and gemm_sum add stands behind x, weight and bias. */
+/* What gemm_sum adds, its first input, becomes the last operand. */
 static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -347,60 +347,12 @@ static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
     p->kernel.n_in = 4;
 }
 
-/* output_shape without pads decides the pads of conv_transpose, the larger half before. */
-static void place_output(const mpl_maker *m, mpl_cuda_window *w)
-{
-    uint32_t n_pads, n, n_extra;
-    const int64_t *extra = mpl_attr_ints(m->g, m->op, MPL_ATTR_output_padding, &n_extra);
-
-    mpl_attr_ints(m->g, m->op, MPL_ATTR_pads, &n_pads);
-    mpl_attr_ints(m->g, m->op, MPL_ATTR_output_shape, &n);
-    if (n == 0 || n_pads > 0)
-        return;
-    for (uint32_t i = 3 - n; i < 3; i++) {
-        int64_t cut =
-            (w->in[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - w->out[i];
-
-        cut += n_extra == n ? extra[i + n - 3] : 0;
-        w->before[i] = w->in[i] > 0 && cut > 0 ? cut - cut / 2 : 0;
-    }
-}
-
-static mpl_status conv(mpl_maker *m)
-{
-    mpl_status st = MPL_OK;
-    const uint32_t first = mpl_fused_first(m->kind);
-    const mpl_shape *in = in_shape(m, first), *weight = in_shape(m, first + 1),
-                    *to = out_shape(m, 0);
-    mpl_activation activation = mpl_activation_of(m->g, m->op);
-    mpl_cuda_window *w;
-
-    MPL_TRY(mpl_maker_window(m, MPL_CUDA_CONV, in, to, &w));
-    for (uint32_t i = 2; i < weight->rank; i++)
-        w->kernel[3 - weight->rank + i] = weight->dim[i];
-    w->transposed = m->kind == MPL_OP_conv_transpose;
-    if (w->transposed)
-        place_output(m, w);
-    w->group = attr_int(m, MPL_ATTR_group, 1);
-    w->in_channels = in->dim[1] / w->group;
-    w->out_channels = to->dim[1] / w->group;
-    if (activation != MPL_ACT_NONE)
-        w->least = 0;
-    if (activation == MPL_ACT_RELU6)
-        w->most = 6;
-    if (first > 0)
-        sum_last(m, &m->part[m->n - 1]);
-out:
-    return st;
-}
-
 static mpl_status pool(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_window *w;
 
     MPL_TRY(mpl_maker_window(m, MPL_CUDA_POOL, in_shape(m, 0), out_shape(m, 0), &w));
-    w->padded = attr_int(m, MPL_ATTR_count_include_pad, 0) != 0;
     w->column_major = attr_int(m, MPL_ATTR_storage_order, 0) != 0;
     m->part[m->n - 1].all_outputs = true;
 out:
@@ -429,7 +381,7 @@ static mpl_status gemm(mpl_maker *m)
     d->alpha = attr_float(m, MPL_ATTR_alpha, 1);
     d->beta = attr_float(m, MPL_ATTR_beta, 1);
     if (in_of(m, first + 2) != MPL_NONE)
-        broadcast_strides(in_shape(m, first + 2), out_shape(m, 0), stride);
+        mpl_broadcast_strides(in_shape(m, first + 2), out_shape(m, 0), stride);
     d->c_row = stride[0], d->c_column = stride[1];
     if (activation != MPL_ACT_NONE)
         d->least = 0;
@@ -468,8 +420,8 @@ static mpl_status matmul(mpl_maker *m)
     matrix_a = d->rows * d->terms, matrix_b = d->terms * d->columns;
     d->rank = (int32_t)stack.rank;
     memcpy(d->dim, stack.dim, sizeof d->dim);
-    broadcast_strides(&stack_a, &stack, d->a_stack);
-    broadcast_strides(&stack_b, &stack, d->b_stack);
+    mpl_broadcast_strides(&stack_a, &stack, d->a_stack);
+    mpl_broadcast_strides(&stack_b, &stack, d->b_stack);
     for (uint32_t i = 0; i < stack.rank; i++)
         d->a_stack[i] *= matrix_a, d->b_stack[i] *= matrix_b;
 out:
@@ -502,10 +454,6 @@ static mpl_describe *describe_of(mpl_op_kind kind)
         [MPL_OP_group_norm] = norm,
         [MPL_OP_lrn] = lrn,
         [MPL_OP_lrn_grad] = lrn,
-        [MPL_OP_conv] = conv,
-        [MPL_OP_conv_act] = conv,
-        [MPL_OP_conv_sum] = conv,
-        [MPL_OP_conv_transpose] = conv,
         [MPL_OP_max_pool] = pool,
         [MPL_OP_avg_pool] = pool,
         [MPL_OP_matmul] = matmul,

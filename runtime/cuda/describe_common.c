@@ -1,5 +1,4 @@
 /* describe_common.c -- what descriptions of our own kernels share. See describe_priv.h. */
-#include "graphs/ops/matrix/conv.h"
 #include "runtime/cuda/describe_priv.h"
 
 #include <math.h>
@@ -58,9 +57,7 @@ mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape
                            .kernel = {1, 1, 1},
                            .stride = {1, 1, 1},
                            .dilation = {1, 1, 1},
-                           .group = 1,
-                           .least = -INFINITY,
-                           .most = INFINITY};
+                           .counts_pads = attr_int(m, MPL_ATTR_count_include_pad, 0) != 0};
     for (uint32_t i = 0; i < n; i++) {
         w->in[3 - n + i] = in->dim[2 + i];
         w->out[3 - n + i] = to->dim[2 + i];
@@ -72,7 +69,8 @@ mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape
     read_last(m, MPL_ATTR_kernel_shape, n, w->kernel);
     read_last(m, MPL_ATTR_strides, n, w->stride);
     read_last(m, MPL_ATTR_dilations, n, w->dilation);
-    *out = w;
+    if (out != NULL)
+        *out = w;
 out:
     return st;
 }

@@ -138,8 +138,8 @@ static mpl_status slice(mpl_maker *m)
     const int64_t *steps = mpl_attr_ints(m->g, m->op, MPL_ATTR_steps, &n_steps);
     int64_t to_stride[MPL_MAX_RANK], from_stride[MPL_MAX_RANK], base = 0;
 
-    strides_of(to, to_stride);
-    strides_of(in, from_stride);
+    mpl_strides(to, to_stride);
+    mpl_strides(in, from_stride);
     if (mpl_count(to) == 0)
         return mpl_maker_copy(m);
     for (uint32_t i = 0; i < n; i++) {
@@ -159,8 +159,8 @@ static mpl_status transpose(mpl_maker *m)
     const int64_t *perm = mpl_attr_ints(m->g, m->op, MPL_ATTR_perm, &n);
     int64_t to_stride[MPL_MAX_RANK], stride[MPL_MAX_RANK], from_stride[MPL_MAX_RANK];
 
-    strides_of(to, to_stride);
-    strides_of(in, stride);
+    mpl_strides(to, to_stride);
+    mpl_strides(in, stride);
     for (uint32_t i = 0; i < in->rank; i++)
         from_stride[i] = stride[perm != NULL ? axis_of(perm[i], in->rank) : in->rank - 1 - i];
     return add_move(m, 0, 0, 0, 0, to->rank, to->dim, to_stride, from_stride);
@@ -171,8 +171,8 @@ static mpl_status expand(mpl_maker *m)
     const mpl_shape *to = out_shape(m, 0);
     int64_t to_stride[MPL_MAX_RANK], from_stride[MPL_MAX_RANK];
 
-    strides_of(to, to_stride);
-    broadcast_strides(in_shape(m, 0), to, from_stride);
+    mpl_strides(to, to_stride);
+    mpl_broadcast_strides(in_shape(m, 0), to, from_stride);
     return add_move(m, 0, 0, 0, 0, to->rank, to->dim, to_stride, from_stride);
 }
 
@@ -186,8 +186,8 @@ static mpl_status tile(mpl_maker *m)
 
     if (mpl_count(to) == 0)
         return mpl_maker_copy(m);
-    strides_of(to, stride);
-    strides_of(in, own);
+    mpl_strides(to, stride);
+    mpl_strides(in, own);
     for (uint32_t i = 0; i < in->rank; i++) {
         int64_t repeats = to->dim[i] / in->dim[i];
 
@@ -247,8 +247,8 @@ static mpl_status pad(mpl_maker *m)
 
     if (!attr_is(m, MPL_ATTR_mode, "constant", "constant"))
         return mpl_maker_refuse(m);
-    strides_of(to, to_stride);
-    strides_of(in, stride);
+    mpl_strides(to, to_stride);
+    mpl_strides(in, stride);
     memcpy(dim, in->dim, sizeof dim);
     for (uint32_t i = 0; i < n / 2; i++) {
         uint32_t axis = axes != NULL ? axis_of(axes[i], in->rank) : i;
@@ -295,7 +295,7 @@ static mpl_status take_box(mpl_maker *m)
     mpl_strided box;
 
     MPL_TRY(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
-    strides_of(&box.shape, to_stride);
+    mpl_strides(&box.shape, to_stride);
     MPL_TRY(add_move(m, 0, box.offset, 0, 0, box.shape.rank, box.shape.dim, to_stride, box.stride));
 out:
     return st;
@@ -316,7 +316,7 @@ static mpl_status assign(mpl_maker *m)
 
     MPL_TRY(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
     MPL_TRY(keep_base(m, &box));
-    broadcast_strides(in_shape(m, 1), &box.shape, from_stride);
+    mpl_broadcast_strides(in_shape(m, 1), &box.shape, from_stride);
     MPL_TRY(
         add_move(m, 1, 0, 0, box.offset, box.shape.rank, box.shape.dim, box.stride, from_stride));
 out:

@@ -4,6 +4,7 @@
 #define MPL_CUDA_DESCRIBE_PRIV_H
 
 #include "graphs/ir/counts.h"
+#include "graphs/ops/ops_priv.h"
 #include "runtime/cuda/device.h"
 
 typedef struct mpl_maker {
@@ -64,37 +65,13 @@ static inline uint32_t axis_of(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-static inline void strides_of(const mpl_shape *s, int64_t *stride)
-{
-    int64_t n = 1;
-
-    for (uint32_t i = s->rank; i-- > 0;) {
-        stride[i] = n;
-        n *= s->dim[i];
-    }
-}
-
-/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated. */
-static inline void broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t *stride)
-{
-    int64_t own[MPL_MAX_RANK];
-
-    strides_of(in, own);
-    for (uint32_t i = 0; i < out->rank; i++) {
-        uint32_t lead = out->rank - in->rank;
-
-        stride[i] = i < lead || in->dim[i - lead] == 1 ? 0 : own[i - lead];
-    }
-}
-
 /* A launch over n things that takes all inputs and output 0; the caller fills in the rest. */
 mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out);
 /* Leaves the operation, with these operands and attributes, to the host. */
 mpl_status mpl_maker_refuse(mpl_maker *m);
 /* Output 0 becomes what input 0 holds; nothing runs where they are the same memory. */
 mpl_status mpl_maker_copy(mpl_maker *m);
-/* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest
- * is the caller's. */
+/* A launch with the window of a pool from `in` to `to`; *out (may be NULL) is that window. */
 mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
                             const mpl_shape *to, mpl_cuda_window **out);
 

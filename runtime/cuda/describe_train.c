@@ -6,17 +6,7 @@
 
 static mpl_status pool_grad(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
-    mpl_cuda_window *w;
-    uint32_t n;
-    const int64_t *kernel = mpl_attr_ints(m->g, m->op, MPL_ATTR_kernel_shape, &n);
-
-    MPL_TRY(mpl_maker_window(m, MPL_CUDA_POOL_GRAD, out_shape(m, 0), in_shape(m, 0), &w));
-    for (uint32_t i = 0; i < n; i++)
-        w->kernel[3 - n + i] = kernel[i];
-    w->padded = attr_int(m, MPL_ATTR_count_include_pad, 0) != 0;
-out:
-    return st;
+    return mpl_maker_window(m, MPL_CUDA_POOL_GRAD, out_shape(m, 0), in_shape(m, 0), NULL);
 }
 
 static mpl_status plane_grad(mpl_maker *m)

@@ -421,44 +421,6 @@ KERNEL lrn(const mpl_cuda_kernel k)
 
 /* ---- windows ---- */
 
-/* conv and conv_transpose as their definition has them, one thread for each output: for what cuDNN
- * does not take. */
-KERNEL conv(const mpl_cuda_kernel k)
-{
-    const mpl_cuda_window *w = &k.as.window;
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
-        plane = w->in[0] * w->in[1] * w->in[2];
-
-    FOR_EACH(i, k.n)
-    {
-        int64_t rest = i, o2 = last_index(&rest, w->out[2]), o1 = last_index(&rest, w->out[1]);
-        int64_t o0 = last_index(&rest, w->out[0]), channel = last_index(&rest, w->out_channels);
-        int64_t group = rest % w->group; /* rest is item * group + group */
-        double sum = k.in[2] != NULL ? get(k.type[2], k.in[2],
-            group * w->out_channels + channel) : 0;
-
-        if (k.in[3] != NULL) /* may be the output */
-            sum += get(k.type[3], k.in[3], i);
-        for (int64_t c = 0; c < w->in_channels; c++) {
-            int64_t x = (rest * w->in_channels + c) * plane;
-            int64_t weight =
-                w->transposed ? (group * w->in_channels + c) * w->out_channels + channel
-                              : (group * w->out_channels + channel) * w->in_channels + c;
-
-            for (int64_t t = 0; t < taps; t++) {
-                int64_t z = seen_by(w, 0, o0, t / w->kernel[2] / w->kernel[1]);
-                int64_t y = seen_by(w, 1, o1, t / w->kernel[2] % w->kernel[1]);
-                int64_t at = seen_by(w, 2, o2, t % w->kernel[2]);
-
-                if (z >= 0 && y >= 0 && at >= 0)
-                    sum += get(k.type[0], k.in[0], x + (z * w->in[1] + y) * w->in[2] + at) *
-                           get(k.type[1], k.in[1], weight * taps + t);
-            }
-        }
-        put(k.out_type, k.out[0], i, sum < w->least ? w->least : sum > w->most ? w->most : sum);
-    }
-}
-
 /* One thread for each output of max_pool or avg_pool; output 1 takes where in x the largest
  * lies, -1: nowhere. */
 KERNEL pool(const mpl_cuda_kernel k)
@@ -496,7 +458,7 @@ KERNEL pool(const mpl_cuda_kernel k)
             if (k.out[1] != NULL)
                 ((int64_t *)k.out[1])[i] = where;
         } else {
-            if (w->padded)
+            if (w->counts_pads)
                 n = padded_count(w, 0, o0) * padded_count(w, 1, o1) * padded_count(w, 2, o2);
             value = n > 0 ? value / (double)n : 0;
         }
@@ -581,7 +543,6 @@ int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream)
     BLOCKS(MPL_CUDA_SOFTMAX, softmax, k->as.lanes.n);
     BLOCKS(MPL_CUDA_NORM, norm, k->as.norm.n);
     EACH(MPL_CUDA_LRN, lrn);
-    EACH(MPL_CUDA_CONV, conv);
     EACH(MPL_CUDA_POOL, pool);
     EACH(MPL_CUDA_PRODUCT, product);
     default:

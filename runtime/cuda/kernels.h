@@ -21,7 +21,6 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_SOFTMAX,
     MPL_CUDA_NORM,
     MPL_CUDA_LRN,
-    MPL_CUDA_CONV,
     MPL_CUDA_POOL,
     MPL_CUDA_PRODUCT,
     MPL_CUDA_FUSED,
@@ -102,12 +101,11 @@ typedef struct mpl_cuda_lrn {
     double factor, beta, bias;
 } mpl_cuda_lrn;
 
-/* Windows over up to three spatial dims, the missing ones in front and of size 1. */
+/* Windows of pools over up to three spatial dims, the missing ones in front and of size 1. */
 typedef struct mpl_cuda_window {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
-    int64_t in_channels, out_channels, group; /* channels of one group */
-    int32_t transposed, padded, column_major; /* column_major: how indices of max_pool count */
-    double least, most; /* a convolution's result is clipped to them; operand 3 is added before */
+    int32_t counts_pads;  /* averages count the padding */
+    int32_t column_major; /* how indices of max_pool count */
 } mpl_cuda_window;
 
 /* Stacks of matrices: element (i, k) of the left one is i * a_row + k * a_column from its matrix

@@ -256,16 +256,8 @@ DEVICE double block_fold(fold how, double *room, double value)
 /* The input element along axis d that kernel element t of output element o sees; -1: none. */
 DEVICE int64_t seen_by(const mpl_cuda_window *w, int d, int64_t o, int64_t t)
 {
-    int64_t at;
+    int64_t at = o * w->stride[d] - w->before[d] + t * w->dilation[d];
 
-    if (!w->transposed) {
-        at = o * w->stride[d] - w->before[d] + t * w->dilation[d];
-    } else {
-        at = o + w->before[d] - t * w->dilation[d];
-        if (at % w->stride[d] != 0)
-            return -1;
-        at /= w->stride[d];
-    }
     return at >= 0 && at < w->in[d] ? at : -1;
 }
 

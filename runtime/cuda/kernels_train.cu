@@ -93,10 +93,10 @@ KERNEL pool_grad(const mpl_cuda_kernel k)
             part = get(k.type[0], k.in[0],
                 rest * out_plane + (oz * w->out[1] + oy) * w->out[2] + ox);
             if (k.kind != MPL_OP_max_pool_grad) {
-                n = w->padded ? padded_count(w, 0, oz) * padded_count(w, 1, oy) * padded_count(w, 2,
-                    ox)
-                              : inside_count(w, 0, oz) * inside_count(w, 1, oy) * inside_count(w, 2,
-                                  ox);
+                n = w->counts_pads ? padded_count(w, 0, oz) * padded_count(w, 1, oy) *
+                                         padded_count(w, 2, ox)
+                                   : inside_count(w, 0, oz) * inside_count(w, 1, oy) *
+                                         inside_count(w, 2, ox);
                 part /= (double)n;
             } else if (first_largest(&k, rest * plane, oz, oy, ox) != i) {
                 continue;

@@ -308,53 +308,43 @@ static int done(cudaError_t code)
     return (int)code;
 }
 
-static int memory_new(mpl_cuda *c, void **out, size_t bytes)
-{
-    (void)c;
-    return done(cudaMalloc(out, bytes));
-}
+/* An entry of the table that is one call of the runtime. */
+#define ENTRY(name, parameters, call)                                                              \
+    static int name parameters                                                                     \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        return done(call);                                                                         \
+    }
 
-static int memory_free(mpl_cuda *c, void *p)
-{
-    (void)c;
-    return done(cudaFree(p));
-}
-
-static int pool_new(mpl_cuda *c, void **out, size_t bytes, void *stream)
-{
-    (void)c;
-    return done(cudaMallocAsync(out, bytes, stream));
-}
-
-static int pool_free(mpl_cuda *c, void *p, void *stream)
-{
-    (void)c;
-    return done(cudaFreeAsync(p, stream));
-}
-
-static int host_new(mpl_cuda *c, void **out, size_t bytes)
-{
-    (void)c;
-    return done(cudaMallocHost(out, bytes));
-}
-
-static int host_free(mpl_cuda *c, void *p)
-{
-    (void)c;
-    return done(cudaFreeHost(p));
-}
-
-static int host_call(mpl_cuda *c, void (*function)(void *data), void *data, void *stream)
-{
-    (void)c;
-    return done(cudaLaunchHostFunc(stream, function, data));
-}
-
-static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
-{
-    (void)c;
-    return done(cudaMemGetInfo(available, total));
-}
+ENTRY(memory_new, (mpl_cuda * c, void **out, size_t bytes), cudaMalloc(out, bytes))
+ENTRY(memory_free, (mpl_cuda * c, void *p), cudaFree(p))
+ENTRY(pool_new, (mpl_cuda * c, void **out, size_t bytes, void *stream),
+      cudaMallocAsync(out, bytes, stream))
+ENTRY(pool_free, (mpl_cuda * c, void *p, void *stream), cudaFreeAsync(p, stream))
+ENTRY(host_new, (mpl_cuda * c, void **out, size_t bytes), cudaMallocHost(out, bytes))
+ENTRY(host_free, (mpl_cuda * c, void *p), cudaFreeHost(p))
+ENTRY(host_call, (mpl_cuda * c, void (*function)(void *data), void *data, void *stream),
+      cudaLaunchHostFunc(stream, function, data))
+ENTRY(memory_info, (mpl_cuda * c, size_t *available, size_t *total),
+      cudaMemGetInfo(available, total))
+ENTRY(fill, (mpl_cuda * c, void *at, int byte, size_t bytes, void *stream),
+      cudaMemsetAsync(at, byte, bytes, stream))
+ENTRY(stream_new, (mpl_cuda * c, void **out),
+      cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking))
+ENTRY(stream_free, (mpl_cuda * c, void *stream), cudaStreamDestroy(stream))
+ENTRY(stream_wait, (mpl_cuda * c, void *stream, void *event), cudaStreamWaitEvent(stream, event, 0))
+ENTRY(stream_finish, (mpl_cuda * c, void *stream), cudaStreamSynchronize(stream))
+ENTRY(event_new, (mpl_cuda * c, void **out, bool timed),
+      cudaEventCreateWithFlags((cudaEvent_t *)out,
+                               timed ? cudaEventDefault : cudaEventDisableTiming))
+ENTRY(event_free, (mpl_cuda * c, void *event), cudaEventDestroy(event))
+ENTRY(event_record, (mpl_cuda * c, void *event, void *stream), cudaEventRecord(event, stream))
+ENTRY(event_time, (mpl_cuda * c, float *ms, void *begin, void *end),
+      cudaEventElapsedTime(ms, begin, end))
+ENTRY(capture_begin, (mpl_cuda * c, void *stream),
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
+ENTRY(graph_launch, (mpl_cuda * c, void *graph, void *stream), cudaGraphLaunch(graph, stream))
+ENTRY(graph_free, (mpl_cuda * c, void *graph), cudaGraphExecDestroy(graph))
 
 static int clocks(mpl_cuda *c, mpl_device_clocks *out)
 {
@@ -369,75 +359,6 @@ static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_
 
     (void)c;
     return done(cudaMemcpyAsync(to, from, bytes, kind[way], stream));
-}
-
-static int fill(mpl_cuda *c, void *at, int byte, size_t bytes, void *stream)
-{
-    (void)c;
-    return done(cudaMemsetAsync(at, byte, bytes, stream));
-}
-
-static int stream_new(mpl_cuda *c, void **out)
-{
-    cudaStream_t stream = NULL;
-    cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-
-    (void)c;
-    *out = stream;
-    return done(code);
-}
-
-static int stream_free(mpl_cuda *c, void *stream)
-{
-    (void)c;
-    return done(cudaStreamDestroy(stream));
-}
-
-static int stream_wait(mpl_cuda *c, void *stream, void *event)
-{
-    (void)c;
-    return done(cudaStreamWaitEvent(stream, event, 0));
-}
-
-static int stream_finish(mpl_cuda *c, void *stream)
-{
-    (void)c;
-    return done(cudaStreamSynchronize(stream));
-}
-
-static int event_new(mpl_cuda *c, void **out, bool timed)
-{
-    cudaEvent_t event = NULL;
-    cudaError_t code =
-        cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
-
-    (void)c;
-    *out = event;
-    return done(code);
-}
-
-static int event_free(mpl_cuda *c, void *event)
-{
-    (void)c;
-    return done(cudaEventDestroy(event));
-}
-
-static int event_record(mpl_cuda *c, void *event, void *stream)
-{
-    (void)c;
-    return done(cudaEventRecord(event, stream));
-}
-
-static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
-{
-    (void)c;
-    return done(cudaEventElapsedTime(ms, begin, end));
-}
-
-static int capture_begin(mpl_cuda *c, void *stream)
-{
-    (void)c;
-    return done(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }
 
 static int capture_end(mpl_cuda *c, void *stream, void **out)
@@ -455,18 +376,6 @@ static int capture_end(mpl_cuda *c, void *stream, void **out)
         cudaGraphDestroy(graph);
     *out = ready;
     return done(code);
-}
-
-static int graph_launch(mpl_cuda *c, void *graph, void *stream)
-{
-    (void)c;
-    return done(cudaGraphLaunch(graph, stream));
-}
-
-static int graph_free(mpl_cuda *c, void *graph)
-{
-    (void)c;
-    return done(cudaGraphExecDestroy(graph));
 }
 
 static int run(mpl_cuda *c, const mpl_cuda_work *work, void *stream)

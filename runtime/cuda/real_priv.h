@@ -33,7 +33,6 @@
     CALL(cudnnGetConvolutionForwardAlgorithm_v7)                                                   \
     CALL(cudnnGetConvolutionForwardWorkspaceSize)                                                  \
     CALL(cudnnConvolutionForward)                                                                  \
-    CALL(cudnnConvolutionBiasActivationForward)                                                    \
     CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                              \
     CALL(cudnnGetConvolutionBackwardDataWorkspaceSize)                                             \
     CALL(cudnnConvolutionBackwardData)                                                             \

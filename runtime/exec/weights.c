@@ -8,6 +8,7 @@
  * scales and variances lie in [0.5, 1.5], shifts, means and biases in [-0.1, 0.1]. */
 #include "graphs/core/rng.h"
 #include "graphs/ops/matrix/conv.h"
+#include "graphs/ops/ops_priv.h"
 #include "runtime/exec/exec_priv.h"
 
 #include <math.h>
@@ -194,68 +195,15 @@ static range weight_range(const mpl_graph *g, mpl_value v)
     }
 }
 
-static uint16_t narrow_f16(float x)
-{
-    /* |x| < 2^15 here, so neither infinity nor a carry into it can come: align, round to even, put
-     * together. */
-    uint32_t bits, sign, rounded;
-    float aligned = fabsf(x) * 0x1p-112f; /* the exponent's bias becomes that of the narrow type */
-
-    memcpy(&bits, &x, sizeof bits);
-    sign = bits >> 16 & 0x8000;
-    memcpy(&bits, &aligned, sizeof bits);
-    rounded = bits + 0xfff + (bits >> 13 & 1);
-    return (uint16_t)(sign | rounded >> 13);
-}
-
-static uint16_t narrow_bf16(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* Element i of an array of that type becomes x; integers are cut towards zero. */
+/* Element i of an array of that type becomes x, by way of a float where the type is narrower. */
 static void put(mpl_type type, void *array, uint64_t i, double x)
 {
-    switch (type) {
-    case MPL_TYPE_f64:
-        ((double *)array)[i] = x;
-        break;
-    case MPL_TYPE_f32:
-        ((float *)array)[i] = (float)x;
-        break;
-    case MPL_TYPE_f16:
-        ((uint16_t *)array)[i] = narrow_f16((float)x);
-        break;
-    case MPL_TYPE_bf16:
-        ((uint16_t *)array)[i] = narrow_bf16((float)x);
-        break;
-    case MPL_TYPE_i64:
-        ((int64_t *)array)[i] = (int64_t)x;
-        break;
-    case MPL_TYPE_i32:
-        ((int32_t *)array)[i] = (int32_t)x;
-        break;
-    case MPL_TYPE_i8:
-        ((int8_t *)array)[i] = (int8_t)x;
-        break;
-    case MPL_TYPE_u8:
-        ((uint8_t *)array)[i] = (uint8_t)x;
-        break;
-    case MPL_TYPE_bool:
-        ((uint8_t *)array)[i] = x != 0;
-        break;
-    case MPL_N_TYPES:
-        break;
-    }
+    mpl_put(type, array, (int64_t)i, mpl_type_bytes(type) == 2 ? (double)(float)x : x);
 }
 
 static bool is_float(mpl_type type)
 {
-    return type == MPL_TYPE_f64 || type == MPL_TYPE_f32 || type == MPL_TYPE_f16 ||
-           type == MPL_TYPE_bf16;
+    return type <= MPL_TYPE_bf16;
 }
 
 /* The next n elements: uniform in the range, or 0 and 1 in types that are not floating. */

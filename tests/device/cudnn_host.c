@@ -184,7 +184,7 @@ static cudnnStatus_t activation_forward(cudnnHandle_t h, cudnnActivationDescript
                                         const cudnnTensorDescriptor_t yd, void *y)
 {
     (void)h;
-    DEMAND(same_dims(xd, yd) && d->mode != CUDNN_ACTIVATION_IDENTITY);
+    DEMAND(same_dims(xd, yd));
     for (int64_t i = 0; i < elements(xd); i++)
         blend((float *)y + offset(yd, yd, i), alpha,
               activated(d, ((const float *)x)[offset(xd, xd, i)]), beta);
@@ -357,42 +357,6 @@ static cudnnStatus_t conv_forward(cudnnHandle_t h, const void *alpha,
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t
-conv_bias_activation(cudnnHandle_t h, const void *alpha1, const cudnnTensorDescriptor_t xd,
-                     const void *x, const cudnnFilterDescriptor_t wd, const void *w,
-                     const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algo,
-                     void *workspace, size_t bytes, const void *alpha2,
-                     const cudnnTensorDescriptor_t zd, const void *z,
-                     const cudnnTensorDescriptor_t bd, const void *bias,
-                     const cudnnActivationDescriptor_t a, const cudnnTensorDescriptor_t yd, void *y)
-{
-    const float one = 1, zero = 0;
-    double *acc;
-
-    (void)h;
-    if (xd->size[0] == 3) /* as a version that cannot */
-        return CUDNN_STATUS_NOT_SUPPORTED;
-    DEMAND(conv_fits(xd, wd, c, yd) && may_run((int)algo, c, workspace, bytes) &&
-           same_dims(zd, yd));
-    DEMAND(bias != NULL && bd->size[0] == 1 && bd->size[1] == yd->size[1] && bd->size[2] == 1 &&
-           bd->size[3] == 1);
-    DEMAND(a->nan == CUDNN_NOT_PROPAGATE_NAN && z != NULL && x != y);
-    DEMAND(a->mode == CUDNN_ACTIVATION_RELU ||
-           (a->mode == CUDNN_ACTIVATION_IDENTITY &&
-            algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
-    acc = sums(elements(yd));
-    conv_walk(xd, x, wd, w, c, yd, NULL, OF_Y, acc);
-    for (int64_t i = 0; i < elements(yd); i++) {
-        double sum = *(const float *)alpha1 * acc[i] + ((const float *)bias)[offset(yd, bd, i)];
-
-        if (*(const float *)alpha2 != 0)
-            sum += *(const float *)alpha2 * ((const float *)z)[offset(zd, zd, i)];
-        acc[i] = activated(a, sum);
-    }
-    put_sums(acc, elements(yd), &one, &zero, y);
-    return CUDNN_STATUS_SUCCESS;
-}
-
 static cudnnStatus_t conv_data(cudnnHandle_t h, const void *alpha, const cudnnFilterDescriptor_t wd,
                                const void *w, const cudnnTensorDescriptor_t yd, const void *dy,
                                const cudnnConvolutionDescriptor_t c,
@@ -523,7 +487,6 @@ static const mpl_cuda_library library = {
     .cudnnGetConvolutionForwardAlgorithm_v7 = forward_heuristics,
     .cudnnGetConvolutionForwardWorkspaceSize = forward_room,
     .cudnnConvolutionForward = conv_forward,
-    .cudnnConvolutionBiasActivationForward = conv_bias_activation,
     .cudnnGetConvolutionBackwardDataAlgorithm_v7 = data_heuristics,
     .cudnnGetConvolutionBackwardDataWorkspaceSize = data_room,
     .cudnnConvolutionBackwardData = conv_data,

@@ -509,6 +509,36 @@ TEST(a_wild_index_is_refused)
     wild_index(MPL_OP_gather_elements, "graph=on");
 }
 
+/* A capture runs the graph once on its way: what that run changed is put back, so that the first
+ * run is the first update. Catches: weights that a captured graph updates twice. */
+TEST(a_capture_changes_no_weight)
+{
+    static const char text[] = "graph t\ninput g f32 [2]\nweight w f32 [2]\n"
+                               "w1 = sgd_update(g, w) rate=0.5\noutput w1\n";
+    static const mpl_op order[] = {0};
+    const mpl_exec_options options = {.weight_seed = 1, .iterate = true};
+    const float gradient[2] = {1, -2};
+    bench b = {.backend = fake_backend()};
+    float first[2], got[2];
+
+    mpl_ctx_init(&b.ctx);
+    fake_reset();
+    assert_ok(&b.ctx, mpl_text_read_memory(&b.ctx, "t", text, strlen(text), &b.g));
+    mpl_exec_make_weight(b.g, &options, mpl_graph_find(b.g, "w"), first);
+    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){.params = "graph=on"}, &b.dev));
+    assert_ok(&b.ctx, mpl_exec_new(&b.ctx, b.backend, b.dev, b.g, order, NULL, NULL, NULL, &options,
+                                   &b.exec));
+    assert_ok(&b.ctx, mpl_exec_set_input(b.exec, 0, gradient));
+    for (int round = 1; round <= 2; round++) {
+        assert_ok(&b.ctx, mpl_exec_run(b.exec, NULL));
+        assert_ok(&b.ctx, mpl_exec_output(b.exec, 0, got));
+        for (int i = 0; i < 2; i++)
+            assert_true(got[i] == first[i] - (float)round * 0.5f * gradient[i]);
+    }
+    assert_true(fake.n_graph_launches == 2);
+    end(&b);
+}
+
 /* ---- replay ---- */
 
 TEST(requests_are_played)
@@ -684,5 +714,5 @@ TESTS(shared_equals_unshared, any_order_any_streams, every_stream_ends_with_the_
       missing_waits_are_races, out_of_memory_at_every_allocation, launch_failure_at_every_operation,
       device_lost_at_many_calls, host_memory_fails_at_every_allocation,
       checks_see_every_stray_write, parameters_are_checked, the_workspace_limit_is_kept,
-      a_wild_index_is_refused, requests_are_played, streams_keep_every_edge,
-      streams_keep_every_edge_of_random_graphs)
+      a_wild_index_is_refused, a_capture_changes_no_weight, requests_are_played,
+      streams_keep_every_edge, streams_keep_every_edge_of_random_graphs)

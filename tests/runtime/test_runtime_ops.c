@@ -344,7 +344,7 @@ static unsigned n_refused; /* rows that a backend has no code for: only one that
 static unsigned n_by_kernels, n_by_library;
 
 /* A kernel or a library that refuses what it took before leaves it to the host. */
-enum { LEAST_BY_LIBRARY = 48, LEAST_BY_KERNELS = 260 };
+enum { LEAST_BY_LIBRARY = 48, LEAST_BY_KERNELS = 235 };
 
 static const char *device_params; /* of every device that is opened; NULL: none */
 

@@ -170,37 +170,9 @@ static int run_conv(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
                                             adds ? &one : &zero, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS && d->b != NULL)
         code = lib->cudnnAddTensor(c->dnn, &one, d->b, in[2].data, &one, d->y, y);
-    if (code == CUDNN_STATUS_SUCCESS && d->activates)
+    if (code == CUDNN_STATUS_SUCCESS && d->activation != NULL)
         code = lib->cudnnActivationForward(c->dnn, d->activation, &one, d->y, y, &zero, d->y, y);
     return mpl_dnn_code(code);
-}
-
-/* One call for all. Where this version of cuDNN does not know how after all, the same in
- * several. */
-static int run_fused(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
-{
-    const mpl_tensor *in = call->in + d->first;
-    void *y = call->out[0].data;
-    bool adds = d->first > 0; /* what is added may lie where y does; where nothing is, y stands for
-                                 it, and is not read */
-    cudnnStatus_t code = c->library->cudnnConvolutionBiasActivationForward(
-        c->dnn, &one, d->x, in[0].data, d->filter, in[1].data, d->conv, d->algorithm, workspace,
-        d->workspace_bytes, adds ? &one : &zero, d->y, adds ? call->in[0].data : y, d->b,
-        in[2].data, d->activation, d->y, y);
-
-    return CUDNN_STATUS_CATEGORY(code) == CUDNN_STATUS_NOT_SUPPORTED
-               ? run_conv(c, d, call, workspace)
-               : mpl_dnn_code(code);
-}
-
-/* One call takes all where the algorithm is the one that every activation is documented for, none
- * included; and there is a bias, which it asks for. It wants the kind of relu that may lose a
- * NaN. */
-static bool fits_one_call(const mpl_dnn_maker *m, mpl_activation activation)
-{
-    return m->d->b != NULL && m->d->algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
-           activation != MPL_ACT_RELU6 && mpl_attr_int(m->g, m->op, MPL_ATTR_group, 1) == 1 &&
-           mpl_dnn_out_shape(m, 0)->rank == 4;
 }
 
 bool mpl_dnn_conv(mpl_dnn_maker *m)
@@ -208,28 +180,20 @@ bool mpl_dnn_conv(mpl_dnn_maker *m)
     const uint32_t first = mpl_fused_first(m->kind);
     mpl_shape y = with_planes(mpl_dnn_out_shape(m, 0));
     mpl_activation activation = mpl_activation_of(m->g, m->op);
-    bool fused;
+    bool clips = activation == MPL_ACT_RELU6;
     mpl_cuda_dnn *d = m->d;
-    cudnnActivationMode_t mode = activation == MPL_ACT_RELU    ? CUDNN_ACTIVATION_RELU
-                                 : activation == MPL_ACT_RELU6 ? CUDNN_ACTIVATION_CLIPPED_RELU
-                                                               : CUDNN_ACTIVATION_IDENTITY;
 
     d->first = first;
+    d->run = run_conv;
     if (!describe_conv(m, mpl_dnn_in_shape(m, first), mpl_dnn_in_shape(m, first + 1),
                        mpl_dnn_out_shape(m, 0)) ||
         (mpl_dnn_in(m, first + 2) != MPL_NONE && !describe_bias(m, &y)) || !choose_forward(m))
         return false;
-    d->activates = activation != MPL_ACT_NONE;
-    fused = fits_one_call(m, activation);
-    d->run = fused ? run_fused : run_conv;
-    if (!fused && !d->activates)
-        return true;
-    snprintf(d->how + strlen(d->how), sizeof d->how - strlen(d->how), "%s",
-             fused ? "+bias_activation" : "");
-    return m->lib->cudnnCreateActivationDescriptor(&d->activation) == CUDNN_STATUS_SUCCESS &&
-           m->lib->cudnnSetActivationDescriptor(
-               d->activation, mode, fused ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN,
-               activation == MPL_ACT_RELU6 ? 6 : 0) == CUDNN_STATUS_SUCCESS;
+    return activation == MPL_ACT_NONE ||
+           (m->lib->cudnnCreateActivationDescriptor(&d->activation) == CUDNN_STATUS_SUCCESS &&
+            m->lib->cudnnSetActivationDescriptor(
+                d->activation, clips ? CUDNN_ACTIVATION_CLIPPED_RELU : CUDNN_ACTIVATION_RELU,
+                CUDNN_PROPAGATE_NAN, clips ? 6 : 0) == CUDNN_STATUS_SUCCESS);
 }
 
 /* ---- backward ---- */

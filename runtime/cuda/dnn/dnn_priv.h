@@ -33,9 +33,8 @@ struct mpl_cuda_dnn {
     cudnnConvolutionFwdAlgo_t algorithm;
     cudnnConvolutionBwdDataAlgo_t data_algorithm;
     cudnnConvolutionBwdFilterAlgo_t filter_algorithm;
-    size_t workspace_bytes; /* of the library itself, without alignment */
-    bool activates;         /* a convolution does, with `activation` */
-    cudnnActivationDescriptor_t activation;
+    size_t workspace_bytes;                 /* of the library itself, without alignment */
+    cudnnActivationDescriptor_t activation; /* of a convolution's result; NULL: none */
     uint32_t first; /* input of a convolution that is x; what stands before is added */
     mpl_dnn_product product[2];
     uint32_t n_products;
