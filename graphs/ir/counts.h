@@ -7,8 +7,7 @@
 enum {
     MPL_N_OPS = 0
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval) +1
-#include "graphs/ir/ops.def"
-#undef OP
+#include "graphs/ir/each_op.h"
 };
 
 enum {

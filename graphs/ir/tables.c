@@ -24,8 +24,7 @@ static const struct {
 const mpl_op_info mpl_op_table[MPL_N_OPS] = {
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     {#name, min_in, max_in, min_out, max_out, traits},
-#include "graphs/ir/ops.def"
-#undef OP
+#include "graphs/ir/each_op.h"
 };
 
 const char *mpl_type_name(mpl_type type)

@@ -5,7 +5,7 @@
   scripts/peers/differential.py --only 123 --seed 1                 one of them again, with all that is known about it
   scripts/peers/differential.py --model FILE.onnx ..                models of yours, inputs drawn from a normal distribution
 
-Models hold every operator that memplan reads (graphs/io/onnx/onnx_ops.def; one without a generator is an error), loops and branches,
+Models hold every operator that memplan reads (graphs/ir/ops.def; one without a generator is an error), loops and branches,
 zero-sized values and scalars, opsets 7 to 27; memplan's options are drawn, too. ONNX Runtime runs without optimisations.
 Outputs must agree in type and shape, in where they are NaN or infinite, and within a tolerance elsewhere (TOLERANCE).
 
@@ -34,7 +34,7 @@ import traceback
 
 import common
 
-OPERATORS = os.path.join(common.ROOT, "graphs", "io", "onnx", "onnx_ops.def")
+OPERATORS = os.path.join(common.ROOT, "graphs", "ir", "ops.def")
 EXPLANATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "differences.tsv")
 MOST_EXPLANATIONS = 20
 # of an element, relative; and of the largest element, where sums cancel. In double, attributes and constants of functions are floats

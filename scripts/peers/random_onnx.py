@@ -34,7 +34,7 @@ class Skip(Exception):
 
 
 def operators(*names):
-    """Says which operators a generator draws from; differential.py holds the union against onnx_ops.def."""
+    """Says which operators a generator draws from; differential.py holds the union against ops.def."""
     def enter(function):
         GENERATORS.append((names, function))
         return function

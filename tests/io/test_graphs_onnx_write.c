@@ -190,8 +190,7 @@ TEST(test_operators)
 {
     static const mpl_op_kind known[] = {
 #define ONNX(name, since, kind, rule, attrs) MPL_OP_##kind,
-#include "graphs/io/onnx/onnx_ops.def"
-#undef ONNX
+#include "graphs/ir/each_op.h"
     };
     bool met[MPL_N_OPS] = {false};
     char *text, *rest;

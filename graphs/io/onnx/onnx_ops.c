@@ -1,5 +1,5 @@
-/* onnx_ops.c -- turns a node into operations by the rules of onnx_ops.def, and the rules of the
- * element-wise kind. */
+/* onnx_ops.c -- turns a node into operations by the ONNX lines of graphs/ir/ops.def, and the rules
+ * of the element-wise kind. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 /* ---- attributes of a node ---- */
@@ -283,8 +283,7 @@ out:
 static const onnx_rule rules[] = {
 #define ONNX(name, since, kind, rule, attrs)                                                       \
     {#name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
-#include "graphs/io/onnx/onnx_ops.def"
-#undef ONNX
+#include "graphs/ir/each_op.h"
 };
 
 /* The line in force at that opset, or NULL; *first is the opset that the operator came with, 0 if

@@ -2,7 +2,7 @@
  * protobuf-c.
  *
  * onnx.c reads the model and walks its nodes; onnx_ops.c turns each node into operations by the
- * rule that onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes;
+ * rule that ir/ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes;
  * onnx_const.c makes constants; onnx_control.c reads nodes that own graphs, onnx_rnn.c the
  * recurrent layers, both by the loops of onnx_loop.c; onnx_write.c and onnx_write_control.c go the
  * other way by the same rules; onnx_notes.c sees to a model's metadata, field by field. Schema and
@@ -61,7 +61,7 @@ typedef struct onnx_reader {
 
 typedef struct onnx_node onnx_node;
 
-/* One line of onnx_ops.def: how an operator is read from opset `since` on, until another line of
+/* One line of ir/ops.def: how an operator is read from opset `since` on, until another line of
  * its name. */
 typedef struct onnx_rule {
     const char *name;

@@ -1,6 +1,6 @@
 /* onnx_write.c -- writes a graph as an ONNX model. See source.h.
  *
- * Idea     Each operation becomes the node that the reader's own rule (onnx_ops.def) would read it
+ * Idea     Each operation becomes the node that the reader's own rule (ir/ops.def) would read it
  *          from: attributes by their ONNX names, and as constant inputs where the rule takes inputs
  *          for attributes. The graph's fields are gone through twice: counted first, since a
  *          message begins with its length, then written, one weight at a time in memory.

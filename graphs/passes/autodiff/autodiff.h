@@ -46,7 +46,7 @@ typedef struct mpl_autodiff_options {
  * gradients that are pinned, in the order of the weights, and what updates leave: weights, state of
  * the optimiser (weights that begin as zeros), running statistics. MPL_EINPUT: a loop without a
  * limit of its rounds (trips=N), or that may end early and whose scans are trained; more than one
- * output, an operator without a rule in gradients.def, no weight to train, gradients that nobody
+ * output, an operator without a gradient in ir/ops.def, no weight to train, gradients that nobody
  * would read. O(weights * size). */
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
                         mpl_graph **out);

@@ -6,6 +6,8 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
+#include <stdlib.h>
+
 static mpl_op_kind kind_of(const mpl_grad *d)
 {
     return (mpl_op_kind)d->g->op_kind[d->op];
@@ -68,64 +70,41 @@ void mpl_grad_of_clip(mpl_grad *d)
     mpl_grad_make(d, 0, MPL_OP_clip_grad, n + 1, in, 0, NULL);
 }
 
-void mpl_grad_of_exp(mpl_grad *d)
+/* What SLOPE says of the operator; the last word makes the gradient. */
+static void from_slope(mpl_grad *d)
 {
-    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_out(d, 0));
-}
+    static const char *const slope[MPL_N_OPS] = {
+#define SLOPE(op, words) [MPL_OP_##op] = words,
+#include "graphs/ir/each_op.h"
+    };
+    const char *at = slope[kind_of(d)];
+    mpl_value stack[8];
+    uint32_t depth = 0, n_in;
+    mpl_op_kind kind;
+    char word[24];
 
-void mpl_grad_of_log(mpl_grad *d)
-{
-    make_two(d, 0, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 0));
-}
-
-void mpl_grad_of_sqrt(mpl_grad *d)
-{
-    mpl_value half = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 0.5));
-
-    make_two(d, 0, MPL_OP_div, half, mpl_grad_out(d, 0));
-}
-
-void mpl_grad_of_neg(mpl_grad *d)
-{
-    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 0, NULL);
-}
-
-void mpl_grad_of_sin(mpl_grad *d)
-{
-    mpl_value slope = mpl_grad_helper(d, MPL_OP_cos, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
-
-    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
-}
-
-void mpl_grad_of_cos(mpl_grad *d)
-{
-    mpl_value sin = mpl_grad_helper(d, MPL_OP_sin, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
-
-    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, mpl_grad_dy(d, 0), sin)}, 0,
-                  NULL);
-}
-
-void mpl_grad_of_softplus(mpl_grad *d)
-{
-    mpl_value slope =
-        mpl_grad_helper(d, MPL_OP_sigmoid, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
-
-    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
-}
-
-void mpl_grad_of_abs(mpl_grad *d)
-{
-    mpl_value sign = mpl_grad_helper(d, MPL_OP_sign, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
-
-    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), sign);
-}
-
-void mpl_grad_of_reciprocal(mpl_grad *d)
-{
-    mpl_value y = mpl_grad_out(d, 0);
-    mpl_value once = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), y);
-
-    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, once, y)}, 0, NULL);
+    for (int n; sscanf(at, "%23s%n", word, &n) == 1; at += n) {
+        mpl_assert(depth < sizeof stack / sizeof *stack);
+        if (strcmp(word, "dy") == 0)
+            stack[depth++] = mpl_grad_dy(d, 0);
+        else if (strcmp(word, "x") == 0)
+            stack[depth++] = mpl_grad_in(d, 0);
+        else if (strcmp(word, "y") == 0)
+            stack[depth++] = mpl_grad_out(d, 0);
+        else if (!mpl_op_find(word, &kind))
+            stack[depth++] = mpl_grad_number(d, strtod(word, NULL));
+        else {
+            n_in = mpl_op_table[kind].min_in;
+            mpl_assert(depth >= n_in);
+            depth -= n_in;
+            if (at[n] == '\0')
+                mpl_grad_make(d, 0, kind, n_in, stack + depth, 0, NULL);
+            else
+                stack[depth] = mpl_grad_helper(d, kind, n_in, stack + depth, 0, NULL);
+            depth++;
+        }
+    }
+    mpl_assert(depth == 1);
 }
 
 /* add, sum, identity, expand. */
@@ -641,8 +620,8 @@ void mpl_grad_of_transpose(mpl_grad *d)
 
 mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS] = {
 #define GRADIENT(op, rule) [MPL_OP_##op] = mpl_grad_of_##rule,
-#include "graphs/passes/autodiff/gradients.def"
-#undef GRADIENT
+#define SLOPE(op, words)   [MPL_OP_##op] = from_slope,
+#include "graphs/ir/each_op.h"
 };
 
 bool mpl_has_gradient(mpl_op_kind kind)

@@ -56,8 +56,7 @@ extern mpl_grad_rule *const mpl_grad_rules[]; /* NULL: none */
 
 /* gradients.c, grad_index.c: mpl_grad_of_<rule>. */
 #define GRADIENT(op, rule) mpl_grad_rule mpl_grad_of_##rule;
-#include "graphs/passes/autodiff/gradients.def"
-#undef GRADIENT
+#include "graphs/ir/each_op.h"
 
 bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i gets a part */
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
