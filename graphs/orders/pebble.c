@@ -134,42 +134,6 @@ out:
     return st;
 }
 
-mpl_status mpl_pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint32_t *space)
-{
-    mpl_status st = MPL_OK;
-    uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
-    uint8_t *least = NULL; /* by the set pebbled so far; UINT8_MAX: impossible */
-
-    for (uint32_t v = 0; v < n; v++)
-        for (uint32_t u = 0; u < v; u++)
-            if (dag->before[v] >> u & 1)
-                after[u] |= UINT32_C(1) << v;
-    MPL_TRY(mpl_new(ctx, least, (size_t)1 << n));
-    memset(least, UINT8_MAX, (size_t)1 << n);
-    least[0] = 0;
-    for (uint32_t set = 0; set < UINT32_C(1) << n; set++) {
-        uint32_t held = 0; /* pebbles that are still needed */
-
-        for (uint32_t u = 0; u < n && least[set] != UINT8_MAX; u++)
-            held += (set >> u & 1) && (after[u] & ~set) != 0;
-        for (uint32_t v = 0; v < n && least[set] != UINT8_MAX; v++) {
-            uint32_t with = set | UINT32_C(1) << v, need = held + 1;
-
-            if (with == set || (dag->before[v] & ~set) != 0)
-                continue;
-            for (uint32_t u = 0; sliding && u < v; u++)
-                if ((dag->before[v] >> u & 1) && (after[u] & ~with) == 0)
-                    need = held;
-            need = need < least[set] ? least[set] : need;
-            least[with] = need < least[with] ? (uint8_t)need : least[with];
-        }
-    }
-    *space = least[(UINT32_C(1) << n) - 1];
-out:
-    mpl_free(ctx, least);
-    return st;
-}
-
 /* ---- all small graphs ---- */
 
 static void decode(uint32_t n, uint32_t code, mpl_dag *dag)

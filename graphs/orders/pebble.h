@@ -31,9 +31,6 @@ mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, boo
 mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
                                mpl_pebble_point *point, uint32_t *n_points);
 
-/* The least space where no vertex is pebbled twice; time is then n. O(2^n n). */
-mpl_status mpl_pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint32_t *space);
-
 /* The connected graphs of n vertices, each once whatever its names: codes from `after` + 1 on, the
  * next one into *dag; false: there is none. A code has a bit for each u < v, in the order (0,1),
  * (0,2), (1,2), (0,3), ..; the least of all names that ascend along edges is the graph's. n <= 6;

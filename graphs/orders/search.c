@@ -76,20 +76,26 @@ static item pop(search *s)
     return top;
 }
 
-/* The set of a walk, into words; its hash. */
-static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
+/* Of a set; a word at a time: for the table only. */
+static uint64_t hash_of(const search *s, const uint64_t *words)
 {
     uint64_t h = MPL_HASH_SEED;
 
-    memset(words, 0, s->n_words * sizeof *words);
-    for (uint32_t v = 0; v < s->m->n; v++)
-        words[v / 64] |= (uint64_t)w->done[v] << (v % 64);
     for (uint32_t i = 0; i < s->n_words; i++) { /* a word at a time: tables only */
         h ^= words[i];
         h *= UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
     }
     return h;
+}
+
+/* The set of a walk, into words; its hash. */
+static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
+{
+    memset(words, 0, s->n_words * sizeof *words);
+    for (uint32_t v = 0; v < s->m->n; v++)
+        words[v / 64] |= (uint64_t)w->done[v] << (v % 64);
+    return hash_of(s, words);
 }
 
 /* Chains longer than the table get one of twice the size. */
@@ -102,14 +108,8 @@ static mpl_status grow_table(search *s)
     MPL_TRY(mpl_new(s->ctx, table, size));
     memset(table, 0xff, size * sizeof *table);
     for (uint32_t id = 0; id < s->n_states; id++) {
-        const uint64_t *words = s->words + (size_t)id * s->n_words;
-        uint64_t h = MPL_HASH_SEED;
+        uint64_t h = hash_of(s, s->words + (size_t)id * s->n_words);
 
-        for (uint32_t i = 0; i < s->n_words; i++) {
-            h ^= words[i];
-            h *= UINT64_C(0x9e3779b97f4a7c15);
-            h ^= h >> 29;
-        }
         s->states[id].next = table[h & (size - 1)];
         table[h & (size - 1)] = id;
     }

@@ -7,7 +7,6 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
-#include "planners/recompute/run_list.h"
 
 static const uint64_t MOST_PAIRS = UINT64_C(1) << 22;
 enum { SMALL = 16 }; /* what is this much smaller than another result of its operation is kept */

@@ -15,7 +15,6 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
-#include "planners/recompute/run_list.h"
 
 enum { MOST = 64, MOST_STATES = 1 << 20, N_SLOTS = 1 << 22 };
 

@@ -12,7 +12,6 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
-#include "planners/recompute/run_list.h"
 
 enum {
     CUTS = 400,  /* places where segments may end */

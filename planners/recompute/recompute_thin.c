@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "graphs/orders/work.h"
-#include "planners/recompute/run_list.h"
+#include "planners/recompute/rerun.h"
 
 enum { ROUNDS = 4 };
 

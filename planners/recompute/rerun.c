@@ -1,5 +1,5 @@
 /* rerun.c -- the graph of a run. See rerun.h. */
-#include "planners/recompute/run_list.h"
+#include "planners/recompute/rerun.h"
 #include "graphs/problem/bounds/bounds.h"
 
 #include "graphs/problem/liveness.h"

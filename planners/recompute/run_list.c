@@ -1,5 +1,5 @@
-/* run_list.c -- runs as they are written down. See run_list.h. */
-#include "planners/recompute/run_list.h"
+/* run_list.c -- runs as they are written down. See rerun.h. */
+#include "planners/recompute/rerun.h"
 
 mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                              mpl_run_list *list)

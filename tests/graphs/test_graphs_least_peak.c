@@ -27,7 +27,7 @@ TEST(least_of_all_orders)
 
             mpl_order_run_init(&run, ctx);
             run.options = &o;
-            assert_ok(ctx, mpl_order_make(&run, mpl_order_find(searching[n_buffers]), g, order));
+            assert_ok(ctx, mpl_order_make(&run, mpl_order_find(searching[k]), g, order));
             peak = live_peak(ctx, g, order, &o);
             if (o.pin_inputs) { /* else the first step counts for more than the model says */
                 assert_int_equal(run.live_bytes, peak);

@@ -76,7 +76,7 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 
         mpl_order_run_init(&run, ctx);
         run.options = o;
-        assert_ok(ctx, mpl_order_make(&run, mpl_order_find(names[n_buffers]), g, order));
+        assert_ok(ctx, mpl_order_make(&run, mpl_order_find(names[k]), g, order));
         check_readers(g, order);
         peak = live_peak(ctx, g, order, o);
         assert_int_equal(run.live_bytes, peak);

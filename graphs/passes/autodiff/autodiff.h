@@ -51,7 +51,4 @@ typedef struct mpl_autodiff_options {
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
                         mpl_graph **out);
 
-/* Whether the operator has a rule. */
-bool mpl_has_gradient(mpl_op_kind kind);
-
 #endif

@@ -129,13 +129,11 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
                           uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
-    const char *name;
+    const char *name = d->st == MPL_OK ? helper_name(d, text) : NULL;
     mpl_value out = MPL_NONE;
 
-    if (d->st != MPL_OK)
-        return MPL_NONE;
-    name = helper_name(d, text);
-    mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+    if (name != NULL)
+        mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }
 
@@ -143,12 +141,9 @@ mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_i
                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
-    const char *name;
+    const char *name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     mpl_value out = MPL_NONE;
 
-    if (d->st != MPL_OK)
-        return MPL_NONE;
-    name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }

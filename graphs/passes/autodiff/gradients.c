@@ -623,8 +623,3 @@ mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS] = {
 #define SLOPE(op, words)   [MPL_OP_##op] = from_slope,
 #include "graphs/ir/each_op.h"
 };
-
-bool mpl_has_gradient(mpl_op_kind kind)
-{
-    return mpl_grad_rules[kind] != NULL;
-}
