@@ -18,8 +18,8 @@
  * Limits   One device, the first that has events. Streams are not told apart: a block may have been
  *          out of reach. */
 #include "planners/import/import_priv.h"
+#include "planners/plan/plan_json.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 enum { ROUND = 512 };             /* what the allocator rounds to [byte] */
@@ -57,19 +57,6 @@ bool mpl_import_is_pytorch(const mpl_import_in *in)
     return mpl_text_first(in->text, in->size) == '{' &&
            (mpl_text_has(in->text, in->size, "\"device_traces\"") ||
             mpl_text_has(in->text, in->size, "\"segments\""));
-}
-
-static mpl_status parse(mpl_ctx *ctx, const mpl_import_in *in, json_t **out)
-{
-    json_error_t error = {.line = 0};
-
-    *out = json_loadb(in->text, in->size, 0, &error);
-    if (*out != NULL)
-        return MPL_OK;
-    if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
-        return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for a snapshot");
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.200s:%d: no JSON: %.100s", in->path,
-                    error.line > 0 ? error.line : 1, error.text);
 }
 
 /* A whole number from 0 in an object; `what` and `i` say whose in the message. */
@@ -377,7 +364,7 @@ mpl_status mpl_import_read_pytorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_im
     reader r = {.ctx = ctx, .path = in->path};
     json_t *root = NULL;
 
-    MPL_TRY(parse(ctx, in, &root));
+    MPL_TRY(mpl_json_parse(ctx, in->path, in->text, in->size, 0, &root));
     MPL_TRY(find_trace(&r, root));
     MPL_TRY(read_segments(&r));
     MPL_TRY(read_trace(&r));

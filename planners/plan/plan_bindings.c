@@ -6,180 +6,98 @@
  * file. */
 #include "planners/plan/plan_bindings.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
-static mpl_status no_memory(mpl_ctx *ctx)
+#include "planners/plan/plan_json.h"
+
+static json_t *place_of(const mpl_graph *g, const mpl_places *places, uint32_t id);
+
+static json_t *items_of(const mpl_graph *g, const mpl_places *places, const mpl_place *p,
+                        uint32_t from, uint32_t to)
 {
-    return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for the bindings of a plan");
+    json_t *list = json_array();
+
+    for (uint32_t i = from; i < to; i++)
+        list = mpl_json_push(list, place_of(g, places, places->item[p->begin + i]));
+    return list;
 }
 
-static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
+static json_t *place_of(const mpl_graph *g, const mpl_places *places, uint32_t id)
 {
-    json_error_t error = {.line = 0};
-
-    *out = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (*out != NULL)
-        return MPL_OK;
-    if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
-        return no_memory(ctx);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "the fields of a plan file are no JSON object: %s", error.text);
-}
-
-/* `value` is taken; NULL: it could not be made. */
-static mpl_status put(mpl_ctx *ctx, json_t *object, const char *key, json_t *value)
-{
-    return json_object_set_new(object, key, value) == 0 ? MPL_OK : no_memory(ctx);
-}
-
-static mpl_status push(mpl_ctx *ctx, json_t *array, json_t *value)
-{
-    return json_array_append_new(array, value) == 0 ? MPL_OK : no_memory(ctx);
-}
-
-static json_t *number(uint64_t value)
-{
-    return json_integer((json_int_t)value);
-}
-
-/* Bytes that are no UTF-8 become '?', as everywhere in a plan file. */
-static mpl_status put_text(mpl_ctx *ctx, json_t *object, const char *key, const char *text)
-{
-    mpl_status st = MPL_OK;
-    char *clean = NULL;
-    json_t *value = json_string(text);
-
-    if (value == NULL) {
-        MPL_TRY((clean = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
-        for (char *c = clean; *c != '\0'; c++)
-            *c = (unsigned char)*c < 0x80 ? *c : '?';
-        value = json_string(clean);
-    }
-    st = put(ctx, object, key, value);
-out:
-    mpl_free(ctx, clean);
-    return st;
-}
-
-/* Appends items [from, to) of place p to a new list under `key`; or, where `one`, puts the only
- * item there. */
-static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
-                            const mpl_places *places, const mpl_place *p, uint32_t from,
-                            uint32_t to, bool one);
-
-static mpl_status put_place(mpl_ctx *ctx, json_t *ref, const mpl_graph *g, const mpl_places *places,
-                            uint32_t id)
-{
-    mpl_status st = MPL_OK;
     const mpl_place *p = &places->place[id];
+    const uint32_t *item = &places->item[p->begin];
 
     switch ((mpl_place_kind)p->kind) {
     case MPL_PLACE_BUFFER:
-        return put(ctx, ref, "buffer", number(p->of));
+        return json_pack("{s:o}", "buffer", mpl_json_number(p->of));
     case MPL_PLACE_PINNED:
-        return put_text(ctx, ref, "pinned", g->value_name[p->of]);
+        return json_pack("{s:o}", "pinned", mpl_json_text(g->value_name[p->of]));
     case MPL_PLACE_CYCLE:
-        MPL_TRY(put_text(ctx, ref, "loop", g->block_name[p->of]));
-        MPL_TRY(put_items(ctx, ref, "first", g, places, p, 0, p->n_first, false));
-        return put_items(ctx, ref, "cycle", g, places, p, p->n_first, p->n, false);
+        return json_pack("{s:o, s:o, s:o}", "loop", mpl_json_text(g->block_name[p->of]), "first",
+                         items_of(g, places, p, 0, p->n_first), "cycle",
+                         items_of(g, places, p, p->n_first, p->n));
     case MPL_PLACE_FINAL:
-        MPL_TRY(put_text(ctx, ref, "behind", g->op_name[p->of]));
-        MPL_TRY(put_items(ctx, ref, "no_round", g, places, p, 0, 1, true));
-        return put_items(ctx, ref, "last_round", g, places, p, 1, 2, true);
+        return json_pack("{s:o, s:o, s:o}", "behind", mpl_json_text(g->op_name[p->of]), "no_round",
+                         place_of(g, places, item[0]), "last_round", place_of(g, places, item[1]));
     case MPL_PLACE_BRANCH:
-        MPL_TRY(put_text(ctx, ref, "case", g->op_name[p->of]));
-        MPL_TRY(put_items(ctx, ref, "branches", g, places, p, 0, p->n - 1, false));
-        return put_items(ctx, ref, "bypass", g, places, p, p->n - 1, p->n, true);
+        return json_pack("{s:o, s:o, s:o}", "case", mpl_json_text(g->op_name[p->of]), "branches",
+                         items_of(g, places, p, 0, p->n - 1), "bypass",
+                         place_of(g, places, item[p->n - 1]));
     case MPL_PLACE_SLICE:
-        MPL_TRY(put_text(ctx, ref, "slice", g->block_name[p->of]));
-        MPL_TRY(put(ctx, ref, "bytes", number(p->bytes)));
-        MPL_TRY(put(ctx, ref, "reversed", json_boolean(p->reversed)));
-        return put_items(ctx, ref, "of", g, places, p, 0, 1, true);
+        return json_pack("{s:o, s:o, s:b, s:o}", "slice", mpl_json_text(g->block_name[p->of]),
+                         "bytes", mpl_json_number(p->bytes), "reversed", (int)p->reversed, "of",
+                         place_of(g, places, item[0]));
     }
-out:
-    return st;
+    return NULL;
 }
 
-static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
-                            const mpl_places *places, const mpl_place *p, uint32_t from,
-                            uint32_t to, bool one)
+static json_t *bindings_of(const mpl_graph *g, const mpl_places *places)
 {
-    mpl_status st = MPL_OK;
     json_t *list = json_array();
 
-    if (!one)
-        MPL_TRY(put(ctx, ref, key, json_incref(list)));
-    for (uint32_t i = from; i < to; i++) {
-        json_t *item = json_object();
-
-        MPL_TRY(one ? put(ctx, ref, key, item) : push(ctx, list, item));
-        MPL_TRY(put_place(ctx, item, g, places, places->item[p->begin + i]));
-    }
-out:
-    json_decref(list);
-    return st;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (places->value_place[v] != MPL_NONE)
+            list = mpl_json_push(list,
+                                 json_pack("{s:o, s:o}", "value", mpl_json_text(g->value_name[v]),
+                                           "at", place_of(g, places, places->value_place[v])));
+    return list;
 }
 
-static mpl_status make_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_places *places,
-                                json_t *list)
+static json_t *copies_of(const mpl_graph *g, const mpl_copy *copy, uint32_t n)
 {
-    mpl_status st = MPL_OK;
+    json_t *list = json_array();
 
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        json_t *one, *at;
-
-        if (places->value_place[v] == MPL_NONE)
-            continue;
-        one = json_object();
-        MPL_TRY(push(ctx, list, one));
-        MPL_TRY(put_text(ctx, one, "value", g->value_name[v]));
-        at = json_object();
-        MPL_TRY(put(ctx, one, "at", at));
-        MPL_TRY(put_place(ctx, at, g, places, places->value_place[v]));
-    }
-out:
-    return st;
-}
-
-static mpl_status make_copies(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
-                              json_t *list)
-{
-    mpl_status st = MPL_OK;
-    mpl_copy *copy = NULL;
-    uint32_t n = 0;
-
-    MPL_TRY(mpl_copies_of(ctx, g, map, &copy, &n));
-    for (uint32_t i = 0; i < n; i++) {
-        json_t *one = json_object();
-
-        MPL_TRY(push(ctx, list, one));
-        MPL_TRY(put_text(ctx, one, "value", g->value_name[copy[i].to]));
-        MPL_TRY(put_text(ctx, one, "from", g->value_name[copy[i].from]));
-        MPL_TRY(put_text(ctx, one, "when", mpl_copy_name(copy[i].when)));
-        MPL_TRY(put_text(ctx, one, "block", g->block_name[copy[i].block]));
-        MPL_TRY(put(ctx, one, "bytes", number(copy[i].bytes)));
-    }
-out:
-    mpl_free(ctx, copy);
-    return st;
+    for (uint32_t i = 0; i < n; i++)
+        list = mpl_json_push(list, json_pack("{s:o, s:o, s:s, s:o, s:o}", "value",
+                                             mpl_json_text(g->value_name[copy[i].to]), "from",
+                                             mpl_json_text(g->value_name[copy[i].from]), "when",
+                                             mpl_copy_name(copy[i].when), "block",
+                                             mpl_json_text(g->block_name[copy[i].block]), "bytes",
+                                             mpl_json_number(copy[i].bytes)));
+    return list;
 }
 
 /* {"bindings": [..], "copies": [..]} */
 static mpl_status make(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, json_t **out)
 {
     mpl_status st = MPL_OK;
-    json_t *bindings = json_array(), *copies = json_array();
+    mpl_copy *copy = NULL;
+    uint32_t n = 0;
 
-    MPL_TRY((*out = json_object()) != NULL ? MPL_OK : no_memory(ctx));
-    MPL_TRY(make_bindings(ctx, g, map->places, bindings));
-    MPL_TRY(make_copies(ctx, g, map, copies));
-    MPL_TRY(put(ctx, *out, "bindings", json_incref(bindings)));
-    MPL_TRY(put(ctx, *out, "copies", json_incref(copies)));
+    MPL_TRY(mpl_copies_of(ctx, g, map, &copy, &n));
+    *out = json_pack("{s:o, s:o}", "bindings", bindings_of(g, map->places), "copies",
+                     copies_of(g, copy, n));
+    MPL_TRY(*out != NULL ? MPL_OK : mpl_json_no_memory(ctx));
 out:
-    json_decref(bindings);
-    json_decref(copies);
+    mpl_free(ctx, copy);
     return st;
+}
+
+/* The fields of a plan file, which are memplan's own. */
+static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
+{
+    return mpl_json_parse(ctx, "the fields of a plan file", text, strlen(text),
+                          JSON_REJECT_DUPLICATES, out);
 }
 
 mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
@@ -193,8 +111,8 @@ mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_val
         goto out;
     MPL_TRY(parse(ctx, *fields_json, &root));
     MPL_TRY(make(ctx, g, map, &made));
-    MPL_TRY(json_object_update(root, made) == 0 ? MPL_OK : no_memory(ctx));
-    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY(json_object_update(root, made) == 0 ? MPL_OK : mpl_json_no_memory(ctx));
+    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_TRY((text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
     mpl_free(ctx, *fields_json);
     *fields_json = text;
@@ -221,8 +139,8 @@ static mpl_status compare(mpl_ctx *ctx, const char *path, const json_t *want, co
 
     if (json_equal(want, have))
         return MPL_OK;
-    MPL_TRY((right = json_dumps(want, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
-    MPL_TRY((wrong = json_dumps(have, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY((right = json_dumps(want, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
+    MPL_TRY((wrong = json_dumps(have, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_FAIL(ctx, MPL_EINVALID,
              "%.150s: the plan says of '%.80s' %.120s, where the graph has %.120s", path,
              value_of(want), wrong, right);

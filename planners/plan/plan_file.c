@@ -8,292 +8,194 @@
 #include "graphs/core/file.h"
 #include "graphs/source.h"
 #include "planners/plan/plan.h"
+#include "planners/plan/plan_json.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #define SCHEMA 1
 
-/* jansson tells a failed allocation by NULL or -1 only, whatever the call: both end here. */
-static mpl_status no_memory(mpl_ctx *ctx)
-{
-    return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for a plan file");
-}
-
-/* Parses; jansson leaves the text of its error empty where an allocation failed. */
-static mpl_status parse(mpl_ctx *ctx, const char *path, const char *text, size_t size, json_t **out)
-{
-    json_error_t error = {.line = 0};
-
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (*out != NULL)
-        return MPL_OK;
-    if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
-        return no_memory(ctx);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s:%d: no JSON: %s", path,
-                    error.line > 0 ? error.line : 1, error.text);
-}
-
 /* ---- writing ---- */
 
-/* Puts `value` (taken, NULL: could not be made) under `key`. */
-static mpl_status put(mpl_ctx *ctx, json_t *object, const char *key, json_t *value)
-{
-    return json_object_set_new(object, key, value) == 0 ? MPL_OK : no_memory(ctx);
-}
-
-static mpl_status push(mpl_ctx *ctx, json_t *array, json_t *value)
-{
-    return json_array_append_new(array, value) == 0 ? MPL_OK : no_memory(ctx);
-}
-
-/* Sizes that pass 2^63 - 1 are refused where they enter; "no capacity" is null. */
-static json_t *number(uint64_t value)
-{
-    return value <= INT64_MAX ? json_integer((json_int_t)value) : json_null();
-}
-
-static mpl_status put_text(mpl_ctx *ctx, json_t *object, const char *key, const char *text)
-{
-    mpl_status st = MPL_OK;
-    json_t *value = json_string(text);
-    char *plain = NULL;
-
-    if (value == NULL) { /* not UTF-8, or no memory; the second try tells which */
-        MPL_TRY((plain = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
-        for (char *c = plain; *c != '\0'; c++)
-            if ((unsigned char)*c >= 0x80)
-                *c = '?';
-        value = json_string(plain);
-    }
-    MPL_TRY(put(ctx, object, key, value));
-out:
-    mpl_free(ctx, plain);
-    return st;
-}
-
-static mpl_status put_hash(mpl_ctx *ctx, json_t *object, const char *key, uint64_t hash)
+static json_t *hash_of(uint64_t hash)
 {
     char text[17];
 
     snprintf(text, sizeof text, "%016" PRIx64, hash);
-    return put(ctx, object, key, json_string(text));
+    return json_string(text);
 }
 
-static mpl_status put_row(mpl_ctx *ctx, json_t *list, size_t n, const uint64_t *number_of)
+static json_t *pools_of(const mpl_problem *p, const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-    json_t *row = json_array();
-
-    MPL_TRY(row != NULL ? MPL_OK : no_memory(ctx));
-    for (size_t i = 0; i < n; i++)
-        MPL_TRY(push(ctx, row, number(number_of[i])));
-    MPL_TRY(push(ctx, list, json_incref(row)));
-out:
-    json_decref(row);
-    return st;
-}
-
-static mpl_status put_pools(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan)
-{
-    mpl_status st = MPL_OK;
     json_t *list = json_array();
 
-    MPL_TRY(put(ctx, root, "pools", json_incref(list)));
-    for (uint32_t i = 0; i < p->n_pools; i++) {
-        json_t *pool = json_object();
-
-        MPL_TRY(push(ctx, list, pool)); /* the list owns it, and keeps it alive */
-        MPL_TRY(put_text(ctx, pool, "name", p->pool_name[i]));
-        MPL_TRY(put(ctx, pool, "bytes", number(plan->pool_bytes[i])));
-        MPL_TRY(put(ctx, pool, "capacity", number(p->pool_capacity[i])));
-    }
-out:
-    json_decref(list);
-    return st;
+    for (uint32_t i = 0; i < p->n_pools; i++)
+        list =
+            mpl_json_push(list, json_pack("{s:o, s:o, s:o}", "name", mpl_json_text(p->pool_name[i]),
+                                          "bytes", mpl_json_number(plan->pool_bytes[i]), "capacity",
+                                          mpl_json_number(p->pool_capacity[i])));
+    return list;
 }
 
 /* The memories of pool 0, where it has several. */
-static mpl_status put_memories(mpl_ctx *ctx, json_t *root, const mpl_spread *spread)
+static json_t *memories_of(const mpl_spread *spread)
 {
-    mpl_status st = MPL_OK;
     json_t *list = json_array();
 
-    MPL_TRY(put(ctx, root, "memories", json_incref(list)));
-    for (uint32_t k = 0; k < spread->n; k++) {
-        json_t *memory = json_object();
-
-        MPL_TRY(push(ctx, list, memory));
-        MPL_TRY(put(ctx, memory, "bytes", number(spread->bytes[k])));
-        MPL_TRY(put(ctx, memory, "capacity", number(spread->capacity[k])));
-        MPL_TRY(put(ctx, memory, "price", number(spread->price[k])));
-    }
-    MPL_TRY(put(ctx, root, "cost", number(spread->cost)));
-    MPL_TRY(put(ctx, root, "cost_bound", number(spread->cost_bound)));
-out:
-    json_decref(list);
-    return st;
+    for (uint32_t k = 0; k < spread->n; k++)
+        list = mpl_json_push(list, json_pack("{s:o, s:o, s:o}", "bytes",
+                                             mpl_json_number(spread->bytes[k]), "capacity",
+                                             mpl_json_number(spread->capacity[k]), "price",
+                                             mpl_json_number(spread->price[k])));
+    return list;
 }
 
 /* Where a lifetime has gaps: [[from, to], ..]. */
-static mpl_status put_gaps(mpl_ctx *ctx, json_t *one, const mpl_problem *p, mpl_buffer b)
+static json_t *gaps_of(const mpl_problem *p, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     json_t *list = json_array();
 
-    MPL_TRY(put(ctx, one, "gaps", json_incref(list)));
     for (uint32_t i = p->gap_begin[b]; i < p->gap_begin[b + 1]; i++)
-        MPL_TRY(put_row(ctx, list, 2, (uint64_t[]){p->gap_from[i], p->gap_to[i]}));
-out:
-    json_decref(list);
-    return st;
+        list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){p->gap_from[i], p->gap_to[i]}));
+    return list;
 }
 
-static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p,
-                              const mpl_plan *plan)
+static json_t *buffer_of(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
-    json_t *list = json_array();
     bool steps = p->before == NULL;
+    json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", mpl_json_number(b), "name",
+                            mpl_json_text(p->buffer_name != NULL ? p->buffer_name[b] : NULL),
+                            "bytes", mpl_json_number(p->bytes[b]), "align",
+                            mpl_json_number(p->align[b]), "pool", mpl_json_number(p->pool[b]));
 
-    MPL_TRY(put(ctx, root, "buffers", json_incref(list)));
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        json_t *one = json_object();
-
-        MPL_TRY(push(ctx, list, one));
-        MPL_TRY(put(ctx, one, "id", number(b)));
-        if (p->buffer_name != NULL && p->buffer_name[b] != NULL)
-            MPL_TRY(put_text(ctx, one, "name", p->buffer_name[b]));
-        else
-            MPL_TRY(put(ctx, one, "name", json_null()));
-        MPL_TRY(put(ctx, one, "bytes", number(p->bytes[b])));
-        MPL_TRY(put(ctx, one, "align", number(p->align[b])));
-        MPL_TRY(put(ctx, one, "pool", number(p->pool[b])));
-        if (plan->spread.n > 0)
-            MPL_TRY(put(ctx, one, "memory", number(plan->spread.memory[b])));
-        MPL_TRY(put(ctx, one, "birth", steps ? number(p->birth[b]) : json_null()));
-        MPL_TRY(put(ctx, one, "death", steps ? number(p->death[b]) : json_null()));
-        if (p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1])
-            MPL_TRY(put_gaps(ctx, one, p, b));
-        MPL_TRY(put(ctx, one, "offset", number(plan->offset[b])));
-        MPL_TRY(put(ctx, one, "block", plan->block != NULL ? number(plan->block[b]) : json_null()));
-    }
-out:
-    json_decref(list);
-    return st;
+    if (plan->spread.n > 0)
+        one = mpl_json_put(one, "memory", mpl_json_number(plan->spread.memory[b]));
+    one = mpl_json_put(one, "birth", steps ? mpl_json_number(p->birth[b]) : json_null());
+    one = mpl_json_put(one, "death", steps ? mpl_json_number(p->death[b]) : json_null());
+    if (p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1])
+        one = mpl_json_put(one, "gaps", gaps_of(p, b));
+    one = mpl_json_put(one, "offset", mpl_json_number(plan->offset[b]));
+    return mpl_json_put(one, "block",
+                        plan->block != NULL ? mpl_json_number(plan->block[b]) : json_null());
 }
 
-static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p)
+static json_t *buffers_of(const mpl_problem *p, const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-    json_t *before = json_array(), *pairs = json_array(), *inside = json_array(),
-           *fixed = json_array();
+    json_t *list = json_array();
 
-    MPL_TRY(put(ctx, root, "before", p->before != NULL ? json_incref(before) : json_null()));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        list = mpl_json_push(list, buffer_of(p, plan, b));
+    return list;
+}
+
+/* null: lifetimes decide */
+static json_t *before_of(const mpl_problem *p)
+{
+    json_t *list = p->before != NULL ? json_array() : json_null();
+
     for (mpl_buffer a = 0; p->before != NULL && a < p->n; a++)
         for (uint32_t i = p->before->red_begin[a]; i < p->before->red_begin[a + 1]; i++)
-            MPL_TRY(put_row(ctx, before, 2, (uint64_t[]){a, p->before->red_item[i]}));
-    MPL_TRY(put(ctx, root, "in_place", json_incref(pairs)));
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        MPL_TRY(put_row(ctx, pairs, 3,
-                        (uint64_t[]){p->in_place_in[i], p->in_place_out[i], p->in_place_step[i]}));
-    MPL_TRY(put(ctx, root, "inside", json_incref(inside)));
-    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
-        if (p->inside[b] != b)
-            MPL_TRY(put_row(ctx, inside, 3, (uint64_t[]){b, p->inside[b], p->inside_at[b]}));
-    MPL_TRY(put(ctx, root, "fixed", p->fixed != NULL ? json_incref(fixed) : json_null()));
-    for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
-        if (p->fixed[b] != MPL_UNFIXED)
-            MPL_TRY(put_row(ctx, fixed, 2, (uint64_t[]){b, p->fixed[b]}));
-out:
-    json_decref(before);
-    json_decref(pairs);
-    json_decref(inside);
-    json_decref(fixed);
-    return st;
+            list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){a, p->before->red_item[i]}));
+    return list;
 }
 
-/* The caller's fields come behind `schema` and `kind`; what the plan itself knows overwrites
- * them. */
-static mpl_status put_fields(mpl_ctx *ctx, json_t *root, const char *fields_json)
+static json_t *pairs_of(const mpl_problem *p)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        list =
+            mpl_json_push(list, mpl_json_row(3, (uint64_t[]){p->in_place_in[i], p->in_place_out[i],
+                                                             p->in_place_step[i]}));
+    return list;
+}
+
+static json_t *families_of(const mpl_problem *p)
+{
+    json_t *list = json_array();
+
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        if (p->inside[b] != b)
+            list = mpl_json_push(list,
+                                 mpl_json_row(3, (uint64_t[]){b, p->inside[b], p->inside_at[b]}));
+    return list;
+}
+
+static json_t *fixed_of(const mpl_problem *p)
+{
+    json_t *list = p->fixed != NULL ? json_array() : json_null();
+
+    for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
+        if (p->fixed[b] != MPL_UNFIXED)
+            list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){b, p->fixed[b]}));
+    return list;
+}
+
+/* The refutation or the set of buffers that proves the bound, or null. */
+static json_t *certificate_of(const mpl_plan *plan)
+{
+    const mpl_refutation *proof = &plan->refutation;
+    json_t *list;
+
+    if (proof->steps != NULL)
+        return json_pack("{s:s, s:o, s:o, s:s}", "kind", "refutation", "pool",
+                         mpl_json_number(proof->pool), "within", mpl_json_number(proof->within),
+                         "steps", proof->steps);
+    if (plan->n_witness == 0)
+        return json_null();
+    list = json_array();
+    for (uint32_t i = 0; i < plan->n_witness; i++)
+        list = mpl_json_push(list, mpl_json_number(plan->witness[i]));
+    return json_pack("{s:s, s:o}", "kind", "clique", "buffers", list);
+}
+
+/* What a plan file holds, in its order: what the caller tells stands before what the plan knows,
+ * which overwrites it. */
+static json_t *plan_of(const mpl_problem *p, const mpl_plan *plan, json_t *fields)
+{
+    const mpl_spread *spread = &plan->spread;
+    json_t *root = json_pack("{s:i, s:s}", "schema", SCHEMA, "kind", "plan");
+
+    if (fields != NULL && json_object_update_missing(root, fields) != 0) {
+        json_decref(root);
+        return NULL;
+    }
+    root = mpl_json_put(root, "name", mpl_json_text(p->name));
+    root = mpl_json_put(root, "problem_hash", hash_of(mpl_problem_hash(p)));
+    root = mpl_json_put(root, "n_steps", mpl_json_number(p->n_steps));
+    root = mpl_json_put(root, "claim", json_string(mpl_claim_name(plan->claim)));
+    root = mpl_json_put(root, "bound_bytes", mpl_json_number(plan->bound_bytes));
+    root = mpl_json_put(root, "planned_bytes", mpl_json_number(plan->peak_bytes));
+    root = mpl_json_put(root, "pools", pools_of(p, plan));
+    if (spread->n > 0) {
+        root = mpl_json_put(root, "memories", memories_of(spread));
+        root = mpl_json_put(root, "cost", mpl_json_number(spread->cost));
+        root = mpl_json_put(root, "cost_bound", mpl_json_number(spread->cost_bound));
+    }
+    root = mpl_json_put(root, "buffers", buffers_of(p, plan));
+    root = mpl_json_put(root, "before", before_of(p));
+    root = mpl_json_put(root, "in_place", pairs_of(p));
+    root = mpl_json_put(root, "inside", families_of(p));
+    root = mpl_json_put(root, "fixed", fixed_of(p));
+    if (!json_is_array(json_object_get(root, "bindings"))) /* the caller's, of control flow */
+        root = mpl_json_put(root, "bindings", json_array());
+    return mpl_json_put(root, "certificate", certificate_of(plan));
+}
+
+static mpl_status build(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                        const char *fields_json, json_t **root)
 {
     mpl_status st = MPL_OK;
     json_t *fields = NULL;
 
-    if (fields_json == NULL)
-        goto out;
-    MPL_TRY(parse(ctx, "the fields of a plan file", fields_json, strlen(fields_json), &fields));
-    if (!json_is_object(fields))
+    mpl_assert(plan->n == p->n && plan->n_pools == p->n_pools);
+    if (fields_json != NULL)
+        MPL_TRY(mpl_json_parse(ctx, "the fields of a plan file", fields_json, strlen(fields_json),
+                               JSON_REJECT_DUPLICATES, &fields));
+    if (fields != NULL && !json_is_object(fields))
         MPL_FAIL(ctx, MPL_EINPUT, "the fields of a plan file are no JSON object");
-    if (json_object_update_missing(root, fields) != 0)
-        st = no_memory(ctx);
+    MPL_TRY((*root = plan_of(p, plan, fields)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
 out:
     json_decref(fields);
-    return st;
-}
-
-static mpl_status put_refutation(mpl_ctx *ctx, json_t *certificate, const mpl_refutation *proof)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(put(ctx, certificate, "kind", json_string("refutation")));
-    MPL_TRY(put(ctx, certificate, "pool", number(proof->pool)));
-    MPL_TRY(put(ctx, certificate, "within", number(proof->within)));
-    MPL_TRY(put(ctx, certificate, "steps", json_string(proof->steps)));
-out:
-    return st;
-}
-
-/* The refutation or the set of buffers that proves the bound, or null. */
-static mpl_status put_certificate(mpl_ctx *ctx, json_t *root, const mpl_plan *plan)
-{
-    mpl_status st = MPL_OK;
-    json_t *certificate = NULL, *list = NULL;
-
-    if (plan->refutation.steps == NULL && plan->n_witness == 0)
-        return put(ctx, root, "certificate", json_null());
-    MPL_TRY((certificate = json_object()) != NULL ? MPL_OK : no_memory(ctx));
-    MPL_TRY(put(ctx, root, "certificate", json_incref(certificate)));
-    if (plan->refutation.steps != NULL) {
-        MPL_TRY(put_refutation(ctx, certificate, &plan->refutation));
-        goto out;
-    }
-    MPL_TRY((list = json_array()) != NULL ? MPL_OK : no_memory(ctx));
-    for (uint32_t i = 0; i < plan->n_witness; i++)
-        if (json_array_append_new(list, number(plan->witness[i])) != 0)
-            MPL_TRY(no_memory(ctx));
-    MPL_TRY(put(ctx, certificate, "kind", json_string("clique")));
-    MPL_TRY(put(ctx, certificate, "buffers", json_incref(list)));
-out:
-    json_decref(list);
-    json_decref(certificate);
-    return st;
-}
-
-static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan,
-                        const char *fields_json)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(root != NULL ? MPL_OK : no_memory(ctx));
-    MPL_TRY(put(ctx, root, "schema", number(SCHEMA)));
-    MPL_TRY(put(ctx, root, "kind", json_string("plan")));
-    MPL_TRY(put_fields(ctx, root, fields_json));
-    MPL_TRY(put_text(ctx, root, "name", p->name));
-    MPL_TRY(put_hash(ctx, root, "problem_hash", mpl_problem_hash(p)));
-    MPL_TRY(put(ctx, root, "n_steps", number(p->n_steps)));
-    MPL_TRY(put(ctx, root, "claim", json_string(mpl_claim_name(plan->claim))));
-    MPL_TRY(put(ctx, root, "bound_bytes", number(plan->bound_bytes)));
-    MPL_TRY(put(ctx, root, "planned_bytes", number(plan->peak_bytes)));
-    MPL_TRY(put_pools(ctx, root, p, plan));
-    if (plan->spread.n > 0)
-        MPL_TRY(put_memories(ctx, root, &plan->spread));
-    MPL_TRY(put_buffers(ctx, root, p, plan));
-    MPL_TRY(put_relations(ctx, root, p));
-    if (!json_is_array(json_object_get(root, "bindings"))) /* the caller's, of control flow */
-        MPL_TRY(put(ctx, root, "bindings", json_array()));
-    MPL_TRY(put_certificate(ctx, root, plan));
-out:
     return st;
 }
 
@@ -301,12 +203,11 @@ mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *pla
                          const char *fields_json, char **text)
 {
     mpl_status st = MPL_OK;
-    json_t *root = json_object();
+    json_t *root = NULL;
     char *dumped = NULL;
 
-    mpl_assert(plan->n == p->n && plan->n_pools == p->n_pools);
-    MPL_TRY(build(ctx, root, p, plan, fields_json));
-    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY(build(ctx, p, plan, fields_json, &root));
+    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_TRY((*text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
 out:
     free(dumped);
@@ -318,15 +219,14 @@ mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
                           const mpl_plan *plan, const char *fields_json)
 {
     mpl_status st = MPL_OK;
-    json_t *root = json_object();
+    json_t *root = NULL;
     mpl_new_file file = {0};
 
-    mpl_assert(plan->n == p->n && plan->n_pools == p->n_pools);
-    MPL_TRY(build(ctx, root, p, plan, fields_json));
+    MPL_TRY(build(ctx, p, plan, fields_json, &root));
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     /* A failed write leaves its mark on the stream, which the commit looks at. */
     if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
-        MPL_TRY(no_memory(ctx));
+        MPL_TRY(mpl_json_no_memory(ctx));
     fputc('\n', file.stream);
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
@@ -363,15 +263,35 @@ out:
     return st;
 }
 
-static mpl_status read_u32(const reader *r, const json_t *value, const char *what, uint32_t most,
-                           uint32_t *out)
+/* The same of a member; `whose` ("a buffer's ") stands before its name in the message. */
+static mpl_status get_number(const reader *r, const json_t *object, const char *whose,
+                             const char *key, uint64_t most, uint64_t *out)
+{
+    char what[60];
+
+    snprintf(what, sizeof what, "%s%s", whose, key);
+    return read_number(r, json_object_get(object, key), what, most, out);
+}
+
+static mpl_status get_u32(const reader *r, const json_t *object, const char *whose, const char *key,
+                          uint32_t most, uint32_t *out)
 {
     uint64_t number_read = 0;
-    mpl_status st = read_number(r, value, what, most, &number_read);
+    mpl_status st = get_number(r, object, whose, key, most, &number_read);
 
     if (st == MPL_OK)
         *out = (uint32_t)number_read;
     return st;
+}
+
+/* A capacity; null: there is none. */
+static mpl_status get_capacity(const reader *r, const json_t *object, const char *whose,
+                               uint64_t *out)
+{
+    *out = MPL_NO_CAPACITY;
+    if (json_is_null(json_object_get(object, "capacity")))
+        return MPL_OK;
+    return get_number(r, object, whose, "capacity", INT64_MAX, out);
 }
 
 static mpl_status read_list(const reader *r, const char *key, json_t **out)
@@ -409,7 +329,7 @@ static mpl_status read_head(reader *r)
 
     if (!json_is_object(r->root) || kind == NULL || strcmp(kind, "plan") != 0)
         REFUSE(r, "%s: no plan file: 'kind' is not \"plan\"", r->path);
-    MPL_TRY(read_u32(r, json_object_get(r->root, "schema"), "schema", UINT32_MAX, &schema));
+    MPL_TRY(get_u32(r, r->root, "", "schema", UINT32_MAX, &schema));
     if (schema != SCHEMA)
         REFUSE(r, "%s: schema %u; this memplan reads %u", r->path, schema, SCHEMA);
 out:
@@ -430,15 +350,13 @@ static mpl_status read_pools(reader *r, const json_t *list)
     MPL_TRY(mpl_realloc_bytes(r->ctx, (void **)&p->pool_capacity, 1, n, sizeof *p->pool_capacity));
     p->n_pools = n;
     for (uint32_t i = 0; i < n; i++) {
-        const json_t *pool = json_array_get(list, i), *capacity = json_object_get(pool, "capacity");
+        const json_t *pool = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(pool, "name"));
 
         if (name == NULL)
             REFUSE(r, "%s: pool %u has no name", r->path, i);
         MPL_TRY((p->pool_name[i] = mpl_strdup(r->ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
-        p->pool_capacity[i] = MPL_NO_CAPACITY;
-        if (!json_is_null(capacity))
-            MPL_TRY(read_number(r, capacity, "a pool's capacity", INT64_MAX, &p->pool_capacity[i]));
+        MPL_TRY(get_capacity(r, pool, "a pool's ", &p->pool_capacity[i]));
     }
 out:
     return st;
@@ -457,19 +375,13 @@ static mpl_status read_memories(reader *r)
         REFUSE(r, "%s: 'memories' is empty", r->path);
     MPL_TRY(mpl_plan_spread(r->ctx, r->plan, (uint32_t)json_array_size(list)));
     for (uint32_t k = 0; k < spread->n; k++) {
-        const json_t *memory = json_array_get(list, k),
-                     *capacity = json_object_get(memory, "capacity");
+        const json_t *memory = json_array_get(list, k);
 
-        spread->capacity[k] = MPL_NO_CAPACITY;
-        if (!json_is_null(capacity))
-            MPL_TRY(
-                read_number(r, capacity, "a memory's capacity", INT64_MAX, &spread->capacity[k]));
-        MPL_TRY(read_number(r, json_object_get(memory, "price"), "a memory's price", INT64_MAX,
-                            &spread->price[k]));
+        MPL_TRY(get_capacity(r, memory, "a memory's ", &spread->capacity[k]));
+        MPL_TRY(get_number(r, memory, "a memory's ", "price", INT64_MAX, &spread->price[k]));
     }
-    MPL_TRY(read_number(r, json_object_get(r->root, "cost"), "cost", INT64_MAX, &spread->cost));
-    MPL_TRY(read_number(r, json_object_get(r->root, "cost_bound"), "cost_bound", INT64_MAX,
-                        &spread->cost_bound));
+    MPL_TRY(get_number(r, r->root, "", "cost", INT64_MAX, &spread->cost));
+    MPL_TRY(get_number(r, r->root, "", "cost_bound", INT64_MAX, &spread->cost_bound));
 out:
     return st;
 }
@@ -481,34 +393,28 @@ static mpl_status read_buffer(reader *r, mpl_buffer b, const json_t *one, bool s
     const json_t *name = json_object_get(one, "name"), *block = json_object_get(one, "block");
     uint32_t id = 0;
 
-    MPL_TRY(read_u32(r, json_object_get(one, "id"), "a buffer's id", p->n - 1, &id));
+    MPL_TRY(get_u32(r, one, "a buffer's ", "id", p->n - 1, &id));
     if (id != b)
         REFUSE(r, "%s: buffer %u stands in place %u; ids rise from 0", r->path, id, b);
     if (json_is_string(name))
         MPL_TRY((p->buffer_name[b] = mpl_strdup(r->ctx, json_string_value(name))) != NULL
                     ? MPL_OK
                     : MPL_EMEM);
-    MPL_TRY(
-        read_number(r, json_object_get(one, "bytes"), "a buffer's bytes", INT64_MAX, &p->bytes[b]));
-    MPL_TRY(
-        read_u32(r, json_object_get(one, "align"), "a buffer's align", UINT32_MAX, &p->align[b]));
-    MPL_TRY(
-        read_u32(r, json_object_get(one, "pool"), "a buffer's pool", p->n_pools - 1, &p->pool[b]));
+    MPL_TRY(get_number(r, one, "a buffer's ", "bytes", INT64_MAX, &p->bytes[b]));
+    MPL_TRY(get_u32(r, one, "a buffer's ", "align", UINT32_MAX, &p->align[b]));
+    MPL_TRY(get_u32(r, one, "a buffer's ", "pool", p->n_pools - 1, &p->pool[b]));
     if (steps) {
-        MPL_TRY(read_u32(r, json_object_get(one, "birth"), "a buffer's birth", UINT32_MAX,
-                         &p->birth[b]));
-        MPL_TRY(read_u32(r, json_object_get(one, "death"), "a buffer's death", UINT32_MAX,
-                         &p->death[b]));
+        MPL_TRY(get_u32(r, one, "a buffer's ", "birth", UINT32_MAX, &p->birth[b]));
+        MPL_TRY(get_u32(r, one, "a buffer's ", "death", UINT32_MAX, &p->death[b]));
     }
-    MPL_TRY(read_number(r, json_object_get(one, "offset"), "a buffer's offset", INT64_MAX,
-                        &r->plan->offset[b]));
+    MPL_TRY(get_number(r, one, "a buffer's ", "offset", INT64_MAX, &r->plan->offset[b]));
     if (json_is_null(block) != (r->plan->block == NULL))
         REFUSE(r, "%s: some buffers have a block and some have none", r->path);
     if (r->plan->block != NULL)
-        MPL_TRY(read_u32(r, block, "a buffer's block", p->n - 1, &r->plan->block[b]));
+        MPL_TRY(get_u32(r, one, "a buffer's ", "block", p->n - 1, &r->plan->block[b]));
     if (r->plan->spread.n > 0)
-        MPL_TRY(read_u32(r, json_object_get(one, "memory"), "a buffer's memory",
-                         r->plan->spread.n - 1, &r->plan->spread.memory[b]));
+        MPL_TRY(get_u32(r, one, "a buffer's ", "memory", r->plan->spread.n - 1,
+                        &r->plan->spread.memory[b]));
 out:
     return st;
 }
@@ -693,8 +599,7 @@ static mpl_status read_claim(reader *r)
     if (c > MPL_INFEASIBLE)
         REFUSE(r, "%s: 'claim' is none of unknown, feasible, optimal, infeasible", r->path);
     r->plan->claim = (mpl_claim)c;
-    MPL_TRY(read_number(r, json_object_get(r->root, "bound_bytes"), "bound_bytes", INT64_MAX,
-                        &r->plan->bound_bytes));
+    MPL_TRY(get_number(r, r->root, "", "bound_bytes", INT64_MAX, &r->plan->bound_bytes));
 out:
     return st;
 }
@@ -707,8 +612,7 @@ static mpl_status read_refutation(reader *r, const json_t *certificate)
 
     if (!json_is_string(steps) || strlen(json_string_value(steps)) != json_string_length(steps))
         REFUSE(r, "%s: the certificate's 'steps' are missing or no text", r->path);
-    MPL_TRY(read_u32(r, json_object_get(certificate, "pool"), "the certificate's pool",
-                     r->p->n_pools - 1, &proof->pool));
+    MPL_TRY(get_u32(r, certificate, "the certificate's ", "pool", r->p->n_pools - 1, &proof->pool));
     MPL_TRY(read_number(r, json_object_get(certificate, "within"), "the certificate's 'within'",
                         INT64_MAX, &proof->within));
     MPL_TRY((proof->steps = mpl_strdup(r->ctx, json_string_value(steps))) != NULL ? MPL_OK
@@ -736,9 +640,12 @@ static mpl_status read_certificate(reader *r)
                "\"refutation\", \"pool\": k, \"within\": bytes, \"steps\": \"..\"}",
                r->path);
     MPL_TRY(mpl_new(r->ctx, r->plan->witness, json_array_size(list)));
-    for (size_t i = 0; i < json_array_size(list); i++)
-        MPL_TRY(
-            read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        uint64_t id = 0;
+
+        MPL_TRY(read_number(r, json_array_get(list, i), "certificate", UINT32_MAX, &id));
+        r->plan->witness[i] = (mpl_buffer)id;
+    }
     r->plan->n_witness = (uint32_t)json_array_size(list);
 out:
     return st;
@@ -772,8 +679,7 @@ static mpl_status read_problem(reader *r)
     MPL_TRY(read_pools(r, pools));
     MPL_TRY(mpl_plan_new(r->ctx, r->p, &r->plan));
     MPL_TRY(read_memories(r));
-    MPL_TRY(
-        read_u32(r, json_object_get(r->root, "n_steps"), "n_steps", UINT32_MAX, &r->p->n_steps));
+    MPL_TRY(get_u32(r, r->root, "", "n_steps", UINT32_MAX, &r->p->n_steps));
     MPL_TRY(read_buffers(r, buffers, json_is_null(before)));
     MPL_TRY(read_pairs(r));
     MPL_TRY(read_fixed(r));
@@ -817,9 +723,10 @@ static mpl_status keep_fields(const reader *r, char **fields_json)
             json_array_size(json_object_get(r->root, own[i])) == 0)
             json_object_del(r->root, own[i]);
     n = json_dumpb(r->root, NULL, 0, JSON_COMPACT);
-    MPL_TRY(n > 0 ? MPL_OK : no_memory(r->ctx));
+    MPL_TRY(n > 0 ? MPL_OK : mpl_json_no_memory(r->ctx));
     MPL_TRY(mpl_new(r->ctx, *fields_json, n + 1));
-    MPL_TRY(json_dumpb(r->root, *fields_json, n, JSON_COMPACT) == n ? MPL_OK : no_memory(r->ctx));
+    MPL_TRY(json_dumpb(r->root, *fields_json, n, JSON_COMPACT) == n ? MPL_OK
+                                                                    : mpl_json_no_memory(r->ctx));
 out:
     return st;
 }
@@ -834,8 +741,8 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     noted = mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n);
-    MPL_TRY(noted != NULL ? parse(ctx, path, noted, n, &r.root)
-                          : parse(ctx, path, text, size, &r.root));
+    MPL_TRY(mpl_json_parse(ctx, path, noted != NULL ? noted : text, noted != NULL ? n : size,
+                           JSON_REJECT_DUPLICATES, &r.root));
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));

@@ -320,7 +320,7 @@ TEST(survive_lost_memory)
                 mpl_status st = MPL_EMEM;
                 int64_t live = ctx->n_live;
 
-                for (int64_t k = 0; st == MPL_EMEM || (theirs && reading && st == MPL_EINPUT);
+                for (int64_t k = 0; st == MPL_EMEM || (theirs && st == MPL_EINPUT);
                      k += theirs ? 3 : 1) {
                     mpl_plan_file file = {0};
 
