@@ -25,6 +25,19 @@ static const mpl_import_format *format_of(const mpl_import_in *in)
     return f->name != NULL ? f : NULL;
 }
 
+static mpl_status fail_unknown(mpl_ctx *ctx, const char *path)
+{
+    static const char names[] =
+#define IMPORT(name, about) " " #name
+#include "planners/import/imports.def"
+#undef IMPORT
+        ;
+
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "%.200s: no plan of a format that memplan knows:%s (memplan list formats)",
+                    path, names);
+}
+
 mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *beside,
                            mpl_import *out)
 {
@@ -45,12 +58,7 @@ mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *be
                  "the list of its tensors as GRAPH",
                  path);
     if ((format = format_of(&in)) == NULL)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "%.200s: no plan that memplan knows: plan JSON, CSV with a column 'offset', XLA buffer "
-            "assignment, TFLite Micro's printed plan or OfflineMemoryAllocation, PyTorch snapshot "
-            "JSON",
-            path);
+        MPL_TRY(fail_unknown(ctx, path));
     got.format = format->name;
     MPL_TRY(format->read(ctx, &in, &got));
     *out = got;
