@@ -1,10 +1,8 @@
 /* bench_group.c -- units of a bench measured, one or several by turns. See bench.h. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/bench/bench.h"
 #include "harness/cli/interrupt.h"
-#include "harness/foreign/foreign.h"
 #include "harness/job/worker.h"
 
 static const int64_t STEP_LIMIT_NS = INT64_C(300) * 1000000000; /* of preparing or one run, without

@@ -1,16 +1,9 @@
 /* bench_unit.c -- the units of a bench: which are whose, which are done, their rows. See
  * bench.h. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "harness/bench/bench.h"
-#include "harness/cli/command.h"
-#include "harness/bench/crew.h"
-#include "harness/foreign/foreign.h"
-#include "harness/rows/rows.h"
-#include "harness/job/worker.h"
 
 /* What is compared with a peer, or by turns, stays together. */
 bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p)

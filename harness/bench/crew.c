@@ -16,7 +16,6 @@
 #include "harness/cli/interrupt.h"
 #include "harness/cli/isolate.h"
 #include "harness/cli/scratch.h"
-#include "harness/job/worker.h"
 #include "runtime/machine.h"
 
 typedef struct member {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <ftw.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 

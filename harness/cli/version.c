@@ -1,8 +1,6 @@
 /* version.c -- facts of the build, from the header that make writes. */
 #include "harness/cli/version.h"
 
-#include <stddef.h>
-
 #include "version_gen.h"
 
 const mpl_build mpl_this_build = {

@@ -1,14 +1,12 @@
 /* cmd_baseline.c -- memplan baseline update: plans graphs, reads plans, and records them for
  * memplan check. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/cli/command.h"
 #include "harness/foreign/foreign.h"
 #include "harness/gate/gate.h"
 #include "harness/bench/suite.h"
-#include "harness/rows/rows.h"
 
 typedef struct update {
     mpl_ctx *ctx;
@@ -22,9 +20,10 @@ typedef struct update {
     mpl_rows rows;
 } update;
 
-static mpl_status add_spec(update *u, const char *text)
+static mpl_status add_spec(void *arg, const char *text)
 {
     mpl_status st = MPL_OK;
+    update *u = arg;
     mpl_planner_spec spec = {0};
 
     MPL_TRY(mpl_reserve(u->ctx, u->spec, u->cap, (size_t)u->n_specs + 1));
@@ -34,38 +33,13 @@ out:
     return st;
 }
 
-/* "a,b:x=1,y=2,c": a part with '=' and no ':' belongs to the planner before. One from outside is
- * the whole text. */
-static mpl_status add_specs(update *u, const char *text)
-{
-    mpl_status st = MPL_OK;
-    mpl_strings parts = {0};
-    char *store = NULL, one[400];
-
-    if (mpl_foreign_named(text))
-        return add_spec(u, text);
-    MPL_TRY(mpl_strings_split(u->ctx, text, "--planners", &store, &parts));
-    for (uint32_t i = 0; i < parts.n;) {
-        int n = snprintf(one, sizeof one, "%s", parts.item[i++]);
-
-        while (i < parts.n && strchr(parts.item[i], '=') != NULL &&
-               strchr(parts.item[i], ':') == NULL && n < (int)sizeof one)
-            n += snprintf(one + n, sizeof one - (size_t)n, ",%s", parts.item[i++]);
-        MPL_TRY(add_spec(u, one));
-    }
-out:
-    mpl_free(u->ctx, parts.item);
-    mpl_free(u->ctx, store);
-    return st;
-}
-
 /* Those asked for; by default all that plan one arena, the same bytes on every machine. */
 static mpl_status choose_planners(update *u)
 {
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < u->options->planners.n; i++)
-        MPL_TRY(add_specs(u, u->options->planners.item[i]));
+        MPL_TRY(mpl_planner_list(u->ctx, u->options->planners.item[i], add_spec, u));
     for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if (mpl_planners[i]->plan != NULL &&
             (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)

@@ -1,8 +1,6 @@
 /* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run. How they are measured:
  * bench_group.c. */
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/bench/bench.h"
@@ -11,7 +9,6 @@
 #include "harness/cli/interrupt.h"
 #include "harness/foreign/foreign.h"
 #include "harness/report/table.h"
-#include "harness/job/worker.h"
 
 /* ---- what to run ---- */
 
@@ -42,35 +39,9 @@ out:
     return st;
 }
 
-/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before;
- * exec: takes the rest. */
-static mpl_status add_planners(mpl_bench *b, const char *text)
+static mpl_status add_own(void *arg, const char *text)
 {
-    mpl_ctx *ctx = b->ctx;
-    mpl_status st = MPL_OK;
-    const char *exec = strncmp(text, "exec:", 5) == 0 ? text : strstr(text, ",exec:");
-    mpl_strings parts = {0};
-    char *list = NULL, *store = NULL, one[4400];
-
-    MPL_TRY(mpl_new(ctx, list, strlen(text) + 1));
-    memcpy(list, text, exec != NULL ? (size_t)(exec - text) : strlen(text));
-    if (exec != text)
-        MPL_TRY(mpl_strings_split(ctx, list, "--planners", &store, &parts));
-    for (uint32_t i = 0; i < parts.n;) {
-        int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
-
-        while (i < parts.n && strchr(parts.item[i], '=') != NULL &&
-               strchr(parts.item[i], ':') == NULL && length < (int)sizeof one)
-            length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
-        MPL_TRY(add_planner(b, one, false));
-    }
-    if (exec != NULL)
-        MPL_TRY(add_planner(b, exec + (exec[0] == ','), false));
-out:
-    mpl_free(ctx, parts.item);
-    mpl_free(ctx, store);
-    mpl_free(ctx, list);
-    return st;
+    return add_planner(arg, text, false);
 }
 
 static mpl_status parse_planners(mpl_bench *b)
@@ -78,7 +49,7 @@ static mpl_status parse_planners(mpl_bench *b)
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < b->options->planners.n; i++)
-        MPL_TRY(add_planners(b, b->options->planners.item[i]));
+        MPL_TRY(mpl_planner_list(b->ctx, b->options->planners.item[i], add_own, b));
     for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if ((mpl_planners[i]->traits & MPL_SPREADS) == 0)
             MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
@@ -94,6 +65,7 @@ static mpl_status parse_backends(mpl_bench *b)
     mpl_status st = MPL_OK;
     mpl_strings parts = {0};
     char *store = NULL;
+    bool takes_params = false;
 
     MPL_TRY(mpl_strings_split(
         ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name,
@@ -107,7 +79,10 @@ static mpl_status parse_backends(mpl_bench *b)
         if ((b->backend[b->n_backends] = mpl_backend_find(name)) == NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends",
                      name);
+        takes_params |= b->backend[b->n_backends]->takes_params;
     }
+    if (b->options->device != NULL && !takes_params)
+        MPL_FAIL(ctx, MPL_EINPUT, "--device: none of these backends takes it");
 out:
     mpl_free(ctx, parts.item);
     mpl_free(ctx, store);

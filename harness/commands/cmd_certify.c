@@ -61,8 +61,12 @@ mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)
     mpl_record *row = NULL;
     mpl_job job = {0};
     mpl_certified proved = {0};
-    char message[sizeof ctx->message];
+    char message[sizeof ctx->message], name[MPL_OPTION_TEXT];
 
+    for (mpl_option_id i = 0; alone && i < MPL_N_OPTIONS; i++)
+        if (options->given[i] && i != MPL_OPT_json && i != MPL_OPT_quiet)
+            MPL_FAIL(ctx, MPL_EINPUT, "certify: --%s is of a GRAPH, and none is given",
+                     mpl_option_name(i, name));
     if (alone) {
         MPL_TRY(mpl_plan_read(ctx, path, &file));
         MPL_TRY(file.fields_json == NULL

@@ -1,7 +1,6 @@
 /* cmd_check.c -- memplan check: the regression gate. A plan is verified, then its bytes are held to
  * the proven optimum, the best bound, or a baseline; the outcome is an exit status, a last line for
  * logs, a row, and JUnit XML. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "graphs/core/file.h"
@@ -11,7 +10,6 @@
 #include "harness/cli/command.h"
 #include "harness/gate/gate.h"
 #include "harness/report/grid.h"
-#include "harness/rows/rows.h"
 
 typedef enum verdict { OK, IMPROVED, BEYOND, UNDECIDED, REFUSED, IMPOSSIBLE } verdict;
 static const char *const verdict_name[] = {"ok",        "improved", "beyond",

@@ -1,16 +1,11 @@
 /* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
 #include "graphs/ir/counts.h"
-#include "graphs/passes/optimise/optimise.h"
-#include "graphs/source.h"
 #include "harness/cli/command.h"
-#include "harness/rows/record.h"
 #include "harness/bench/suite.h"
 #include "harness/commands/export.h"
 #include "harness/report/table.h"
 #include "planners/import/import.h"
 #include "planners/search/joint.h"
-#include "planners/planner.h"
-#include "runtime/backend.h"
 
 /* One entry; absent: NULL where it is there. */
 static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about,

@@ -1,6 +1,5 @@
 /* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they
  * still are what rows make. */
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

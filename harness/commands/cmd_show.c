@@ -1,7 +1,6 @@
 /* cmd_show.c -- memplan show: what a graph or a list of buffers holds, its bounds, its live bytes
  * over time. */
 #include <langinfo.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "graphs/ir/counts.h"

@@ -1,5 +1,4 @@
 /* cmd_table.c -- memplan table: rows as a table. */
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

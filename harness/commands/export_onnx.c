@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "graphs/core/file.h"
 #include "harness/job/measure.h"
 #include "harness/commands/export.h"
 #include "planners/plan/plan_bindings.h"

@@ -3,11 +3,7 @@
 #include "harness/foreign/foreign.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include "harness/cli/isolate.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 
@@ -52,6 +48,43 @@ static void base_name(const char *text, size_t n, const char *ending, char *name
     name[length] = '\0';
 }
 
+/* Each offset is there, and its buffer ends below 2^63. */
+static mpl_status check(mpl_run *run, const mpl_problem *p, const uint64_t *offset)
+{
+    char text[24];
+    uint64_t end;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (offset[b] == MPL_UNPLACED)
+            return mpl_foreign_fail(run, MPL_EINVALID, "garbage", "buffer '%.100s' has no offset",
+                                    mpl_buffer_label(p, b, text));
+        if (!mpl_add_bytes(offset[b], p->bytes[b], &end) || end > INT64_MAX)
+            return mpl_foreign_fail(run, MPL_EINVALID, "garbage",
+                                    "buffer '%.100s' at offset %" PRIu64 " would end above 2^63",
+                                    mpl_buffer_label(p, b, text), offset[b]);
+    }
+    return MPL_OK;
+}
+
+/* The door of both kinds: an answer is checked before it becomes a plan, and proves nothing. */
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_foreign *f = (const mpl_foreign *)run->planner;
+    uint64_t *offset = NULL, bound_bytes = 0;
+
+    MPL_TRY(mpl_new(run->ctx, offset, p->n));
+    memset(offset, 0xff, p->n * sizeof *offset); /* MPL_UNPLACED */
+    MPL_TRY(f->ask(run, p, offset, &bound_bytes));
+    MPL_TRY(check(run, p, offset));
+    memcpy(out->offset, offset, p->n * sizeof *offset);
+    out->claim = MPL_FEASIBLE; /* optimal is what memplan can prove */
+    out->bound_bytes = bound_bytes;
+out:
+    mpl_free(run->ctx, offset);
+    return st;
+}
+
 static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const char *target,
                        size_t n, mpl_foreign **out)
 {
@@ -70,8 +103,9 @@ static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const c
         .about = library ? "a library from outside" : "a command from outside",
         .source = "its own",
         .traits = MPL_FOREIGN | (library ? 0 : MPL_SERIAL_ONLY),
-        .plan = library ? mpl_foreign_so_plan : mpl_foreign_exec_plan,
+        .plan = plan,
     };
+    f->ask = library ? mpl_foreign_so_ask : mpl_foreign_exec_ask;
     *out = f, f = NULL;
 out:
     mpl_foreign_free(ctx, f);

@@ -32,6 +32,7 @@ typedef struct mpl_foreign {
     const char *kind;    /* "so" or "exec" */
     char *name;          /* "so:libmine", "exec:minimalloc" */
     char *target;        /* the library's path, the command */
+    mpl_status (*ask)(mpl_run *run, const mpl_problem *p, uint64_t *offset, uint64_t *bound_bytes);
 } mpl_foreign;
 
 /* Whether `text` names one, and so belongs to mpl_foreign_new. */
@@ -44,9 +45,12 @@ mpl_status mpl_foreign_new(mpl_ctx *ctx, const char *text, mpl_foreign **out, co
 mpl_status mpl_foreign_peer(mpl_ctx *ctx, const char *text, mpl_foreign **out);
 void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *foreign);
 
-/* The two mpl_planner.plan. */
-mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out);
-mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out);
+/* The two ways to ask: offset[n] of each buffer is written, MPL_UNPLACED stays where none is said;
+ * a library may claim a bound. What they write is checked by who called them. */
+mpl_status mpl_foreign_so_ask(mpl_run *run, const mpl_problem *p, uint64_t *offset,
+                              uint64_t *bound_bytes);
+mpl_status mpl_foreign_exec_ask(mpl_run *run, const mpl_problem *p, uint64_t *offset,
+                                uint64_t *bound_bytes);
 
 struct mpl_ending; /* harness/cli/isolate.h */
 /* The failure of a process that did not end well: ended by a limit or a signal; MPL_OK
@@ -58,9 +62,6 @@ int64_t mpl_foreign_limit(const mpl_run *run);
  * control characters become blanks. `st` as above. */
 mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, const char *format,
                             ...) __attribute__((format(printf, 4, 5)));
-/* Each offset is there and its buffer ends below 2^63; else `garbage`. */
-mpl_status mpl_foreign_check(mpl_run *run, const mpl_problem *p, const uint64_t *offset);
-
 #define MPL_UNPLACED UINT64_MAX /* an offset that nobody wrote */
 
 #endif

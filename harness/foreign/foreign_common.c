@@ -1,10 +1,7 @@
 /* foreign_common.c -- what calls of planners from outside share. See foreign.h. */
 #include "harness/foreign/foreign.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "harness/cli/isolate.h"
 
@@ -43,22 +40,5 @@ mpl_status mpl_foreign_ended(mpl_run *run, const mpl_ending *ending, int64_t lim
     if (ending->signal != 0)
         return mpl_foreign_fail(run, MPL_EINVALID, "crash", "ended by signal %d (%s)",
                                 ending->signal, strsignal(ending->signal));
-    return MPL_OK;
-}
-
-mpl_status mpl_foreign_check(mpl_run *run, const mpl_problem *p, const uint64_t *offset)
-{
-    char text[24];
-    uint64_t end;
-
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        if (offset[b] == MPL_UNPLACED)
-            return mpl_foreign_fail(run, MPL_EINVALID, "garbage", "buffer '%.100s' has no offset",
-                                    mpl_buffer_label(p, b, text));
-        if (!mpl_add_bytes(offset[b], p->bytes[b], &end) || end > INT64_MAX)
-            return mpl_foreign_fail(run, MPL_EINVALID, "garbage",
-                                    "buffer '%.100s' at offset %" PRIu64 " would end above 2^63",
-                                    mpl_buffer_label(p, b, text), offset[b]);
-    }
     return MPL_OK;
 }

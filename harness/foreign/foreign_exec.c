@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graphs/core/file.h"
 #include "graphs/io/lists/lists.h"
 #include "harness/foreign/foreign.h"
 #include "harness/cli/isolate.h"
@@ -310,10 +309,10 @@ out:
     return st;
 }
 
-mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+mpl_status mpl_foreign_exec_ask(mpl_run *run, const mpl_problem *p, uint64_t *offset,
+                                uint64_t *bound_bytes)
 {
     mpl_status st = MPL_OK;
-    uint64_t *offset = NULL;
     char text[24];
 
     if (run->n_params > 0)
@@ -328,8 +327,7 @@ mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *o
                 mpl_buffer_label(p, b, text), p->fixed[b]);
             goto out;
         }
-    MPL_TRY(mpl_new(run->ctx, offset, p->n));
-    memset(offset, 0xff, p->n * sizeof *offset); /* MPL_UNPLACED */
+    *bound_bytes = 0; /* a list has no place for one */
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         call c = {.run = run,
                   .foreign = (const mpl_foreign *)run->planner,
@@ -343,10 +341,6 @@ mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *o
         if (any)
             MPL_TRY(plan_pool(&c, offset));
     }
-    MPL_TRY(mpl_foreign_check(run, p, offset));
-    memcpy(out->offset, offset, p->n * sizeof *offset);
-    out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(run->ctx, offset);
     return st;
 }

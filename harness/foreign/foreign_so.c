@@ -6,9 +6,7 @@
  * verified. */
 #include <dlfcn.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "harness/foreign/foreign.h"
 #include "harness/cli/isolate.h"
@@ -172,7 +170,8 @@ static mpl_status judge(mpl_run *run, const answer *a)
     }
 }
 
-mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+mpl_status mpl_foreign_so_ask(mpl_run *run, const mpl_problem *p, uint64_t *offset,
+                              uint64_t *bound_bytes)
 {
     mpl_status st = MPL_OK;
     const mpl_foreign *f = (const mpl_foreign *)run->planner;
@@ -185,7 +184,7 @@ mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out
     if ((c.answer = mpl_share(bytes)) == NULL)
         MPL_FAIL(run->ctx, MPL_EMEM, "planner %s: no memory to share with it", f->name);
     c.offset = (uint64_t *)(void *)((char *)c.answer + ANSWER_ROOM);
-    memset(c.offset, 0xff, p->n * sizeof *c.offset); /* MPL_UNPLACED */
+    memcpy(c.offset, offset, p->n * sizeof *offset);
     MPL_TRY(mpl_isolate(run->ctx, in_child, &c, mpl_clock_ns() + limit_ns, &ending));
     MPL_TRY(mpl_foreign_ended(run, &ending, limit_ns));
     if (c.answer->done != DONE || ending.exit_status != 0) {
@@ -195,10 +194,8 @@ mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out
     }
     c.answer->message[sizeof c.answer->message - 1] = '\0';
     MPL_TRY(judge(run, c.answer));
-    memcpy(out->offset, c.offset, p->n * sizeof *out->offset);
-    MPL_TRY(mpl_foreign_check(run, p, out->offset));
-    out->claim = MPL_FEASIBLE; /* optimal is what memplan can prove */
-    out->bound_bytes = c.answer->bound_bytes;
+    memcpy(offset, c.offset, p->n * sizeof *offset);
+    *bound_bytes = c.answer->bound_bytes;
     run->ticks = c.answer->ticks <= INT64_MAX ? c.answer->ticks : 0;
     run->plan_ns = c.answer->plan_ns > 0 ? c.answer->plan_ns : ending.wall_ns;
 out:

@@ -1,9 +1,6 @@
 /* gate.c -- optima of problems, and plans from other allocators as jobs. See gate.h. */
 #include "harness/gate/gate.h"
 
-#include "graphs/core/file.h"
-#include "planners/verify/verify.h"
-
 static const uint64_t QUICK_TICKS = 20000000;
 
 /* Asks a planner for its best; what it proves and finds goes into *out. No answer within the

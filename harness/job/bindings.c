@@ -1,7 +1,6 @@
 /* bindings.c -- --input and --expect: "[NAME|INDEX=]FILE|ramp". See job.h. */
 #include "harness/job/job.h"
 
-#include <ctype.h>
 #include <unistd.h>
 
 /* Fills one binding; a file whose own name has '=' is meant as a whole where it exists. */

@@ -2,7 +2,6 @@
 #include "harness/job/job.h"
 
 #include "harness/job/execute.h"
-#include "harness/job/program.h"
 
 /* --device is of the backend that is named; a bench's backends look at it themselves. */
 static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)

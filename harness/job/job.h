@@ -148,6 +148,10 @@ typedef struct mpl_planner_spec {
 mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
 /* NAME=PATH|CMD, as bench --peer takes it. MPL_EINPUT. */
 mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
+/* Cuts "a,b:x=1,y=2,c" into planners: a part with '=' and no ':' belongs to the planner before;
+ * exec: takes the rest. */
+typedef mpl_status mpl_planner_take(void *arg, const char *text);
+mpl_status mpl_planner_list(mpl_ctx *ctx, const char *text, mpl_planner_take *take, void *arg);
 void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
 
 /* A new row with the build, the machine and all that names a run: the job, the planner (may be

@@ -6,7 +6,6 @@
 #include "harness/foreign/foreign.h"
 #include "harness/job/measure.h"
 #include "harness/cli/version.h"
-#include "planners/plan/plan.h"
 
 static void put_build(mpl_record *row)
 {

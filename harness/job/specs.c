@@ -49,6 +49,34 @@ out:
     return st;
 }
 
+mpl_status mpl_planner_list(mpl_ctx *ctx, const char *text, mpl_planner_take *take, void *arg)
+{
+    mpl_status st = MPL_OK;
+    const char *exec = strncmp(text, "exec:", 5) == 0 ? text : strstr(text, ",exec:");
+    mpl_strings parts = {0};
+    char *list = NULL, *store = NULL, one[4400];
+
+    MPL_TRY(mpl_new(ctx, list, strlen(text) + 1));
+    memcpy(list, text, exec != NULL ? (size_t)(exec - text) : strlen(text));
+    if (exec != text)
+        MPL_TRY(mpl_strings_split(ctx, list, "--planners", &store, &parts));
+    for (uint32_t i = 0; i < parts.n;) {
+        int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
+
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL &&
+               strchr(parts.item[i], ':') == NULL && length < (int)sizeof one)
+            length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
+        MPL_TRY(take(arg, one));
+    }
+    if (exec != NULL)
+        MPL_TRY(take(arg, exec + (exec[0] == ',')));
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    mpl_free(ctx, list);
+    return st;
+}
+
 mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
 {
     mpl_status st = MPL_OK;

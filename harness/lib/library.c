@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "harness/cli/version.h"
-#include "harness/rows/record.h"
 #include "planners/plan/plan_bindings.h"
 #include "planners/search/joint.h"
 #include "planners/verify/verify.h"

@@ -1,8 +1,11 @@
 /* test_harness_docs.c -- help, the man page and the tables they are made from. */
-#include "tests/support/test.h"
+#include "tests/support/folder.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "harness/cli/command.h"
 
@@ -51,6 +54,153 @@ TEST(help_has_an_example)
         assert_non_null(strstr(text, "\nexample: memplan "));
         assert_non_null(strstr(text, mpl_commands[c].example));
     }
+}
+
+/* Fault: a line that a terminal of 80 columns breaks, an option that takes a paragraph. */
+TEST(help_fits_a_terminal)
+{
+    for (int c = -1; c < MPL_N_COMMANDS; c++) {
+        FILE *f = fmemopen(text, sizeof text, "w");
+        char *rest = text, *line;
+
+        if (c < 0)
+            mpl_help(f);
+        else
+            mpl_help_command(f, (mpl_command_id)c);
+        fclose(f);
+        while ((line = strsep(&rest, "\n")) != NULL)
+            if (strlen(line) > 80 || (line[0] != '\0' && line[strlen(line) - 1] == ' '))
+                fail_msg("%s: %s", c < 0 ? "memplan" : mpl_commands[c].name, line);
+    }
+    for (int i = 0; i < MPL_N_OPTIONS; i++)
+        if (strlen(mpl_option_table[i].about) > 60)
+            fail_msg("--%s: %s", mpl_option_table[i].name, mpl_option_table[i].about);
+}
+
+/* ---- options are read ---- */
+
+/* A command that succeeds, and would fail with any option that it reads and cannot use. @ stands
+ * for the test's folder; earlier ones make what later ones read. */
+static const char *const bases[] = {
+    "plan mlp -q -o @/plan.json",
+    "bench @/one.suite --planners none --backends ref --repeat 1 -q -o @/rows.jsonl",
+    "show mlp",
+    "verify mlp @/plan.json",
+    "certify mlp @/plan.json",
+    "run mlp -b ref --repeat 1",
+    "merge @/rows.jsonl",
+    "table planned --rows @/rows.jsonl",
+    "plot mlp --planner none -o @/plan.html",
+    "export mlp --planner none -f onnx -o @/net.onnx",
+    "check mlp --planner portfolio --budget 1000",
+    "baseline update @/one.suite -o @/baseline.json",
+};
+
+/* Numbers and flags that no command of these can use. */
+static const struct {
+    mpl_option_id id;
+    uint64_t value;
+} hostile[] = {{MPL_OPT_threads, 5000}, {MPL_OPT_repeat, 0},     {MPL_OPT_turns, 5000},
+               {MPL_OPT_jobs, 100000},  {MPL_OPT_work_limit, 1}, {MPL_OPT_capacity, 1},
+               {MPL_OPT_iterations, 1}, {MPL_OPT_tradeoff, 1}};
+
+static const struct {
+    const char *kind;
+    size_t at;
+} member[] = {
+#define OPTION(id, letter, kind, arg, initial, commands, about, details)                           \
+    {#kind, offsetof(mpl_options, id)},
+#include "harness/cli/options.def"
+};
+
+/* Sets an option to what stops whoever reads it: a text that cannot be read, a number of `hostile`.
+ * false: there is no such value. */
+static bool set_hostile(mpl_options *options, mpl_option_id id)
+{
+    static const char *list[1];
+    void *at = (char *)options + member[id].at;
+    size_t i = 0, n = sizeof hostile / sizeof *hostile;
+
+    list[0] = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    options->given[id] = true;
+    while (i < n && hostile[i].id != id)
+        i++;
+    if (strcmp(member[id].kind, "TEXT") == 0)
+        *(const char **)at = list[0];
+    else if (strcmp(member[id].kind, "LIST") == 0)
+        *(mpl_strings *)at = (mpl_strings){1, 1, list};
+    else if (i < n && strcmp(member[id].kind, "FLAG") == 0)
+        *(bool *)at = hostile[i].value;
+    else if (i < n)
+        *(uint64_t *)at = hostile[i].value;
+    else
+        return false;
+    return true;
+}
+
+/* Runs a base in a process of its own, with an option set so; true: it succeeded. */
+static bool succeeds(const char *base, mpl_option_id id, bool *skipped)
+{
+    char words[600], *argv[32], *rest = words, *word;
+    size_t n = 0;
+    int argc = 0, how = 0, command = 0;
+    pid_t pid;
+
+    for (const char *w = base; *w != '\0'; w++)
+        n += (size_t)snprintf(words + n, sizeof words - n, *w == '@' ? "%s" : "%.1s",
+                              *w == '@' ? folder : w);
+    while ((word = strtok_r(rest, " ", &rest)) != NULL)
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    while (strcmp(mpl_commands[command].name, argv[0]) != 0)
+        command++;
+    *skipped = id < MPL_N_OPTIONS && (mpl_option_table[id].commands >> command & 1) == 0;
+    if (*skipped)
+        return true;
+    fflush(NULL);
+    if ((pid = fork()) == 0) {
+        mpl_ctx ctx;
+        mpl_options options;
+
+        signal(SIGSEGV, SIG_DFL);
+        if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
+            _exit(1);
+        mpl_ctx_init(&ctx);
+        mpl_options_init(&options);
+        if (mpl_options_parse(&ctx, (mpl_command_id)command, argc, argv, &options) != MPL_OK)
+            _exit(2);
+        if (id < MPL_N_OPTIONS && !set_hostile(&options, id))
+            _exit(77);
+        _exit(mpl_command_runs[command](&ctx, &options) != MPL_OK);
+    }
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    *skipped = WIFEXITED(how) && WEXITSTATUS(how) == 77;
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* Fault: an option that a command's help lists and the command ignores. */
+TEST(commands_read_their_options)
+{
+    uint32_t n = 0;
+    bool skipped;
+
+    assert_int_equal(folder_make("docs"), 0);
+    folder_put_text("one.suite", "mlp\n{data}/nowhere.onnx\n");
+    for (size_t k = 0; k < sizeof bases / sizeof *bases; k++) {
+        if (!succeeds(bases[k], MPL_N_OPTIONS, &skipped))
+            fail_msg("memplan %s fails by itself", bases[k]);
+        for (mpl_option_id i = 0; i < MPL_N_OPTIONS; i++) {
+            bool ignored = succeeds(bases[k], i, &skipped);
+
+            n += !skipped;
+            if (ignored && !skipped)
+                fail_msg("memplan %s: --%s is listed and not read", bases[k],
+                         mpl_option_table[i].name);
+        }
+    }
+    print_message("%u texts and numbers of commands\n", n);
+    assert_true(n > 100);
+    assert_int_equal(folder_remove(), 0);
 }
 
 /* Fault: a command or option that the man page lacks, a line that the formatter takes for a
@@ -105,4 +255,5 @@ TEST(options_page_is_fresh)
     assert_string_equal(text, file);
 }
 
-TESTS(examples_are_accepted, help_has_an_example, man_page_is_whole, options_page_is_fresh)
+TESTS(examples_are_accepted, help_has_an_example, help_fits_a_terminal, commands_read_their_options,
+      man_page_is_whole, options_page_is_fresh)
