@@ -28,10 +28,10 @@ judges_of() {
     local judges=
     case $1 in
     graphs/problem/control/store_* | graphs/problem/control/storage.c) judges='planners_{places,loops} runtime_{control,random_control}' ;;
-    graphs/problem/cuts.c) judges='runtime_{concat,layout}' ;;
+    graphs/problem/cuts.c) judges='runtime_{concat,concat_choices,layout}' ;;
     graphs/*) judges='planners_{judge,families}' ;;
     planners/verify/verify_[fu]*) judges='planners_{places,where,units,loops,judge_control} runtime_random_control' ;;
-    planners/verify/verify_graph.c) judges='planners_judge runtime_{concat,parallel}' ;;
+    planners/verify/verify_graph.c) judges='planners_judge runtime_{concat,concat_choices,parallel}' ;;
     planners/verify/verify.c) judges='planners_{verify,judge,families,spill}' ;;
     planners/*) judges='planners_{certify,certify_general}' ;;
     runtime/*) judges='runtime_{exec,layout}' ;;

@@ -5,7 +5,7 @@
 #   scripts/plant-concat.sh BUILD_FOLDER [PATTERN]      after `make BUILD_FOLDER/libmemplan.a`; PATTERN: only faults that it matches
 set -u
 build=${1:?usage: scripts/plant-concat.sh BUILD_FOLDER [PATTERN]}
-tests="test_runtime_concat test_runtime_layout"
+tests="test_runtime_concat test_runtime_concat_choices test_runtime_layout"
 . scripts/plant.sh
 for test in $tests; do
     compile tests/*/$test.c "$work/$test.o" || exit 1

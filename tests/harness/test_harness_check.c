@@ -1,6 +1,6 @@
 /* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows,
  * JUnit, baselines. */
-#include "tests/support/folder.h"
+#include "tests/support/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,29 +12,15 @@
 #define NNC  MPL_SHARED "/libnnc"
 #define DATA "tests/data/import/"
 
-static const char *program;
-static char out[1 << 16]; /* of the last run: standard output and error as one log */
-
 static int begin(void)
 {
-    program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
-    return folder_make("check") != 0;
+    return program_begin("check");
 }
 
-/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder. */
-static int run(const char *arguments)
+/* One log. */
+static int run_check(const char *arguments)
 {
-    char command[4096];
-    size_t n =
-        (size_t)snprintf(command, sizeof command, ">%s/out 2>&1 </dev/null %s ", folder, program);
-    int how;
-
-    for (const char *a = arguments; *a != '\0' && n < sizeof command - 200; a++)
-        n += (size_t)snprintf(command + n, sizeof command - n, *a == '@' ? "%s" : "%.1s",
-                              *a == '@' ? folder : a);
-    how = system(command);
-    folder_read("out", out, sizeof out);
-    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    return run_logged(arguments, true);
 }
 
 static const char *last_line(void)
@@ -50,7 +36,7 @@ static const char *last_line(void)
 static void check_all(size_t n, const char *const (*row)[4])
 {
     for (size_t i = 0; i < n; i++) {
-        int got = run(row[i][0]);
+        int got = run_check(row[i][0]);
         char all[sizeof out];
 
         memcpy(all, out, sizeof all);
@@ -78,7 +64,7 @@ TEST(production_plans)
     skip_without(NNC);
     CHECK_ALL(table);
     /* the whole report stands above the last line */
-    run("check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%");
+    run_check("check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%");
     assert_non_null(strstr(out, "305 buffers, parallel"));
     assert_non_null(strstr(out, "gap +22.22 %"));
 }
@@ -188,9 +174,9 @@ TEST(verdicts)
     put_changed("freed.json", pytorch, "segment_alloc", "segment_free");
     mpl_free(ctx, xla);
     mpl_free(ctx, pytorch);
-    assert_int_equal(run("plan mlp -p pool -q -o @/own.json"), 0);
-    assert_int_equal(run("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
-    assert_int_equal(run("plan mlp -p none -q -o @/torn.json"), 0);
+    assert_int_equal(run_check("plan mlp -p pool -q -o @/own.json"), 0);
+    assert_int_equal(run_check("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
+    assert_int_equal(run_check("plan mlp -p none -q -o @/torn.json"), 0);
     folder_read("torn.json", torn, sizeof torn);
     torn[strlen(torn) / 2] = '\0';
     folder_put_text("torn.json", torn);
@@ -200,7 +186,7 @@ TEST(verdicts)
                     "id,lower,upper,size,offset\nleft,0,2,96,0\nfar,2,4,9,0\nright,1,3,64,95\n");
     folder_put_text("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
     CHECK_ALL(table);
-    assert_int_equal(run("check mlp -p pool -q"), 0);
+    assert_int_equal(run_check("check mlp -p pool -q"), 0);
     assert_string_equal(out, "");
 }
 
@@ -213,7 +199,7 @@ TEST(claims_of_files_are_proved)
         "verify mlp @/forged.json --json", "check --plan @/forged.json --against optimum --json",
         "run mlp --plan @/forged.json --backend ref --repeat 1 --json"};
 
-    assert_int_equal(run("plan mlp -p none --backend ref -q -o @/honest.json"), 0);
+    assert_int_equal(run_check("plan mlp -p none --backend ref -q -o @/honest.json"), 0);
     folder_read("honest.json", text, sizeof text);
     put_changed("forged.json", text, "\"claim\":\"feasible\"", "\"claim\":\"optimal\"");
     folder_read("forged.json", forged, sizeof forged);
@@ -224,7 +210,7 @@ TEST(claims_of_files_are_proved)
         mpl_record *row = NULL;
         uint64_t bound = 0;
 
-        run(command[i]);
+        run_check(command[i]);
         assert_non_null(strchr(out, '\n'));
         *strchr(out, '\n') = '\0';
         assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
@@ -241,7 +227,7 @@ TEST(undecided_is_three)
 {
     mpl_record *row = NULL;
 
-    assert_int_equal(run("check guillotine:n=200,seed=3 -p portfolio --budget 1 --json"), 3);
+    assert_int_equal(run_check("check guillotine:n=200,seed=3 -p portfolio --budget 1 --json"), 3);
     assert_non_null(strstr(last_line(), "check: undecided"));
     assert_non_null(strstr(last_line(), "above the bound of 1048576"));
     assert_non_null(strstr(last_line(), "best plan known"));
@@ -268,13 +254,13 @@ TEST(what_a_search_proved_counts)
         const char *bound;
 
         snprintf(arguments, sizeof arguments, "check @/raised.csv -p none --budget %d", budget);
-        assert_int_equal(run(arguments), 1);
+        assert_int_equal(run_check(arguments), 1);
         bound = strstr(last_line(), "above the bound of ");
         between = bound != NULL && strtoul(bound + 19, NULL, 10) > 83 &&
                   strtoul(bound + 19, NULL, 10) < 87;
     }
     assert_true(between);
-    assert_int_equal(run("check @/raised.csv -p none"), 1);
+    assert_int_equal(run_check("check @/raised.csv -p none"), 1);
     assert_non_null(strstr(last_line(), "above the optimum of 87"));
 }
 
@@ -305,7 +291,7 @@ TEST(rows_and_junit)
 
         mpl_ctx_init(ctx);
         snprintf(arguments, sizeof arguments, "%s --json --junit @/gate.xml", table[i].arguments);
-        assert_int_equal(run(arguments), table[i].status);
+        assert_int_equal(run_check(arguments), table[i].status);
         folder_read("gate.xml", xml, sizeof xml);
         if (strstr(xml, table[i].junit) == NULL || strstr(xml, table[i].has) == NULL)
             fail_msg("%s: %s", table[i].arguments, xml);
@@ -320,7 +306,7 @@ TEST(rows_and_junit)
         mpl_record_free(ctx, row);
         assert_int_equal(ctx->n_live, 0);
     }
-    assert_int_equal(run("check --plan " DATA "small.xla.txt --junit @/no/such/gate.xml"), 2);
+    assert_int_equal(run_check("check --plan " DATA "small.xla.txt --junit @/no/such/gate.xml"), 2);
 }
 
 /* ---- baselines ---- */
@@ -353,19 +339,20 @@ TEST(baselines)
     char first[4096], again[4096], both[4096];
 
     folder_put_text("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
-    assert_int_equal(run("baseline update mlp --planners pool,none -o @/mlp.json"), 0);
+    assert_int_equal(run_check("baseline update mlp --planners pool,none -o @/mlp.json"), 0);
     assert_non_null(strstr(out, "2 plans"));
     folder_read("mlp.json", first, sizeof first);
-    assert_int_equal(run("baseline update mlp --planners none,pool -o @/again.json"), 0);
+    assert_int_equal(run_check("baseline update mlp --planners none,pool -o @/again.json"), 0);
     folder_read("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
-    if (run("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told nothing more
-                                                        */
+    if (run_check("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told
+                                                              * nothing more
+                                                              */
         fail_msg("%s", out);
     folder_put_text("one.suite",
                     "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
-    assert_int_equal(run("baseline update @/one.suite mlp -o @/both.json"), 0);
+    assert_int_equal(run_check("baseline update @/one.suite mlp -o @/both.json"), 0);
     assert_non_null(strstr(out, "skip: no"));
     folder_read("both.json", both, sizeof both);
     assert_string_equal(first, both);
@@ -378,8 +365,8 @@ TEST(baselines)
     put_changed("proof.json", again, "\"optimum_bytes\": 4096}\n", "\"optimum_bytes\": 4097}\n");
     put_changed("torn.json", again, "\"none\", ", "\"none\" ");
     put_changed("keyless.json", again, "problem_hash", "hash");
-    assert_int_equal(run("baseline update " DATA "small.offsets.csv " DATA
-                         "small.pytorch.json " DATA "old.tflm.txt -o @/plans.json"),
+    assert_int_equal(run_check("baseline update " DATA "small.offsets.csv " DATA
+                               "small.pytorch.json " DATA "old.tflm.txt -o @/plans.json"),
                      0);
     CHECK_ALL(table);
 }
@@ -397,7 +384,7 @@ TEST(committed_baseline_holds)
     for (size_t i = 0; i < 16; i++) {
         snprintf(arguments, sizeof arguments, "check %s -p %s --against smoke", graphs[i / 4],
                  planners[i % 4]);
-        if (run(arguments) != 0)
+        if (run_check(arguments) != 0)
             fail_msg("memplan %s: %s", arguments, out);
     }
 }

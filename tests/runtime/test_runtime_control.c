@@ -8,6 +8,7 @@
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
 
+#include "graphs/core/file.h"
 #include "graphs/source.h"
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
@@ -16,8 +17,8 @@
 #define MOST 32 /* numbers of all inputs, or of all outputs, of a program */
 
 typedef struct program {
-    const char *name, *text;
-    double run[6][8]; /* inputs, one behind the other */
+    const char *name, *graph; /* in tests/data/loops/programs.graphs */
+    double run[6][8];         /* inputs, one behind the other */
     uint32_t n_runs;
     uint64_t (*expect)(const double *in, double *out); /* bytes carried from round to round */
     bool may_copy; /* a loop carries its round, or what another left: plans may copy that */
@@ -185,152 +186,50 @@ static uint64_t expect_empty(const double *in, double *out)
 }
 
 static const program programs[] = {
-    ROW("count to trips, at most 5",
-        "graph count\ninput n i64 []\ninput x f32 [2]\nweight one f32 [] = data 1\n"
-        "block b\nparam r i64 []\nparam p f32 [2]\nq = add(p, one)\nyield _, q\n"
-        "y = while b(n, _, x) carried=1 trips=5\noutput y\n",
+    ROW("count to trips, at most 5", "count",
         {{3, 1, 2}, {0, 1, 2}, {-2, 4, 4}, {9, 1, 5}, {5, 0, 0}}, 5, expect_count, false),
-    ROW("doubling until a test",
-        "graph doubling\ninput x f32 []\ninput n f32 []\nweight one f32 [] = data 1\nweight most "
-        "f32 "
-        "[] = data "
-        "100\n"
-        "weight two f32 [] = data 2\nblock b\nparam r i64 []\nparam p f32 []\nparam c f32 "
-        "[]\nparam "
-        "unread f32 "
-        "[]\n"
-        "ok = less(p, most)\nexit_unless(ok)\nq = mul(p, two)\nd = add(c, one)\nyield _, q, d, q\n"
-        "y, count, _ = while b(_, _, x, n, x) carried=3 : _, _, _\noutput y\noutput count\n",
-        {{1, 0}, {100, 0}, {99, 0}, {3, 0}}, 4, expect_doubling, false),
-    ROW("a late test drops the row",
-        "graph late\ninput x f32 []\nweight one f32 [] = data 1\nweight ten f32 [] = data 10\n"
-        "weight most f32 [] = data 4\nblock b\nparam r i64 []\nparam p f32 []\nq = add(p, "
-        "one)\nrow = "
-        "mul(q, "
-        "ten)\n"
-        "ok = less(q, most)\nexit_unless(ok)\nyield _, q, row, p\n"
-        "y, rows, back = while b(_, _, x) carried=1 trips=6 scan_reverse=[0,1] : _, _, _\n"
-        "output y\noutput rows\noutput back\n",
-        {{0}, {3}, {-9}, {2}}, 4, expect_late_exit, false),
-    ROW("shift register of four taps",
-        "graph shift\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 "
-        "[]\n"
-        "block body\nparam r i64 []\nparam t0 f32 []\nparam t1 f32 []\nparam t2 f32 []\nparam t3 "
-        "f32 "
-        "[]\n"
-        "u = sub(t0, t1)\nv = add(u, t2)\nw = add(v, t3)\nz = add(w, t3)\nyield _, t1, t2, t3, z\n"
-        "w0, w1, w2, w3 = while body(n, _, a, b, c, d) carried=4 : _, _, _, _\n"
-        "output w0\noutput w1\noutput w2\noutput w3\n",
+    ROW("doubling until a test", "doubling", {{1, 0}, {100, 0}, {99, 0}, {3, 0}}, 4,
+        expect_doubling, false),
+    ROW("a late test drops the row", "late", {{0}, {3}, {-9}, {2}}, 4, expect_late_exit, false),
+    ROW("shift register of four taps", "shift",
         {{0, 1, 2, 3, 4}, {1, 1, 2, 3, 4}, {7, 1, -2, 3, 1}, {4, 5, 6, 7, 8}, {3, 5, 6, 7, 8}}, 5,
         expect_shift, false),
-    ROW("carried values change places",
-        "graph swap\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 "
-        "[]\ninput e "
-        "f32 []\n"
-        "block body\nparam r i64 []\nparam p f32 []\nparam q f32 []\nparam s f32 []\nparam t f32 "
-        "[]\nparam u "
-        "f32 []\n"
-        "yield _, q, p, t, u, s\n"
-        "v0, v1, v2, v3, v4 = while body(n, _, a, b, c, d, e) carried=5 : _, _, _, _, _\n"
-        "output v0\noutput v1\noutput v2\noutput v3\noutput v4\n",
+    ROW("carried values change places", "swap",
         ROW({0, 1, 2, 3, 4, 5}, {1, 1, 2, 3, 4, 5}, {2, 1, 2, 3, 4, 5}, {4, 1, 2, 3, 4, 5},
             {6, 1, 2, 3, 4, 5}),
         5, expect_swap, false),
-    ROW("scans and rows, in both directions",
-        "graph scans\ninput xs f32 [4,2]\nweight zero f32 [] = data 0\nweight most f32 [] = data "
-        "20\n"
-        "block body\nparam r i64 []\nparam sum f32 []\nparam x f32 [2]\nparam y f32 [2]\n"
-        "over = greater(sum, most)\nok = not(over)\nexit_unless(ok)\n"
-        "s = reduce_sum(x) keepdims=0\nnext = add(sum, s)\nxy = mul(x, y)\n"
-        "yield _, next, next, xy\n"
-        "total, rows, back = while body(_, _, zero, xs, xs) carried=1 scan_reverse=[0,1,0,1] : _, "
-        "_, "
-        "_\n"
-        "output total\noutput rows\noutput back\n",
+    ROW("scans and rows, in both directions", "scans",
         {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 0, 0, 1, 1}}, 2, expect_scan, false),
-    ROW("nested loops, the inner one captures",
-        "graph nested\ninput n i64 []\ninput x f32 []\nweight less_one i64 [] = data -1\n"
-        "block outer\nparam r i64 []\nparam p f32 []\nrf = cast(r) to=\"f32\"\nback = mul(r, "
-        "less_one)\n"
-        "m = add(n, back)\n"
-        "block inner\nparam i i64 []\nparam q f32 []\nfi = cast(i) to=\"f32\"\npi = mul(p, fi)\nqp "
-        "= "
-        "add(q, "
-        "pi)\n"
-        "q2 = add(qp, rf)\nyield _, q2\n"
-        "y = while inner(m, _, p) carried=1\nyield _, y, p\n"
-        "z, ps = while outer(_, _, x) carried=1 trips=3 : _, _\noutput z\noutput ps\n",
-        {{2, 1}, {0, 5}, {4, 1}, {1, 2}}, 4, expect_nested, true),
-    ROW("case: branches, a bypass, empty ones",
-        "graph cases\ninput which i32 []\ninput x f32 []\ninput y f32 []\nweight seven f32 [] = "
-        "data "
-        "7\n"
-        "block sum\ns = add(x, y)\nyield s, x\nblock pick\nm = neg(x)\nyield y, m\nblock "
-        "other\nyield "
-        "seven, x\n"
-        "p, q = case sum, pick, other(which, x, y) : _, _\nr = add(p, q)\noutput p\noutput "
-        "q\noutput "
-        "r\n",
+    ROW("nested loops, the inner one captures", "nested", {{2, 1}, {0, 5}, {4, 1}, {1, 2}}, 4,
+        expect_nested, true),
+    ROW("case: branches, a bypass, empty ones", "cases",
         {{0, 3, 4}, {1, 3, 4}, {2, 3, 4}, {-1, 3, 4}, {-5, 8, 9}, {0, 1, 1}}, 6, expect_case,
         false),
-    ROW("case by a bool",
-        "graph truth\ninput which bool []\ninput x f32 []\ninput unread f32 []\nweight one f32 [] "
-        "= "
-        "data 1\n"
-        "block no\na = add(x, one)\nyield a\nblock yes\nb = add(x, x)\nyield b\n"
-        "p = case no, yes(which)\noutput p\noutput unread\n",
-        {{0, 3, 8}, {1, 3, 9}}, 2, expect_bool_case, false),
-    ROW("a loop in a case in a loop",
-        "graph mixture\ninput n i64 []\ninput x f32 []\nweight one f32 [] = data 1\nweight three "
-        "i64 "
-        "[] = data "
-        "3\n"
-        "weight two f32 [] = data 2\n"
-        "block outer\nparam r i64 []\nparam p f32 []\nrem = mod(r, three)\n"
-        "block more\na = add(p, one)\nyield a\n"
-        "block grow\nblock inner\nparam i i64 []\nparam q f32 []\nq2 = mul(q, two)\nyield _, q2\n"
-        "b = while inner(r, _, p) carried=1\nyield b\n"
-        "block same\nyield p\n"
-        "c = case more, grow, same(rem)\nyield _, c, c\n"
-        "y, rows = while outer(n, _, x) carried=1 trips=6 : _, _\noutput y\noutput rows\n",
-        {{6, 1}, {0, 2}, {3, -1}, {5, 2}}, 4, expect_mixture, true),
-    ROW("the round, constants and inputs are carried",
-        "graph numbers\ninput n i64 []\ninput m i64 []\nweight five i64 [] = data 5\nweight forty "
-        "i64 "
-        "[] = data "
-        "40\n"
-        "block b\nparam r i64 []\nparam p i64 []\nparam q i64 []\nparam s i64 []\nparam old i64 "
-        "[]\n"
-        "yield _, r, five, m, p, r\n"
-        "a, c, d, e, rows = while b(n, _, forty, forty, forty, forty) carried=4 trips=4 : _, _, _, "
-        "_, "
-        "_\n"
-        "output a\noutput c\noutput d\noutput e\noutput rows\n",
-        {{0, 3}, {1, 3}, {2, 4}, {4, 9}}, 4, expect_numbers, true),
-    ROW("go, from outside and from within",
-        "graph going\ninput go bool []\ninput x f32 []\nweight one f32 [] = data 1\nweight most "
-        "f32 "
-        "[] = data "
-        "3\n"
-        "block b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\non = less(q, most)\nyield on, "
-        "q\n"
-        "y = while b(_, go, x) carried=1\noutput y\n",
-        {{0, 0}, {1, 0}, {1, 7}, {1, 1}}, 4, expect_go, false),
-    ROW("values without bytes",
-        "graph empty\ninput x f32 []\ninput none f32 [0]\nblock b\nparam r i64 []\nparam p f32 "
-        "[0]\nparam q f32 "
-        "[]\n"
-        "e = exp(p)\nyield _, e, q, e\n"
-        "y, z, rows = while b(_, _, none, x) carried=2 trips=2 : _, _, _\noutput z\noutput "
-        "rows\noutput y\n",
-        {{4}}, 1, expect_empty, false),
+    ROW("case by a bool", "truth", {{0, 3, 8}, {1, 3, 9}}, 2, expect_bool_case, false),
+    ROW("a loop in a case in a loop", "mixture", {{6, 1}, {0, 2}, {3, -1}, {5, 2}}, 4,
+        expect_mixture, true),
+    ROW("the round, constants and inputs are carried", "numbers", {{0, 3}, {1, 3}, {2, 4}, {4, 9}},
+        4, expect_numbers, true),
+    ROW("go, from outside and from within", "going", {{0, 0}, {1, 0}, {1, 7}, {1, 1}}, 4, expect_go,
+        false),
+    ROW("values without bytes", "empty", {{4}}, 1, expect_empty, false),
 };
 
 static mpl_graph *graph_of(mpl_ctx *ctx, const program *p)
 {
+    char *text, *begin, head[40];
     mpl_graph *g;
+    size_t size;
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, p->name, p->text, strlen(p->text), &g));
+    snprintf(head, sizeof head, "\n\ngraph %s\n", p->graph);
+    assert_ok(ctx, mpl_file_read(ctx, "tests/data/loops/programs.graphs", &text, &size));
+    begin = strstr(text, head);
+    assert_non_null(begin);
+    begin += 2;
+    size =
+        strstr(begin, "\n\n") != NULL ? (size_t)(strstr(begin, "\n\n") - begin) + 1 : strlen(begin);
+    assert_ok(ctx, mpl_text_read_memory(ctx, p->name, begin, size, &g));
+    mpl_free(ctx, text);
     return g;
 }
 
@@ -738,11 +637,7 @@ TEST(wrong_branches_are_named)
             {"case by a bool", {-1, 1, 0}, NULL},
             {"case without a bypass", {-1, 1, 0}, "'p' (case) is to take no branch (-1)"},
             {"case without a bypass", {2, 1, 0}, "'p' (case) is to take branch 2; it has 1"});
-    static const program no_bypass =
-        ROW("case without a bypass",
-            "graph only\ninput which i64 []\ninput x f32 []\nblock b\ny = exp(x)\nyield y\n"
-            "p = case b(which)\noutput p\n",
-            {{0, 0}}, 1, NULL, false);
+    static const program no_bypass = ROW("case without a bypass", "only", {{0, 0}}, 1, NULL, false);
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const program *p =
@@ -844,17 +739,7 @@ static uint64_t expect_two_loops(const double *in, double *out)
 TEST(loops_run_at_the_same_time)
 {
     static const program two =
-        ROW("two loops",
-            "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\nweight w f32 "
-            "[160,160] = splat 0\n"
-            "ww = matmul(w, w)\nzero = reduce_sum(ww) keepdims=0\nminus = neg(x)\na = "
-            "add(minus, zero)\n" /* slow */
-            "block f\nparam r i64 []\nparam p f32 []\np2 = mul(p, a)\nyield _, p2\nu = "
-            "while f(n, _, x) carried=1\n"
-            "block h\nparam s i64 []\nparam q f32 []\nq2 = add(q, a)\nyield _, q2\nv = "
-            "while h(n, _, y) carried=1\n"
-            "d = sub(u, v)\noutput d\n",
-            {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}}, 3, expect_two_loops, false);
+        ROW("two loops", "two", {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}}, 3, expect_two_loops, false);
     session s;
     mpl_plan *plan;
     mpl_before *before;
