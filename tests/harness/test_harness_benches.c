@@ -1,6 +1,6 @@
 /* test_harness_benches.c -- benches and what is made of their rows: tables, times, weights, data.
  */
-#include "tests/support/run.h"
+#include "tests/harness/run_program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows,
  * JUnit, baselines. */
-#include "tests/support/run.h"
+#include "tests/harness/run_program.h"
 
 #include <stdio.h>
 #include <string.h>

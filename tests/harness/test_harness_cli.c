@@ -1,5 +1,5 @@
 /* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, help. */
-#include "tests/support/run.h"
+#include "tests/harness/run_program.h"
 
 #include <errno.h>
 #include <fcntl.h>

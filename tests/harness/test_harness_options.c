@@ -1,6 +1,6 @@
 /* test_harness_options.c -- what options promise: an order that was searched for is never worse
  * than the order given, and each claim says over what it holds. */
-#include "tests/support/run.h"
+#include "tests/harness/run_program.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_harness_plan_files.c -- plans that go through files, whole, changed and tampered with; what
  * runs of them report; graphs that are exported. */
-#include "tests/support/run.h"
+#include "tests/harness/run_program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* run.h -- runs the program that MEMPLAN names as its users do, in a folder of the test's own. */
-#ifndef MPL_TEST_RUN_H
-#define MPL_TEST_RUN_H
+/* run_program.h -- runs the program that MEMPLAN names as its users do, in a folder of the test's own. */
+#ifndef MPL_TEST_RUN_PROGRAM_H
+#define MPL_TEST_RUN_PROGRAM_H
 
 #include "tests/support/folder.h"
 
