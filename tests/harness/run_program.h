@@ -1,4 +1,5 @@
-/* run_program.h -- runs the program that MEMPLAN names as its users do, in a folder of the test's own. */
+/* run_program.h -- runs the program that MEMPLAN names as its users do, in a folder of the test's
+ * own. */
 #ifndef MPL_TEST_RUN_PROGRAM_H
 #define MPL_TEST_RUN_PROGRAM_H
 
