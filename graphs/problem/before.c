@@ -26,43 +26,21 @@ out:
     return st;
 }
 
-/* Successor lists of arcs: begin[n + 1], item[n_arcs]. */
-static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
-                             const uint32_t *to, size_t **begin, uint32_t **item)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *begin, (size_t)n + 2));
-    MPL_TRY(mpl_new(ctx, *item, n_arcs));
-    for (size_t i = 0; i < n_arcs; i++) {
-        if (from[i] >= n || to[i] >= n)
-            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u",
-                     from[i], to[i], n, n > 0 ? n - 1 : 0);
-        (*begin)[from[i] + 2]++;
-    }
-    for (uint32_t a = 0; a < n; a++)
-        (*begin)[a + 2] += (*begin)[a + 1];
-    for (size_t i = 0; i < n_arcs; i++)
-        (*item)[(*begin)[from[i] + 1]++] = to[i];
-out:
-    return st;
-}
-
 /* Kahn's order of n elements into order[n]; MPL_EINPUT naming one element of a cycle. */
-static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin,
+static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const uint32_t *begin,
                                      const uint32_t *item, uint32_t *order)
 {
     mpl_status st = MPL_OK;
     uint32_t *waiting = NULL, n_done = 0;
 
     MPL_TRY(mpl_new(ctx, waiting, n));
-    for (size_t i = 0; i < begin[n]; i++)
+    for (uint32_t i = 0; i < begin[n]; i++)
         waiting[item[i]]++;
     for (uint32_t a = 0; a < n; a++)
         if (waiting[a] == 0)
             order[n_done++] = a;
     for (uint32_t at = 0; at < n_done; at++)
-        for (size_t i = begin[order[at]]; i < begin[order[at] + 1]; i++)
+        for (uint32_t i = begin[order[at]]; i < begin[order[at] + 1]; i++)
             if (--waiting[item[i]] == 0)
                 order[n_done++] = item[i];
     if (n_done < n) {
@@ -163,15 +141,16 @@ out:
     return st;
 }
 
-/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological
- * order. */
-static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item,
+/* Fills the rows of `o` with what each element reaches over the lists, from the last of a
+ * topological order on; order NULL: the ids are one. */
+static void close_rows(mpl_before *o, const uint32_t *begin, const uint32_t *item,
                        const uint32_t *order)
 {
     for (uint32_t at = o->n; at-- > 0;) {
-        uint64_t *row = row_of(o, order[at]);
+        uint32_t a = order != NULL ? order[at] : at;
+        uint64_t *row = row_of(o, a);
 
-        for (size_t i = begin[order[at]]; i < begin[order[at] + 1]; i++) {
+        for (uint32_t i = begin[a]; i < begin[a + 1]; i++) {
             const uint64_t *next = row_of(o, item[i]);
 
             for (uint32_t w = 0; w < o->n_words; w++)
@@ -179,29 +158,6 @@ static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item,
             mpl_bit_add(row, item[i]);
         }
     }
-}
-
-/* The closure alone. */
-static mpl_status close_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
-                             const uint32_t *to, mpl_before **out)
-{
-    mpl_status st = MPL_OK;
-    mpl_before *o = NULL;
-    size_t *begin = NULL;
-    uint32_t *item = NULL, *order = NULL;
-
-    MPL_TRY(make_lists(ctx, n, n_arcs, from, to, &begin, &item));
-    MPL_TRY(mpl_new(ctx, order, n));
-    MPL_TRY(sort_topologically(ctx, n, begin, item, order));
-    MPL_TRY(new_before(ctx, n, NULL, &o));
-    close_rows(o, begin, item, order);
-    *out = o, o = NULL;
-out:
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
-    mpl_free(ctx, order);
-    mpl_before_free(ctx, o);
-    return st;
 }
 
 mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, mpl_before **out)
@@ -222,25 +178,24 @@ mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const u
 {
     mpl_status st = MPL_OK;
     mpl_before *o = NULL;
+    uint32_t *begin = NULL, *item = NULL, *order = NULL;
 
-    MPL_TRY(close_arcs(ctx, n, n_arcs, from, to, &o));
+    for (size_t i = 0; i < n_arcs; i++)
+        if (from[i] >= n || to[i] >= n)
+            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u",
+                     from[i], to[i], n, n > 0 ? n - 1 : 0);
+    MPL_TRY(mpl_lists_new(ctx, n, n_arcs, from, to, &begin, &item));
+    MPL_TRY(mpl_new(ctx, order, n));
+    MPL_TRY(sort_topologically(ctx, n, begin, item, order));
+    MPL_TRY(new_before(ctx, n, NULL, &o));
+    close_rows(o, begin, item, order);
     MPL_TRY(reduce(ctx, o));
     *out = o, o = NULL;
 out:
+    mpl_free(ctx, begin);
+    mpl_free(ctx, item);
+    mpl_free(ctx, order);
     mpl_before_free(ctx, o);
-    return st;
-}
-
-/* Events as arcs: from[] and to[] of n_events' successor lists. */
-static mpl_status event_arcs(mpl_ctx *ctx, const mpl_access *access, uint32_t **from)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *from, access->edge_begin[access->n_events]));
-    for (uint32_t e = 0; e < access->n_events; e++)
-        for (uint32_t i = access->edge_begin[e]; i < access->edge_begin[e + 1]; i++)
-            (*from)[i] = e;
-out:
     return st;
 }
 
@@ -259,12 +214,10 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
 {
     mpl_status st = MPL_OK;
     mpl_before *reach = NULL, *o = NULL;
-    uint32_t *from = NULL;
     uint64_t *common = NULL;
 
-    MPL_TRY(event_arcs(ctx, access, &from));
-    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from,
-                       access->edge_item, &reach));
+    MPL_TRY(new_before(ctx, access->n_events, NULL, &reach));
+    close_rows(reach, access->edge_begin, access->edge_item, NULL);
     MPL_TRY(new_before(ctx, n, NULL, &o));
     MPL_TRY(mpl_new(ctx, common, reach->n_words));
     for (uint32_t a = 0; a < n; a++) {
@@ -283,7 +236,6 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
     MPL_TRY(reduce(ctx, o));
     *out = o, o = NULL;
 out:
-    mpl_free(ctx, from);
     mpl_free(ctx, common);
     mpl_before_free(ctx, reach);
     mpl_before_free(ctx, o);
