@@ -296,7 +296,7 @@ static mpl_exact_verdict probe(worker *w, uint32_t k)
     q->rank = w->rank;
     q->nodes = 0;
     q->node_limit = 3 * (uint64_t)(g->c->n - g->depth) + 50;
-    w->x->filter_slack = MPL_EXACT_FILTER_SLACK;
+    w->x->filter_slack = g->o->filter_slack < 0 ? -1 : MPL_EXACT_FILTER_SLACK;
     load(w, &g->level[g->probe[k]]);
     return mpl_exact_search_run(q);
 }
@@ -372,6 +372,7 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
     MPL_TRY(mpl_new(w->ctx, w->rows[1], 2 * width * n));
     MPL_TRY(mpl_new(w->ctx, w->seen, g->n_seen));
     w->q.rank = g->o->rank[0];
+    w->q.without = g->o->without;
     w->q.pick = MPL_PICK_LOW;
     w->q.deadline_ns = g->o->deadline_ns;
     w->q.watch = g->o->watch;
@@ -431,7 +432,7 @@ static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
 {
     mpl_status st = MPL_OK;
 
-    if (g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
+    if (!mpl_exact_uses(g->o->without, MPL_RULE_probes) || g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
         return MPL_OK;
     choose_probes(g);
     MPL_TRY(run_all(g, probe_share));

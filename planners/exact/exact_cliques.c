@@ -252,7 +252,7 @@ static mpl_status grow_all(lister *l)
     begin_stage(l);
     for (uint32_t m = 0; m < l->n; m++) {
         MPL_TRY(grow_by_size(l, m));
-        if (!is_late(l))
+        if (mpl_exact_uses(l->effort->without, MPL_RULE_weights) && !is_late(l))
             MPL_TRY(grow_by_weight(l, m));
     }
 out:
@@ -293,7 +293,9 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
     for (uint32_t m = 0; m < l.n; m++)
         mpl_bit_add(l.row, m);
     begin_stage(&l);
-    MPL_TRY(list(&l, 0));
+    l.too_many = !mpl_exact_uses(effort->without, MPL_RULE_cliques);
+    if (!l.too_many)
+        MPL_TRY(list(&l, 0));
     if (l.too_many)
         MPL_TRY(grow_all(&l));
     for (uint32_t c = 0; c < l.q->n; c++)

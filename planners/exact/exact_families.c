@@ -525,7 +525,8 @@ mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
                 .effort = effort};
     bool fits = false;
 
-    if (*height <= mpl_max_u64(*bound, enough) || *bound > most)
+    if (*height <= mpl_max_u64(*bound, enough) || *bound > most ||
+        !mpl_exact_uses(effort->without, MPL_RULE_families))
         return MPL_OK;
     s.cap = (int64_t)mpl_min_u64(*height - 1, most);
     MPL_TRY(search_init(&s, pool, &fits));
@@ -649,7 +650,7 @@ static mpl_status plan_whole(first *f)
     MPL_TRY(mpl_new(part.ctx, into, f->p->n));
     MPL_TRY(mpl_problem_hull(part.ctx, f->p, &hull, into));
     MPL_TRY(mpl_plan_new(part.ctx, hull, &plan));
-    st = f->solve(&part, hull, false, false, plan);
+    st = f->solve(&part, hull, &(mpl_exact_options){.without = f->effort->without}, plan);
     f->effort->ticks += part.ticks;
     if (st == MPL_ELIMIT || (st == MPL_OK && plan->claim == MPL_INFEASIBLE)) {
         st = MPL_OK;

@@ -79,7 +79,7 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     part.budget_ticks = effort->tick_limit / share;
     if (run->deadline_ns != INT64_MAX)
         part.deadline_ns = mpl_clock_ns() + (run->deadline_ns - mpl_clock_ns()) / (int64_t)share;
-    st = mpl_exact_plan(&part, easier, false, false, plan);
+    st = mpl_exact_plan(&part, easier, &(mpl_exact_options){.without = effort->without}, plan);
     effort->ticks += part.ticks;
     if (st != MPL_ELIMIT)
         MPL_TRY(st);
@@ -349,8 +349,8 @@ out:
 }
 
 /* A problem with a partial order, gaps, in-place pairs or families. */
-static mpl_status plan_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
-                               mpl_exact_effort *effort, mpl_plan *out)
+static mpl_status plan_general(mpl_run *run, const mpl_problem *p,
+                               const mpl_exact_options *options, mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint32_t failed = 0;
@@ -367,23 +367,23 @@ static mpl_status plan_general(mpl_run *run, const mpl_problem *p, bool minimise
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         bool fits = out->claim != MPL_INFEASIBLE;
 
-        MPL_TRY(plan_pool(run, p, pool, minimise, effort, out));
+        MPL_TRY(plan_pool(run, p, pool, options->minimise, effort, out));
         failed = fits && out->claim == MPL_INFEASIBLE ? pool : failed;
     }
-    MPL_TRY(prove(run->ctx, p, failed, proofs, effort, out));
+    MPL_TRY(prove(run->ctx, p, failed, options->proofs, effort, out));
 out:
     return st;
 }
 
-mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                           mpl_plan *out)
 {
     mpl_status st = MPL_OK;
-    mpl_exact_effort effort = mpl_exact_begin(run);
+    mpl_exact_effort effort = mpl_exact_begin(run, options);
 
     if (p->before == NULL && p->gap_begin == NULL && p->inside == NULL && p->n_in_place == 0)
-        return mpl_exact_serial(run, p, minimise, proofs, out);
-    MPL_TRY(plan_general(run, p, minimise, proofs, &effort, out));
+        return mpl_exact_serial(run, p, options, out);
+    MPL_TRY(plan_general(run, p, options, &effort, out));
     MPL_TRY(mpl_exact_end(run, &effort, out));
 out:
     return st;

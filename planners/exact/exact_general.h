@@ -109,7 +109,7 @@ mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodi
 /* ---- the planner ---- */
 
 /* The effort that a run allows, and what came of it (exact_serial.c). */
-mpl_exact_effort mpl_exact_begin(const mpl_run *run);
+mpl_exact_effort mpl_exact_begin(const mpl_run *run, const mpl_exact_options *options);
 mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan *out);
 
 /* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the

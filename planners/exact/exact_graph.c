@@ -446,7 +446,8 @@ static uint32_t push_candidates(mpl_graph_search *s, const cell *at)
     }
     list = s->stack + s->n_stack;
     for (uint32_t i = s->q->begin[at->clique]; i < s->q->begin[at->clique + 1]; i++) {
-        uint32_t k = body_of(s, s->q->member[i]), t = s->twin[k], slot;
+        uint32_t k = body_of(s, s->q->member[i]), slot;
+        uint32_t t = mpl_exact_uses(s->effort->without, MPL_RULE_twins) ? s->twin[k] : MPL_NONE;
 
         if (s->placed[k] || s->est[k] != at->floor)
             continue;
@@ -584,7 +585,8 @@ static bool failed_before(mpl_graph_search *s, const uint64_t key[2])
     size_t at;
 
     if (s->proof == NULL)
-        return mpl_exact_memo_has(&s->memo, key);
+        return mpl_exact_uses(s->effort->without, MPL_RULE_memo) &&
+               mpl_exact_memo_has(&s->memo, key);
     at = mpl_proof_known(s->proof, key[0]);
     if (at != SIZE_MAX)
         note(s, 'm', (uint32_t)at, 0);

@@ -72,6 +72,7 @@ typedef struct merger {
     size_t n_log, log_room;
     int32_t avoided[DEEPEST][2], n_avoided; /* pairs that were just taken apart */
     double noise;                           /* of scores */
+    uint32_t without;                       /* bits of mpl_exact_rule */
     uint64_t ticks;
     mpl_rng rng;
 } merger;
@@ -278,6 +279,8 @@ static void find_wheel(merger *m, wheel *best)
     int32_t kid[WHEEL];
 
     best->score = NEVER;
+    if (!mpl_exact_uses(m->without, MPL_RULE_wheels))
+        return;
     for (int32_t t = 0; t <= m->c->n_sections; t++)
         m->head[0][t] = m->head[1][t] = -1;
     for (int32_t k = 0; k < m->n_left; k++) {
@@ -722,10 +725,12 @@ static mpl_status run_one(runner *w, uint32_t run)
                                .tick_limit = g->limit,
                                .deadline_ns = g->effort->deadline_ns,
                                .watch = g->effort->watch,
+                               .without = g->effort->without,
                                .n_threads = 1};
     merger m = {0};
 
     MPL_TRY(merger_init(w->ctx, g->part, &m));
+    m.without = g->effort->without;
     mpl_rng_init(&m.rng, g->seed + run * UINT64_C(0x632be59bd9b4e019));
     begin(&m);
     weigh_all(&m);

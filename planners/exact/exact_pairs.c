@@ -229,7 +229,7 @@ mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
                .bound = *bound,
                .proved = true};
 
-    if (done(&s))
+    if (done(&s) || !mpl_exact_uses(effort->without, MPL_RULE_pairs))
         return MPL_OK;
     MPL_TRY(pairs_init(&s, pool));
     if (s.n > MPL_EXACT_PAIRS_MOST)

@@ -316,12 +316,16 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     MPL_TRY(side_open(part, member->mirrored));
     for (uint32_t k = 0; k < lap && nodes < UINT64_MAX / 4; k++)
         nodes += nodes / 2;
-    make_noise(side, member->order, NOISE_PER_LAP * lap, rng);
+    make_noise(side, member->order,
+               mpl_exact_uses(effort->without, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0, rng);
     mpl_exact_state_reset(side->x);
     side->x->ticks = 0;
     side->x->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
-    q->memo = &part->memo;
-    q->tiles = part->full;
+    if (!mpl_exact_uses(effort->without, MPL_RULE_fill))
+        side->x->filter_slack = -1;
+    q->memo = mpl_exact_uses(effort->without, MPL_RULE_memo) ? &part->memo : NULL;
+    q->tiles = part->full && mpl_exact_uses(effort->without, MPL_RULE_tiles);
+    q->without = effort->without;
     q->rank = side->noisy;
     q->pick = (mpl_exact_pick)member->pick;
     q->nodes = 0;
@@ -353,9 +357,13 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
     set_cap(part, cap);
     mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     *verdict = MPL_EXACT_STOPPED;
-    for (size_t k = 0; !part->vast && k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
+    if (part->vast || !mpl_exact_uses(effort->without, MPL_RULE_sections))
+        return MPL_OK;
+    for (size_t k = 0; k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
+        if (members[k].mirrored && !mpl_exact_uses(effort->without, MPL_RULE_mirror))
+            continue;
         MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));
     }
     if (*verdict == MPL_EXACT_FAILED)
@@ -394,7 +402,9 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
     mpl_exact_beam_result result;
 
     MPL_TRY(side_open(part, kind % 2));
-    beam.filter_slack = BEAM_FILTER_SLACK;
+    beam.filter_slack =
+        mpl_exact_uses(effort->without, MPL_RULE_fill) ? BEAM_FILTER_SLACK : -1;
+    beam.without = effort->without;
     beam.rank = (const uint32_t *const *)side->rank;
     beam.seed = effort->seed;
     beam.tick_limit = effort->tick_limit - effort->ticks;
@@ -421,6 +431,8 @@ mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stag
     uint32_t order[MPL_EXACT_BEAMS];
 
     *verdict = MPL_EXACT_STOPPED;
+    if (!mpl_exact_uses(effort->without, MPL_RULE_beam))
+        return MPL_OK;
     if (part->vast || part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
         return MPL_OK;
     set_cap(part, cap);

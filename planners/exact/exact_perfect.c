@@ -515,7 +515,7 @@ mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t l
     reducer r = {0};
 
     *verdict = MPL_EXACT_STOPPED;
-    if (part->vast || lap >= LAPS)
+    if (part->vast || lap >= LAPS || !mpl_exact_uses(effort->without, MPL_RULE_perfect))
         return MPL_OK;
     if (part->cap != cap) {
         mpl_exact_case_limit(c, part->item, part->unit, cap);

@@ -12,7 +12,7 @@
 #ifndef MPL_EXACT_PRIV_H
 #define MPL_EXACT_PRIV_H
 
-#include "planners/planner.h"
+#include "planners/exact/exact.h"
 #include "planners/plan/proof.h"
 
 /* A length or an offset, in units of the case. Sums over one section stay below 2^62. */
@@ -178,6 +178,7 @@ typedef struct mpl_exact_search {
     int64_t deadline_ns;
     const mpl_watch *watch; /* NULL: nobody */
     bool tiles;             /* looks at what can fill a floor: pays where nothing may be wasted */
+    uint32_t without;       /* bits of mpl_exact_rule */
     bool by_clock;          /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
     int32_t *run_begin, *run_end;    /* [n_sections] scratch: sections around with the same floor */
@@ -237,6 +238,7 @@ typedef struct mpl_exact_beam {
     int64_t deadline_ns;
     const mpl_watch *watch; /* NULL: nobody */
     uint32_t n_threads;
+    uint32_t without; /* bits of mpl_exact_rule */
 } mpl_exact_beam;
 
 typedef struct mpl_exact_beam_result {
@@ -295,9 +297,15 @@ typedef struct mpl_exact_effort {
     int64_t deadline_ns;
     const mpl_watch *watch; /* NULL: nobody */
     uint32_t n_threads;
-    uint64_t ticks; /* so far, over all attempts */
+    uint32_t without; /* bits of mpl_exact_rule */
+    uint64_t ticks;   /* so far, over all attempts */
     bool by_clock;
 } mpl_exact_effort;
+
+static inline bool mpl_exact_uses(uint32_t without, mpl_exact_rule rule)
+{
+    return (without >> rule & 1) == 0;
+}
 
 /* The part of these n > 0 buffers, which it takes over; bound set, height and offset not. */
 mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,

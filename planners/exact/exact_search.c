@@ -161,6 +161,11 @@ static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int3
     return false;
 }
 
+static int32_t twin_of(const mpl_exact_search *q, int32_t i)
+{
+    return mpl_exact_uses(q->without, MPL_RULE_twins) ? q->x->c->twin[i] : -1;
+}
+
 /* Counts the children of the floor cell of s; false: a candidate does not lie flat there. */
 static bool inspect(mpl_exact_search *q, int32_t s, mpl_exact_cell *cell)
 {
@@ -173,7 +178,7 @@ static bool inspect(mpl_exact_search *q, int32_t s, mpl_exact_cell *cell)
     mpl_exact_sort(x, s);
     *cell = (mpl_exact_cell){.section = s};
     for (k = 0; k < n && x->est[order[k]] == floor; k++) {
-        int32_t i = order[k], twin = c->twin[i];
+        int32_t i = order[k], twin = twin_of(q, i);
 
         if (c->left[i] < q->run_begin[s] || c->right[i] > q->run_end[s])
             return false;
@@ -248,7 +253,7 @@ int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell)
     }
     mpl_exact_sort(x, cell->section);
     for (int32_t k = 0; k < x->count[cell->section] && x->est[order[k]] == floor; k++) {
-        int32_t i = order[k], twin = x->c->twin[i];
+        int32_t i = order[k], twin = twin_of(q, i);
         size_t at = q->n_stack;
 
         if (twin >= 0 && !x->placed[twin] && x->est[twin] == floor)
@@ -515,10 +520,12 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
 
         if (!mpl_exact_component(x, &a, b, &end))
             return MPL_EXACT_FOUND;
-        for (int32_t rest = end, last; mpl_exact_component(x, &rest, b, &last); rest = last)
-            return solve_parts(q, a, b);
-        b = end;
-        if ((top = mpl_exact_universal(x, a, b)) >= 0) {
+        if (mpl_exact_uses(q->without, MPL_RULE_split)) {
+            for (int32_t rest = end, last; mpl_exact_component(x, &rest, b, &last); rest = last)
+                return solve_parts(q, a, b);
+            b = end;
+        }
+        if (mpl_exact_uses(q->without, MPL_RULE_top) && (top = mpl_exact_universal(x, a, b)) >= 0) {
             mpl_exact_place_top(x, top, a, b);
             if (!mpl_exact_settle(x))
                 return MPL_EXACT_FAILED;

@@ -23,9 +23,13 @@ typedef struct solver {
     uint32_t n_parts;
     mpl_exact_effort effort;
     uint64_t told_height, told_bound; /* of pool 0, as the caller knows them [byte] */
-    bool minimise;                    /* go on below a capacity */
-    bool proofs;                      /* write refutations down: then solve takes a place for one */
+    const mpl_exact_options *options;
 } solver;
+
+static bool uses(const solver *s, mpl_exact_rule rule)
+{
+    return mpl_exact_uses(s->options->without, rule);
+}
 
 /* ---- parts of the pools ---- */
 
@@ -138,7 +142,7 @@ static uint64_t goal(const solver *s, uint32_t pool)
              capacity = s->p->pool_capacity[pool];
 
     bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
-    return !s->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
+    return !s->options->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
 }
 
 static bool budget_left(const solver *s)
@@ -299,7 +303,7 @@ static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t 
     uint64_t before = s->effort.ticks;
 
     *verdict = MPL_EXACT_STOPPED;
-    if (s->effort.tick_limit < before ||
+    if (!uses(s, MPL_RULE_merge) || s->effort.tick_limit < before ||
         s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
         return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay
                           for it */
@@ -375,7 +379,7 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
     uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
     uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
 
-    if (n > ARENA_MOST || s->effort.ticks >= limit || limit - s->effort.ticks < more)
+    if (!uses(s, MPL_RULE_arena) || n > ARENA_MOST || s->effort.ticks >= limit || limit - s->effort.ticks < more)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, body, n));
     MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
@@ -446,7 +450,7 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     report(s);
     if (verdict != MPL_EXACT_STOPPED)
         return MPL_OK;
-    if (s->minimise || capacity == MPL_NO_CAPACITY)
+    if (uses(s, MPL_RULE_bisect) && (s->options->minimise || capacity == MPL_NO_CAPACITY))
         MPL_TRY(descend(s, pool, part, lap));
     MPL_TRY(run_beams(s, pool, part));
 out:
@@ -475,7 +479,7 @@ static mpl_status search_pool(solver *s, uint32_t pool)
         for (uint32_t k = 0; k < s->n_parts; k++)
             if (s->pool[k] == pool)
                 MPL_TRY(search_part(s, pool, &s->part[k], lap));
-        if (lap == 0 && needs_repair(s, pool))
+        if (lap == 0 && uses(s, MPL_RULE_repair) && needs_repair(s, pool))
             MPL_TRY(try_greedy(s, true));
         else if (s->effort.ticks == ticks)
             break; /* nothing left that can be searched */
@@ -526,8 +530,8 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
             *out = (mpl_refutation){.pool = 0, .within = bound - 1};
         }
     if (part != NULL)
-        out->absent = !s->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
-    if (part != NULL && s->proofs && budget_left(s))
+        out->absent = !s->options->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
+    if (part != NULL && s->options->proofs && budget_left(s))
         MPL_TRY(mpl_exact_part_prove(part, out->within, &s->effort, &proof, &verdict));
     if (proof.full)
         out->absent = MPL_PROOF_TOO_LONG;
@@ -567,12 +571,13 @@ out:
     return st;
 }
 
-mpl_exact_effort mpl_exact_begin(const mpl_run *run)
+mpl_exact_effort mpl_exact_begin(const mpl_run *run, const mpl_exact_options *options)
 {
     return (mpl_exact_effort){.seed = run->seed,
                               .deadline_ns = run->deadline_ns,
                               .watch = run->watch,
                               .n_threads = run->n_threads,
+                              .without = options->without,
                               .tick_limit =
                                   run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX
                                       ? DEFAULT_TICKS
@@ -586,16 +591,15 @@ mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan 
     return mpl_run_decided(run, out);
 }
 
-mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                             mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     solver s = {.run = run,
                 .p = p,
                 .offset = out->offset,
-                .minimise = minimise,
-                .proofs = proofs,
-                .effort = mpl_exact_begin(run)};
+                .options = options,
+                .effort = mpl_exact_begin(run, options)};
 
     mpl_assert(p->before == NULL && p->gap_begin == NULL && p->inside == NULL &&
                p->n_in_place == 0);

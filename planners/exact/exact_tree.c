@@ -72,6 +72,11 @@ static void part_fini(mpl_ctx *ctx, part *t)
     MPL_FREE_ALL(ctx, arrays);
 }
 
+static bool uses(const solver *s, mpl_exact_rule rule)
+{
+    return mpl_exact_uses(s->effort->without, rule);
+}
+
 static bool left_to_try(const solver *s)
 {
     return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
@@ -160,7 +165,7 @@ static mpl_status find_kind(solver *s, part *t, uint32_t *label, uint32_t *queue
 
     t->n_children = 0;
     s->effort->ticks += (uint64_t)b->n * b->n / 4;
-    if (b->dist == NULL && b->n > 1) {
+    if (b->dist == NULL && b->n > 1 && uses(s, MPL_RULE_dominated)) {
         MPL_TRY(mpl_new(s->ctx, t->dominator, b->n));
         for (uint32_t i = 0; i < b->n; i++) {
             t->dominator[i] = i;
@@ -176,10 +181,10 @@ static mpl_status find_kind(solver *s, part *t, uint32_t *label, uint32_t *queue
     if (any)
         goto out;
     t->kind = COMPONENTS;
-    if ((t->n_children = label_parts(b, false, label, queue)) > 1)
+    if (uses(s, MPL_RULE_parts) && (t->n_children = label_parts(b, false, label, queue)) > 1)
         goto out;
     t->kind = JOIN;
-    if (b->plain && (t->n_children = label_parts(b, true, label, queue)) > 1)
+    if (b->plain && uses(s, MPL_RULE_joins) && (t->n_children = label_parts(b, true, label, queue)) > 1)
         goto out;
     t->kind = LEAF;
     t->n_children = 0;
@@ -496,7 +501,7 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
     run.watch = &quiet;
     run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks,
                                    ((uint64_t)b->n * 200000) << (lap < 20 ? lap : 20));
-    st = mpl_exact_serial(&run, p, false, false, plan);
+    st = mpl_exact_serial(&run, p, &(mpl_exact_options){.without = s->effort->without}, plan);
     s->effort->ticks += run.ticks;
     s->effort->by_clock = s->effort->by_clock || run.stopped_by_clock;
     if (st == MPL_ELIMIT)
@@ -519,10 +524,11 @@ static mpl_status try_member(solver *s, part *t, const struct member *member, ui
 {
     mpl_status st = MPL_OK;
     mpl_graph_search *q = t->search;
+    uint32_t noise = uses(s, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0;
 
     for (uint32_t i = 0; i < t->b->n; i++)
         t->noisy[i] =
-            t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, NOISE_PER_LAP * lap + 1);
+            t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, noise + 1);
     q->effort = s->effort;
     q->rank = t->noisy;
     q->pick = (mpl_exact_pick)member->pick;
@@ -604,6 +610,8 @@ static mpl_status improve(solver *s, part *t, uint64_t goal, uint32_t lap)
     if (s->effort->ticks < limit && more < limit - s->effort->ticks)
         s->effort->tick_limit = s->effort->ticks + more;
     s->effort->seed += lap;
+    if (!uses(s, MPL_RULE_arena))
+        s->effort->tick_limit = 0; /* the orders alone */
     st = mpl_arena_search(s->ctx, t->b, goal, s->effort, t->offset, &t->height);
     s->effort->seed -= lap;
     s->effort->tick_limit = limit;
@@ -623,10 +631,12 @@ static mpl_status search_leaf(solver *s, part *t, uint64_t enough, uint64_t most
     MPL_TRY(improve(s, t, mpl_max_u64(t->bound, enough), lap));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->cliques == NULL)
         goto out;
-    if (lap == 0 || t->serial)
+    if (uses(s, MPL_RULE_intervals) && (lap == 0 || t->serial))
         MPL_TRY(search_serial(s, t, mpl_max_u64(t->bound, enough), lap, &found));
     t->serial = found;
     if (found)
+        goto out;
+    if (!uses(s, MPL_RULE_graph))
         goto out;
     if (t->search == NULL) {
         MPL_TRY(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
@@ -784,7 +794,7 @@ static mpl_status refute_leaf(refuter *r, part *t)
 
     if (t->b->n > MAX_SEARCHED || t->height <= r->cap)
         goto out;
-    if (!t->serial && t->search == NULL) {
+    if (uses(r->s, MPL_RULE_intervals) && !t->serial && t->search == NULL) {
         MPL_TRY(make_serial(r->s, t, &p));
         t->serial = p != NULL;
         if (p != NULL)

@@ -489,7 +489,7 @@ static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan,
     run.ticks = 0;
     run.stopped_by_clock = false;
     run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
-    st = mpl_exact_plan(&run, q, false, false, plan);
+    st = mpl_exact_plan(&run, q, &(mpl_exact_options){0}, plan);
     s->ticks += run.ticks;
     s->by_clock |= run.stopped_by_clock;
     if (st == MPL_OK)
