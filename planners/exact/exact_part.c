@@ -324,7 +324,6 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     if (!mpl_exact_uses(effort->without, MPL_RULE_fill))
         side->x->filter_slack = -1;
     q->memo = mpl_exact_uses(effort->without, MPL_RULE_memo) ? &part->memo : NULL;
-    q->tiles = part->full && mpl_exact_uses(effort->without, MPL_RULE_tiles);
     q->without = effort->without;
     q->rank = side->noisy;
     q->pick = (mpl_exact_pick)member->pick;
@@ -357,9 +356,7 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
     set_cap(part, cap);
     mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     *verdict = MPL_EXACT_STOPPED;
-    if (part->vast || !mpl_exact_uses(effort->without, MPL_RULE_sections))
-        return MPL_OK;
-    for (size_t k = 0; k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
+    for (size_t k = 0; !part->vast && k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
         if (members[k].mirrored && !mpl_exact_uses(effort->without, MPL_RULE_mirror))

@@ -5,7 +5,6 @@
  *   exact_search.c  depth-first search by cells, complete unless its limit stops it
  *   exact_beam.c    the same steps, many states at once: finds, proves nothing
  *   exact_part.c    one component: which search next, at which height
- *   exact_perfect.c a part without slack: items that lie side by side become one
  *   exact_merge.c   any part: items that waste little side by side become one
  *   exact_proof.c   a refutation, found once more and written down
  *   exact.c         the planner: pools, components, claims */
@@ -73,10 +72,9 @@ typedef struct mpl_exact_trail {
     mpl_len old;
 } mpl_exact_trail;
 
-/* Told that the filter of `section` raises item i to `est`, before it is rounded up: exact_proof.c
- * writes it down. */
-typedef struct mpl_exact_prover mpl_exact_prover;
-typedef void mpl_exact_observer(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
+/* Told that the filter of `section` raises item i to `est`, before it is rounded up. */
+typedef struct mpl_exact_search mpl_exact_search;
+typedef void mpl_exact_observer(mpl_exact_search *search, int32_t section, int32_t i, mpl_len est);
 
 /* A node of the search. Its meaning is only this: the items not yet placed lie somewhere at or
  * above their est. */
@@ -109,8 +107,8 @@ typedef struct mpl_exact_state {
                                nowhere [unit] */
     uint32_t filter_sweeps; /* over changed sections, in one settling */
     uint64_t ticks;         /* items looked at */
-    mpl_exact_observer *raised; /* NULL: nobody is told */
-    mpl_exact_prover *prover;
+    mpl_exact_observer *observer; /* NULL: none */
+    mpl_exact_search *observed_by;
 } mpl_exact_state;
 
 mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_state **out);
@@ -168,7 +166,7 @@ typedef enum mpl_exact_verdict {
     MPL_EXACT_STOPPED
 } mpl_exact_verdict;
 
-typedef struct mpl_exact_search {
+struct mpl_exact_search {
     mpl_exact_state *x;
     mpl_exact_memo *memo; /* NULL: none */
     mpl_exact_pick pick;
@@ -177,16 +175,18 @@ typedef struct mpl_exact_search {
     uint64_t tick_limit; /* of the state's ticks */
     int64_t deadline_ns;
     const mpl_watch *watch; /* NULL: nobody */
-    bool tiles;             /* looks at what can fill a floor: pays where nothing may be wasted */
     uint32_t without;       /* bits of mpl_exact_rule */
     bool by_clock;          /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
     int32_t *run_begin, *run_end;    /* [n_sections] scratch: sections around with the same floor */
-    uint8_t *from_left, *from_right; /* [n_sections + 1] scratch: what can be tiled from a run's
-                                        ends */
     int32_t *stack;                  /* children of the nodes above */
     size_t n_stack, stack_room;
-} mpl_exact_search;
+    mpl_proof *proof;   /* NULL: nothing is written. Else what is refuted is added there */
+    uint64_t unit;      /* of the proof [byte] */
+    const uint32_t *id; /* [n] the items in the proof */
+    uint32_t *set;      /* [n_sections] the sections in the proof */
+    bool lost;          /* it failed for a reason that no record can state */
+};
 
 /* The cell that a node branches on. score: children, "nobody" among them. */
 typedef struct mpl_exact_cell {
@@ -201,6 +201,11 @@ void mpl_exact_search_fini(mpl_exact_search *q);
 /* Whether the items not placed can be completed. FOUND leaves all offsets in est; FAILED is a
  * proof. */
 mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q);
+
+/* Makes a search write what it refutes, the items by the names id[n], in unit bytes each length.
+ * Begins with the open items, and the sections as sets: set[n_sections]. */
+void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *id, uint32_t *set,
+                            mpl_proof *proof);
 
 /* The cell of sections [a, b) to branch on. */
 mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
@@ -272,7 +277,6 @@ typedef struct mpl_exact_part {
     mpl_buffer *buffer;   /* [n] ascending by birth */
     mpl_exact_item *item; /* [n] */
     uint64_t unit;        /* [byte] */
-    bool full;            /* no section has slack at the height of the bound */
     bool vast;       /* too many lifetimes in sections to search in: try and beam give up at once */
     uint64_t bound;  /* proved: no plan is lower [byte] */
     uint64_t height; /* of the best plan known [byte] */
@@ -322,11 +326,6 @@ void mpl_exact_part_fini(mpl_exact_part *part);
  * are its. FAILED: there is none, and the bound is the next height that a plan can have. */
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
                               mpl_exact_effort *effort, mpl_exact_verdict *verdict);
-
-/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie
- * side by side, in a few laps (0, 1, ..). FOUND or STOPPED. */
-mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap,
-                                  mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
 /* Looks for a plan within `cap` bytes by merging items in pairs: so many runs, each in so many
  * ticks. FOUND or STOPPED, the same for any number of threads, a deadline apart. */

@@ -311,103 +311,111 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
     }
 }
 
-/* ---- tiling a floor ---- */
+/* ---- what is written down ---- */
 
-static bool starts_at_floor(const mpl_exact_search *q, int32_t i, int32_t s)
+static void note(mpl_exact_search *q, char kind, int32_t item, uint32_t set, uint64_t last)
 {
-    return !q->x->placed[i] && q->x->est[i] == q->x->floor[s];
+    if (q->proof != NULL)
+        mpl_proof_add(q->proof, kind, item >= 0 ? q->id[item] : 0, set, last);
 }
 
-/* from_left[t]: sections [a, t) of a run can be filled by items side by side on the floor and by
- * cells that may stay empty; from_right[t]: so can [t, b). Items that reach beyond the run count
- * with what they have in it. */
-static void tile_run(mpl_exact_search *q, int32_t a, int32_t b)
+/* Only the open items of sections [a, b), which are a component, stay. */
+static void note_component(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    int32_t i = q->x->c->first[a];
+
+    if (q->proof == NULL)
+        return;
+    while (q->x->placed[i])
+        i++;
+    mpl_assert(i < q->x->c->first[b]);
+    mpl_proof_add(q->proof, 'o', q->id[i], 0, 0);
+}
+
+/* A branch on the floor of a section, with so many children. */
+static void note_branch(mpl_exact_search *q, int32_t section, int32_t n)
+{
+    if (q->proof != NULL)
+        mpl_proof_add(q->proof, 'b', q->set[section], (uint32_t)n, 0);
+}
+
+static void note_raise(mpl_exact_search *q, int32_t section, int32_t i, mpl_len est)
+{
+    note(q, 'r', i, q->set[section], (uint64_t)est * q->unit);
+}
+
+/* Whether the open items of section s with est >= least have no room. */
+static bool no_room(const mpl_exact_state *x, int32_t s, mpl_len least)
+{
+    const mpl_exact_case *c = x->c;
+    mpl_len sum = 0;
+
+    for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+        if (!x->placed[c->member[k]] && x->est[c->member[k]] >= least)
+            sum += c->size[c->member[k]];
+    return least + sum > x->cap[s];
+}
+
+/* States the contradiction in which conclusions ended. */
+static void note_contradiction(mpl_exact_search *q)
 {
     const mpl_exact_state *x = q->x;
     const mpl_exact_case *c = x->c;
-    const int32_t *order = x->order + c->begin[a];
 
-    memset(q->from_left + a, 0, (size_t)(b - a) + 1);
-    memset(q->from_right + a, 0, (size_t)(b - a) + 1);
-    q->from_left[a] = q->from_right[b] = 1;
-    for (int32_t k = 0; k < x->count[a]; k++)
-        if (c->left[order[k]] < a && x->est[order[k]] == x->floor[a])
-            q->from_left[c->right[order[k]] < b ? c->right[order[k]] : b] = 1;
-    for (int32_t s = a; s < b; s++) {
-        if (q->from_left[s] == 0)
-            continue;
-        if (mpl_exact_slack(x, s) > 0)
-            q->from_left[s + 1] = 1;
-        for (int32_t i = c->first[s]; i < c->first[s + 1]; i++)
-            if (starts_at_floor(q, i, s))
-                q->from_left[c->right[i] < b ? c->right[i] : b] = 1;
-    }
-    for (int32_t s = b; s-- > a;) {
-        q->from_right[s] = mpl_exact_slack(x, s) > 0 && q->from_right[s + 1] != 0;
-        for (int32_t i = c->first[s]; i < c->first[s + 1] && q->from_right[s] == 0; i++)
-            q->from_right[s] =
-                starts_at_floor(q, i, s) && q->from_right[c->right[i] < b ? c->right[i] : b] != 0;
-    }
+    for (int32_t i = 0; i < c->n; i++)
+        if (!x->placed[i] && x->est[i] + c->size[i] > c->limit[i]) {
+            note(q, 'z', i, 0, 0);
+            return;
+        }
+    for (int32_t s = 0; s < c->n_sections; s++)
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            if (!x->placed[c->member[k]] && no_room(x, s, x->est[c->member[k]])) {
+                note(q, 'x', c->member[k], q->set[s], 0);
+                return;
+            }
+    q->lost = true;
 }
 
-/* Least end of an open item that item i could rest on. */
-static mpl_len support_of(const mpl_exact_search *q, int32_t i)
+static bool settle(mpl_exact_search *q)
 {
-    const mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
-    const int32_t *order = x->order + c->begin[c->left[i]];
-    mpl_len end = MPL_LEN_MAX;
+    bool holds = mpl_exact_settle(q->x);
 
-    for (int32_t k = 0; k < x->count[c->left[i]]; k++)
-        if (order[k] != i && x->est[order[k]] + c->size[order[k]] < end)
-            end = x->est[order[k]] + c->size[order[k]];
-    for (int32_t t = c->left[i] + 1; t < c->right[i]; t++)
-        end = q->value_left[t] < end ? q->value_left[t] : end;
-    return end;
+    if (!holds && q->proof != NULL)
+        note_contradiction(q);
+    return holds;
 }
 
-/* Raises item i, which begins at the floor of run [a, b), if the rest of the run cannot be filled
- * beside it. */
-static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
+void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *id, uint32_t *set,
+                            mpl_proof *proof)
 {
     const mpl_exact_case *c = q->x->c;
 
-    if (q->from_left[c->left[i] > a ? c->left[i] : a] == 0 ||
-        q->from_right[c->right[i] < b ? c->right[i] : b] == 0)
-        mpl_exact_raise(q->x, i, support_of(q, i));
-}
-
-/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them
- * there could not be filled; whether there are any. */
-static bool tile(mpl_exact_search *q, int32_t a, int32_t b)
-{
-    mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
-    size_t before = x->n_trail;
-
-    find_runs(q, a, b);
-    find_values(q, a, b);
-    for (int32_t s = a; s < b && !x->dead; s = q->run_end[s]) {
-        const int32_t *order = x->order + c->begin[s];
-        int32_t end = q->run_end[s];
-
-        tile_run(q, s, end);
-        for (int32_t k = 0; k < x->count[s] && !x->dead; k++)
-            if (c->left[order[k]] < s && x->est[order[k]] == x->floor[s])
-                tile_item(q, order[k], s, end);
-        for (int32_t i = c->first[s]; i < c->first[end] && !x->dead; i++)
-            if (starts_at_floor(q, i, s))
-                tile_item(q, i, s, end);
+    q->unit = unit;
+    q->id = id;
+    q->set = set;
+    q->proof = proof;
+    q->x->observer = note_raise;
+    q->x->observed_by = q;
+    mpl_proof_forget(proof);
+    note_component(q, 0, c->n_sections);
+    for (int32_t s = 0; s < c->n_sections; s++) {
+        set[s] = (uint32_t)proof->n;
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            note(q, 'c', c->member[k], set[s], 0);
     }
-    x->ticks += (uint64_t)(c->first[b] - c->first[a]);
-    return x->n_trail > before;
 }
 
 /* ---- search ---- */
 
+/* Memory ran out, or what is found can no longer be written down. */
+static bool is_broken(const mpl_exact_search *q)
+{
+    return q->x->no_memory || q->lost || (q->proof != NULL && q->proof->failed);
+}
+
 static bool out_of_budget(mpl_exact_search *q)
 {
-    if (q->x->no_memory || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
+    if (is_broken(q) || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
         return true;
     if (mpl_exact_late(q->deadline_ns, q->watch)) /* cheap beside any node */
         q->by_clock = true;
@@ -418,11 +426,28 @@ static bool out_of_budget(mpl_exact_search *q)
 static bool step(mpl_exact_search *q, int32_t i, int32_t s)
 {
     q->nodes++;
+    note(q, i >= 0 ? 'p' : 'n', i, 0, 0);
     if (i >= 0)
         mpl_exact_place(q->x, i);
     else
         mpl_exact_nobody(q, s);
-    return mpl_exact_settle(q->x);
+    return settle(q);
+}
+
+/* Whether the component of that key failed before. With a proof: in the text as it is now, by key[1], to
+ * which every item adds something. */
+static bool failed_before(mpl_exact_search *q, const uint64_t key[2])
+{
+    size_t at;
+
+    if (q->proof == NULL)
+        return mpl_exact_memo_has(q->memo, key);
+    at = mpl_proof_known(q->proof, key[1]);
+    if (at != SIZE_MAX)
+        mpl_proof_add(q->proof, 'm', (uint32_t)at, 0, 0);
+    else
+        mpl_proof_add(q->proof, 'k', 0, 0, key[1]);
+    return at != SIZE_MAX;
 }
 
 static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b);
@@ -431,15 +456,17 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
                                 const mpl_exact_cell *cell)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    size_t base = q->n_stack, mark = q->x->n_trail;
+    size_t base = q->n_stack, mark = q->x->n_trail, begin = q->proof != NULL ? q->proof->n : 0;
+    bool nobody = cell->nobody || q->proof != NULL; /* a checker has to see why nobody cannot */
     uint64_t key[2];
     int32_t n;
 
     component_key(q, a, b, key);
-    if (mpl_exact_memo_has(q->memo, key))
+    if (failed_before(q, key))
         return MPL_EXACT_FAILED;
     n = mpl_exact_candidates(q, cell);
-    for (int32_t k = 0; k < n + cell->nobody && verdict == MPL_EXACT_FAILED; k++) {
+    note_branch(q, cell->section, n + 1);
+    for (int32_t k = 0; k < n + nobody && verdict == MPL_EXACT_FAILED; k++) {
         mpl_exact_undo(q->x, mark);
         if (out_of_budget(q))
             verdict = MPL_EXACT_STOPPED;
@@ -447,11 +474,32 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
             verdict = solve(q, a, b);
     }
     q->n_stack = base;
-    if (q->x->no_memory)
+    if (is_broken(q))
         return MPL_EXACT_STOPPED;
-    if (verdict == MPL_EXACT_FAILED)
+    if (verdict == MPL_EXACT_FAILED && q->proof != NULL)
+        mpl_proof_remember(q->proof, key[1], begin);
+    else if (verdict == MPL_EXACT_FAILED)
         mpl_exact_memo_add(q->memo, key);
     return verdict;
+}
+
+/* The one candidate of a cell that nobody else can cover takes it. */
+static mpl_exact_verdict step_forced(mpl_exact_search *q, const mpl_exact_cell *cell)
+{
+    size_t mark = q->x->n_trail;
+
+    if (out_of_budget(q) || mpl_exact_candidates(q, cell) < 0)
+        return MPL_EXACT_STOPPED;
+    q->n_stack--;
+    if (q->proof != NULL) {
+        note_branch(q, cell->section, 2);
+        if (step(q, -1, cell->section))
+            q->lost = true;
+        mpl_exact_undo(q->x, mark);
+    }
+    if (!q->lost && step(q, q->stack[q->n_stack], cell->section))
+        return MPL_EXACT_FOUND;
+    return is_broken(q) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
 }
 
 bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end)
@@ -470,6 +518,7 @@ bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_
 static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
+    size_t text = q->proof != NULL ? q->proof->n : 0;
     int32_t done = 0, next = 0;
 
     while (verdict == MPL_EXACT_FOUND) {
@@ -481,10 +530,17 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
             break;
         done = next;
         for (int32_t from = a, end;
-             verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end); from = end)
-            if (end - from == next)
-                verdict = solve(q, from, end);
+             verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end); from = end) {
+            if (end - from != next)
+                continue;
+            if (q->proof != NULL)
+                q->proof->n = text; /* what is written of one that has a plan proves nothing */
+            note_component(q, from, end);
+            verdict = solve(q, from, end);
+        }
     }
+    if (verdict == MPL_EXACT_FOUND && q->proof != NULL)
+        q->proof->n = text;
     return verdict;
 }
 
@@ -513,58 +569,43 @@ int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b)
 static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
 {
     mpl_exact_state *x = q->x;
+    mpl_exact_verdict verdict = MPL_EXACT_FOUND;
 
-    for (;;) {
+    while (verdict == MPL_EXACT_FOUND) {
         mpl_exact_cell cell;
-        int32_t end, top;
+        int32_t end, last, top;
 
         if (!mpl_exact_component(x, &a, b, &end))
             return MPL_EXACT_FOUND;
         if (mpl_exact_uses(q->without, MPL_RULE_split)) {
-            for (int32_t rest = end, last; mpl_exact_component(x, &rest, b, &last); rest = last)
+            last = end;
+            if (mpl_exact_component(x, &last, b, &(int32_t){0}))
                 return solve_parts(q, a, b);
             b = end;
         }
         if (mpl_exact_uses(q->without, MPL_RULE_top) && (top = mpl_exact_universal(x, a, b)) >= 0) {
+            note(q, 'u', top, 0, 0);
             mpl_exact_place_top(x, top, a, b);
-            if (!mpl_exact_settle(x))
-                return MPL_EXACT_FAILED;
-            continue;
-        }
-        if (q->tiles && tile(q, a, b)) {
-            if (!mpl_exact_settle(x))
-                return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+            if (!settle(q))
+                verdict = is_broken(q) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
             continue;
         }
         cell = mpl_exact_choose(q, a, b);
         if (cell.score > 1)
             return branch(q, a, b, &cell);
-        if (cell.score == 0)
-            return MPL_EXACT_FAILED;
-        if (out_of_budget(q))
-            return MPL_EXACT_STOPPED;
-        if (!cell.nobody) {
-            size_t base = q->n_stack;
-
-            if (mpl_exact_candidates(q, &cell) < 0)
-                return MPL_EXACT_STOPPED;
-            q->n_stack = base;
-        }
-        if (!step(q, cell.nobody ? -1 : q->stack[q->n_stack], cell.section))
-            return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+        verdict = step_forced(q, &cell);
     }
+    return verdict;
 }
 
 mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q)
 {
-    mpl_exact_verdict verdict;
+    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
 
     q->n_stack = 0;
-    if (mpl_exact_settle(q->x))
+    if (settle(q))
         verdict = solve(q, 0, q->x->c->n_sections);
-    else
-        verdict = MPL_EXACT_FAILED;
-    return q->x->no_memory ? MPL_EXACT_STOPPED : verdict;
+    return is_broken(q) ? MPL_EXACT_STOPPED : verdict;
 }
 
 mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
@@ -578,8 +619,6 @@ mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
     MPL_TRY(mpl_new(x->ctx, q->value_right, sections + 1));
     MPL_TRY(mpl_new(x->ctx, q->run_begin, sections));
     MPL_TRY(mpl_new(x->ctx, q->run_end, sections));
-    MPL_TRY(mpl_new(x->ctx, q->from_left, sections + 1));
-    MPL_TRY(mpl_new(x->ctx, q->from_right, sections + 1));
 out:
     if (st != MPL_OK)
         mpl_exact_search_fini(q);
@@ -588,8 +627,7 @@ out:
 
 void mpl_exact_search_fini(mpl_exact_search *q)
 {
-    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end,
-                      q->from_left,  q->from_right,  q->stack};
+    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end, q->stack};
 
     for (size_t i = 0; q->x != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(q->x->ctx, arrays[i]);

@@ -429,10 +429,9 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     report(s);
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
-    MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
-    if (verdict != MPL_EXACT_FOUND && lap > 0)
+    if (lap > 0)
         MPL_TRY(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
-    else if (verdict != MPL_EXACT_FOUND && part->n >= MERGE_N)
+    else if (part->n >= MERGE_N)
         MPL_TRY(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
     report(s);
     if (verdict == MPL_EXACT_FOUND)

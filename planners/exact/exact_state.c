@@ -465,8 +465,8 @@ static void filter(mpl_exact_state *x, int32_t s)
         if (key[k] > filled)
             filled = lowest_filled(&f, key[k]);
         if (filled > key[k]) {
-            if (x->raised != NULL)
-                x->raised(x->prover, s, order[k], filled);
+            if (x->observer != NULL)
+                x->observer(x->observed_by, s, order[k], filled);
             mpl_exact_raise(x, order[k], filled);
         }
     }

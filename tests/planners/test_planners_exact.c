@@ -77,7 +77,6 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
                     q.pick = (mpl_exact_pick)pick;
                     q.memo = k == 0 || pick % 2 == 0 ? NULL : &memo;
                     x->filter_slack = slacks[k];
-                    q.tiles = (pick + k) % 2 == 0;
                     mpl_exact_state_reset(x);
                     q.tick_limit = x->ticks + SMALL_TICKS; /* what has lost its way stops, which is
                                                               no verdict */
