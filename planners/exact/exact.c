@@ -33,8 +33,9 @@ static mpl_status parse_without(const mpl_run *run, uint32_t *without)
                (strncmp(rule_names[rule], at, n) != 0 || rule_names[rule][n] != '\0'))
             rule++;
         if (rule == MPL_N_RULES)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner exact: without=%.*s is not possible; there are:%s",
-                     (int)n, at, rule_list);
+            MPL_FAIL(run->ctx, MPL_EINPUT,
+                     "planner exact: without=%.*s is not possible; there are:%s", (int)n, at,
+                     rule_list);
         *without |= UINT32_C(1) << rule;
         at += n;
     }

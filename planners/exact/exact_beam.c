@@ -432,7 +432,7 @@ static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
 {
     mpl_status st = MPL_OK;
 
-    if (!mpl_exact_uses(g->o->without, MPL_RULE_probes) || g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
+    if (g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
         return MPL_OK;
     choose_probes(g);
     MPL_TRY(run_all(g, probe_share));

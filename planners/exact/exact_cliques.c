@@ -2,8 +2,7 @@
  *
  * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else
  *          each member gets the heaviest ones that greedy growth finds.
- * Ticks    Words and rivals looked at. Listing, and the growth by more than size, take no more than
- *          a part of what is left each.
+ * Ticks    Words and rivals looked at. Listing takes no more than a part of what is left.
  * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973,
  *          with the pivot of E. Tomita, A. Tanaka, H. Takahashi, 2006. */
 #include "planners/exact/exact_general.h"
@@ -15,14 +14,14 @@
 /* maximal cliques that are listed before greed takes over */
 #define MAX_LISTED(n) (8 * (uint64_t)(n) + 256)
 #define STEPS_EACH    30 /* nodes of the listing, for each of them */
-#define SHARE         8  /* one part in so many of the ticks left, for either */
+#define SHARE         8  /* listing may use one part in so many of the ticks left */
 
 typedef struct lister {
     mpl_ctx *ctx;
     const mpl_bodies *b;
     uint32_t n, n_words;
     mpl_exact_effort *effort;
-    uint64_t tick_limit; /* of the stage in hand */
+    uint64_t tick_limit; /* of listing */
     uint64_t *row;       /* stack of candidates and excluded, two rows a level */
     uint32_t *chosen;
     uint32_t n_chosen;
@@ -32,18 +31,7 @@ typedef struct lister {
     uint64_t *hash; /* [q->n] of each clique */
     size_t room_begin, room_member, room_hash;
     uint32_t *by_size; /* [n] the largest first */
-    uint64_t *weight; /* [n] scratch of growth: bytes of a candidate and of those of its rivals that
-                         are candidates */
 } lister;
-
-/* Begins a stage of the work, which may use a part of what is left. */
-static void begin_stage(lister *l)
-{
-    const mpl_exact_effort *e = l->effort;
-
-    l->tick_limit =
-        e->ticks < e->tick_limit ? e->ticks + (e->tick_limit - e->ticks) / SHARE : e->tick_limit;
-}
 
 static bool is_late(lister *l)
 {
@@ -172,55 +160,6 @@ static mpl_status grow_by_size(lister *l, uint32_t m)
     return add_chosen(l);
 }
 
-/* Adds what members of `from` weigh (or takes it off) to each of their rivals in `to`. */
-static void weigh(lister *l, const uint64_t *from, const uint64_t *to, bool off)
-{
-    for (uint32_t w = 0; w < l->n_words; w++)
-        for (uint64_t bits = from[w]; bits != 0; bits &= bits - 1) {
-            uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            uint64_t size = l->b->member_size[i], by = off ? -size : size;
-
-            for (uint32_t k = 0; k < l->n_words; k++)
-                for (uint64_t both = to[k] & rivals_of(l, i)[k]; both != 0; both &= both - 1) {
-                    l->weight[k * 64 + (uint32_t)__builtin_ctzll(both)] += by;
-                    l->effort->ticks++;
-                }
-            l->effort->ticks += l->n_words;
-        }
-}
-
-/* One clique around m: the next is the rival of all so far that leaves the most bytes to choose
- * from. */
-static mpl_status grow_by_weight(lister *l, uint32_t m)
-{
-    uint64_t *candidate = l->row, *gone = l->row + l->n_words;
-
-    clear_chosen(l, m);
-    memcpy(l->weight, l->b->member_size, l->n * sizeof *l->weight);
-    weigh(l, candidate, candidate, false);
-    for (;;) {
-        uint32_t best = MPL_NONE;
-
-        for (uint32_t w = 0; w < l->n_words; w++)
-            for (uint64_t bits = candidate[w]; bits != 0; bits &= bits - 1) {
-                uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
-
-                l->effort->ticks++;
-                if (best == MPL_NONE || l->weight[i] > l->weight[best])
-                    best = i;
-            }
-        if (best == MPL_NONE)
-            break;
-        l->chosen[l->n_chosen++] = best;
-        for (uint32_t w = 0; w < l->n_words; w++) {
-            gone[w] = candidate[w] & ~rivals_of(l, best)[w];
-            candidate[w] &= rivals_of(l, best)[w];
-        }
-        weigh(l, gone, candidate, true);
-    }
-    return add_chosen(l);
-}
-
 typedef struct sized {
     uint64_t size;
     uint32_t id;
@@ -243,18 +182,13 @@ static mpl_status grow_all(lister *l)
 
     MPL_TRY(mpl_new(l->ctx, list, l->n));
     MPL_TRY(mpl_new(l->ctx, l->by_size, l->n));
-    MPL_TRY(mpl_new(l->ctx, l->weight, l->n));
     for (uint32_t m = 0; m < l->n; m++)
         list[m] = (sized){l->b->member_size[m], m};
     qsort(list, l->n, sizeof *list, by_size_descending);
     for (uint32_t m = 0; m < l->n; m++)
         l->by_size[m] = list[m].id;
-    begin_stage(l);
-    for (uint32_t m = 0; m < l->n; m++) {
+    for (uint32_t m = 0; m < l->n; m++)
         MPL_TRY(grow_by_size(l, m));
-        if (mpl_exact_uses(l->effort->without, MPL_RULE_weights) && !is_late(l))
-            MPL_TRY(grow_by_weight(l, m));
-    }
 out:
     mpl_free(l->ctx, list);
     return st;
@@ -292,7 +226,9 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
     MPL_TRY(mpl_reserve(ctx, l.q->begin, l.room_begin, 1));
     for (uint32_t m = 0; m < l.n; m++)
         mpl_bit_add(l.row, m);
-    begin_stage(&l);
+    l.tick_limit = effort->tick_limit;
+    if (effort->ticks < effort->tick_limit)
+        l.tick_limit = effort->ticks + (effort->tick_limit - effort->ticks) / SHARE;
     l.too_many = !mpl_exact_uses(effort->without, MPL_RULE_cliques);
     if (!l.too_many)
         MPL_TRY(list(&l, 0));
@@ -308,7 +244,6 @@ out:
     mpl_free(ctx, l.chosen);
     mpl_free(ctx, l.hash);
     mpl_free(ctx, l.by_size);
-    mpl_free(ctx, l.weight);
     return st;
 }
 

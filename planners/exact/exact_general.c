@@ -4,7 +4,7 @@
  * Idea     Pool by pool: the bound of the problem, greedy plans and local search, and the complete
  *          search between the two. With pairs, the first plan is that of the folded problem, found
  *          in the same way.
- * Source   this project; exact_tree.c, exact_pairs.c */
+ * Source   this project; exact_core.c, exact_pairs.c */
 #include "planners/exact/exact_general.h"
 
 #include "graphs/problem/bounds/bounds.h"
@@ -349,8 +349,8 @@ out:
 }
 
 /* A problem with a partial order, gaps, in-place pairs or families. */
-static mpl_status plan_general(mpl_run *run, const mpl_problem *p,
-                               const mpl_exact_options *options, mpl_exact_effort *effort, mpl_plan *out)
+static mpl_status plan_general(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
+                               mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint32_t failed = 0;

@@ -4,8 +4,7 @@
  *   exact_cliques.c  sets of buffers of which no two may share memory: what bounds and branches
  *   rest on
  *   exact_graph.c    depth-first search by cells of cliques
- *   exact_tree.c     a relation taken apart: dominated bodies, components, joins; what is left is
- *   searched
+ *   exact_core.c     a relation without what is dominated, searched
  *   exact_families.c buffers at decided distances
  *   exact_general.c  the planner under parallel safety, and its layer of in-place pairs */
 #ifndef MPL_EXACT_GENERAL_H
@@ -90,7 +89,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s);
 /* Makes a search write what it refutes. */
 mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof);
 
-/* ---- relations taken apart ---- */
+/* ---- relations ---- */
 
 /* The lowest plan of the bodies, until it is no higher than `enough`, or is proved to be higher
  * than `most`: offset[n] with *height, and *bound. On entry they hold a plan and a bound, or

@@ -399,8 +399,7 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
     mpl_exact_beam_result result;
 
     MPL_TRY(side_open(part, kind % 2));
-    beam.filter_slack =
-        mpl_exact_uses(effort->without, MPL_RULE_fill) ? BEAM_FILTER_SLACK : -1;
+    beam.filter_slack = mpl_exact_uses(effort->without, MPL_RULE_fill) ? BEAM_FILTER_SLACK : -1;
     beam.without = effort->without;
     beam.rank = (const uint32_t *const *)side->rank;
     beam.seed = effort->seed;

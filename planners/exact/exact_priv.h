@@ -174,12 +174,12 @@ struct mpl_exact_search {
     uint64_t node_limit, nodes;
     uint64_t tick_limit; /* of the state's ticks */
     int64_t deadline_ns;
-    const mpl_watch *watch; /* NULL: nobody */
-    uint32_t without;       /* bits of mpl_exact_rule */
-    bool by_clock;          /* the deadline stopped it */
+    const mpl_watch *watch;            /* NULL: nobody */
+    uint32_t without;                  /* bits of mpl_exact_rule */
+    bool by_clock;                     /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
-    int32_t *run_begin, *run_end;    /* [n_sections] scratch: sections around with the same floor */
-    int32_t *stack;                  /* children of the nodes above */
+    int32_t *run_begin, *run_end; /* [n_sections] scratch: sections around with the same floor */
+    int32_t *stack;               /* children of the nodes above */
     size_t n_stack, stack_room;
     mpl_proof *proof;   /* NULL: nothing is written. Else what is refuted is added there */
     uint64_t unit;      /* of the proof [byte] */

@@ -434,8 +434,8 @@ static bool step(mpl_exact_search *q, int32_t i, int32_t s)
     return settle(q);
 }
 
-/* Whether the component of that key failed before. With a proof: in the text as it is now, by key[1], to
- * which every item adds something. */
+/* Whether the component of that key failed before. With a proof: in the text as it is now, by
+ * key[1], to which every item adds something. */
 static bool failed_before(mpl_exact_search *q, const uint64_t key[2])
 {
     size_t at;

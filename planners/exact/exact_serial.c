@@ -142,7 +142,8 @@ static uint64_t goal(const solver *s, uint32_t pool)
              capacity = s->p->pool_capacity[pool];
 
     bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
-    return !s->options->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
+    return !s->options->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity
+                                                                                    : bound;
 }
 
 static bool budget_left(const solver *s)
@@ -379,7 +380,8 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
     uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
     uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
 
-    if (!uses(s, MPL_RULE_arena) || n > ARENA_MOST || s->effort.ticks >= limit || limit - s->effort.ticks < more)
+    if (!uses(s, MPL_RULE_arena) || n > ARENA_MOST || s->effort.ticks >= limit ||
+        limit - s->effort.ticks < more)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, body, n));
     MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));

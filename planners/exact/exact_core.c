@@ -1,21 +1,20 @@
-/* exact_tree.c -- a conflict relation taken apart, and what is left searched. See exact_general.h.
+/* exact_core.c -- a conflict relation without what is dominated, searched. See exact_general.h.
  *
  * Idea     A body whose rivals are all rivals of a larger one that is not among them lies where
- *          that one lies: it is left out. What no conflict connects is planned apart; the highest
- *          counts. Where every body of one set is a rival of every body of another, the sets never
- *          share a byte, and leaving out the bytes of the other makes each a plan of its own: they
- *          are stacked. A part of interval order has steps, and goes to the search for those.
+ *          that one lies: it is left out. What stays, the core, goes to the search by sections if
+ *          it is an interval order, else to the search by cliques.
  * Source   this project
- * Ticks    Those of the searches, and bodies compared to take the relation apart. */
+ * Ticks    Those of the searches, and bodies compared. */
 #include "planners/exact/exact_general.h"
 
 #include "graphs/problem/before.h"
 #include "graphs/problem/subset.h"
 #include "graphs/core/rng.h"
+#include "planners/place/sort.h"
 
 #include <stdlib.h>
 
-#define MAX_SEARCHED   2000  /* bodies of a part that is searched */
+#define MAX_SEARCHED   2000  /* bodies of a core that is searched */
 #define ARENA_TICKS    10000 /* of local search, a body, in lap 0 */
 #define NODES_PER_ITEM 3     /* of a member in lap 0; each lap half as much again */
 #define MAX_LAPS       64    /* node limits of 10^11 a body */
@@ -31,26 +30,21 @@ static const struct member {
     {BY_SIZE, MPL_PICK_LOW},         {BY_LOAD, MPL_PICK_SCORE_HIGH}, {BY_AREA, MPL_PICK_LOW},
 };
 
-typedef enum kind { LEAF, DOMINATED, COMPONENTS, JOIN } kind;
-
-/* A node of the tree. */
-typedef struct part part;
-struct part {
-    kind kind;
-    bool own; /* b is this part's to free */
-    mpl_bodies *b;
-    uint32_t *id; /* [b->n] the parent's bodies */
+/* The bodies of a relation that have to be searched, and the search for them. */
+typedef struct core {
+    uint32_t n_all;      /* bodies of the whole relation */
+    uint32_t *dominator; /* [n_all] whose offset a body takes; itself: it stays */
+    uint32_t *dropped;   /* [n_dropped] bodies left out, in the order in which they went */
+    uint32_t n_dropped;
+    mpl_bodies *b;    /* those that stay */
+    uint32_t *id;     /* [b->n] of the whole relation */
+    uint64_t *offset; /* [b->n] the best plan, of `height` bytes */
     uint64_t bound, height;
-    uint64_t *offset;    /* [b->n] the plan of that height */
-    uint32_t *dominator; /* [b->n] DOMINATED: whose offset the body takes; itself if it stays */
-    uint32_t n_children;
-    part *child;
-    /* of leaves */
     bool opened, serial;
     mpl_cliques *cliques;
     mpl_graph_search *search;
     uint32_t *rank[N_ORDERS], *noisy; /* [b->n] */
-};
+} core;
 
 typedef struct solver {
     mpl_ctx *ctx;
@@ -58,17 +52,14 @@ typedef struct solver {
     mpl_exact_effort *effort;
 } solver;
 
-static void part_fini(mpl_ctx *ctx, part *t)
+static void core_fini(mpl_ctx *ctx, core *t)
 {
-    for (uint32_t k = 0; t->child != NULL && k < t->n_children; k++)
-        part_fini(ctx, &t->child[k]);
-    if (t->own)
-        mpl_bodies_free(ctx, t->b);
+    mpl_bodies_free(ctx, t->b);
     mpl_cliques_free(ctx, t->cliques);
     mpl_graph_search_free(t->search);
     for (int k = 0; k < N_ORDERS; k++)
         mpl_free(ctx, t->rank[k]);
-    void *arrays[] = {t->id, t->offset, t->dominator, t->child, t->noisy};
+    void *arrays[] = {t->dominator, t->dropped, t->id, t->offset, t->noisy};
     MPL_FREE_ALL(ctx, arrays);
 }
 
@@ -82,7 +73,7 @@ static bool left_to_try(const solver *s)
     return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
 }
 
-/* ---- taking apart ---- */
+/* ---- what another body dominates ---- */
 
 /* Whether j's place does for i as well. */
 static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
@@ -103,197 +94,87 @@ static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
     return !same || j < i || (b->fixed != NULL && b->fixed[j] != MPL_UNFIXED);
 }
 
-/* label[n]: which of the parts that conflicts (or, with `inverse`, their absence) connect; returns
- * how many. */
-static uint32_t label_parts(const mpl_bodies *b, bool inverse, uint32_t *label, uint32_t *queue)
+/* Leaves out what some other body of t->b dominates; whether there was any. */
+static bool drop_dominated(solver *s, core *t, uint32_t *kept, uint32_t *n_kept)
 {
-    uint32_t n_parts = 0;
-
-    for (uint32_t i = 0; i < b->n; i++)
-        label[i] = MPL_NONE;
-    for (uint32_t first = 0; first < b->n; first++) {
-        uint32_t n_queue = 0;
-
-        if (label[first] != MPL_NONE)
-            continue;
-        label[first] = n_parts;
-        queue[n_queue++] = first;
-        while (n_queue > 0) {
-            uint32_t i = queue[--n_queue];
-
-            for (uint32_t j = 0; j < b->n; j++)
-                if (label[j] == MPL_NONE && mpl_rivals(b, i, j) != inverse) {
-                    label[j] = n_parts;
-                    queue[n_queue++] = j;
-                }
-        }
-        n_parts++;
-    }
-    return n_parts;
-}
-
-static mpl_status part_init(solver *s, mpl_bodies *b, part *t);
-
-/* Child k of t: the bodies labelled k. */
-static mpl_status add_child(solver *s, part *t, const uint32_t *label, uint32_t k)
-{
-    mpl_status st = MPL_OK;
-    part *child = &t->child[k];
-    mpl_bodies *b = NULL;
-    uint32_t *id = NULL, n = 0;
-
-    MPL_TRY(mpl_new(s->ctx, id, t->b->n));
-    for (uint32_t i = 0; i < t->b->n; i++)
-        if (label[i] == k)
-            id[n++] = i;
-    MPL_TRY(mpl_bodies_subset(s->ctx, s->p, t->b, id, n, &b));
-    child->own = true;
-    child->b = b;
-    child->id = id, id = NULL;
-    MPL_TRY(part_init(s, b, child));
-out:
-    mpl_free(s->ctx, id);
-    return st;
-}
-
-/* Finds what kind of part t is; label[] says which child each body belongs to, MPL_NONE: none. */
-static mpl_status find_kind(solver *s, part *t, uint32_t *label, uint32_t *queue)
-{
-    mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
-    bool any = false;
 
-    t->n_children = 0;
+    *n_kept = 0;
     s->effort->ticks += (uint64_t)b->n * b->n / 4;
-    if (b->dist == NULL && b->n > 1 && uses(s, MPL_RULE_dominated)) {
-        MPL_TRY(mpl_new(s->ctx, t->dominator, b->n));
-        for (uint32_t i = 0; i < b->n; i++) {
-            t->dominator[i] = i;
-            for (uint32_t j = 0; j < b->n && t->dominator[i] == i; j++)
-                if (j != i && dominates(b, j, i))
-                    t->dominator[i] = j;
-            label[i] = t->dominator[i] == i ? 0 : MPL_NONE;
-            any = any || t->dominator[i] != i;
-        }
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint32_t by = i;
+
+        for (uint32_t j = 0; b->dist == NULL && j < b->n && by == i; j++)
+            if (j != i && dominates(b, j, i))
+                by = j;
+        t->dominator[t->id[i]] = t->id[by];
+        if (by == i)
+            kept[(*n_kept)++] = i;
+        else
+            t->dropped[t->n_dropped++] = t->id[i];
     }
-    t->kind = DOMINATED;
-    t->n_children = any;
-    if (any)
-        goto out;
-    t->kind = COMPONENTS;
-    if (uses(s, MPL_RULE_parts) && (t->n_children = label_parts(b, false, label, queue)) > 1)
-        goto out;
-    t->kind = JOIN;
-    if (b->plain && uses(s, MPL_RULE_joins) && (t->n_children = label_parts(b, true, label, queue)) > 1)
-        goto out;
-    t->kind = LEAF;
-    t->n_children = 0;
-out:
-    return st;
+    return *n_kept < b->n;
 }
 
-static mpl_status part_init(solver *s, mpl_bodies *b, part *t)
+/* The core of all the bodies: what stays once nothing in it is dominated. */
+static mpl_status core_init(solver *s, const mpl_bodies *all, core *t)
 {
     mpl_status st = MPL_OK;
-    uint32_t *label = NULL, *queue = NULL, n;
+    uint32_t *kept = NULL, n_kept;
+    mpl_bodies *smaller = NULL;
 
-    t->b = b;
+    t->n_all = all->n;
     t->height = UINT64_MAX;
-    MPL_TRY(mpl_new(s->ctx, label, b->n));
-    MPL_TRY(mpl_new(s->ctx, queue, b->n));
-    MPL_TRY(mpl_new(s->ctx, t->offset, b->n));
-    MPL_TRY(find_kind(s, t, label, queue));
-    n = t->n_children;
-    t->n_children = 0;
-    if (n > 0)
-        MPL_TRY(mpl_new(s->ctx, t->child, n));
-    t->n_children = n;
-    for (uint32_t k = 0; k < n; k++)
-        MPL_TRY(add_child(s, t, label, k));
+    MPL_TRY(mpl_new(s->ctx, t->dominator, all->n));
+    MPL_TRY(mpl_new(s->ctx, t->dropped, all->n));
+    MPL_TRY(mpl_new(s->ctx, t->id, all->n));
+    MPL_TRY(mpl_new(s->ctx, t->offset, all->n));
+    MPL_TRY(mpl_new(s->ctx, kept, all->n));
+    mpl_ids_ascending(all->n, t->id);
+    mpl_ids_ascending(all->n, kept);
+    n_kept = all->n;
+    do {
+        MPL_TRY(mpl_bodies_subset(s->ctx, s->p, t->b != NULL ? t->b : all, kept, n_kept, &smaller));
+        mpl_bodies_free(s->ctx, t->b);
+        t->b = smaller, smaller = NULL;
+        for (uint32_t i = 0; i < n_kept; i++)
+            t->id[i] = t->id[kept[i]];
+    } while (uses(s, MPL_RULE_dominated) && drop_dominated(s, t, kept, &n_kept));
+    for (uint32_t i = 0; i < t->b->n; i++)
+        t->dominator[t->id[i]] = t->id[i];
 out:
-    mpl_free(s->ctx, label);
-    mpl_free(s->ctx, queue);
+    mpl_free(s->ctx, kept);
     return st;
 }
 
-/* ---- putting together ---- */
+/* A plan of all the bodies, offset[n_all], is one of the core. */
+static void hand_down(core *t, const uint64_t *offset)
+{
+    for (uint32_t i = 0; i < t->b->n; i++)
+        t->offset[i] = offset[t->id[i]];
+    t->height = mpl_bodies_height(t->b, t->offset);
+}
+
+/* The plan of the core, with everything else where its dominator lies. */
+static void hand_up(const core *t, uint64_t *offset)
+{
+    for (uint32_t i = 0; i < t->b->n; i++)
+        offset[t->id[i]] = t->offset[i];
+    for (uint32_t i = 0; i < t->n_all; i++) {
+        uint32_t j = i;
+
+        while (t->dominator[j] != j)
+            j = t->dominator[j];
+        offset[i] = offset[j];
+    }
+}
+
+/* ---- heights and orders ---- */
 
 static uint64_t in_units(const mpl_bodies *b, uint64_t bytes)
 {
     return (bytes + b->unit - 1) / b->unit * b->unit;
 }
-
-/* The height of stacked parts, each of height[k] (or bound): only the topmost may end within a
- * unit. */
-static uint64_t stack_height(const part *t, bool bounds, uint32_t *top)
-{
-    uint64_t sum = 0, rest = 0;
-
-    *top = 0;
-    for (uint32_t k = 0; k < t->n_children; k++) {
-        uint64_t one = bounds ? t->child[k].bound : t->child[k].height, whole = in_units(t->b, one);
-
-        sum += whole;
-        if (whole - one > rest)
-            rest = whole - one, *top = k;
-    }
-    return sum - rest;
-}
-
-static void copy_offsets(part *t, const part *child, uint64_t base)
-{
-    for (uint32_t i = 0; i < child->b->n; i++)
-        t->offset[child->id[i]] = base + child->offset[i];
-}
-
-/* Bound and plan of t from its children's. */
-static void put_together(part *t)
-{
-    uint64_t bound = 0, height = 0, base = 0;
-    uint32_t top = 0;
-
-    for (uint32_t k = 0; k < t->n_children; k++) {
-        bound = mpl_max_u64(bound, t->child[k].bound);
-        height = mpl_max_u64(height, t->child[k].height);
-    }
-    if (t->kind == JOIN) {
-        bound = stack_height(t, true, &top);
-        height = height == UINT64_MAX ? height : stack_height(t, false, &top);
-    }
-    t->bound = mpl_max_u64(t->bound, bound);
-    if (height >= t->height)
-        return;
-    t->height = height;
-    for (uint32_t k = 0; k < t->n_children; k++)
-        if (t->kind != JOIN || k != top) {
-            copy_offsets(t, &t->child[k], base);
-            base += t->kind == JOIN ? in_units(t->b, t->child[k].height) : 0;
-        }
-    if (t->kind == JOIN)
-        copy_offsets(t, &t->child[top], base);
-    for (uint32_t i = 0; t->kind == DOMINATED && i < t->b->n; i++) {
-        uint32_t j = i;
-
-        while (t->dominator[j] != j)
-            j = t->dominator[j];
-        t->offset[i] = t->offset[j];
-    }
-}
-
-/* A plan of t is one of its children; not of those that are stacked. */
-static void hand_down(part *t)
-{
-    for (uint32_t k = 0; t->kind != JOIN && k < t->n_children; k++) {
-        part *child = &t->child[k];
-
-        for (uint32_t i = 0; i < child->b->n; i++)
-            child->offset[i] = t->offset[child->id[i]];
-        child->height = mpl_bodies_height(child->b, child->offset);
-        hand_down(child);
-    }
-}
-
-/* ---- leaves ---- */
 
 /* The least height >= bytes (the largest <= bytes) at which a body can end, alignment aside. */
 static uint64_t height_above(const mpl_bodies *b, uint64_t bytes)
@@ -349,7 +230,7 @@ static uint64_t order_key(const mpl_bodies *b, uint32_t i, int order)
     return mpl_mul_bytes(load, b->size[i] / b->unit, &area) ? area : UINT64_MAX;
 }
 
-static mpl_status make_ranks(mpl_ctx *ctx, part *t)
+static mpl_status make_ranks(mpl_ctx *ctx, core *t)
 {
     mpl_status st = MPL_OK;
     keyed *keys = NULL;
@@ -396,7 +277,7 @@ static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *
 /* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets
  * of those before each are nested; their number is the birth, the first set that holds a body is
  * its death. *found: there are. */
-static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint32_t *death,
+static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint32_t *death,
                                  bool *found)
 {
     mpl_status st = MPL_OK;
@@ -450,7 +331,7 @@ out:
 }
 
 /* The part as a problem with steps, of buffers 0, 1, ..; NULL: it is none. */
-static mpl_status make_serial(solver *s, const part *t, mpl_problem **out)
+static mpl_status make_serial(solver *s, const core *t, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
@@ -477,7 +358,7 @@ out:
 }
 
 /* The part for the search by sections. */
-static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap, bool *found)
+static mpl_status search_serial(solver *s, core *t, uint64_t goal, uint32_t lap, bool *found)
 {
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
@@ -519,7 +400,7 @@ out:
     return st;
 }
 
-static mpl_status try_member(solver *s, part *t, const struct member *member, uint64_t cap,
+static mpl_status try_member(solver *s, core *t, const struct member *member, uint64_t cap,
                              uint32_t lap, mpl_rng *rng, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
@@ -549,7 +430,7 @@ static mpl_status try_member(solver *s, part *t, const struct member *member, ui
 }
 
 /* Looks for a plan of t within cap, with every member of the portfolio. */
-static mpl_status try_cap(solver *s, part *t, uint64_t cap, uint32_t lap,
+static mpl_status try_cap(solver *s, core *t, uint64_t cap, uint32_t lap,
                           mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
@@ -566,7 +447,7 @@ out:
 }
 
 /* Between goal and height: bisection, where an attempt that is stopped counts as a failure. */
-static mpl_status descend(solver *s, part *t, uint64_t goal, uint32_t lap)
+static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
 {
     mpl_status st = MPL_OK;
     uint64_t low = goal;
@@ -587,7 +468,7 @@ out:
     return st;
 }
 
-static mpl_status open_leaf(solver *s, part *t)
+static mpl_status open_core(solver *s, core *t)
 {
     mpl_status st = MPL_OK;
 
@@ -601,10 +482,11 @@ out:
 }
 
 /* A few rounds of local search, more each lap. */
-static mpl_status improve(solver *s, part *t, uint64_t goal, uint32_t lap)
+static mpl_status improve(solver *s, const mpl_bodies *b, uint64_t goal, uint32_t lap,
+                          uint64_t *offset, uint64_t *height)
 {
     mpl_status st = MPL_OK;
-    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)t->b->n * ARENA_TICKS)
+    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)b->n * ARENA_TICKS)
                                                    << (lap < 20 ? lap : 20);
 
     if (s->effort->ticks < limit && more < limit - s->effort->ticks)
@@ -612,23 +494,23 @@ static mpl_status improve(solver *s, part *t, uint64_t goal, uint32_t lap)
     s->effort->seed += lap;
     if (!uses(s, MPL_RULE_arena))
         s->effort->tick_limit = 0; /* the orders alone */
-    st = mpl_arena_search(s->ctx, t->b, goal, s->effort, t->offset, &t->height);
+    st = mpl_arena_search(s->ctx, b, goal, s->effort, offset, height);
     s->effort->seed -= lap;
     s->effort->tick_limit = limit;
     return st;
 }
 
-static mpl_status search_leaf(solver *s, part *t, uint64_t enough, uint64_t most, uint32_t lap)
+static mpl_status search_core(solver *s, core *t, uint64_t enough, uint64_t most, uint32_t lap)
 {
     mpl_status st = MPL_OK;
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     bool found = false;
 
     if (!t->opened)
-        MPL_TRY(open_leaf(s, t));
+        MPL_TRY(open_core(s, t));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->bound > most)
         goto out;
-    MPL_TRY(improve(s, t, mpl_max_u64(t->bound, enough), lap));
+    MPL_TRY(improve(s, t->b, mpl_max_u64(t->bound, enough), lap, t->offset, &t->height));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->cliques == NULL)
         goto out;
     if (uses(s, MPL_RULE_intervals) && (lap == 0 || t->serial))
@@ -651,62 +533,34 @@ out:
     return st;
 }
 
-/* ---- the tree ---- */
-
-/* One lap over the leaves below t that keep it from `enough`. */
-static mpl_status step(solver *s, part *t, uint64_t enough, uint64_t most, uint32_t lap)
-{
-    mpl_status st = MPL_OK;
-
-    if (t->kind == LEAF)
-        return search_leaf(s, t, enough, most, lap);
-    for (uint32_t k = 0; k < t->n_children && left_to_try(s); k++) {
-        if (t->height <= mpl_max_u64(enough, t->bound) || t->bound > most)
-            break;
-        MPL_TRY(step(s, &t->child[k], t->kind == JOIN ? 0 : mpl_max_u64(enough, t->bound),
-                     t->kind == JOIN ? UINT64_MAX : most, lap));
-        put_together(t);
-    }
-out:
-    return st;
-}
-
 mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
                              uint64_t enough, uint64_t most, mpl_exact_effort *effort,
                              uint64_t *offset, uint64_t *height, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     solver s = {.ctx = ctx, .p = p, .effort = effort};
-    part root = {.b = (mpl_bodies *)b};
+    core t = {0};
 
     if (b->n == 0) {
         *height = 0;
         return MPL_OK;
     }
-    root.offset = offset;
-    root.height = *height;
-    root.bound = *bound;
-    st = improve(&s, &root, mpl_max_u64(*bound, enough), 0);
-    root.offset = NULL;
-    *height = root.height;
-    if (st != MPL_OK || *height <= mpl_max_u64(*bound, enough) || *bound > most)
-        return st;
-    MPL_TRY(part_init(&s, (mpl_bodies *)b, &root));
-    memcpy(root.offset, offset, b->n * sizeof *offset);
-    root.height = *height;
-    hand_down(&root);
+    MPL_TRY(improve(&s, b, mpl_max_u64(*bound, enough), 0, offset, height));
+    if (*height <= mpl_max_u64(*bound, enough) || *bound > most)
+        goto out;
+    MPL_TRY(core_init(&s, b, &t));
+    hand_down(&t, offset);
+    t.bound = *bound;
     for (uint32_t lap = 0; lap < MAX_LAPS && left_to_try(&s) &&
-                           root.height > mpl_max_u64(root.bound, enough) && root.bound <= most;
-         lap++) {
-        if (root.kind != LEAF && lap == 0)
-            put_together(&root);
-        MPL_TRY(step(&s, &root, enough, most, lap));
-    }
-    memcpy(offset, root.offset, b->n * sizeof *offset);
-    *height = root.height;
-    *bound = root.bound;
+                           t.height > mpl_max_u64(t.bound, enough) && t.bound <= most;
+         lap++)
+        MPL_TRY(search_core(&s, &t, enough, most, lap));
+    if (t.height < *height)
+        hand_up(&t, offset);
+    *height = mpl_min_u64(*height, t.height);
+    *bound = t.bound;
 out:
-    part_fini(ctx, &root);
+    core_fini(ctx, &t);
     return st;
 }
 
@@ -718,17 +572,11 @@ typedef struct refuter {
     solver *s;
     uint64_t cap, node_limit;
     mpl_proof *proof;
-    bool any; /* some part may yet be refuted */
+    bool any; /* it may yet be refuted */
     bool done;
 } refuter;
 
-/* Only the bodies of the part are left, which rivals connect. */
-static void keep_part(refuter *r, const part *t)
-{
-    mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
-}
-
-static mpl_status refute_serial(refuter *r, part *t, const mpl_problem *p)
+static mpl_status refute_serial(refuter *r, core *t, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = r->s->ctx;
@@ -753,8 +601,30 @@ out:
     return st;
 }
 
+/* Whether rivals connect all bodies. */
+static bool is_connected(const mpl_bodies *b)
+{
+    uint64_t reached[(MAX_SEARCHED + 63) / 64] = {1};
+    uint32_t n = 1;
+
+    for (uint32_t before = 0; before < n;) {
+        before = n;
+        for (uint32_t i = 0; i < b->n; i++) {
+            bool touches = false;
+
+            for (uint32_t w = 0; w < b->n_words && !mpl_bit_has(reached, i); w++)
+                touches = touches || (reached[w] & b->rival[(size_t)i * b->n_words + w]) != 0;
+            if (touches) {
+                mpl_bit_add(reached, i);
+                n++;
+            }
+        }
+    }
+    return n == b->n;
+}
+
 /* One round of attempts, each with its own choice of cells. */
-static mpl_status refute_graph(refuter *r, part *t)
+static mpl_status refute_graph(refuter *r, core *t)
 {
     mpl_status st = MPL_OK;
     mpl_graph_search *q = t->search;
@@ -771,7 +641,8 @@ static mpl_status refute_graph(refuter *r, part *t)
         q->rank = t->rank[members[k].order];
         q->pick = (mpl_exact_pick)members[k].pick;
         r->proof->n = mark;
-        keep_part(r, t);
+        if (is_connected(t->b)) /* else each component is named when its turn comes */
+            mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
         verdict = mpl_graph_search_run(q);
         if (q->no_memory || (r->proof->failed && !r->proof->full))
             MPL_TRY(MPL_EMEM);
@@ -786,8 +657,8 @@ out:
     return st;
 }
 
-/* A part of which a plan is known, be it only here (height 0), is not what has none. */
-static mpl_status refute_leaf(refuter *r, part *t)
+/* What has a plan, be it known only here (height 0), is not refuted. */
+static mpl_status refute_core(refuter *r, core *t)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
@@ -813,55 +684,32 @@ out:
     return st;
 }
 
-/* One round over the leaves below t; what is stacked is searched as one. */
-static mpl_status refute_part(refuter *r, part *t)
-{
-    mpl_status st = MPL_OK;
-    size_t mark = r->proof->n;
-
-    if (t->kind == LEAF || t->kind == JOIN)
-        return refute_leaf(r, t);
-    for (uint32_t k = 0; k < t->n_children && !r->done; k++) {
-        for (uint32_t i = 0; t->kind == DOMINATED && i < t->b->n; i++)
-            if (t->dominator[i] != i) /* bodies of one member: it has their number */
-                mpl_proof_add(r->proof, 'd', t->b->buffer[i], 0, 0);
-        if (t->kind == COMPONENTS)
-            keep_part(r, &t->child[k]);
-        MPL_TRY(refute_part(r, &t->child[k]));
-        if (!r->done)
-            r->proof->n = mark;
-    }
-out:
-    return st;
-}
-
 mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
                               const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
                               mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     solver s = {.ctx = ctx, .p = p, .effort = effort};
-    part root = {.b = (mpl_bodies *)b};
+    core t = {0};
     refuter r = {.s = &s, .cap = cap, .node_limit = FIRST_NODES, .proof = proof, .any = true};
     size_t mark = proof->n;
 
     *verdict = MPL_EXACT_STOPPED;
     if (b->n == 0)
         return MPL_OK;
-    MPL_TRY(part_init(&s, (mpl_bodies *)b, &root));
-    if (offset != NULL) {
-        memcpy(root.offset, offset, b->n * sizeof *offset);
-        root.height = mpl_bodies_height(b, offset);
-        hand_down(&root);
-    }
+    MPL_TRY(core_init(&s, b, &t));
+    if (offset != NULL)
+        hand_down(&t, offset);
+    for (uint32_t k = 0; k < t.n_dropped; k++) /* of one member each: it has their number */
+        mpl_proof_add(proof, 'd', b->buffer[t.dropped[k]], 0, 0);
     for (; r.any && !r.done && left_to_try(&s) && !proof->failed; r.node_limit *= 4) {
         r.any = false;
-        MPL_TRY(refute_part(&r, &root));
+        MPL_TRY(refute_core(&r, &t));
     }
     *verdict = r.done ? MPL_EXACT_FAILED : r.any ? MPL_EXACT_STOPPED : MPL_EXACT_FOUND;
     if (!r.done)
         proof->n = mark;
 out:
-    part_fini(ctx, &root);
+    core_fini(ctx, &t);
     return st;
 }
