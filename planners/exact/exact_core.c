@@ -408,8 +408,7 @@ static mpl_status try_member(solver *s, core *t, const struct member *member, ui
     uint32_t noise = uses(s, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0;
 
     for (uint32_t i = 0; i < t->b->n; i++)
-        t->noisy[i] =
-            t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, noise + 1);
+        t->noisy[i] = t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, noise + 1);
     q->effort = s->effort;
     q->rank = t->noisy;
     q->pick = (mpl_exact_pick)member->pick;
