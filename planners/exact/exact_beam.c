@@ -235,7 +235,7 @@ static void expand(worker *w, const entry *e, uint64_t origin)
         return;
     for (int chain = 0; chain < CHAIN; chain++) {
         mpl_exact_cell cell = mpl_exact_choose(&w->q, 0, x->c->n_sections);
-        size_t base = w->q.n_stack, mark = x->n_trail;
+        size_t base = w->q.n_stack, mark = x->trail.n;
         int32_t n = mpl_exact_candidates(&w->q, &cell);
 
         for (int32_t k = 0; k < n; k++) {

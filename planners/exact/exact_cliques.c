@@ -7,9 +7,8 @@
  *          with the pivot of E. Tomita, A. Tanaka, H. Takahashi, 2006. */
 #include "planners/exact/exact_general.h"
 
-#include <stdlib.h>
-
 #include "graphs/core/rng.h"
+#include "planners/place/sort.h"
 
 /* maximal cliques that are listed before greed takes over */
 #define MAX_LISTED(n) (8 * (uint64_t)(n) + 256)
@@ -160,37 +159,22 @@ static mpl_status grow_by_size(lister *l, uint32_t m)
     return add_chosen(l);
 }
 
-typedef struct sized {
-    uint64_t size;
-    uint32_t id;
-} sized;
-
-static int by_size_descending(const void *a, const void *b)
-{
-    const sized *x = a, *y = b;
-
-    if (x->size != y->size)
-        return x->size < y->size ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 /* Cliques around each member, so that each is in one. */
 static mpl_status grow_all(lister *l)
 {
     mpl_status st = MPL_OK;
-    sized *list = NULL;
+    uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(l->ctx, list, l->n));
+    MPL_TRY(mpl_new(l->ctx, key, l->n));
     MPL_TRY(mpl_new(l->ctx, l->by_size, l->n));
     for (uint32_t m = 0; m < l->n; m++)
-        list[m] = (sized){l->b->member_size[m], m};
-    qsort(list, l->n, sizeof *list, by_size_descending);
-    for (uint32_t m = 0; m < l->n; m++)
-        l->by_size[m] = list[m].id;
+        key[m] = UINT64_MAX - l->b->member_size[m];
+    mpl_ids_ascending(l->n, l->by_size);
+    MPL_TRY(mpl_sort_ids(l->ctx, l->n, l->by_size, key));
     for (uint32_t m = 0; m < l->n; m++)
         MPL_TRY(grow_by_size(l, m));
 out:
-    mpl_free(l->ctx, list);
+    mpl_free(l->ctx, key);
     return st;
 }
 

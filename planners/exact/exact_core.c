@@ -12,8 +12,6 @@
 #include "graphs/core/rng.h"
 #include "planners/place/sort.h"
 
-#include <stdlib.h>
-
 #define MAX_SEARCHED   2000  /* bodies of a core that is searched */
 #define ARENA_TICKS    10000 /* of local search, a body, in lap 0 */
 #define NODES_PER_ITEM 3     /* of a member in lap 0; each lap half as much again */
@@ -202,20 +200,6 @@ static uint64_t height_below(const mpl_bodies *b, uint64_t bytes)
     return largest;
 }
 
-typedef struct keyed {
-    uint64_t key;
-    uint32_t id;
-} keyed;
-
-static int by_key_descending(const void *a, const void *b)
-{
-    const keyed *x = a, *y = b;
-
-    if (x->key != y->key)
-        return x->key < y->key ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static uint64_t order_key(const mpl_bodies *b, uint32_t i, int order)
 {
     uint64_t load = 0, area;
@@ -233,20 +217,24 @@ static uint64_t order_key(const mpl_bodies *b, uint32_t i, int order)
 static mpl_status make_ranks(mpl_ctx *ctx, core *t)
 {
     mpl_status st = MPL_OK;
-    keyed *keys = NULL;
+    uint64_t *key = NULL;
+    uint32_t *sorted = NULL, n = t->b->n;
 
-    MPL_TRY(mpl_new(ctx, keys, t->b->n));
+    MPL_TRY(mpl_new(ctx, key, n));
+    MPL_TRY(mpl_new(ctx, sorted, n));
     for (int order = 0; order < N_ORDERS; order++) {
-        MPL_TRY(mpl_new(ctx, t->rank[order], t->b->n));
-        for (uint32_t i = 0; i < t->b->n; i++)
-            keys[i] = (keyed){order_key(t->b, i, order), i};
-        qsort(keys, t->b->n, sizeof *keys, by_key_descending);
-        for (uint32_t i = 0; i < t->b->n; i++)
-            t->rank[order][keys[i].id] = i;
+        MPL_TRY(mpl_new(ctx, t->rank[order], n));
+        for (uint32_t i = 0; i < n; i++)
+            key[i] = UINT64_MAX - order_key(t->b, i, order);
+        mpl_ids_ascending(n, sorted);
+        MPL_TRY(mpl_sort_ids(ctx, n, sorted, key));
+        for (uint32_t i = 0; i < n; i++)
+            t->rank[order][sorted[i]] = i;
     }
-    MPL_TRY(mpl_new(ctx, t->noisy, t->b->n));
+    MPL_TRY(mpl_new(ctx, t->noisy, n));
 out:
-    mpl_free(ctx, keys);
+    mpl_free(ctx, key);
+    mpl_free(ctx, sorted);
     return st;
 }
 
@@ -283,12 +271,13 @@ static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
     uint64_t *ahead = NULL;
-    keyed *keys = NULL;
-    uint32_t step = 0;
+    uint64_t *n_before = NULL;
+    uint32_t *sorted = NULL, step = 0;
 
     *found = false;
     MPL_TRY(mpl_new(s->ctx, ahead, (size_t)b->n * b->n_words));
-    MPL_TRY(mpl_new(s->ctx, keys, b->n));
+    MPL_TRY(mpl_new(s->ctx, n_before, b->n));
+    MPL_TRY(mpl_new(s->ctx, sorted, b->n));
     if (s->p->gap_begin != NULL && b->n == b->n_members)
         *found = copy_lifetimes(s->p, b, birth, death);
     if (s->p->before == NULL || b->n < b->n_members)
@@ -304,19 +293,20 @@ static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint
                 mpl_bit_add(ahead + (size_t)i * b->n_words, j);
         }
     for (uint32_t i = 0; i < b->n; i++) {
-        keys[i] = (keyed){UINT64_MAX - n_ahead(ahead + (size_t)i * b->n_words, b->n_words), i};
+        n_before[i] = n_ahead(ahead + (size_t)i * b->n_words, b->n_words);
         death[i] = MPL_NONE;
     }
-    qsort(keys, b->n, sizeof *keys, by_key_descending);
+    mpl_ids_ascending(b->n, sorted);
+    MPL_TRY(mpl_sort_ids(s->ctx, b->n, sorted, n_before));
     for (uint32_t k = 0; k < b->n; k++) {
-        const uint64_t *row = ahead + (size_t)keys[k].id * b->n_words;
-        const uint64_t *last = ahead + (size_t)keys[k > 0 ? k - 1 : 0].id * b->n_words;
+        const uint64_t *row = ahead + (size_t)sorted[k] * b->n_words;
+        const uint64_t *last = ahead + (size_t)sorted[k > 0 ? k - 1 : 0] * b->n_words;
 
         for (uint32_t w = 0; w < b->n_words; w++)
             if ((last[w] & ~row[w]) != 0)
                 goto out;
-        step += k > 0 && keys[k].key != keys[k - 1].key;
-        birth[keys[k].id] = step;
+        step += k > 0 && n_before[sorted[k]] != n_before[sorted[k - 1]];
+        birth[sorted[k]] = step;
         for (uint32_t j = 0; j < b->n; j++)
             if (death[j] == MPL_NONE && mpl_bit_has(row, j))
                 death[j] = step;
@@ -326,7 +316,8 @@ static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint
     *found = true;
 out:
     mpl_free(s->ctx, ahead);
-    mpl_free(s->ctx, keys);
+    mpl_free(s->ctx, n_before);
+    mpl_free(s->ctx, sorted);
     return st;
 }
 

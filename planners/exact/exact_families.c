@@ -40,11 +40,6 @@ typedef struct two {
     bool may_join;
 } two;
 
-typedef struct raised {
-    uint32_t family;
-    int64_t old;
-} raised;
-
 typedef struct search {
     mpl_ctx *ctx;
     const mpl_problem *p;
@@ -67,8 +62,7 @@ typedef struct search {
     uint32_t *head;                  /* [n_families] first of its arcs, or MPL_NONE */
     arc *arcs;
     size_t n_arcs, arcs_room;
-    raised *trail;
-    size_t n_trail, trail_room;
+    mpl_trail trail; /* starts of families */
     uint32_t *queue; /* [n_families + 1] a ring */
     uint8_t *queued;
     int64_t cap; /* every plan that is looked for ends there at the latest [byte] */
@@ -91,8 +85,7 @@ static mpl_status lift(search *s, uint32_t family, int64_t least, bool *holds)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_reserve(s->ctx, s->trail, s->trail_room, s->n_trail + 1));
-    s->trail[s->n_trail++] = (raised){family, s->start[family]};
+    MPL_TRY(mpl_trail_push(s->ctx, &s->trail, family, s->start[family]));
     s->start[family] = round_up(least, s->align[family]);
     if ((s->fixed[family] >= 0 && s->start[family] > s->fixed[family]) ||
         s->start[family] + s->end[family] > s->cap)
@@ -190,10 +183,10 @@ typedef struct state {
 
 static void undo(search *s, state to)
 {
-    while (s->n_trail > to.n_trail) {
-        const raised *r = &s->trail[--s->n_trail];
+    while (s->trail.n > to.n_trail) {
+        const struct mpl_trail_step *t = &s->trail.step[--s->trail.n];
 
-        s->start[r->family] = r->old;
+        s->start[t->what] = t->old;
     }
     while (s->n_arcs > to.n_arcs) { /* the last one made is the first of its list */
         const arc *last = &s->arcs[--s->n_arcs];
@@ -318,7 +311,7 @@ static bool is_done(search *s)
 static mpl_status visit(search *s)
 {
     mpl_status st = MPL_OK;
-    state here = {s->n_arcs, s->n_trail};
+    state here = {s->n_arcs, s->trail.n};
     int64_t rise[N_WAYS];
     uint32_t k = 0;
     bool holds = true;
@@ -482,9 +475,9 @@ out:
 
 static void search_fini(search *s)
 {
-    void *arrays[] = {s->buffer, s->family, s->at,           s->align,  s->end,   s->fixed,
-                      s->pair,   s->sorted, s->clique_begin, s->clique, s->start, s->head,
-                      s->arcs,   s->trail,  s->queue,        s->queued};
+    void *arrays[] = {s->buffer, s->family,     s->at,           s->align,  s->end,   s->fixed,
+                      s->pair,   s->sorted,     s->clique_begin, s->clique, s->start, s->head,
+                      s->arcs,   s->trail.step, s->queue,        s->queued};
 
     MPL_FREE_ALL(s->ctx, arrays);
 }

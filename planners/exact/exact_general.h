@@ -34,11 +34,6 @@ uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q);
 
 /* ---- search ---- */
 
-typedef struct mpl_graph_trail {
-    uint32_t id;
-    uint64_t old; /* est; UINT64_MAX: it was placed */
-} mpl_graph_trail;
-
 /* A node means only this: the bodies not placed lie somewhere at or above their est, and above the
  * placed ones. */
 typedef struct mpl_graph_search {
@@ -60,9 +55,8 @@ typedef struct mpl_graph_search {
     uint32_t *inside; /* [n] entry: the body is in the clique entered last */
     uint32_t entry;
     uint64_t look_at; /* ticks at which the clock is asked again */
-    mpl_graph_trail *trail;
-    size_t n_trail, trail_room;
-    uint64_t *rows; /* stack of sets of bodies */
+    mpl_trail trail;  /* est of a body; -1: it was placed */
+    uint64_t *rows;   /* stack of sets of bodies */
     size_t n_rows, rows_room;
     uint32_t *stack; /* candidates of the nodes above */
     size_t n_stack, stack_room;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #define NEVER       UINT64_MAX
+#define PLACED      (-1)              /* in the trail */
 #define CLOCK_TICKS UINT64_C(1000000) /* from one look at the clock to the next */
 
 /* ---- making ---- */
@@ -82,8 +83,8 @@ void mpl_graph_search_free(mpl_graph_search *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->est,   s->placed, s->twin,    s->lowest, s->seen, s->order,
-                      s->queue, s->queued, s->visited, s->trail,  s->rows, s->stack,
+    void *arrays[] = {s->est,   s->placed, s->twin,    s->lowest,     s->seen, s->order,
+                      s->queue, s->queued, s->visited, s->trail.step, s->rows, s->stack,
                       s->set,   s->first,  s->several, s->inside};
     MPL_FREE_ALL(s->ctx, arrays);
     mpl_exact_memo_fini(&s->memo);
@@ -136,25 +137,21 @@ static void note_body(mpl_graph_search *s, char kind, uint32_t i)
         mpl_proof_add(s->proof, kind, s->first[i], 0, 0);
 }
 
-static bool remember(mpl_graph_search *s, uint32_t id, uint64_t old)
+static bool remember(mpl_graph_search *s, uint32_t id, int64_t old)
 {
-    if (mpl_reserve(s->ctx, s->trail, s->trail_room, s->n_trail + 1) != MPL_OK) {
-        s->no_memory = true;
-        return false;
-    }
-    s->trail[s->n_trail++] = (mpl_graph_trail){id, old};
-    return true;
+    s->no_memory = s->no_memory || mpl_trail_push(s->ctx, &s->trail, id, old) != MPL_OK;
+    return !s->no_memory;
 }
 
 static void undo(mpl_graph_search *s, size_t mark)
 {
-    while (s->n_trail > mark) {
-        mpl_graph_trail *t = &s->trail[--s->n_trail];
+    while (s->trail.n > mark) {
+        const struct mpl_trail_step *t = &s->trail.step[--s->trail.n];
 
-        if (t->old == NEVER)
-            s->placed[t->id] = 0;
+        if (t->old == PLACED)
+            s->placed[t->what] = 0;
         else
-            s->est[t->id] = t->old;
+            s->est[t->what] = (uint64_t)t->old;
     }
     while (s->n_queue > 0)
         s->queued[s->queue[--s->n_queue]] = 0;
@@ -172,7 +169,7 @@ static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
         note_body(s, 'z', i);
         return false;
     }
-    if (!remember(s, i, s->est[i]))
+    if (!remember(s, i, (int64_t)s->est[i]))
         return false;
     s->est[i] = at;
     s->effort->ticks += (s->q->of_begin[i + 1] - s->q->of_begin[i]) / 2;
@@ -190,7 +187,7 @@ static bool place(mpl_graph_search *s, uint32_t i)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
 
-    if (!remember(s, i, NEVER))
+    if (!remember(s, i, PLACED))
         return false;
     s->placed[i] = 1;
     for (uint32_t w = 0; w < s->b->n_words; w++)
@@ -599,7 +596,7 @@ static bool failed_before(mpl_graph_search *s, const uint64_t key[2])
 static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    size_t base = s->n_stack, entry = s->n_trail, begin = s->proof != NULL ? s->proof->n : 0;
+    size_t base = s->n_stack, entry = s->trail.n, begin = s->proof != NULL ? s->proof->n : 0;
     uint64_t key[2];
     bool nobody = true;
 
@@ -608,7 +605,7 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
         return MPL_EXACT_FAILED;
     while (nobody && verdict == MPL_EXACT_FAILED) { /* each round leaves out the candidates of the
                                                        last */
-        size_t mark = s->n_trail, inner = s->n_rows;
+        size_t mark = s->trail.n, inner = s->n_rows;
         uint32_t n;
         cell at = {0};
 
@@ -670,7 +667,7 @@ static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool 
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
-    size_t mark = s->n_trail, base = s->n_rows, text = s->proof != NULL ? s->proof->n : 0;
+    size_t mark = s->trail.n, base = s->n_rows, text = s->proof != NULL ? s->proof->n : 0;
     bool more = false;
 
     if (!push_row(s))
@@ -703,7 +700,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     const mpl_bodies *b = s->b;
 
-    s->n_trail = s->n_rows = s->n_stack = 0;
+    s->trail.n = s->n_rows = s->n_stack = 0;
     s->nodes = s->look_at = 0;
     if (s->proof != NULL)
         write_sets(s);

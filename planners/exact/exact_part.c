@@ -8,8 +8,7 @@
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
-
-#include <stdlib.h>
+#include "planners/place/sort.h"
 
 #define NODES_PER_ITEM 3 /* of a member in lap 0; each lap half as much again */
 #define NOISE_PER_LAP  4 /* places that candidates move at random */
@@ -201,57 +200,51 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
 
 /* ---- members ---- */
 
-typedef struct keyed {
-    int64_t key[3];
-    int32_t id;
-} keyed;
-
-static int by_keys_descending(const void *a, const void *b)
-{
-    const keyed *x = a, *y = b;
-
-    for (int k = 0; k < 3; k++)
-        if (x->key[k] != y->key[k])
-            return x->key[k] < y->key[k] ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 /* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest
  * section, Z size. */
 static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
 {
+    enum { WIDTH, AREA, TOP, SIZE, N_KEYS };
+    static const uint8_t by[MPL_EXACT_ORDERS][3] = {[ORDER_WAT] = {WIDTH, AREA, TOP},
+                                                    [ORDER_TAW] = {TOP, AREA, WIDTH},
+                                                    [ORDER_AWT] = {AREA, WIDTH, TOP},
+                                                    [ORDER_ZAW] = {SIZE, AREA, WIDTH}};
     mpl_status st = MPL_OK;
     const mpl_exact_case *c = side->c;
-    keyed *keys = NULL;
+    uint32_t n = (uint32_t)c->n, *sorted = NULL;
+    uint64_t *key[N_KEYS] = {NULL}; /* the largest comes first */
     mpl_len *load = NULL;
 
-    MPL_TRY(mpl_new(ctx, keys, (size_t)c->n));
+    MPL_TRY(mpl_new(ctx, sorted, n));
     MPL_TRY(mpl_new(ctx, load, (size_t)c->n_sections));
+    for (int k = 0; k < N_KEYS; k++)
+        MPL_TRY(mpl_new(ctx, key[k], n));
     for (int32_t s = 0; s < c->n_sections; s++)
         for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
             load[s] += c->size[c->member[k]];
-    for (int order = 0; order < MPL_EXACT_ORDERS; order++) {
-        MPL_TRY(mpl_new(ctx, side->rank[order], (size_t)c->n));
-        for (int32_t i = 0; i < c->n; i++) {
-            int64_t width = c->duration[i], area = 0, top = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_len width = c->duration[i], top = 0;
 
-            area = (int64_t)mpl_min_u64((uint64_t)c->size[i], INT64_MAX / c->duration[i]) * width;
-            for (int32_t s = c->left[i]; s < c->right[i]; s++)
-                top = load[s] > top ? load[s] : top;
-            const keyed all[MPL_EXACT_ORDERS] = {
-                [ORDER_WAT] = {{width, area, top}, i},
-                [ORDER_TAW] = {{top, area, width}, i},
-                [ORDER_AWT] = {{area, width, top}, i},
-                [ORDER_ZAW] = {{c->size[i], area, width}, i},
-            };
-            keys[i] = all[order];
-        }
-        qsort(keys, (size_t)c->n, sizeof *keys, by_keys_descending);
-        for (int32_t i = 0; i < c->n; i++)
-            side->rank[order][keys[i].id] = (uint32_t)i;
+        for (int32_t s = c->left[i]; s < c->right[i]; s++)
+            top = load[s] > top ? load[s] : top;
+        key[WIDTH][i] = ~(uint64_t)width;
+        key[AREA][i] =
+            ~(uint64_t)((c->size[i] < INT64_MAX / width ? c->size[i] : INT64_MAX / width) * width);
+        key[TOP][i] = ~(uint64_t)top;
+        key[SIZE][i] = ~(uint64_t)c->size[i];
+    }
+    for (int order = 0; order < MPL_EXACT_ORDERS; order++) {
+        MPL_TRY(mpl_new(ctx, side->rank[order], n));
+        mpl_ids_ascending(n, sorted);
+        for (int k = 3; k-- > 0;)
+            MPL_TRY(mpl_sort_ids(ctx, n, sorted, key[by[order][k]]));
+        for (uint32_t i = 0; i < n; i++)
+            side->rank[order][sorted[i]] = i;
     }
 out:
-    mpl_free(ctx, keys);
+    for (int k = 0; k < N_KEYS; k++)
+        mpl_free(ctx, key[k]);
+    mpl_free(ctx, sorted);
     mpl_free(ctx, load);
     return st;
 }

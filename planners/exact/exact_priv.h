@@ -18,6 +18,26 @@
 typedef int64_t mpl_len;
 #define MPL_LEN_MAX (INT64_MAX / 4)
 
+/* Old values, the way back from a node of a search. */
+typedef struct mpl_trail {
+    struct mpl_trail_step {
+        uint32_t what;
+        int64_t old;
+    } * step;
+    size_t n, room;
+} mpl_trail;
+
+static inline mpl_status mpl_trail_push(mpl_ctx *ctx, mpl_trail *trail, uint32_t what, int64_t old)
+{
+    mpl_status st = MPL_OK;
+
+    if (trail->n == trail->room)
+        MPL_TRY(mpl_reserve(ctx, trail->step, trail->room, trail->n + 1));
+    trail->step[trail->n++] = (struct mpl_trail_step){what, old};
+out:
+    return st;
+}
+
 /* ---- cases ---- */
 
 /* One buffer as the case is made from it. */
@@ -67,11 +87,6 @@ void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_
 
 /* ---- states ---- */
 
-typedef struct mpl_exact_trail {
-    int32_t what; /* id * 4 + kind */
-    mpl_len old;
-} mpl_exact_trail;
-
 /* Told that the filter of `section` raises item i to `est`, before it is rounded up. */
 typedef struct mpl_exact_search mpl_exact_search;
 typedef void mpl_exact_observer(mpl_exact_search *search, int32_t section, int32_t i, mpl_len est);
@@ -97,8 +112,7 @@ typedef struct mpl_exact_state {
     mpl_len risk; /* highest est since the last settling; MPL_LEN_MAX: caps sank */
     bool dead;    /* some item can no longer end within its limit, or memory ran out */
     bool no_memory;
-    mpl_exact_trail *trail;
-    size_t n_trail, trail_room;
+    mpl_trail trail;        /* what: id * 4 + kind */
     int32_t *sorted;        /* [2 * n] scratch of loading */
     uint64_t *sums;         /* bits: sums of sizes below an offset */
     mpl_len *end;           /* [longest section] scratch of the filter */

@@ -456,7 +456,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
                                 const mpl_exact_cell *cell)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    size_t base = q->n_stack, mark = q->x->n_trail, begin = q->proof != NULL ? q->proof->n : 0;
+    size_t base = q->n_stack, mark = q->x->trail.n, begin = q->proof != NULL ? q->proof->n : 0;
     bool nobody = cell->nobody || q->proof != NULL; /* a checker has to see why nobody cannot */
     uint64_t key[2];
     int32_t n;
@@ -486,7 +486,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
 /* The one candidate of a cell that nobody else can cover takes it. */
 static mpl_exact_verdict step_forced(mpl_exact_search *q, const mpl_exact_cell *cell)
 {
-    size_t mark = q->x->n_trail;
+    size_t mark = q->x->trail.n;
 
     if (out_of_budget(q) || mpl_exact_candidates(q, cell) < 0)
         return MPL_EXACT_STOPPED;

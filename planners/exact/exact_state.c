@@ -55,9 +55,9 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
 {
     if (x == NULL)
         return;
-    void *arrays[] = {x->est,  x->placed, x->order,    x->key,   x->count, x->cross,
-                      x->rest, x->floor,  x->cap,      x->dirty, x->stale, x->changed,
-                      x->sums, x->end,    x->end_size, x->trail, x->sorted};
+    void *arrays[] = {x->est,  x->placed, x->order,    x->key,        x->count, x->cross,
+                      x->rest, x->floor,  x->cap,      x->dirty,      x->stale, x->changed,
+                      x->sums, x->end,    x->end_size, x->trail.step, x->sorted};
     MPL_FREE_ALL(ctx, arrays);
     mpl_free(ctx, x);
 }
@@ -85,12 +85,8 @@ static bool has(const uint64_t *set, int32_t s)
 
 static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
 {
-    if (x->n_trail == x->trail_room &&
-        mpl_reserve(x->ctx, x->trail, x->trail_room, x->n_trail + 1) != MPL_OK) {
+    if (mpl_trail_push(x->ctx, &x->trail, (uint32_t)(id * 4 + kind), old) != MPL_OK)
         x->dead = x->no_memory = true;
-        return;
-    }
-    x->trail[x->n_trail++] = (mpl_exact_trail){id * 4 + kind, old};
 }
 
 /* Items not placed in x->sorted, ascending by est; returns how many. Merges runs of doubled
@@ -152,7 +148,7 @@ void mpl_exact_state_load(mpl_exact_state *x, const mpl_len *est, const uint8_t 
     memset(x->changed, 0, x->n_words * sizeof *x->changed);
     memset(x->stale, 0, x->n_words * sizeof *x->stale);
     set_range(x->dirty, 0, c->n_sections);
-    x->n_trail = 0;
+    x->trail.n = 0;
     x->risk = MPL_LEN_MAX;
     x->dead = x->no_memory;
 }
@@ -261,9 +257,9 @@ void mpl_exact_undo(mpl_exact_state *x, size_t n_trail)
 {
     const mpl_exact_case *c = x->c;
 
-    while (x->n_trail > n_trail) {
-        mpl_exact_trail t = x->trail[--x->n_trail];
-        int32_t id = t.what / 4;
+    while (x->trail.n > n_trail) {
+        struct mpl_trail_step t = x->trail.step[--x->trail.n];
+        int32_t id = (int32_t)(t.what / 4);
 
         switch (t.what % 4) {
         case OLD_EST:

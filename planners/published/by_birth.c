@@ -1,5 +1,16 @@
-/* by_birth.c -- see by_birth.h. */
-#include "planners/published/by_birth.h"
+/* by_birth.c -- in order of birth: each buffer in the lowest gap that is large enough (first_fit),
+ * or in the one that it fills best (best_fit).
+ *
+ * Idea     What a running program's allocator would do: no knowledge of what comes.
+ * Source   D. E. Knuth, "The Art of Computer Programming", volume 1, section 2.5; offline, as
+ *          memory planners use it.
+ * Differs  Gaps are those of one contiguous arena, which grows at its end when nothing fits. Births
+ *          at one step go larger first, then by id. In-place pairs are taken up; for best_fit, an
+ *          in-place partner counts as a gap of the partner's size.
+ * Cost     O(n log n) and the gaps of each moment, 70 n bytes of scratch. Parallel: O(n^2), in an
+ *          order that respects the partial order.
+ * Limits   Sizes play no part in the order, so late large buffers meet a broken-up arena. */
+#include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
 static void count_before(const mpl_problem *p, uint64_t *count)
@@ -36,7 +47,7 @@ out:
     return st;
 }
 
-mpl_status mpl_place_by_birth(mpl_run *run, const mpl_problem *p, mpl_fit fit, mpl_plan *out)
+static mpl_status place_by_birth(mpl_run *run, const mpl_problem *p, mpl_fit fit, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     mpl_buffer *order = NULL;
@@ -48,3 +59,29 @@ out:
     mpl_free(run->ctx, order);
     return st;
 }
+
+static mpl_status plan_first(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    return place_by_birth(run, p, MPL_FIT_LOWEST, out);
+}
+
+static mpl_status plan_best(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    return place_by_birth(run, p, MPL_FIT_BEST, out);
+}
+
+const mpl_planner mpl_planner_first_fit = {
+    .name = "first_fit",
+    .about = "by birth, lowest gap that is large enough",
+    .source = "knuth",
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
+    .plan = plan_first,
+};
+
+const mpl_planner mpl_planner_best_fit = {
+    .name = "best_fit",
+    .about = "by birth, best-fitting gap",
+    .source = "knuth",
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
+    .plan = plan_best,
+};
