@@ -1,11 +1,8 @@
 /* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is
  * slack. See exact_priv.h.
  *
- * Idea     All states of a level have placed equally many items. Each is branched on one cell as
- *          the search does; "nobody" stays on the level, and the cell after it is branched on too.
- *          The children with the least waste per placed area and the fewest steps in their floor
- *          are the next level. Every few levels the depth-first search tries to finish some states:
- *          the beam gets the bottom right, where a mistake shows late, the search the top.
+ * Idea     SEARCH.md, section 5. "Nobody" stays on its level, and the cell after it is branched on
+ *          too. The beam gets the bottom right, where a mistake shows late, the search the top.
  * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for
  *          beams
  * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each

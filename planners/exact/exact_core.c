@@ -622,6 +622,7 @@ static mpl_status refute_graph(refuter *r, core *t)
     size_t mark = r->proof->n;
 
     MPL_TRY(mpl_graph_search_prove(q, r->proof));
+    q->apart = !is_connected(t->b);
     q->effort = r->s->effort;
     q->node_limit = r->node_limit;
     mpl_graph_search_cap(q, r->cap);
@@ -631,7 +632,7 @@ static mpl_status refute_graph(refuter *r, core *t)
         q->rank = t->rank[members[k].order];
         q->pick = (mpl_exact_pick)members[k].pick;
         r->proof->n = mark;
-        if (is_connected(t->b)) /* else each component is named when its turn comes */
+        if (!q->apart) /* else each component is named when its turn comes */
             mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
         verdict = mpl_graph_search_run(q);
         if (q->no_memory || (r->proof->failed && !r->proof->full))

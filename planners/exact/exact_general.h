@@ -1,12 +1,5 @@
 /* exact_general.h -- the complete search where conflicts are any relation. Private to
- * planners/exact*.c.
- *
- *   exact_cliques.c  sets of buffers of which no two may share memory: what bounds and branches
- *   rest on
- *   exact_graph.c    depth-first search by cells of cliques
- *   exact_core.c     a relation without what is dominated, searched
- *   exact_families.c buffers at decided distances
- *   exact_general.c  the planner under parallel safety, and its layer of in-place pairs */
+ * planners/exact*.c. See SEARCH.md, section 6. */
 #ifndef MPL_EXACT_GENERAL_H
 #define MPL_EXACT_GENERAL_H
 
@@ -69,6 +62,7 @@ typedef struct mpl_graph_search {
     mpl_proof *proof; /* NULL: nobody writes. Else what it refutes is added there, and forgotten for
                          the memo */
     uint32_t *set;    /* [q->n] the cliques in the proof */
+    bool apart;       /* the bodies in it are not all connected */
     uint32_t *first;  /* [n] a buffer of each body */
     uint8_t *several; /* [n] it has more than one */
 } mpl_graph_search;

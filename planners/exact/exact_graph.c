@@ -1,17 +1,13 @@
 /* exact_graph.c -- complete search where conflicts are any relation. See exact_general.h.
  *
- * Idea     Of a clique whose open members lie at or above its floor (least est), exactly one body
- *          covers the byte at the floor, or nobody does. The first: one branch for each body with
- *          that est, placed there. The second: all of those move up, to where they can rest on
- *          another open body. It is enough that no open rival of a candidate lies below it: then
- *          all of them end up above it once it is placed. Complete: push a completion down. If then
- *          a candidate lies at the floor, it is found in a branch of the first kind; else each
- *          candidate rests on an open body outside the clique, at its est at least, or on one of
- *          the clique that does so in turn.
- * Source   this project; exact_search.c has the same for intervals.
- * Bound    In every clique and for every est e among its open members: e and the sizes of those
- *          from e on, within the cap.
- * Ticks    Members of cliques looked at, rivals looked at. */
+ * Idea     SEARCH.md, section 6: one branch for each member of a clique that may cover its floor,
+ * one for nobody. It is enough that no open rival of a candidate lies below it: then all of them
+ * end up above it once it is placed. Complete: push a completion down. If then a candidate lies at
+ * the floor, it is found in a branch of the first kind; else each candidate rests on an open body
+ * outside the clique, at its est at least, or on one of the clique that does so in turn. Source
+ * this project; exact_search.c has the same for intervals. Bound    In every clique and for every
+ * est e among its open members: e and the sizes of those from e on, within the cap. Ticks Members
+ * of cliques looked at, rivals looked at. */
 #include "planners/exact/exact_general.h"
 
 #include <stdlib.h>
@@ -684,6 +680,24 @@ static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
     return verdict;
 }
 
+/* clique_fits() before anything is placed. Where the bodies are not connected, those connected with
+ * the clique alone stay first: their sizes count as rounded only then. */
+static bool clique_fits_first(mpl_graph_search *s, uint32_t c)
+{
+    mpl_proof *proof = s->proof;
+    bool fits;
+
+    if (proof == NULL || !s->apart)
+        return clique_fits(s, c);
+    s->proof = NULL;
+    fits = clique_fits(s, c);
+    s->proof = proof;
+    if (fits)
+        return true;
+    note_body(s, 'o', body_of(s, s->q->member[s->q->begin[c]]));
+    return clique_fits(s, c);
+}
+
 /* The text begins with the cliques. */
 static void write_sets(mpl_graph_search *s)
 {
@@ -713,7 +727,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
         }
     }
     for (uint32_t c = 0; c < s->q->n; c++)
-        if (!clique_fits(s, c))
+        if (!clique_fits_first(s, c))
             return MPL_EXACT_FAILED;
     if (!push_row(s))
         return MPL_EXACT_STOPPED;

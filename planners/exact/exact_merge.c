@@ -1,12 +1,8 @@
 /* exact_merge.c -- plans put together from pairs: two items that waste little beside each other
  * become one. See exact_priv.h.
  *
- * Idea     Two items whose lives are apart lie at one offset, as one item of both lives and the
- *          larger size; two whose lives meet lie on each other, as one of both sizes; five may form
- *          a wheel around the one in the middle. What such a node covers beyond its parts is
- *          wasted, and a section can waste no more than its slack. What wastes least comes first.
- *          When nothing fits, some neighbours are taken apart and merged otherwise; the fewer nodes
- *          are left, the better. Few are searched.
+ * Idea     SEARCH.md, section 5: pairs beside or on each other, wheels of five, least waste first;
+ *          repairs take neighbours apart and merge them otherwise; what is left is searched.
  * Source   this project; that cuts and wheels make most packings of rectangles is known from the
  *          floorplans of chips, as hierarchies of order 5: T. C. Wang, D. F. Wong, 1990
  * Cost     O(sections) a pair, O(n^2) pairs first, then for each repair those of what is left.

@@ -1,13 +1,5 @@
-/* exact_priv.h -- the parts of the exact planner. Private to planners/exact*.c.
- *
- *   exact_case.c    a component of a pool, in whole units of length and in sections of time
- *   exact_state.c   offsets known so far, what follows from them, and the way back (trail)
- *   exact_search.c  depth-first search by cells, complete unless its limit stops it
- *   exact_beam.c    the same steps, many states at once: finds, proves nothing
- *   exact_part.c    one component: which search next, at which height
- *   exact_merge.c   any part: items that waste little side by side become one
- *   exact_proof.c   a refutation, found once more and written down
- *   exact.c         the planner: pools, components, claims */
+/* exact_priv.h -- the parts of the exact planner. Private to planners/exact*.c. Who calls whom:
+ * SEARCH.md, section 2. */
 #ifndef MPL_EXACT_PRIV_H
 #define MPL_EXACT_PRIV_H
 
@@ -199,6 +191,7 @@ struct mpl_exact_search {
     uint64_t unit;      /* of the proof [byte] */
     const uint32_t *id; /* [n] the items in the proof */
     uint32_t *set;      /* [n_sections] the sections in the proof */
+    bool apart;         /* at first, the items in it are not all connected */
     bool lost;          /* it failed for a reason that no record can state */
 };
 

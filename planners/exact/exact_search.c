@@ -1,11 +1,7 @@
 /* exact_search.c -- depth-first search for a completion of a state. See exact_priv.h.
  *
- * Idea     Take the lowest cell (section s, height floor[s]) that nobody covers yet. Either one of
- *          the items whose est is that floor covers it, and then lies exactly there, or nobody
- *          does, and each of these items rests on something higher. The branches are disjoint and
- *          know no order of placement, so a failed state is remembered by its ests alone. Parts of
- *          time that no open item connects are solved apart. "Nobody" is sound because a completion
- *          may be pushed down: what then covers the cell was a sibling.
+ * Idea     SEARCH.md, section 4: somebody covers the lowest cell and lies exactly there, or nobody
+ *          does.
  * Source   this project
  * Cost     Exponential; a node costs about the items alive in the sections that it touches. */
 #include "planners/exact/exact_priv.h"
@@ -356,6 +352,15 @@ static bool no_room(const mpl_exact_state *x, int32_t s, mpl_len least)
     return least + sum > x->cap[s];
 }
 
+/* States that item i leads to a contradiction. Where the items are not connected, those of i alone
+ * stay first: their sizes count as rounded only then. */
+static void note_against(mpl_exact_search *q, char kind, int32_t i, uint32_t set)
+{
+    if (q->apart)
+        note(q, 'o', i, 0, 0);
+    note(q, kind, i, set, 0);
+}
+
 /* States the contradiction in which conclusions ended. */
 static void note_contradiction(mpl_exact_search *q)
 {
@@ -364,13 +369,13 @@ static void note_contradiction(mpl_exact_search *q)
 
     for (int32_t i = 0; i < c->n; i++)
         if (!x->placed[i] && x->est[i] + c->size[i] > c->limit[i]) {
-            note(q, 'z', i, 0, 0);
+            note_against(q, 'z', i, 0);
             return;
         }
     for (int32_t s = 0; s < c->n_sections; s++)
         for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
             if (!x->placed[c->member[k]] && no_room(x, s, x->est[c->member[k]])) {
-                note(q, 'x', c->member[k], q->set[s], 0);
+                note_against(q, 'x', c->member[k], q->set[s]);
                 return;
             }
     q->lost = true;
@@ -389,6 +394,7 @@ void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *
                             mpl_proof *proof)
 {
     const mpl_exact_case *c = q->x->c;
+    int32_t first = 0, end = 0;
 
     q->unit = unit;
     q->id = id;
@@ -397,7 +403,10 @@ void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *
     q->x->observer = note_raise;
     q->x->observed_by = q;
     mpl_proof_forget(proof);
-    note_component(q, 0, c->n_sections);
+    mpl_exact_component(q->x, &first, c->n_sections, &end);
+    q->apart = mpl_exact_component(q->x, &end, c->n_sections, &(int32_t){0});
+    if (!q->apart)
+        note_component(q, 0, c->n_sections);
     for (int32_t s = 0; s < c->n_sections; s++) {
         set[s] = (uint32_t)proof->n;
         for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
@@ -601,9 +610,15 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
 mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    mpl_len filter_slack = q->x->filter_slack;
+    bool holds;
 
     q->n_stack = 0;
-    if (settle(q))
+    if (q->apart) /* sums of sizes count as rounded once a component is on its own */
+        q->x->filter_slack = -1;
+    holds = settle(q);
+    q->x->filter_slack = filter_slack;
+    if (holds)
         verdict = solve(q, 0, q->x->c->n_sections);
     return is_broken(q) ? MPL_EXACT_STOPPED : verdict;
 }

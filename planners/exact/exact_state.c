@@ -1,11 +1,9 @@
 /* exact_state.c -- what is known of the offsets, what follows, and how to take it back. See
  * exact_priv.h.
  *
- * Idea     A state is a lower bound `est` for each item not yet placed; its question is whether
- *          they can be completed at or above these. Two conclusions are drawn. Release dates: in
- *          each section and for each est e, the items with est >= e need their sizes above e.
- *          Filling: where a section may waste next to nothing, the space below an item must be
- *          filled by whole items, so its offset is a sum of sizes, up to the waste.
+ * Idea     SEARCH.md, section 4: lower bounds for what is not placed. Release dates: in each
+ * section and for each est e, the items with est >= e need their sizes above e. Filling: where a
+ *          section may waste next to nothing, an offset is a sum of sizes, up to the waste.
  * Source   the bounds of M. D. Moffitt, "MiniMalloc", 2023, in each section and for every est; sums
  *          of sizes: this project */
 #include "planners/exact/exact_priv.h"
@@ -507,8 +505,30 @@ static bool any_dirty(const mpl_exact_state *x)
     return all != 0;
 }
 
+/* Whether counts, rests and floors are those of the items not placed. */
+static bool sections_ok(const mpl_exact_state *x)
+{
+    const mpl_exact_case *c = x->c;
+
+    for (int32_t s = 0; s < c->n_sections; s++) {
+        int32_t n = 0;
+        mpl_len rest = 0, floor = MPL_LEN_MAX;
+
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            if (!x->placed[c->member[k]]) {
+                n++;
+                rest += c->size[c->member[k]];
+                floor = x->est[c->member[k]] < floor ? x->est[c->member[k]] : floor;
+            }
+        if (x->count[s] != n || x->rest[s] != rest || (n > 0 && x->floor[s] > floor))
+            return false;
+    }
+    return true;
+}
+
 bool mpl_exact_settle(mpl_exact_state *x)
 {
+    mpl_assert_slow(x->dead || sections_ok(x));
     if (x->dead || !bounds_hold(x) || x->dead)
         return false;
     for (uint32_t sweep = 0; x->filter_slack >= 0 && sweep < x->filter_sweeps; sweep++) {

@@ -114,6 +114,16 @@ out:
     return st;
 }
 
+/* Whether the relations are symmetric, and no two members of one body are rivals. */
+static bool relations_ok(const mpl_bodies *b)
+{
+    for (uint32_t i = 0; i < b->n; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            if (mpl_rivals(b, i, j) != mpl_rivals(b, j, i) || (i == j && mpl_rivals(b, i, j)))
+                return false;
+    return true;
+}
+
 mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
                                const uint32_t *body, uint32_t n_members, uint64_t **rival,
                                mpl_bodies **out)
@@ -130,6 +140,7 @@ mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
     MPL_TRY(fill_bodies(ctx, p, b));
     MPL_TRY(fill_relation(ctx, b));
     find_unit(b);
+    mpl_assert_slow(relations_ok(b));
     *out = b, b = NULL;
 out:
     mpl_bodies_free(ctx, b);

@@ -580,23 +580,6 @@ out:
     return st;
 }
 
-/* Pools that are lower in the other plan begin from that one. */
-static void take_start(const mpl_problem *p, const uint64_t *other, uint64_t *offset)
-{
-    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
-        uint64_t height = 0, start = 0;
-
-        for (mpl_buffer b = 0; b < p->n; b++)
-            if (p->pool[b] == pool) {
-                height = mpl_max_u64(height, offset[b] + p->bytes[b]);
-                start = mpl_max_u64(start, other[b] + p->bytes[b]);
-            }
-        for (mpl_buffer b = 0; start < height && b < p->n; b++)
-            if (p->pool[b] == pool)
-                offset[b] = other[b];
-    }
-}
-
 /* Searches all pools of `start`, a plan; run->ticks are those used so far. */
 static mpl_status search_pools(mpl_run *run, const mpl_problem *p, uint64_t limit,
                                mpl_status (*search)(mpl_packing *q), uint64_t *start)
@@ -620,18 +603,14 @@ out:
 static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *offset, bool *at)
 {
     mpl_status st = MPL_OK;
-    uint64_t *height = NULL, bound;
+    uint64_t bound;
 
-    MPL_TRY(mpl_new(run->ctx, height, p->n_pools));
-    for (mpl_buffer b = 0; b < p->n; b++)
-        height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], offset[b] + p->bytes[b]);
     *at = true;
     for (uint32_t pool = 0; pool < p->n_pools && *at; pool++) {
         MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
-        *at = height[pool] <= mpl_run_enough(run, bound);
+        *at = mpl_pool_height(p, pool, offset) <= mpl_run_enough(run, bound);
     }
 out:
-    mpl_free(run->ctx, height);
     return st;
 }
 
@@ -664,7 +643,7 @@ static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_pl
     for (mpl_buffer b = 0; b < p->n; b++)
         start[b] = whole->offset[into[b]] + p->inside_at[b];
     MPL_TRY(mpl_place_sink(run, p, start));
-    take_start(p, start, offset);
+    mpl_place_take_lower(p, start, offset);
 out:
     run->deadline_ns = deadline;
     mpl_problem_free(run->ctx, hull);
@@ -685,7 +664,7 @@ mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner
         limit = ticks_default;
     MPL_TRY(first->plan(run, p, out));
     if (run->start_offsets != NULL)
-        take_start(p, run->start_offsets, out->offset);
+        mpl_place_take_lower(p, run->start_offsets, out->offset);
     if (p->inside != NULL)
         MPL_TRY(search_wholes(run, p, first, limit, search, out->offset));
     MPL_TRY(search_pools(run, p, limit, search, out->offset));

@@ -35,6 +35,9 @@ mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *o
  * below lets it, in pools that get lower by that. */
 mpl_status mpl_place_sink(mpl_run *run, const mpl_problem *p, uint64_t *offset);
 
+/* Pools that are lower in the other plan are taken over from it. O(pools * n). */
+void mpl_place_take_lower(const mpl_problem *p, const uint64_t *other, uint64_t *offset);
+
 /* ---- between placement.c and the spaces ---- */
 
 /* [begin, end) in bytes, and a sorted list of such ranges of which no two touch. */

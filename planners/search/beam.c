@@ -13,6 +13,7 @@
  *          at most 5000 buffers. Never above the plan of greedy_size. */
 #include "graphs/problem/fold_pairs.h"
 #include "planners/exact/exact_priv.h"
+#include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
 #define DEFAULT_TICKS  UINT64_C(1000000000) /* a few seconds */
@@ -150,22 +151,12 @@ out:
     return st;
 }
 
-static uint64_t height_of(const mpl_problem *p, uint32_t pool, const uint64_t *offset,
-                          const uint32_t *into)
-{
-    uint64_t height = 0;
-
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == pool)
-            height = mpl_max_u64(height, offset[into[b]] + p->bytes[b]);
-    return height;
-}
-
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *folded = NULL;
-    uint32_t *into = NULL, *self = NULL;
+    uint32_t *into = NULL;
+    uint64_t *found = NULL;
     beams s = {.run = run, .limit = run->budget_ticks};
     int64_t minimise;
 
@@ -174,8 +165,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
     s.minimise = minimise != 0;
     MPL_TRY(mpl_new(run->ctx, into, p->n));
-    MPL_TRY(mpl_new(run->ctx, self, p->n));
-    mpl_ids_ascending(p->n, self);
+    MPL_TRY(mpl_new(run->ctx, found, p->n));
     MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
     MPL_TRY(mpl_plan_new(run->ctx, folded, &s.plan));
     MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
@@ -187,21 +177,16 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
                                   .n_threads = run->n_threads,
                                   .ticks = run->ticks};
     MPL_TRY(improve_all(&s));
-    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
-        bool better =
-            height_of(p, pool, s.plan->offset, into) < height_of(p, pool, out->offset, self);
-
-        for (mpl_buffer b = 0; better && b < p->n; b++)
-            if (p->pool[b] == pool)
-                out->offset[b] = s.plan->offset[into[b]];
-    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        found[b] = s.plan->offset[into[b]];
+    mpl_place_take_lower(p, found, out->offset);
     run->ticks = s.effort.ticks;
     run->stopped_by_clock = s.effort.by_clock;
 out:
     mpl_plan_free(run->ctx, s.plan);
     mpl_problem_free(run->ctx, folded);
     mpl_free(run->ctx, into);
-    mpl_free(run->ctx, self);
+    mpl_free(run->ctx, found);
     return st;
 }
 
