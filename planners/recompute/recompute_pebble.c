@@ -306,14 +306,6 @@ out:
     return st;
 }
 
-/* A group yet to run that keeps nothing runs as soon as it fits: no move is better. */
-static bool is_harmless(const game *a, const state *s, uint32_t i)
-{
-    return mpl_recompute_uses(a->without, MPL_RECOMPUTE_RULE_harmless) && (s->done & bit(i)) == 0 &&
-           a->makes[i] == 0 && a->spoils[i] == 0 &&
-           a->m->base + a->m->inner[i] + bytes_of(a, s->there) <= a->budget;
-}
-
 static mpl_status expand(game *a, uint32_t index)
 {
     mpl_status st = MPL_OK;
@@ -321,11 +313,6 @@ static mpl_status expand(game *a, uint32_t index)
     uint64_t use = of_use(a, s.done);
     bool tight = false, again;
 
-    for (uint32_t i = 0; i < a->m->n; i++)
-        if (may_run(a, &s, i, use, &again) && is_harmless(a, &s, i)) {
-            MPL_TRY(run_group(a, index, i, false, &tight));
-            goto out;
-        }
     for (uint32_t i = 0; i < a->m->n; i++)
         if (may_run(a, &s, i, use, &again))
             MPL_TRY(run_group(a, index, i, again, &tight));
