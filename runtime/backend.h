@@ -1,8 +1,9 @@
-/* backend.h -- devices that run operations, behind one table. A new backend is one file and one
- * line in backends.def.
+/* backend.h -- the table that each device which runs operations fills in. A new backend is one file
+ * and one line in backends.def.
  *
  * Nothing is allocated between prepare and release: primitives, workspaces and constants are ready
- * before the first run. Not built, no device and failed stay apart; nobody falls back silently. */
+ * before the first run. "Not built", "no device" and "failed" are told apart, and what computes an
+ * operation is always named: a run never changes its backend. */
 #ifndef MPL_BACKEND_H
 #define MPL_BACKEND_H
 
@@ -55,7 +56,7 @@ typedef struct mpl_device_facts {
                              left room [byte] */
     bool two_ways; /* runs alternate: put call by call, then replayed as a whole, beginning with the
                       first way */
-    mpl_device_clocks clocks; /* behind the last run */
+    mpl_device_clocks clocks; /* after the last run */
 } mpl_device_facts;
 
 /* What computes an operation that a backend's library lacks: the loops of mpl_eval. `how` says
@@ -77,7 +78,7 @@ typedef enum mpl_replay_mode {
 } mpl_replay_mode;
 
 typedef struct mpl_replay_facts {
-    uint64_t peak_bytes; /* of the device's memory in use above the start, looked at behind each
+    uint64_t peak_bytes; /* of the device's memory in use above the start, looked at after each
                             call [byte] */
     int64_t ns;          /* the calls alone */
 } mpl_replay_facts;
@@ -115,7 +116,7 @@ typedef struct mpl_backend {
     mpl_status (*prepare)(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how);
     /* The same for operands that do not lie in one piece: stride[k] has an element step for each
-     * dim of input k, behind the inputs of output k - n_in; NULL: in one piece. It computes what
+     * dim of input k, the outputs after the inputs; NULL: in one piece. It computes what
      * prepare's would, bit for bit. *out = NULL: it cannot. NULL: none. */
     mpl_status (*prepare_strided)(mpl_device *dev, const mpl_graph *g, mpl_op op,
                                   const int64_t *const *stride, mpl_prepared **out,
@@ -137,8 +138,8 @@ typedef struct mpl_backend {
     mpl_status (*sequence_new)(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out);
     void (*sequence_free)(mpl_device *dev, mpl_sequence *sequence); /* NULL is allowed */
     mpl_status (*sequence_run)(mpl_device *dev, mpl_sequence *sequence, int64_t *ns);
-    /* Optional (both NULL): whether this device captures runs, and puts one that was captured as it
-     * stands behind all that run_op put, without waiting. */
+    /* Optional (both NULL): whether this device captures runs; puts one that was captured as it
+     * stands after all that run_op put, without waiting. */
     bool (*captures)(const mpl_device *dev);
     mpl_status (*sequence_put)(mpl_device *dev, mpl_sequence *sequence);
     /* Optional: as upload of an i64, but in the order of run_op, without waiting for the device. */
@@ -152,7 +153,7 @@ typedef struct mpl_backend {
 
 extern const mpl_backend *const mpl_backends[];        /* NULL-terminated, made from backends.def */
 const mpl_backend *mpl_backend_find(const char *name); /* NULL: there is none */
-/* What runs where nobody names one: cpu, or ref in a build without it. */
+/* The backend of a command that names none: cpu, or ref in a build without it. */
 const mpl_backend *mpl_backend_default(void);
 /* Why a backend cannot be used here: not built in, no driver, no device; NULL: it can. */
 const char *mpl_backend_absent(const mpl_backend *backend);

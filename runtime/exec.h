@@ -64,7 +64,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
 /* The rounds of loop `op` in the last run; of a loop in a block, that was run more than once, the
- * fewest; UINT64_MAX if it was not run. Rows that a loop stacks are zero behind them. */
+ * fewest; UINT64_MAX if it was not run. The rows that it stacks are zero from there on. */
 uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op);
 
 #define MPL_MOST_HOWS 24
@@ -99,7 +99,7 @@ typedef struct mpl_exec_facts {
     char math[8];          /* what operands of products are rounded to; empty: it does not tell */
     double tolerance;      /* of outputs against `ref` */
     bool two_ways;         /* runs alternate: call by call, and replayed as a whole */
-    mpl_device_clocks clocks; /* behind the last run */
+    mpl_device_clocks clocks; /* after the last run */
     uint32_t n_hows; /* what computes how many operations, in the order of the graph; the last: all
                         others */
     mpl_how_count how[MPL_MOST_HOWS];

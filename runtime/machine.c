@@ -163,8 +163,8 @@ mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
                  strerror(errno));
     bind_locally(pages, bytes);
-    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels
-     * without huge pages. */
+    /* A huge page would make neighbours resident that were not touched. Kernels that have none
+     * refuse this. */
     (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
     *base = pages;
 out:

@@ -359,8 +359,8 @@ INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t ro
         for (int64_t k = 0; k < n; k++) {
             float *column = memory + k * step;
 
-            if (row == 1) /* where the next rows begin; nobody else sees that columns are read side
-                             by side */
+            if (row == 1) /* where the next rows begin; the processor does not see that columns are
+                             read side by side */
                 __builtin_prefetch(column + n_rows + 15);
             for (int64_t r = 0; r < n_rows; r++)
                 MOVE_ONE(piece[r * n + k], column[r * row]);

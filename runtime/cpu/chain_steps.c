@@ -127,7 +127,7 @@ INLINE float sin_of(float x, uint32_t shift)
     }
 #endif
 
-/* What is left of a loop's elements by `fix`, which may be empty, is put right behind it. */
+/* `fix`, which may be empty, runs after the loop and corrects elements that it cannot compute. */
 #define STEP_WITH(name, expr, fix)                                                                 \
     INLINE void name##_body(float *restrict y, const float *restrict a, const float *restrict b,   \
                             int64_t n)                                                             \

@@ -40,7 +40,7 @@ struct mpl_prepared {
     uint32_t packed_in; /* the input that it is */
     bool is_packed;
     void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
-    void (*finish)(const mpl_op_call *call); /* behind the primitive, or NULL */
+    void (*finish)(const mpl_op_call *call); /* after the primitive, or NULL */
     bool drops_nan;                          /* as the recipe has it */
     mpl_activation activation;               /* of what the primitive made */
     int64_t n_made;                          /* elements of output 0 that it makes at a time */
@@ -266,7 +266,7 @@ static void describe(mpl_cpu_recipe *r)
         how(r);
 }
 
-/* All primitives of an operation, each behind the one before; none of them where oneDNN lacks one:
+/* All primitives of an operation, one after another; none of them where oneDNN lacks one:
  * p is then as it was. */
 static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                               uint64_t *workspace_bytes, const char **how)

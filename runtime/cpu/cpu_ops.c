@@ -355,7 +355,7 @@ static bool window_rank_fits(const recipe *r)
     return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
 }
 
-/* first: which input is the source; weights and bias stand behind it. */
+/* first: which input is the source; weights and bias are the next inputs. */
 static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
                           const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
                           const dnnl_memory_desc_t *dst)
@@ -410,7 +410,7 @@ static dnnl_primitive_attr_t summing_attr(const recipe *r)
 }
 
 /* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come
- * behind it. */
+ * after it. */
 static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];

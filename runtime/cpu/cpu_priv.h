@@ -40,14 +40,14 @@ typedef struct mpl_cpu_recipe {
     bool last;      /* images have their channels last (graphs/ir/layout.h) */
     dnnl_memory_desc_t packed_from; /* of the operand MPL_FROM_PACKED, as it lies in the weights;
                                        reordered once */
-    bool more;                      /* another stage comes behind this one */
+    bool more;                      /* another stage follows */
     void (*begin)(const mpl_op_call *call);  /* what there is to do before the primitive; NULL:
                                                 nothing */
-    void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL:
+    void (*finish)(const mpl_op_call *call); /* what is left to do after the primitive; NULL:
                                                 nothing */
     bool drops_nan; /* the primitive loses what is a NaN, or makes one, in input 0, its only one:
                        our loops do not */
-    mpl_activation activation; /* what is done to output 0 behind the primitive; see
+    mpl_activation activation; /* what is done to output 0 after the primitive; see
                                   mpl_chain_activate */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */
@@ -78,7 +78,8 @@ dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
 /* Filters with their groups apart. */
 dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);
 void mpl_cpu_read_window(const mpl_cpu_recipe *r, const int64_t *kernel, mpl_cpu_window *w);
-/* Pads behind what a pool's last window reaches. False where oneDNN would count other elements. */
+/* Sets the end pads to what a pool's last window reaches. False where oneDNN would count other
+ * elements. */
 bool mpl_cpu_fit_pool(const mpl_cpu_recipe *r, const mpl_shape *x, const mpl_shape *y,
                       mpl_cpu_window *w);
 void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,

@@ -133,8 +133,8 @@ static uint32_t n_vectors(const mpl_images *m)
     return (uint32_t)((m->w.out_channels + m->kernels->lanes - 1) / m->kernels->lanes);
 }
 
-/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, behind one
- * another for each element of x. */
+/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, one
+ * after another for each element of x. */
 static void pack(mpl_images *m, const float *from)
 {
     int64_t n_in = m->w.channels, taps = m->w.kernel[0] * m->w.kernel[1];

@@ -52,7 +52,7 @@ typedef struct mpl_cuda_api {
     int (*host_new)(mpl_cuda *c, void **out, size_t bytes);
     int (*host_free)(mpl_cuda *c, void *p);
     int (*memory_info)(mpl_cuda *c, size_t *free, size_t *total);
-    /* As they are now; not 0: nobody here can tell. */
+    /* As they are now; not 0: they are not known here. */
     int (*clocks)(mpl_cuda *c, mpl_device_clocks *out);
     int (*copy)(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
                 void *stream);

@@ -33,10 +33,10 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
 {
     static const struct {
         mpl_op_kind kind;
-        mpl_attr_key key_a;
-        double a;
-        mpl_attr_key key_b;
-        double b;
+        mpl_attr_key alpha_key;
+        double alpha;
+        mpl_attr_key beta_key;
+        double beta;
     } known[] = {
         {MPL_OP_leaky_relu, MPL_ATTR_alpha, 0.01, MPL_ATTR_beta, 0},
         {MPL_OP_thresholded_relu, MPL_ATTR_alpha, 1, MPL_ATTR_beta, 0},
@@ -53,20 +53,20 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].kind == m->kind) {
-            e->a = attr_float(m, known[i].key_a, known[i].a);
-            e->b = attr_float(m, known[i].key_b, known[i].b);
+            e->alpha = attr_float(m, known[i].alpha_key, known[i].alpha);
+            e->beta = attr_float(m, known[i].beta_key, known[i].beta);
         }
     if (m->kind == MPL_OP_is_inf) {
-        e->i = attr_int(m, MPL_ATTR_detect_negative, 1);
-        e->j = attr_int(m, MPL_ATTR_detect_positive, 1);
+        e->flag = attr_int(m, MPL_ATTR_detect_negative, 1);
+        e->other_flag = attr_int(m, MPL_ATTR_detect_positive, 1);
     } else if (m->kind == MPL_OP_mod) {
-        e->i = attr_int(m, MPL_ATTR_fmod, 0);
+        e->flag = attr_int(m, MPL_ATTR_fmod, 0);
     } else if (m->kind == MPL_OP_gelu) {
-        e->i = attr_is(m, MPL_ATTR_approximate, "none", "tanh");
+        e->flag = attr_is(m, MPL_ATTR_approximate, "none", "tanh");
     } else if (m->kind == MPL_OP_bit_shift) {
-        e->i = attr_is(m, MPL_ATTR_direction, "", "LEFT");
+        e->flag = attr_is(m, MPL_ATTR_direction, "", "LEFT");
     } else if (m->kind == MPL_OP_mean) {
-        e->i = m->n_in;
+        e->flag = m->n_in;
     }
 }
 

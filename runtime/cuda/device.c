@@ -14,7 +14,7 @@
 #define MOST_ARENAS       64
 #define DEFAULT_STREAMS   4
 #define N_NUMBERS         4096
-#define NUMBERS_AT        16 /* behind the flag [byte] */
+#define NUMBERS_AT        16 /* after the flag [byte] */
 #define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
 #define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: takes this much at once */
 #define TOLERANCE                                                                                  \
@@ -32,7 +32,7 @@ typedef struct arena {
 struct mpl_device {
     mpl_ctx *ctx;
     const mpl_cuda_api *api;
-    mpl_cuda *c;
+    mpl_cuda *driver;
     mpl_cuda_choice choice;
     uint64_t workspace_limit; /* of the operations prepared next, beside that of the choice [byte]
                                */
@@ -44,7 +44,8 @@ struct mpl_device {
     uint32_t n_streams;
     void *stream[MPL_CUDA_MOST_STREAMS];
     uint32_t *flag;   /* on the device: an index was out of range */
-    int64_t *numbers; /* on the device, behind it: 0 .. N_NUMBERS - 1, for what counts rounds */
+    int64_t *numbers; /* on the device, after the flag: 0 .. N_NUMBERS - 1, for what counts rounds
+                       */
     bool flag_in_use; /* an operation that may raise it was prepared */
     mpl_cuda_host_failure host_failure;
     uint32_t n_arenas;
@@ -172,7 +173,7 @@ static uint64_t memory_used(mpl_device *dev)
 {
     size_t available = 0, total = 0;
 
-    return dev->api->memory_info(dev->c, &available, &total) == 0 ? total - available : 0;
+    return dev->api->memory_info(dev->driver, &available, &total) == 0 ? total - available : 0;
 }
 
 static mpl_status take_memory(mpl_device *dev, void **out, uint64_t bytes)
@@ -183,7 +184,7 @@ static mpl_status take_memory(mpl_device *dev, void **out, uint64_t bytes)
     if (bytes > SIZE_MAX)
         return check(dev, MPL_CUDA_OUT_OF_MEMORY, "memory", text);
     dev->facts.n_allocations++;
-    return check(dev, dev->api->memory_new(dev->c, out, (size_t)bytes), "memory", text);
+    return check(dev, dev->api->memory_new(dev->driver, out, (size_t)bytes), "memory", text);
 }
 
 static mpl_status arena_new(mpl_device *dev, uint64_t bytes, void **base)
@@ -208,7 +209,7 @@ static void arena_free(mpl_device *dev, void *base, uint64_t bytes)
     (void)bytes;
     for (uint32_t i = 0; base != NULL && i < dev->n_arenas; i++)
         if (dev->arena[i].base == base) {
-            dev->api->memory_free(dev->c, base);
+            dev->api->memory_free(dev->driver, base);
             dev->arena[i] = dev->arena[--dev->n_arenas];
             return;
         }
@@ -222,9 +223,9 @@ static mpl_status copy(mpl_device *dev, void *to, const void *from, uint64_t byt
 
     if (bytes == 0)
         return MPL_OK;
-    MPL_TRY(check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, way, dev->stream[0]), what,
-                  "data"));
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), what, "data"));
+    MPL_TRY(check(dev, dev->api->copy(dev->driver, to, from, (size_t)bytes, way, dev->stream[0]),
+                  what, "data"));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), what, "data"));
 out:
     return st;
 }
@@ -243,15 +244,15 @@ static mpl_status fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes)
 {
     if (bytes == 0)
         return MPL_OK;
-    return check(dev, dev->api->fill(dev->c, at, byte, (size_t)bytes, dev->stream[0]), "filling",
-                 "memory");
+    return check(dev, dev->api->fill(dev->driver, at, byte, (size_t)bytes, dev->stream[0]),
+                 "filling", "memory");
 }
 
 static mpl_status copy_within(mpl_device *dev, void *to, const void *from, uint64_t bytes)
 {
     return bytes == 0 ? MPL_OK
                       : check(dev,
-                              dev->api->copy(dev->c, to, from, (size_t)bytes, MPL_CUDA_WITHIN,
+                              dev->api->copy(dev->driver, to, from, (size_t)bytes, MPL_CUDA_WITHIN,
                                              dev->stream[0]),
                               "copying", "data");
 }
@@ -283,13 +284,13 @@ static void close_device(mpl_device *dev)
 {
     if (dev == NULL)
         return;
-    if (dev->c != NULL) {
+    if (dev->driver != NULL) {
         for (uint32_t i = 0; i < MPL_CUDA_MOST_STREAMS; i++)
             if (dev->stream[i] != NULL)
-                dev->api->stream_free(dev->c, dev->stream[i]);
+                dev->api->stream_free(dev->driver, dev->stream[i]);
         if (dev->flag != NULL)
-            dev->api->memory_free(dev->c, dev->flag);
-        dev->api->close(dev->ctx, dev->c);
+            dev->api->memory_free(dev->driver, dev->flag);
+        dev->api->close(dev->ctx, dev->driver);
     }
     mpl_free(dev->ctx, dev);
 }
@@ -330,9 +331,9 @@ mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device
     dev->n_streams = options->n_threads == 0                      ? DEFAULT_STREAMS
                      : options->n_threads < MPL_CUDA_MOST_STREAMS ? options->n_threads
                                                                   : MPL_CUDA_MOST_STREAMS;
-    MPL_TRY(api->open(ctx, (int)number, &dev->c, &about));
+    MPL_TRY(api->open(ctx, (int)number, &dev->driver, &about));
     for (uint32_t i = 0; i < dev->n_streams; i++)
-        MPL_TRY(check(dev, api->stream_new(dev->c, &dev->stream[i]), "opening", "a stream"));
+        MPL_TRY(check(dev, api->stream_new(dev->driver, &dev->stream[i]), "opening", "a stream"));
     MPL_TRY(make_flag(dev));
     dev->facts.math = dev->choice.fp16 ? "f16" : dev->choice.tf32 ? "tf32" : "f32";
     dev->facts.tolerance = dev->choice.fp16 || dev->choice.tf32 ? ROUNDED_TOLERANCE : TOLERANCE;
@@ -365,8 +366,8 @@ static void release(mpl_device *dev, mpl_prepared *p)
     if (p == NULL)
         return;
     if (p->dnn != NULL)
-        dev->api->dnn_release(dev->ctx, dev->c, p->dnn);
-    mpl_cuda_host_free(dev->ctx, dev->api, dev->c, p->host);
+        dev->api->dnn_release(dev->ctx, dev->driver, p->dnn);
+    mpl_cuda_host_free(dev->ctx, dev->api, dev->driver, p->host);
     mpl_free(dev->ctx, p->part);
     mpl_free(dev->ctx, p->kernel);
     mpl_free(dev->ctx, p);
@@ -383,15 +384,16 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
 
     choice.workspace_limit = mpl_min_u64(choice.workspace_limit, dev->workspace_limit);
     MPL_TRY(mpl_new(dev->ctx, p, 1));
-    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &choice, &p->dnn, &p->workspace_bytes,
-                                  &name));
+    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->driver, g, op, &choice, &p->dnn,
+                                  &p->workspace_bytes, &name));
     if (p->dnn == NULL) {
         MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts));
         MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
     }
     if (p->dnn == NULL && p->part == NULL) {
         name = MPL_HOW_LOOPS;
-        MPL_TRY(mpl_cuda_host_new(dev->ctx, dev->api, dev->c, g, op, &dev->host_failure, &p->host));
+        MPL_TRY(mpl_cuda_host_new(dev->ctx, dev->api, dev->driver, g, op, &dev->host_failure,
+                                  &p->host));
     }
     for (uint32_t i = 0; i < p->n_parts; i++) {
         dev->flag_in_use |= p->part[i].checks;
@@ -444,8 +446,8 @@ static mpl_status put_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
 
     for (uint32_t i = 0; i < p->n_parts; i++)
         fill_in(dev, &p->part[i], call, &p->kernel[i]);
-    code = p->host != NULL ? mpl_cuda_host_put(dev->api, dev->c, p->host, call, stream)
-                           : dev->api->run(dev->c, &work, stream);
+    code = p->host != NULL ? mpl_cuda_host_put(dev->api, dev->driver, p->host, call, stream)
+                           : dev->api->run(dev->driver, &work, stream);
     return check(dev, code, "running", call->graph->op_name[call->op]);
 }
 
@@ -482,8 +484,8 @@ static mpl_status wait(mpl_device *dev)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(
-        check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "the device"));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for",
+                  "the device"));
     MPL_TRY(ask_flag(dev));
 out:
     return st;
@@ -510,10 +512,10 @@ static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
     const mpl_cuda_streams *to = s->streams;
 
     if (to->n_streams > 1)
-        MPL_TRY(check(dev, api->event_record(dev->c, event_start(s), dev->stream[0]), "putting",
-                      "an event"));
+        MPL_TRY(check(dev, api->event_record(dev->driver, event_start(s), dev->stream[0]),
+                      "putting", "an event"));
     for (uint32_t k = 1; k < to->n_streams; k++)
-        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[k], event_start(s)), "putting",
+        MPL_TRY(check(dev, api->stream_wait(dev->driver, dev->stream[k], event_start(s)), "putting",
                       "a wait"));
     for (uint32_t step = 0; step < to->n_ops; step++) {
         mpl_op op = s->spec.order[step];
@@ -523,18 +525,18 @@ static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
             continue;
         stream = dev->stream[to->stream[op]];
         for (uint32_t i = to->wait_begin[step]; i < to->wait_begin[step + 1]; i++)
-            MPL_TRY(check(dev, api->stream_wait(dev->c, stream, s->event[to->wait[i]]), "putting",
-                          "a wait"));
+            MPL_TRY(check(dev, api->stream_wait(dev->driver, stream, s->event[to->wait[i]]),
+                          "putting", "a wait"));
         MPL_TRY(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
         if (to->event[op] != MPL_NONE)
-            MPL_TRY(check(dev, api->event_record(dev->c, s->event[to->event[op]], stream),
+            MPL_TRY(check(dev, api->event_record(dev->driver, s->event[to->event[op]], stream),
                           "putting", "an event"));
     }
     for (uint32_t k = 1; k < to->n_streams; k++) {
-        MPL_TRY(check(dev, api->event_record(dev->c, event_last(s, k), dev->stream[k]), "putting",
-                      "an event"));
-        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[0], event_last(s, k)), "putting",
-                      "a wait"));
+        MPL_TRY(check(dev, api->event_record(dev->driver, event_last(s, k), dev->stream[k]),
+                      "putting", "an event"));
+        MPL_TRY(check(dev, api->stream_wait(dev->driver, dev->stream[0], event_last(s, k)),
+                      "putting", "a wait"));
     }
 out:
     return st;
@@ -545,14 +547,14 @@ static void sequence_free(mpl_device *dev, mpl_sequence *s)
     if (s == NULL)
         return;
     if (s->graph != NULL)
-        dev->api->graph_free(dev->c, s->graph);
+        dev->api->graph_free(dev->driver, s->graph);
     for (uint32_t i = 0; s->event != NULL && i < s->n_events; i++)
         if (s->event[i] != NULL)
-            dev->api->event_free(dev->c, s->event[i]);
+            dev->api->event_free(dev->driver, s->event[i]);
     if (s->begin != NULL)
-        dev->api->event_free(dev->c, s->begin);
+        dev->api->event_free(dev->driver, s->begin);
     if (s->end != NULL)
-        dev->api->event_free(dev->c, s->end);
+        dev->api->event_free(dev->driver, s->end);
     mpl_free(dev->ctx, s->event);
     mpl_cuda_streams_free(dev->ctx, s->streams);
     mpl_free(dev->ctx, s);
@@ -565,9 +567,10 @@ static mpl_status capture(mpl_device *dev, mpl_sequence *s)
     void *graph = NULL;
     int code;
 
-    MPL_TRY(check(dev, dev->api->capture_begin(dev->c, dev->stream[0]), "beginning", "a capture"));
+    MPL_TRY(
+        check(dev, dev->api->capture_begin(dev->driver, dev->stream[0]), "beginning", "a capture"));
     put = put_all(dev, s);
-    code = dev->api->capture_end(dev->c, dev->stream[0], &graph);
+    code = dev->api->capture_end(dev->driver, dev->stream[0], &graph);
     s->graph = graph;
     MPL_TRY(put);
     MPL_TRY(check(dev, code, "ending", "a capture"));
@@ -583,7 +586,8 @@ static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
 
     MPL_TRY(put_all(dev, s));
     MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
+    MPL_TRY(
+        check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
     dev->host_failure.status = MPL_OK;
     MPL_TRY(capture(dev, s));
 out:
@@ -605,9 +609,10 @@ static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, m
     s->n_events = s->streams->n_events + s->streams->n_streams;
     MPL_TRY(mpl_new(dev->ctx, s->event, s->n_events));
     for (uint32_t i = 0; i < s->n_events; i++)
-        MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->event[i], false), "making", "an event"));
-    MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->begin, true), "making", "an event"));
-    MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->end, true), "making", "an event"));
+        MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->event[i], false), "making",
+                      "an event"));
+    MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->begin, true), "making", "an event"));
+    MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->end, true), "making", "an event"));
     if (spec->as_it_stands)
         MPL_TRY(capture(dev, s));
     else if (dev->way != AS_STREAMS)
@@ -625,7 +630,7 @@ static bool captures(const mpl_device *dev)
 
 static mpl_status sequence_put(mpl_device *dev, mpl_sequence *s)
 {
-    return check(dev, dev->api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching",
+    return check(dev, dev->api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
                  "a graph");
 }
 
@@ -637,19 +642,21 @@ static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
     float ms = 0;
 
     dev->facts.used_before = memory_used(dev);
-    MPL_TRY(check(dev, api->event_record(dev->c, s->begin, dev->stream[0]), "putting", "an event"));
+    MPL_TRY(check(dev, api->event_record(dev->driver, s->begin, dev->stream[0]), "putting",
+                  "an event"));
     if (s->graph != NULL && (dev->way == AS_GRAPH || s->n_runs % 2 == 1))
-        MPL_TRY(check(dev, api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching",
+        MPL_TRY(check(dev, api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
                       "a graph"));
     else
         MPL_TRY(put_all(dev, s));
-    MPL_TRY(check(dev, api->event_record(dev->c, s->end, dev->stream[0]), "putting", "an event"));
-    MPL_TRY(check(dev, api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
-    MPL_TRY(check(dev, api->event_time(dev->c, &ms, s->begin, s->end), "timing", "a run"));
+    MPL_TRY(
+        check(dev, api->event_record(dev->driver, s->end, dev->stream[0]), "putting", "an event"));
+    MPL_TRY(check(dev, api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
+    MPL_TRY(check(dev, api->event_time(dev->driver, &ms, s->begin, s->end), "timing", "a run"));
     s->n_runs++;
     dev->facts.used_after = memory_used(dev);
     dev->facts.clocks = (mpl_device_clocks){0};
-    dev->facts.clocks.known = api->clocks(dev->c, &dev->facts.clocks) == 0;
+    dev->facts.clocks.known = api->clocks(dev->driver, &dev->facts.clocks) == 0;
     dev->facts.n_while_running += dev->facts.n_allocations - n_before;
     MPL_TRY(ask_flag(dev));
     if (ns != NULL)
@@ -661,7 +668,7 @@ out:
 static mpl_status replay(mpl_device *dev, const mpl_request *request, uint32_t n,
                          mpl_replay_mode mode, mpl_replay_facts *out)
 {
-    return mpl_cuda_replay(dev->ctx, dev->api, dev->c, dev->stream[0], request, n, mode, out);
+    return mpl_cuda_replay(dev->ctx, dev->api, dev->driver, dev->stream[0], request, n, mode, out);
 }
 
 /* ---- the backend ---- */

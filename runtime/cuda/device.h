@@ -27,7 +27,7 @@ typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     uint64_t in_byte, out_byte;   /* where in the first input and in the output it begins [byte] */
     bool all_outputs;             /* kernel.out[k] is output k */
     bool checks;                  /* what it reads may be out of range: it may raise the flag */
-    uint64_t workspace_bytes;     /* behind kernel.work [byte] */
+    uint64_t workspace_bytes;     /* at kernel.work [byte] */
 } mpl_cuda_part;
 
 /* The launches of an operation; *part is NULL where no kernel computes it. The caller frees
@@ -58,7 +58,7 @@ int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h,
 typedef struct mpl_cuda_streams {
     uint32_t n_ops, n_streams, n_events;
     uint32_t *stream;     /* [n_ops] of the operation; MPL_NONE: it runs nothing */
-    uint32_t *event;      /* [n_ops] recorded behind it, or MPL_NONE */
+    uint32_t *event;      /* [n_ops] recorded after it, or MPL_NONE */
     uint32_t *wait_begin; /* [n_ops + 1] into wait: events that the operation of step i waits for */
     uint32_t *wait;
     uint32_t *last; /* [n_streams] the operation that ends the stream */

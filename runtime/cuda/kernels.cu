@@ -37,7 +37,7 @@ DEVICE int64_t int_one_operand(int kind, int64_t x)
     }
 }
 
-DEVICE int64_t int_two_operands(int kind, int64_t flag_i, int64_t x, int64_t z)
+DEVICE int64_t int_two_operands(int kind, int64_t flag, int64_t x, int64_t z)
 {
     switch (kind) {
 #define INT_ONE(name, value)
@@ -121,7 +121,7 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
                     x = two_operands(x, get_one(k.type[n], k.in[n], at[n]));                       \
             }                                                                                      \
             if (k.kind == MPL_OP_mean)                                                             \
-                x = x / (number)k.as.elementwise.i;                                                \
+                x = x / (number)k.as.elementwise.flag;                                             \
             put_one(k.out_type, k.out[0], i, x);                                                   \
         }                                                                                          \
     }
@@ -131,7 +131,7 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
 #define WHOLE_ONE(x)     int_one_operand(k.kind, x)
 #define FLOAT_TWO(x, z)  float_two_operands(k.kind, x, z)
 #define DOUBLE_TWO(x, z) double_two_operands(k.kind, x, z)
-#define WHOLE_TWO(x, z)  int_two_operands(k.kind, k.as.elementwise.i, x, z)
+#define WHOLE_TWO(x, z)  int_two_operands(k.kind, k.as.elementwise.flag, x, z)
 ELEMENTWISE(elementwise_float, float, float, get_float, put_float, FLOAT_ONE, FLOAT_TWO)
 ELEMENTWISE(elementwise_double, double, double, get, put, DOUBLE_ONE, DOUBLE_TWO)
 ELEMENTWISE(elementwise_int, int64_t, int, get_int, put_int, WHOLE_ONE, WHOLE_TWO)
@@ -223,7 +223,7 @@ KERNEL batch_norm(const mpl_cuda_kernel k)
 
         elementwise_offsets(&k, i, at);
         factor = get(k.type[1], k.in[1], at[1]) / sqrt(get(k.type[4], k.in[4],
-            at[4]) + k.as.elementwise.a);
+            at[4]) + k.as.elementwise.alpha);
         mean = get(k.type[3], k.in[3], at[3]);
         bias = get(k.type[2], k.in[2], at[2]);
         put(k.out_type, k.out[0], i, (get(k.type[0], k.in[0], at[0]) - mean) * factor + bias);

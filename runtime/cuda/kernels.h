@@ -42,8 +42,9 @@ typedef enum mpl_cuda_kernel_id {
 typedef struct mpl_cuda_elementwise {
     int32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_CUDA_MAX_IN][MPL_MAX_RANK];
-    double a, b;  /* the operator's parameters; batch_norm: a is epsilon */
-    int64_t i, j; /* flags of is_inf, mod, bit_shift, gelu; mean: i operands */
+    double alpha, beta;       /* the operator's parameters; batch_norm: alpha is epsilon */
+    int64_t flag, other_flag; /* of is_inf, mod, bit_shift, gelu; mean: flag is the operands' count
+                               */
 } mpl_cuda_elementwise;
 
 /* A chain of element-wise operations over a box: the words of a stack machine. Loads are the

@@ -17,8 +17,8 @@ DEVICE real REAL(gelu)(real x, int by_tanh)
 
 DEVICE real REAL(one_operand)(const mpl_cuda_elementwise *parameters, int kind, real x)
 {
-    const real a = (real)parameters->a, b = (real)parameters->b;
-    const int64_t flag_i = parameters->i, flag_j = parameters->j;
+    const real a = (real)parameters->alpha, b = (real)parameters->beta;
+    const int64_t flag = parameters->flag, other_flag = parameters->other_flag;
 
     switch (kind) {
 #define REAL_ONE(name, value)                                                                      \
@@ -55,7 +55,7 @@ DEVICE real REAL(two_operands)(int kind, real x, real z)
 /* fma, or x divided by the root of y. */
 DEVICE real REAL(three_operands)(const mpl_cuda_kernel *k, real x, real y, real z)
 {
-    return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.a);
+    return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.alpha);
 }
 
 #undef real

@@ -1,5 +1,5 @@
 /* nvml.c -- clocks, power and temperature, from the driver's management library, which is opened
- * when a device is. It may be absent; then nobody knows them. Its few functions are declared here,
+ * when a device is. Where it is absent, they are not known. Its few functions are declared here,
  * as its reference manual has them: the toolkit may come without its header. */
 #include <mpl_config.h>
 

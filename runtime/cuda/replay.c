@@ -5,7 +5,7 @@
 typedef struct player {
     mpl_ctx *ctx;
     const mpl_cuda_api *api;
-    mpl_cuda *c;
+    mpl_cuda *driver;
     void *stream;
     mpl_replay_mode mode;
     void **at; /* [n_ids] NULL: not taken */
@@ -27,7 +27,7 @@ static mpl_status used(player *p, uint64_t *bytes)
     mpl_status st = MPL_OK;
     size_t available = 0, total = 0;
 
-    MPL_TRY(check(p, p->api->memory_info(p->c, &available, &total)));
+    MPL_TRY(check(p, p->api->memory_info(p->driver, &available, &total)));
     *bytes = total - available;
 out:
     return st;
@@ -38,15 +38,15 @@ static mpl_status give_back(player *p, uint32_t id)
     void *at = p->at[id];
 
     p->at[id] = NULL;
-    return check(p, p->mode == MPL_REPLAY_PLAIN ? p->api->memory_free(p->c, at)
-                                                : p->api->pool_free(p->c, at, p->stream));
+    return check(p, p->mode == MPL_REPLAY_PLAIN ? p->api->memory_free(p->driver, at)
+                                                : p->api->pool_free(p->driver, at, p->stream));
 }
 
 static mpl_status take(player *p, uint32_t id, uint64_t bytes)
 {
     return check(p, p->mode == MPL_REPLAY_PLAIN
-                        ? p->api->memory_new(p->c, &p->at[id], (size_t)bytes)
-                        : p->api->pool_new(p->c, &p->at[id], (size_t)bytes, p->stream));
+                        ? p->api->memory_new(p->driver, &p->at[id], (size_t)bytes)
+                        : p->api->pool_new(p->driver, &p->at[id], (size_t)bytes, p->stream));
 }
 
 /* The memory is looked at apart from the clock. */
@@ -73,7 +73,7 @@ mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, v
                            mpl_replay_facts *facts)
 {
     mpl_status st = MPL_OK;
-    player p = {.ctx = ctx, .api = api, .c = c, .stream = stream, .mode = mode};
+    player p = {.ctx = ctx, .api = api, .driver = c, .stream = stream, .mode = mode};
 
     for (uint32_t i = 0; i < n; i++)
         p.n_ids = request[i].id >= p.n_ids ? request[i].id + 1 : p.n_ids;

@@ -1,6 +1,6 @@
 /* streams.c -- operations to streams, events where an edge crosses between two. See device.h.
  *
- * In the order of the run an operation goes behind the input that is the last on its stream, if
+ * In the order of the run an operation follows the input that is the last on its stream, if
  * there is one (no event then), else to a stream of its own while there are any, else to the one
  * with the fewest operations. For each stream the last of its operations that is known to be
  * finished is kept (a vector clock), so no wait is repeated. */
@@ -8,7 +8,7 @@
 
 typedef struct maker {
     const mpl_graph *g;
-    mpl_cuda_streams *s;
+    mpl_cuda_streams *made;
     uint32_t most;
     uint32_t *clock; /* [n_ops][most] operations of each stream that are finished when it is */
     uint32_t *place; /* [n_ops] place on its stream, from 1 */
@@ -41,12 +41,12 @@ static uint32_t choose(const maker *m, const uint32_t *clock)
 {
     uint32_t best = 0;
 
-    for (uint32_t k = 0; k < m->s->n_streams; k++) /* an input is the last on it */
+    for (uint32_t k = 0; k < m->made->n_streams; k++) /* an input is the last on it */
         if (clock[k] > 0 && clock[k] == m->tail[k])
             return k;
-    if (m->s->n_streams < m->most)
-        return m->s->n_streams;
-    for (uint32_t k = 1; k < m->s->n_streams; k++)
+    if (m->made->n_streams < m->most)
+        return m->made->n_streams;
+    for (uint32_t k = 1; k < m->made->n_streams; k++)
         if (m->tail[k] < m->tail[best])
             best = k;
     return best;
@@ -56,7 +56,7 @@ static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t st
                     uint32_t place)
 {
     for (uint32_t s = n; s-- > 0;)
-        if (m->s->stream[order[s]] == stream && m->place[order[s]] == place)
+        if (m->made->stream[order[s]] == stream && m->place[order[s]] == place)
             return order[s];
     return MPL_NONE;
 }
@@ -67,7 +67,7 @@ static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_
                             uint32_t stream, const uint32_t *known)
 {
     mpl_status st = MPL_OK;
-    mpl_cuda_streams *s = m->s;
+    mpl_cuda_streams *s = m->made;
     const uint32_t *clock = clock_of(m, order[step]);
     mpl_op from[MPL_CUDA_MOST_STREAMS];
 
@@ -93,7 +93,7 @@ out:
 static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint8_t *skipped)
 {
     mpl_status st = MPL_OK;
-    mpl_cuda_streams *s = m->s;
+    mpl_cuda_streams *s = m->made;
     /* finished, as each stream's end knows */
     uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {{0}};
     uint32_t *begin = s->wait_begin; /* by step first, as the order may not be that of the ids */
@@ -130,7 +130,7 @@ mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
 
     mpl_assert(most >= 1 && most <= MPL_CUDA_MOST_STREAMS);
     MPL_TRY(mpl_new(ctx, s, 1));
-    m.s = s;
+    m.made = s;
     s->n_ops = g->n_ops;
     MPL_TRY(mpl_new(ctx, s->stream, g->n_ops));
     MPL_TRY(mpl_new(ctx, s->event, g->n_ops));

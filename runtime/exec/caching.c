@@ -64,7 +64,7 @@ out:
 typedef struct block {
     uint64_t bytes;
     mpl_buffer owner;        /* MPL_NONE: free */
-    uint32_t before, behind; /* neighbours in its segment, MPL_NONE at the ends */
+    uint32_t previous, next; /* neighbours in its segment, MPL_NONE at the ends */
     uint32_t segment;
     bool small, gone;
 } block;
@@ -110,7 +110,7 @@ static void flush(allocator *a)
     for (uint32_t i = 0; i < a->n_blocks; i++) {
         block *b = &a->block[i];
 
-        if (!b->gone && b->owner == MPL_NONE && b->before == MPL_NONE && b->behind == MPL_NONE) {
+        if (!b->gone && b->owner == MPL_NONE && b->previous == MPL_NONE && b->next == MPL_NONE) {
             b->gone = true;
             a->reserved -= b->bytes;
         }
@@ -141,7 +141,7 @@ out:
     return st;
 }
 
-/* Cuts off what is behind the first `bytes` bytes of a block, where that is worth it. */
+/* Cuts off what follows the first `bytes` bytes of a block, where that is worth it. */
 static mpl_status cut(allocator *a, uint32_t id, uint64_t bytes)
 {
     mpl_status st = MPL_OK;
@@ -151,10 +151,10 @@ static mpl_status cut(allocator *a, uint32_t id, uint64_t bytes)
 
     if (b.small ? rest < UNIT : rest <= SMALL_SIZE)
         return MPL_OK;
-    MPL_TRY(add_block(a, (block){rest, MPL_NONE, id, b.behind, b.segment, b.small, false}, &tail));
-    if (b.behind != MPL_NONE)
-        a->block[b.behind].before = tail;
-    a->block[id].behind = tail;
+    MPL_TRY(add_block(a, (block){rest, MPL_NONE, id, b.next, b.segment, b.small, false}, &tail));
+    if (b.next != MPL_NONE)
+        a->block[b.next].previous = tail;
+    a->block[id].next = tail;
     a->block[id].bytes = bytes;
     a->facts->n_splits++;
 out:
@@ -184,15 +184,15 @@ out:
     return st;
 }
 
-/* Joins block `id` and the one behind it, both free. */
+/* Joins block `id` and the next one, both free. */
 static void join(allocator *a, uint32_t id)
 {
-    uint32_t next = a->block[id].behind;
+    uint32_t next = a->block[id].next;
 
     a->block[id].bytes += a->block[next].bytes;
-    a->block[id].behind = a->block[next].behind;
-    if (a->block[id].behind != MPL_NONE)
-        a->block[a->block[id].behind].before = id;
+    a->block[id].next = a->block[next].next;
+    if (a->block[id].next != MPL_NONE)
+        a->block[a->block[id].next].previous = id;
     a->block[next].gone = true;
 }
 
@@ -213,10 +213,10 @@ static mpl_status give_back(allocator *a, const mpl_request *r)
     a->block[id].owner = MPL_NONE;
     a->allocated -= a->block[id].bytes;
     a->requested -= r->bytes;
-    if (is_free(a, a->block[id].behind))
+    if (is_free(a, a->block[id].next))
         join(a, id);
-    if (is_free(a, a->block[id].before))
-        join(a, a->block[id].before);
+    if (is_free(a, a->block[id].previous))
+        join(a, a->block[id].previous);
 out:
     return st;
 }

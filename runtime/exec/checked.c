@@ -155,7 +155,7 @@ static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
 }
 
 /* Fills (before all) or checks (after a step) what no living block covers. */
-static mpl_status sweep(mpl_exec *exec, uint32_t step)
+static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
     uint32_t k = 0;
@@ -210,7 +210,7 @@ mpl_status mpl_checked_begin(mpl_exec *exec)
         MPL_TRY(exec->backend->fill(exec->dev, s->base - s->guard, GUARD, s->guard));
         MPL_TRY(exec->backend->fill(exec->dev, s->base + s->bytes, GUARD, s->guard));
     }
-    MPL_TRY(sweep(exec, BEFORE_ALL));
+    MPL_TRY(visit_uncovered(exec, BEFORE_ALL));
     for (uint32_t i = 0; i < exec->n_blocks; i++)
         if (is_given(exec, &exec->block[i]))
             MPL_TRY(sum_block(exec, &exec->block[i], &exec->block[i].sum));
@@ -218,7 +218,7 @@ out:
     return st;
 }
 
-/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False behind
+/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False after
  * the last one. */
 static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint32_t *block)
 {
@@ -348,8 +348,8 @@ out:
     return st;
 }
 
-/* Where block `id`, which ends with this step, was taken over in place, only what is behind its
- * heir is dead. */
+/* Where block `id`, which ends with this step, was taken over in place, only the bytes after the
+ * block that took it over are dead. */
 static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint64_t bytes = 0;
@@ -368,7 +368,7 @@ mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
 
     MPL_TRY(mpl_checked_guards(exec, step, op_text(exec, step, who)));
     MPL_TRY(check_living(exec, step));
-    MPL_TRY(sweep(exec, step));
+    MPL_TRY(visit_uncovered(exec, step));
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         const mpl_block *b = &exec->block[i];
 

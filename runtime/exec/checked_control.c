@@ -41,8 +41,8 @@ static mpl_value holder(const mpl_exec *exec, mpl_value v)
     return exec->control->holder != NULL ? exec->control->holder[v] : v;
 }
 
-/* Result i of a body is a row: where it is made in place, a part of the output. Of several outputs,
- * one nobody reads is none. */
+/* Result i of a body is a row: where it is made in place, a part of the output. An output that no
+ * operation reads has no rows. */
 static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
 {
     const mpl_graph *g = exec->g;
@@ -416,7 +416,7 @@ out:
 }
 
 /* What ceases to be needed gets the pattern. */
-static mpl_status bury(mpl_exec *exec)
+static mpl_status fill_unneeded(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
     const ranges *before = &exec->witness->before, *after = &exec->witness->after;
@@ -456,7 +456,7 @@ mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next)
     }
     sort(&w->before);
     MPL_TRY(check_dead(exec, step));
-    MPL_TRY(bury(exec));
+    MPL_TRY(fill_unneeded(exec));
 out:
     return st;
 }

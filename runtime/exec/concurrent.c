@@ -1,6 +1,6 @@
 /* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
  *
- * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's
+ * A free worker takes the ready operation that stands first in the order. Nothing but the graph's
  * own edges holds an operation back: a plan that is not safe in parallel would show as a wrong
  * output. A loop or case is one operation, blocks and all, that also reads what its blocks do. */
 #include "runtime/exec/exec_priv.h"
@@ -150,6 +150,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     for (uint32_t i = 0; i < n_started; i++)
         pthread_join(thread[i], NULL);
     MPL_TRY(c.st);
+    mpl_assert(c.n_left == 0 && take_ready(&c) == MPL_NONE);
     MPL_TRY(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin;

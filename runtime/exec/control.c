@@ -96,8 +96,8 @@ out:
     return st;
 }
 
-/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. Nobody reads what
- * lies nowhere. */
+/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. No operation reads
+ * what lies nowhere. */
 static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot to, uint64_t bytes,
                           bool copied, mpl_value to_what)
 {
@@ -342,6 +342,15 @@ out:
     return st;
 }
 
+/* Whether no carried result of [begin, end) is left to copy. */
+static bool none_pending(const mpl_control *c, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++)
+        if (c->pending[i] != DONE)
+            return mpl_broken("carried result %u was not copied", i);
+    return true;
+}
+
 /* Copies all results of b that are pending, as if at once. */
 static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 {
@@ -377,6 +386,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
             n_staged++;
         }
     }
+    mpl_assert_ok(none_pending(c, begin, end));
 out:
     return st;
 }
@@ -425,7 +435,7 @@ out:
     return st;
 }
 
-/* ---- while: behind it ---- */
+/* ---- while: after the last round ---- */
 
 /* Rows of rounds that did not come are zero. */
 static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)

@@ -310,7 +310,7 @@ out:
     return st;
 }
 
-/* What is carried on from run to run, but lies in an arena, goes home behind each run. */
+/* What is carried on from run to run, but lies in an arena, is copied home after each run. */
 mpl_status mpl_exec_depart(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -532,6 +532,7 @@ mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival)
 {
     mpl_value v = exec->arrival_value[arrival];
 
+    mpl_assert(arrival < exec->n_arrivals && exec->value_slab[v] < exec->n_pools);
     return exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), exec->arrival_home[arrival],
                                  exec->g->value_bytes[v]);
 }
@@ -559,6 +560,7 @@ out:
 
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
 {
+    mpl_assert((mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL) == 0);
     if (exec->op_skipped[op])
         return MPL_OK;
     if (exec->op_staged != NULL && exec->op_staged[op] < exec->op_staged[op + 1])

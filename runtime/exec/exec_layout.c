@@ -62,7 +62,7 @@ out:
     return st;
 }
 
-/* No memory: it moves, or nobody reads it. */
+/* No memory: it moves, or no operation reads it. */
 static void place_nowhere(mpl_exec *exec, mpl_value v)
 {
     place(exec, v, MPL_NONE, 0, MPL_NONE);

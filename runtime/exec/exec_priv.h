@@ -15,7 +15,7 @@
 
 typedef struct mpl_slab {
     void *memory;   /* as allocated; NULL: not yet */
-    char *base;     /* of the first byte that values may use: behind the guard where there is one */
+    char *base;     /* the first byte that values may use: after the guard where there is one */
     uint64_t bytes; /* from base on [byte] */
     uint64_t guard; /* on either side [byte] */
 } mpl_slab;
@@ -33,7 +33,7 @@ typedef struct mpl_block {
 
 /* Where some bytes lie. */
 typedef struct mpl_spot {
-    uint32_t slab; /* MPL_NONE: nowhere, nobody reads them */
+    uint32_t slab; /* MPL_NONE: nowhere, as no operation reads them */
     uint32_t block;
     uint64_t offset; /* [byte] */
 } mpl_spot;
@@ -60,7 +60,7 @@ typedef struct mpl_control {
     uint32_t *member_begin; /* [n_values + 1] into member: the values that lie with a holder that
                                moves */
     mpl_value *member;
-    uint32_t *slot_begin; /* [n_values + 1] into slot: the operands that they are; outputs behind
+    uint32_t *slot_begin; /* [n_values + 1] into slot: the operands that they are; outputs after
                              all inputs */
     uint32_t *slot;
     uint32_t *final_begin; /* [n_ops + 1] into final_item: final places of a `while` */
@@ -72,7 +72,8 @@ typedef struct mpl_control {
     uint8_t *pending;  /* the same: still to be copied */
 
     uint8_t *open;    /* [n_ops] a `while` or case that was entered and not left */
-    uint64_t *round;  /* [n_blocks] the round that a loop is in; behind it: how many there were */
+    uint64_t *round;  /* [n_blocks] the round that a loop is in; after the loop: how many there were
+                       */
     uint64_t *limit;  /* [n_blocks] rounds that it may have */
     uint64_t *fewest; /* [n_blocks] rounds of the loop that ended earliest in this run; UINT64_MAX:
                          none ended */
@@ -94,7 +95,7 @@ typedef struct mpl_control {
  * operations. */
 typedef struct mpl_staged {
     mpl_op op;
-    uint32_t operand; /* an input, or n_in behind it an output */
+    uint32_t operand; /* an input; from n_in on an output */
     mpl_strided lay;  /* in the order of the bytes, as few dims as can be; offset 0 */
     uint64_t size;    /* of an element [byte] */
     uint32_t slab, block;
@@ -171,7 +172,7 @@ struct mpl_exec {
     uint64_t measured_bytes, copied_bytes, reordered_bytes, weight_bytes, pinned_bytes;
 };
 
-/* Slabs behind the pools'. STATE: weights that the graph updates, where they are pinned. */
+/* Slabs after the pools'. STATE: weights that the graph updates, where they are pinned. */
 enum { MPL_SLAB_PINNED, MPL_SLAB_WEIGHTS, MPL_SLAB_STATE, MPL_SLAB_WORKSPACE, MPL_N_FIXED_SLABS };
 
 /* Steps of a run without control flow: one an operation. A graph without operations has one all the
@@ -194,7 +195,7 @@ static inline mpl_spot mpl_exec_spot(const mpl_exec *exec, mpl_value v)
 {
     return (mpl_spot){exec->value_slab[v], exec->value_block[v], exec->value_offset[v]};
 }
-/* NULL: the value has no memory, as nobody reads it. */
+/* NULL: the value has no memory, as no operation reads it. */
 static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
 {
     return exec->value_slab[v] == MPL_NONE
@@ -271,7 +272,7 @@ mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op);
 mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab);
 void mpl_stage_bind(mpl_exec *exec);
 mpl_status mpl_stage_run(mpl_exec *exec, mpl_op op);
-/* Block of staged operand i of an operation; false behind the last. */
+/* Block of staged operand i of an operation; false after the last. */
 static inline bool mpl_stage_block(const mpl_exec *exec, mpl_op op, uint32_t i, uint32_t *block)
 {
     if (exec->op_staged == NULL || i >= exec->op_staged[op + 1] - exec->op_staged[op])
@@ -303,7 +304,7 @@ mpl_status mpl_exec_renew(mpl_exec *exec);
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
-/* exec.c: what is carried on from run to run, but lies in an arena, goes home. Behind a run. */
+/* exec.c: what is carried on from run to run, but lies in an arena, goes home. After a run. */
 mpl_status mpl_exec_depart(mpl_exec *exec);
 /* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's
  * choice); only where mpl_exec_takes_whole. */
@@ -327,7 +328,7 @@ mpl_status mpl_checked_begin(mpl_exec *exec);
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step);
 mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step);
 mpl_status mpl_checked_end(mpl_exec *exec);
-/* Pieces of it that checked_control.c uses as well. `who` did it, for messages. */
+/* Pieces of it that checked_control.c uses as well. `who` names the operation in messages. */
 mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out);
 mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to);
 mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to,

@@ -1,8 +1,8 @@
 /* malloced.c -- a run with one malloc and free a buffer. See malloced.h.
  *
  * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as they
- * are where a framework makes them in place; but an in-place pair is two: nobody plans here. What
- * lies in a piece is found by its distance from the piece's first byte in the plan. */
+ * are where a framework makes them in place; but an in-place pair is two pieces, as there is no
+ * plan. What lies in a piece is found by its distance from the piece's first byte in the plan. */
 #include "runtime/exec/malloced.h"
 
 #include <stdlib.h>
@@ -254,7 +254,7 @@ void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m)
 /* ---- running ---- */
 
 /* Not by mpl_alloc, which counts and zeroes: what is measured is the allocator. */
-static mpl_status be_born(mpl_malloced *m, uint32_t id)
+static mpl_status take_memory(mpl_malloced *m, uint32_t id)
 {
     piece *p = &m->piece[id];
 
@@ -268,7 +268,7 @@ static mpl_status be_born(mpl_malloced *m, uint32_t id)
     return MPL_OK;
 }
 
-static void die(piece *p)
+static void give_back(piece *p)
 {
     free(p->memory);
     p->memory = NULL;
@@ -285,17 +285,17 @@ mpl_status mpl_malloced_run(mpl_malloced *m, int64_t *ns)
     begin = mpl_clock_ns();
     for (uint32_t s = 0; s < exec->g->n_ops; s++) {
         for (; born < m->n_pieces && m->piece[m->by_birth[born]].birth == s; born++)
-            MPL_TRY(be_born(m, m->by_birth[born]));
+            MPL_TRY(take_memory(m, m->by_birth[born]));
         MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
         for (; dead < m->n_pieces && m->piece[m->by_death[dead]].death == s + 1; dead++)
-            die(&m->piece[m->by_death[dead]]);
+            give_back(&m->piece[m->by_death[dead]]);
     }
     MPL_TRY(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin;
 out:
     for (uint32_t p = 0; p < m->n_pieces; p++)
-        die(&m->piece[p]);
+        give_back(&m->piece[p]);
     for (uint32_t i = 0; i < m->n_slots; i++)
         *m->slot[i].at = m->slot[i].home;
     return st;

@@ -20,7 +20,7 @@ static void need(const mpl_needs *needs, uint64_t *row, mpl_value v)
         mpl_bit_add(row, holder(needs, v));
 }
 
-/* v is made here: nothing before needs it. Whether something behind does. */
+/* v is made here, so it is not needed before. Returns whether it is needed after. */
 static bool make(const mpl_needs *needs, uint64_t *row, mpl_value v)
 {
     bool needed;
@@ -48,7 +48,7 @@ uint32_t mpl_needs_entry(const mpl_needs *needs, uint32_t step)
                : step;
 }
 
-/* v was needed behind where it is made out of `source`, so that is needed before. */
+/* v is made out of `source` here: where v is needed after, `source` is needed before. */
 static void pass(const mpl_needs *needs, uint64_t *row, mpl_value v, mpl_value source)
 {
     if (make(needs, row, v))
@@ -68,7 +68,7 @@ static void before_plain(const mpl_needs *needs, mpl_op op, uint64_t *row)
         need(needs, row, g->op_in[i]);
 }
 
-/* Behind the loop its outputs are what the parameters are by then; and the rows. */
+/* After the loop its outputs are what the parameters are by then; and the rows. */
 static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
@@ -85,7 +85,7 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
                  mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
 }
 
-/* Behind a round comes the next, if there can be two, or what is behind the loop: both look for the
+/* After a round comes the next, if there can be two, or what follows the loop: both look for the
  * parameters. */
 static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
 {
@@ -93,21 +93,21 @@ static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
     const mpl_program *p = needs->program;
     mpl_op op = g->block_owner[b];
     const mpl_value *result = mpl_control_results(g, b), *out = g->op_out + g->op_out_begin[op];
-    uint64_t *behind = needs->scratch;
+    uint64_t *after = needs->scratch;
     uint32_t n = mpl_n_carried(g, op);
 
     if (mpl_while_most_rounds(g, op) != 1)
         join(needs, row, row_at(needs, p->begin_step[b]));
     join(needs, row, row_at(needs, p->op_step[op]));
-    memcpy(behind, row, needs->words * sizeof *row);
+    memcpy(after, row, needs->words * sizeof *row);
     for (uint32_t i = 0; i < n; i++)
         make(needs, row, mpl_control_params(g, b)[1 + i]);
     for (uint32_t i = 0; i < n; i++)
-        if (mpl_bit_has(behind, mpl_control_params(g, b)[1 + i]))
+        if (mpl_bit_has(after, mpl_control_params(g, b)[1 + i]))
             need(needs, row, result[1 + i]);
     need(needs, row, result[0]);
     for (uint32_t i = 1 + n; i < g->block_n_results[b]; i++)
-        if (out[i - 1] != MPL_NONE && mpl_bit_has(behind, holder(needs, out[i - 1])))
+        if (out[i - 1] != MPL_NONE && mpl_bit_has(after, holder(needs, out[i - 1])))
             need(needs, row, result[i]);
 }
 

@@ -7,7 +7,7 @@
 #include "graphs/problem/problem.h"
 
 /* A point is a step, as control comes to it: BEGIN of a body in each round, a case's own step where
- * no branch ran; the end, behind the last step; or the entry to a loop or case from above. */
+ * no branch ran; the end, after the last step; or the entry to a loop or case from above. */
 typedef struct mpl_needs {
     const mpl_graph *g;
     const mpl_program *program;

@@ -155,7 +155,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-/* ---- who has to be told ---- */
+/* ---- operands to point at a value that moves ---- */
 
 /* The holder of operand `slot`, if it moves. */
 static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
@@ -262,6 +262,22 @@ void mpl_control_note_final(mpl_exec *exec, mpl_op op)
         c->known[c->final_item[i]] = evaluate(exec, c->item[c->place[c->final_item[i]].begin + 1]);
 }
 
+/* Whether all that lies with a holder, and every operand of it, is where the holder is. */
+static bool bound_ok(const mpl_exec *exec, mpl_value holder)
+{
+    const mpl_control *c = exec->control;
+    uint32_t n_in = exec->g->op_in_begin[exec->g->n_ops];
+    const char *at = mpl_exec_value_at(exec, holder);
+
+    for (uint32_t i = c->member_begin[holder]; i < c->member_begin[holder + 1]; i++)
+        if (mpl_exec_value_at(exec, c->member[i]) != at)
+            return mpl_broken("value %u lies with value %u, and elsewhere", c->member[i], holder);
+    for (uint32_t i = c->slot_begin[holder]; i < c->slot_begin[holder + 1]; i++)
+        if ((c->slot[i] < n_in ? exec->in[c->slot[i]] : exec->out[c->slot[i] - n_in]).data != at)
+            return mpl_broken("operand %u is not where value %u lies", c->slot[i], holder);
+    return true;
+}
+
 void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
 {
     const mpl_control *c = exec->control;
@@ -288,4 +304,5 @@ void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
     }
     for (uint32_t i = c->slot_begin[holder]; i < c->slot_begin[holder + 1]; i++)
         (c->slot[i] < n_in ? &exec->in[c->slot[i]] : &exec->out[c->slot[i] - n_in])->data = data;
+    mpl_assert_slow(bound_ok(exec, holder));
 }

@@ -126,6 +126,7 @@ static void look_round(mpl_exec *exec, uint32_t b)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             exec->residues->now[n++] = exec->out[i].data;
     }
+    mpl_assert(n == exec->residues->n_places[b]);
 }
 
 /* The round just put, for those to come. */

@@ -2,7 +2,7 @@
  * exec_priv.h.
  *
  * A backend is asked first whether it reads and writes an operation's operands where they lie. What
- * it cannot is gathered before the operation, or scattered behind it, through memory among the
+ * it cannot is gathered before the operation, or scattered after it, through memory among the
  * workspaces, and counted. */
 #include "graphs/ir/layout.h"
 #include "runtime/exec/exec_priv.h"
@@ -130,7 +130,7 @@ static uint64_t row_bytes(const mpl_staged *s)
                                               : s->size;
 }
 
-/* Index of the next row; false behind the last. */
+/* Index of the next row; false after the last. */
 static bool next_row(const mpl_strided *lay, bool rows, int64_t index[MPL_MAX_RANK])
 {
     for (uint32_t i = lay->shape.rank - (rows ? 1 : 0); i-- > 0; index[i] = 0)

@@ -84,7 +84,7 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
     mpl_status st = MPL_OK;
     mpl_cuda_choice within = *choice; /* of the library itself, without alignment */
     mpl_dnn_maker m = {
-        .c = c,
+        .driver = c,
         .lib = c->library,
         .g = g,
         .op = op,
@@ -99,15 +99,15 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
     within.workspace_limit -= mpl_min_u64(within.workspace_limit, WORKSPACE_ALIGN);
     if (!suits(&m))
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, m.d, 1));
+    MPL_TRY(mpl_new(ctx, m.dnn, 1));
     if (!describe(&m))
         goto out;
-    if (m.d->workspace_bytes > 0)
-        *workspace_bytes = m.d->workspace_bytes + WORKSPACE_ALIGN;
-    *how = m.d->how;
-    *out = m.d, m.d = NULL;
+    if (m.dnn->workspace_bytes > 0)
+        *workspace_bytes = m.dnn->workspace_bytes + WORKSPACE_ALIGN;
+    *how = m.dnn->how;
+    *out = m.dnn, m.dnn = NULL;
 out:
-    mpl_dnn_release(ctx, c, m.d);
+    mpl_dnn_release(ctx, c, m.dnn);
     return st;
 }
 
@@ -118,7 +118,7 @@ int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream)
     void *workspace = (void *)((at + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1));
     int code = mpl_dnn_code(c->library->cudnnSetStream(c->dnn, stream));
 
-    if (code == 0) /* takes cuBLAS's workspace away, which who uses it gives anew */
+    if (code == 0) /* drops cuBLAS's workspace; products set it again */
         code = mpl_blas_code(c->library->cublasSetStream_v2(c->blas, stream));
     c->stream = stream;
     return code != 0 ? code : d->run(c, d, work->call, workspace);

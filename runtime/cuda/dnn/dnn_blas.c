@@ -48,7 +48,7 @@ static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *c
 static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
                                 int64_t terms, int64_t columns)
 {
-    mpl_cuda_dnn *d = m->d;
+    mpl_cuda_dnn *d = m->dnn;
     mpl_dnn_product *p = &d->product[d->n_products++];
 
     if (rows > INT32_MAX || terms > INT32_MAX || columns > INT32_MAX ||
@@ -97,10 +97,10 @@ bool mpl_dnn_gemm(mpl_dnn_maker *m)
         spread[4 - c->rank + i] = c->dim[i];
     if (spread[2] == 1 && spread[3] == to->dim[1]) /* one number a column: as biases of channels lie
                                                     */
-        return mpl_dnn_tensor(m, &m->d->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
-               mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
-    return mpl_dnn_tensor(m, &m->d->b, 4, spread) &&
-           mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
+        return mpl_dnn_tensor(m, &m->dnn->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
+               mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
+    return mpl_dnn_tensor(m, &m->dnn->b, 4, spread) &&
+           mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
 }
 
 /* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; what lies turned
@@ -164,7 +164,7 @@ bool mpl_dnn_gemm_grad(mpl_dnn_maker *m)
         else
             done = place(m, product(m, false, !trans_b, rows, columns, depth), 0, 2, 2);
     }
-    m->d->run = run_gemm_grad;
+    m->dnn->run = run_gemm_grad;
     return done;
 }
 

@@ -48,7 +48,7 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
         dilation[MPL_DNN_DIMS] = {1};
     int size[MPL_DNN_DIMS];
     uint32_t flat = x_given->rank == 3, given = x_given->rank - 2;
-    mpl_cuda_dnn *d = m->d;
+    mpl_cuda_dnn *d = m->dnn;
 
     if (x_given->rank < 3 || x_given->rank > MPL_DNN_DIMS || !mpl_dnn_pads(m, given, pad + flat))
         return false;
@@ -75,7 +75,7 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
 /* One number for each channel of a shape that has at least four dims for cuDNN. */
 static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
 {
-    return mpl_dnn_tensor(m, &m->d->b, s->rank,
+    return mpl_dnn_tensor(m, &m->dnn->b, s->rank,
                           (const int64_t[MPL_DNN_DIMS]){1, s->dim[1], 1, 1, 1});
 }
 
@@ -86,11 +86,11 @@ static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
 #define CHOOSE(name, perf, most, get, size, first, second, third, algorithm)                       \
     static bool name(mpl_dnn_maker *m, const char *const *names, int n_names)                      \
     {                                                                                              \
-        mpl_cuda_dnn *d = m->d;                                                                    \
+        mpl_cuda_dnn *d = m->dnn;                                                                  \
         perf found[most];                                                                          \
         int n = 0;                                                                                 \
                                                                                                    \
-        if (m->lib->get(m->c->dnn, first, second, d->conv, third, most, &n, found) !=              \
+        if (m->lib->get(m->driver->dnn, first, second, d->conv, third, most, &n, found) !=         \
             CUDNN_STATUS_SUCCESS)                                                                  \
             return false;                                                                          \
         for (int i = 0; i < n; i++) {                                                              \
@@ -100,8 +100,8 @@ static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
             if (found[i].status != CUDNN_STATUS_SUCCESS ||                                         \
                 found[i].determinism != CUDNN_DETERMINISTIC ||                                     \
                 !mpl_dnn_keeps_math(m, found[i].mathType) ||                                       \
-                m->lib->size(m->c->dnn, first, second, d->conv, third, found[i].algo, &bytes) !=   \
-                    CUDNN_STATUS_SUCCESS ||                                                        \
+                m->lib->size(m->driver->dnn, first, second, d->conv, third, found[i].algo,         \
+                             &bytes) != CUDNN_STATUS_SUCCESS ||                                    \
                 bytes > m->choice->workspace_limit)                                                \
                 continue;                                                                          \
             d->algorithm = found[i].algo;                                                          \
@@ -181,7 +181,7 @@ bool mpl_dnn_conv(mpl_dnn_maker *m)
     mpl_shape y = with_planes(mpl_dnn_out_shape(m, 0));
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     bool clips = activation == MPL_ACT_RELU6;
-    mpl_cuda_dnn *d = m->d;
+    mpl_cuda_dnn *d = m->dnn;
 
     d->first = first;
     d->run = run_conv;
@@ -225,7 +225,7 @@ bool mpl_dnn_conv_transpose(mpl_dnn_maker *m)
     if (mpl_attr_get(m->g, m->op, MPL_ATTR_output_shape, &attr) &&
         !mpl_attr_get(m->g, m->op, MPL_ATTR_pads, &attr))
         return false; /* it decides the pads, not always the same on both sides */
-    m->d->run = run_transpose;
+    m->dnn->run = run_transpose;
     return describe_conv(m, mpl_dnn_out_shape(m, 0), mpl_dnn_in_shape(m, 1),
                          mpl_dnn_in_shape(m, 0)) &&
            (mpl_dnn_in(m, 2) == MPL_NONE || describe_bias(m, &y)) && choose_data(m);
@@ -261,7 +261,7 @@ bool mpl_dnn_conv_grad(mpl_dnn_maker *m)
     const mpl_shape *x = input ? mpl_dnn_out_shape(m, 0) : mpl_dnn_in_shape(m, 1);
     const mpl_shape *w = input ? mpl_dnn_in_shape(m, 1) : mpl_dnn_out_shape(m, 0);
 
-    m->d->run = input ? run_grad_input : run_grad;
+    m->dnn->run = input ? run_grad_input : run_grad;
     return describe_conv(m, x, w, mpl_dnn_in_shape(m, 0)) && (!all || describe_bias(m, &y)) &&
            (input || choose_filter(m)) &&
            ((!input && mpl_dnn_out(m, 2) == MPL_NONE) || choose_data(m));

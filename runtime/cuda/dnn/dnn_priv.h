@@ -43,14 +43,14 @@ struct mpl_cuda_dnn {
 };
 
 typedef struct mpl_dnn_maker {
-    mpl_cuda *c;
+    mpl_cuda *driver;
     const mpl_cuda_library *lib;
     const mpl_graph *g;
     mpl_op op;
     mpl_op_kind kind;
     uint32_t n_in, n_out;
     const mpl_cuda_choice *choice;
-    mpl_cuda_dnn *d;
+    mpl_cuda_dnn *dnn;
 } mpl_dnn_maker;
 
 static inline mpl_value mpl_dnn_in(const mpl_dnn_maker *m, uint32_t i)
