@@ -185,6 +185,15 @@ void mpl_lists_begin(uint32_t *begin, uint32_t n)
         begin[k + 2] += begin[k + 1];
 }
 
+/* Each list ends where the next one begins, and all of them hold at most n_items. */
+static bool lists_ok(const uint32_t *begin, uint32_t n_keys, size_t n_items)
+{
+    for (uint32_t key = 0; key < n_keys; key++)
+        if (begin[key] > begin[key + 1])
+            return false;
+    return begin[0] == 0 && begin[n_keys] <= n_items;
+}
+
 mpl_status mpl_lists_new(mpl_ctx *ctx, uint32_t n_keys, size_t n_items, const uint32_t *key,
                          const uint32_t *value, uint32_t **begin, uint32_t **item)
 {
@@ -202,6 +211,7 @@ mpl_status mpl_lists_new(mpl_ctx *ctx, uint32_t n_keys, size_t n_items, const ui
     for (size_t i = 0; i < n_items; i++)
         if (key[i] != MPL_NONE)
             list[first[key[i] + 1]++] = value != NULL ? value[i] : (uint32_t)i;
+    mpl_assert_ok(lists_ok(first, n_keys, n_items));
     *begin = first, first = NULL;
     *item = list, list = NULL;
 out:

@@ -89,6 +89,30 @@ out:
     return st;
 }
 
+mpl_status mpl_axis_attr(mpl_ctx *ctx, const mpl_shape_call *call, int64_t otherwise, uint32_t rank,
+                         uint32_t *out)
+{
+    return mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, otherwise), rank, out);
+}
+
+uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank)
+{
+    int64_t axis = mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, otherwise);
+
+    mpl_assert(axis >= -(int64_t)rank && axis < (int64_t)rank); /* the shape rule saw to it */
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+int mpl_choice_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *const *names, int n)
+{
+    const char *text = mpl_attr_text(g, op, key, names[0]);
+    int i = 0;
+
+    while (i < n && strcmp(names[i], text) != 0)
+        i++;
+    return i;
+}
+
 mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank, uint32_t *set)
 {
     mpl_status st = MPL_OK;
@@ -163,4 +187,33 @@ void mpl_broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t st
         if (i >= lead)
             step *= (uint64_t)in->dim[i - lead];
     }
+}
+
+uint16_t mpl_narrow(double x, int mantissa, int least)
+{
+    const uint32_t infinity = (uint32_t)(2 - 2 * least + 1) << mantissa;
+    uint64_t bits, significand, kept, rest, half;
+    uint32_t sign;
+    int exponent, shift;
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = (uint32_t)(bits >> 63) << 15;
+    exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    significand = bits & ((UINT64_C(1) << 52) - 1);
+    if (exponent == 1024)
+        return (uint16_t)(sign | infinity | (significand != 0 ? 1u << (mantissa - 1) : 0));
+    shift = 52 - mantissa + (exponent < least ? least - exponent : 0);
+    if (shift > 54 || exponent == -1023)
+        return (uint16_t)sign;
+    if (exponent > 1 - least)
+        return (uint16_t)(sign | infinity);
+    significand |= UINT64_C(1) << 52;
+    kept = significand >> shift;
+    rest = significand & ((UINT64_C(1) << shift) - 1);
+    half = UINT64_C(1) << (shift - 1);
+    kept += rest > half || (rest == half && (kept & 1) != 0);
+    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds
+     * up. */
+    return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) +
+                              (uint32_t)kept));
 }

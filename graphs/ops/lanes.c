@@ -7,13 +7,6 @@ mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis)
                        mpl_count_dims(shape, axis + 1, shape->rank)};
 }
 
-uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank)
-{
-    int64_t axis = mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, otherwise);
-
-    return (uint32_t)(axis < 0 ? axis + rank : axis);
-}
-
 void mpl_split_dims(const mpl_shape *shape, uint32_t set, mpl_dims *kept, mpl_dims *reduced)
 {
     int64_t stride[MPL_MAX_RANK];

@@ -12,9 +12,6 @@ typedef struct mpl_lanes {
 
 mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis);
 
-/* The axis of attribute `axis` that the shape rule has checked. */
-uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
-
 /* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels around
  * each. */
 typedef struct mpl_lrn {

@@ -55,7 +55,7 @@ static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis = 0;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), in->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, in->rank, &axis));
     for (uint32_t i = 1; i < call->n_in; i++)
         if (call->in_shape[i] != NULL) {
             MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
@@ -110,8 +110,7 @@ mpl_status mpl_shape_lp_norm(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (p != 1 && p != 2)
         MPL_FAIL(ctx, MPL_EINPUT, "attribute 'p' is %" PRId64 "; it must be 1 or 2", p);
     mpl_like_input(call, 0, call->in_type[0]);

@@ -81,6 +81,13 @@ static inline int64_t mpl_clamp_index(int64_t i, int64_t dim, int64_t least, int
 /* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of
  * [-rank, rank). */
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out);
+/* The same of the attribute `axis`, or of `otherwise` where it is left out. */
+mpl_status mpl_axis_attr(mpl_ctx *ctx, const mpl_shape_call *call, int64_t otherwise, uint32_t rank,
+                         uint32_t *out);
+/* The axis of attribute `axis` that the shape rule has checked. */
+uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
+/* Which of n names a text attribute is: the first where it is left out, n where it is none. */
+int mpl_choice_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *const *names, int n);
 
 /* Bit i of *set: axis i is among the n given; MPL_EINPUT for one out of range or given twice. */
 mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank,
@@ -124,34 +131,7 @@ static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, u
 /* The double nearest to x with `mantissa` explicit bits and least normal exponent `least`, as a
  * 16-bit float of the IEEE kind; ties go to the even one, what is too large becomes infinity, a NaN
  * stays one. */
-static inline uint16_t mpl_narrow(double x, int mantissa, int least)
-{
-    const uint32_t infinity = (uint32_t)(2 - 2 * least + 1) << mantissa;
-    uint64_t bits, significand, kept, rest, half;
-    uint32_t sign;
-    int exponent, shift;
-
-    memcpy(&bits, &x, sizeof bits);
-    sign = (uint32_t)(bits >> 63) << 15;
-    exponent = (int)(bits >> 52 & 0x7ff) - 1023;
-    significand = bits & ((UINT64_C(1) << 52) - 1);
-    if (exponent == 1024)
-        return (uint16_t)(sign | infinity | (significand != 0 ? 1u << (mantissa - 1) : 0));
-    shift = 52 - mantissa + (exponent < least ? least - exponent : 0);
-    if (shift > 54 || exponent == -1023)
-        return (uint16_t)sign;
-    if (exponent > 1 - least)
-        return (uint16_t)(sign | infinity);
-    significand |= UINT64_C(1) << 52;
-    kept = significand >> shift;
-    rest = significand & ((UINT64_C(1) << shift) - 1);
-    half = UINT64_C(1) << (shift - 1);
-    kept += rest > half || (rest == half && (kept & 1) != 0);
-    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds
-     * up. */
-    return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) +
-                              (uint32_t)kept));
-}
+uint16_t mpl_narrow(double x, int mantissa, int least);
 
 static inline uint16_t mpl_to_f16(double x)
 {

@@ -12,7 +12,7 @@ mpl_status mpl_shape_arg_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis = 0;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (in->dim[axis] == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "axis %u has no elements to choose from", axis);
     out->rank = 0;
@@ -46,8 +46,7 @@ mpl_status mpl_shape_top_k(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis = 0;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (k < 0 || k > call->in_shape[0]->dim[axis])
         MPL_FAIL(ctx, MPL_EINPUT, "k is %" PRId64 "; axis %u has %" PRId64 " elements", k, axis,
                  call->in_shape[0]->dim[axis]);

@@ -9,8 +9,7 @@ mpl_status mpl_shape_softmax(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;

@@ -296,8 +296,7 @@ mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
         MPL_FAIL(ctx, MPL_EINPUT, "gradient and result must have the same dims");
     mpl_like_input(call, 0, call->in_type[0]);

@@ -75,12 +75,8 @@ const char *mpl_activation_name(mpl_activation a)
 
 mpl_activation mpl_activation_of(const mpl_graph *g, mpl_op op)
 {
-    const char *name = mpl_attr_text(g, op, MPL_ATTR_activation, activation_name[MPL_ACT_NONE]);
-    int a = 0;
-
-    while (a < MPL_N_ACTIVATIONS && strcmp(name, activation_name[a]) != 0)
-        a++;
-    return (mpl_activation)a;
+    return (mpl_activation)mpl_choice_of(g, op, MPL_ATTR_activation, activation_name,
+                                         MPL_N_ACTIVATIONS);
 }
 
 mpl_status mpl_check_activation(mpl_ctx *ctx, const mpl_graph *g, mpl_op op)

@@ -29,7 +29,7 @@ mpl_status mpl_shape_gather(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (in->rank - 1 + indices->rank > MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "the output has %u dims; at most %d are supported",
                  in->rank - 1 + indices->rank, MPL_MAX_RANK);
@@ -54,7 +54,7 @@ mpl_status mpl_eval_gather(mpl_ctx *ctx, const mpl_op_call *call)
     size_t row;
     char *to = call->out[0].data;
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    axis = mpl_axis_of(call, 0, in->rank);
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
     outer = mpl_count_dims(in, 0, axis);
@@ -93,8 +93,7 @@ mpl_status mpl_shape_gather_elements(mpl_ctx *ctx, const mpl_shape_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
     MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     call->out_shape[0] = *call->in_shape[1];
     call->out_type[0] = call->in_type[0];
@@ -109,7 +108,7 @@ mpl_status mpl_eval_gather_elements(mpl_ctx *ctx, const mpl_op_call *call)
     int64_t index[MPL_MAX_RANK] = {0}, stride[1][MPL_MAX_RANK], along, base = 0, i = 0, at = 0;
     uint32_t axis, bytes = mpl_type_bytes(call->in[0].type);
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    axis = mpl_axis_of(call, 0, in->rank);
     if (mpl_count(indices) == 0)
         return MPL_OK;
     mpl_strides(in, stride[0]);
@@ -220,12 +219,8 @@ typedef enum reduction { PUT, ADD, MUL, MAX, MIN, N_REDUCTIONS } reduction;
 static reduction reduction_of(const mpl_graph *g, mpl_op op)
 {
     static const char *const names[N_REDUCTIONS] = {"none", "add", "mul", "max", "min"};
-    const char *name = mpl_attr_text(g, op, MPL_ATTR_reduction, "none");
-    int i = 0;
 
-    while (i < N_REDUCTIONS && strcmp(names[i], name) != 0)
-        i++;
-    return (reduction)i;
+    return (reduction)mpl_choice_of(g, op, MPL_ATTR_reduction, names, N_REDUCTIONS);
 }
 
 static mpl_status check_scatter(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -252,8 +247,7 @@ mpl_status mpl_shape_scatter_elements(mpl_ctx *ctx, const mpl_shape_call *call)
     char text[2][200];
 
     MPL_TRY(check_scatter(ctx, call));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0),
-                     call->in_shape[0]->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
     MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     if (!mpl_shape_equal(call->in_shape[1], call->in_shape[2]))
         MPL_FAIL(ctx, MPL_EINPUT, "indices have dims %s, updates %s; they must be the same",
@@ -337,7 +331,7 @@ mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
     uint32_t axis;
 
     MPL_TRY(mpl_eval_copy(ctx, call));
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), to->rank, &axis));
+    axis = mpl_axis_of(call, 0, to->rank);
     if (mpl_count(indices) == 0)
         return MPL_OK;
     mpl_strides(to, stride[0]);
@@ -391,8 +385,7 @@ mpl_status mpl_shape_one_hot(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_FAIL(ctx, MPL_EINPUT, "depth %" PRId64 " is missing or not positive", depth);
     if (in->rank == MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "the output has more than %d dims", MPL_MAX_RANK);
-    MPL_TRY(
-        mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), in->rank + 1, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, -1, in->rank + 1, &axis));
     call->out_shape[0].rank = in->rank + 1;
     for (uint32_t i = 0, from = 0; i <= in->rank; i++)
         call->out_shape[0].dim[i] = i == axis ? depth : in->dim[from++];
@@ -421,13 +414,13 @@ static int64_t hot_at(const mpl_tensor *in, int64_t i, int64_t depth)
 
 mpl_status mpl_eval_one_hot(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
     uint32_t axis, bytes = mpl_type_bytes(call->out[0].type);
     const char *off = call->in[1].data, *on = off + bytes;
     int64_t depth, inner;
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, -1), to->rank, &axis));
+    (void)ctx;
+    axis = mpl_axis_of(call, -1, to->rank);
     if (mpl_count(to) == 0)
         return MPL_OK;
     depth = to->dim[axis];
@@ -442,6 +435,5 @@ mpl_status mpl_eval_one_hot(mpl_ctx *ctx, const mpl_op_call *call)
                        ((i / inner * depth + at) * inner + i % inner) * bytes,
                    on, bytes);
     }
-out:
-    return st;
+    return MPL_OK;
 }

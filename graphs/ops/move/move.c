@@ -91,12 +91,12 @@ out:
 
 mpl_status mpl_eval_concat(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = &call->out[0].shape;
     uint32_t axis, bytes = mpl_type_bytes(call->out[0].type);
     char *at = call->out[0].data;
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), to->rank, &axis));
+    (void)ctx;
+    axis = mpl_axis_of(call, 0, to->rank);
     for (uint32_t i = 0; i < call->n_in; i++) {
         int64_t row = mpl_count_dims(&call->in[i].shape, axis, to->rank);
         mpl_box box = {2,
@@ -107,8 +107,7 @@ mpl_status mpl_eval_concat(mpl_ctx *ctx, const mpl_op_call *call)
         mpl_move(&box, bytes, at, call->in[i].data);
         at += row * bytes;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_split(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -119,7 +118,7 @@ mpl_status mpl_shape_split(mpl_ctx *ctx, const mpl_shape_call *call)
     const int64_t *size = mpl_attr_ints(call->graph, call->op, MPL_ATTR_split, &n);
     int64_t left, part;
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (size != NULL && n != call->n_out)
         MPL_FAIL(ctx, MPL_EINPUT, "split has %u sizes for %u outputs", n, call->n_out);
     left = in->dim[axis];
@@ -146,12 +145,12 @@ out:
 
 mpl_status mpl_eval_split(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape;
     uint32_t axis, bytes = mpl_type_bytes(call->in[0].type);
     const char *at = call->in[0].data;
 
-    MPL_TRY(mpl_axis(ctx, mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 0), in->rank, &axis));
+    (void)ctx;
+    axis = mpl_axis_of(call, 0, in->rank);
     for (uint32_t i = 0; i < call->n_out; i++) {
         int64_t row = mpl_count_dims(&call->out[i].shape, axis, in->rank);
         mpl_box box = {2,
@@ -163,8 +162,7 @@ mpl_status mpl_eval_split(mpl_ctx *ctx, const mpl_op_call *call)
             mpl_move(&box, bytes, call->out[i].data, at);
         at += row * bytes;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- slice ---- */

@@ -6,12 +6,8 @@ typedef enum pad_mode { CONSTANT, EDGE, REFLECT, WRAP, N_PAD_MODES } pad_mode;
 static pad_mode mode_of(const mpl_graph *g, mpl_op op)
 {
     static const char *const names[N_PAD_MODES] = {"constant", "edge", "reflect", "wrap"};
-    const char *name = mpl_attr_text(g, op, MPL_ATTR_mode, "constant");
-    int i = 0;
 
-    while (i < N_PAD_MODES && strcmp(names[i], name) != 0)
-        i++;
-    return (pad_mode)i;
+    return (pad_mode)mpl_choice_of(g, op, MPL_ATTR_mode, names, N_PAD_MODES);
 }
 
 /* Elements added before and after each axis; negative ones are cut off. */

@@ -49,12 +49,11 @@ static mpl_status choose(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_k
                          const char *const *names, int n, int *choice)
 {
     mpl_status st = MPL_OK;
-    const char *text = mpl_attr_text(g, op, key, names[0]);
 
-    for (*choice = 0; *choice < n; ++*choice)
-        if (strcmp(names[*choice], text) == 0)
-            return MPL_OK;
-    MPL_FAIL(ctx, MPL_EINPUT, "%s '%.60s' is not supported", mpl_attr_name(key), text);
+    *choice = mpl_choice_of(g, op, key, names, n);
+    if (*choice == n)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s '%.60s' is not supported", mpl_attr_name(key),
+                 mpl_attr_text(g, op, key, ""));
 out:
     return st;
 }
