@@ -34,7 +34,8 @@ static mpl_status fail_unknown(mpl_ctx *ctx, const char *path)
         ;
 
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "%.200s: no plan of a format that memplan knows:%s (memplan list formats)",
+                    "%.200s: no plan that memplan knows; memplan list formats tells of%s; a CSV "
+                    "needs a column 'offset'",
                     path, names);
 }
 
