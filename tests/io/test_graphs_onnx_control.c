@@ -297,7 +297,7 @@ TEST(small_models)
         }
     }
     mpl_free(ctx, text);
-    assert_int_equal(n, 34);
+    assert_int_equal(n, 35);
 }
 
 TESTS(onnx_models, small_models)

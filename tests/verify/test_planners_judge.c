@@ -1,9 +1,6 @@
-/* The verifiers against brute force, which compares every byte of every buffer with every byte of
- * every other: plans of random planners, changed and judged, for problems with lifetimes or a
- * partial order, in-place pairs, pools, gaps, families and several memories; claims, whose witness
- * is taken two by two; and for graphs with views, where what every operation touches is found anew,
- * and each read must find its value. MPL_JUDGED=N: that many changed plans of either kind (make
- * judge-oracle). */
+/* The verifiers against brute force over all pairs of bytes: changed plans of problems of every
+ * kind, claims, and plans of graphs with views, where each read must find its value. MPL_JUDGED=N:
+ * that many changed plans of either kind (make judge-oracle). */
 #include "graphs/io/lists/lists.h"
 #include "graphs/orders/order.h"
 #include "tests/support/random_families.h"
@@ -19,9 +16,7 @@ typedef struct tally {
 
 static uint32_t asked(void)
 {
-    const char *text = getenv("MPL_JUDGED");
-
-    return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 20000;
+    return getenv("MPL_JUDGED") != NULL ? (uint32_t)strtoul(getenv("MPL_JUDGED"), NULL, 10) : 20000;
 }
 
 /* ---- bytes ---- */
