@@ -1,4 +1,4 @@
-/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" behind it, "!MESSAGE" before it
+/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" after it, "!MESSAGE" before it
  * gives up; other lines are its unit's. Units are taken from a counter that all share, so no unit
  * is done twice and none waits for a slow neighbour. */
 #include "harness/bench/crew.h"
@@ -31,7 +31,7 @@ typedef struct member {
 typedef struct state {
     mpl_ctx *ctx;
     const mpl_crew *crew;
-    atomic_uint *next; /* shared with the workers, as what stands behind it: their scratch */
+    atomic_uint *next; /* shared with the workers; their scratch follows it */
     member *member;
 } state;
 

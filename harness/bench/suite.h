@@ -2,7 +2,7 @@
  *
  * One graph a line, as on the command line; one that begins with `{data}/` is a file in the folder
  * of `--data`, and is skipped where it is absent. A line `--option value` sets an option of `bench`
- * where the command line does not. What stands behind a graph, `GRAPH --loop copy`, holds for that
+ * where the command line does not. What follows a graph, `GRAPH --loop copy`, holds for that
  * line alone: options that tell rows apart, of which the suite sets none for all. `#` begins a
  * comment; the first comment line says what the suite is for. */
 #ifndef MPL_SUITE_H

@@ -10,7 +10,7 @@ static bool takes(int command, int option)
     return mpl_option_table[option].commands >> command & 1;
 }
 
-/* Text from a column on, whose lines end before column 80 at a blank, or within a long word behind
+/* Text from a column on, whose lines end before column 80 at a blank, or within a long word after
  * '|'; the cursor stands at `at`. */
 static void put_wrapped(FILE *to, size_t at, size_t column, const char *text)
 {

@@ -7,7 +7,7 @@
 
 /* How the process ended. */
 typedef struct mpl_ending {
-    int64_t wall_ns; /* from behind the fork to its end [ns] */
+    int64_t wall_ns; /* from the end of the fork to its own [ns] */
     bool timed_out;  /* killed at the deadline */
     int interrupted; /* killed because of this signal to memplan; 0: no */
     int signal;      /* that ended it; 0: it exited */

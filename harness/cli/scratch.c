@@ -9,7 +9,7 @@
 
 #include "graphs/core/file.h"
 
-static char *told_to; /* of this process, as what interrupts it is; NULL: nobody asks */
+static char *told_to; /* of this process, as what interrupts it is; NULL: no parent asks */
 
 void mpl_scratch_tell(char *told)
 {

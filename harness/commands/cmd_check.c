@@ -366,7 +366,7 @@ static mpl_status print_outcome(gate *g)
         if (g->verdict == OK || g->verdict == IMPROVED)
             printf("%s\n", mpl_shown(g->summary));
     }
-    fflush(stdout); /* so that the message of a failure comes behind it where both go to one log */
+    fflush(stdout); /* so that a message of failure follows it where both go to one log */
 out:
     return st;
 }

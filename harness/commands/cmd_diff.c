@@ -13,7 +13,7 @@
 typedef struct report {
     mpl_ctx *ctx;
     bool json, quiet;
-    FILE *to;   /* what is told behind the summary */
+    FILE *to;   /* the differences, printed after the summary */
     uint32_t n; /* differences so far */
     int n_kinds;
     struct {

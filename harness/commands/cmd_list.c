@@ -195,37 +195,19 @@ out:
     return st;
 }
 
-static mpl_status list_fields(mpl_ctx *ctx, bool json)
-{
-    (void)ctx, (void)json;
-    mpl_fields_markdown(stdout);
-    return MPL_OK;
-}
-
-static mpl_status list_options(mpl_ctx *ctx, bool json)
-{
-    (void)ctx, (void)json;
-    mpl_help_markdown(stdout);
-    return MPL_OK;
-}
-
-static mpl_status list_man(mpl_ctx *ctx, bool json)
-{
-    (void)ctx, (void)json;
-    mpl_help_man(stdout);
-    return MPL_OK;
-}
-
 mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
 {
     static const struct {
         const char *name;
-        mpl_status (*list)(mpl_ctx *ctx, bool json);
+        mpl_status (*list)(mpl_ctx *ctx, bool json); /* NULL: a page */
+        void (*page)(FILE *to);
     } kind[] = {
-        {"graphs", list_graphs},     {"planners", list_planners}, {"orders", list_orders},
-        {"backends", list_backends}, {"suites", list_suites},     {"tables", list_tables},
-        {"formats", list_formats},   {"passes", list_passes},     {"fields", list_fields},
-        {"options", list_options},   {"man", list_man},
+        {"graphs", list_graphs, NULL},         {"planners", list_planners, NULL},
+        {"orders", list_orders, NULL},         {"backends", list_backends, NULL},
+        {"suites", list_suites, NULL},         {"tables", list_tables, NULL},
+        {"formats", list_formats, NULL},       {"passes", list_passes, NULL},
+        {"fields", NULL, mpl_fields_markdown}, {"options", NULL, mpl_help_markdown},
+        {"man", NULL, mpl_help_man},
     };
     enum { N_KINDS = sizeof kind / sizeof *kind };
     const char *what = options->args.item[0];
@@ -237,5 +219,8 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
     if (i == N_KINDS)
         return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
                         "list: nothing is called '%s'; there are %s", what, names);
-    return kind[i].list(ctx, options->json);
+    if (kind[i].list != NULL)
+        return kind[i].list(ctx, options->json);
+    kind[i].page(stdout);
+    return MPL_OK;
 }

@@ -9,7 +9,7 @@
 #include "planners/ilp/ilp.h"
 #include "planners/plan/plan_bindings.h"
 
-/* The memories of pool 0 where it has several: nobody compares their bytes with a bound. */
+/* The memories of pool 0 where it has several; their bytes have no bound. */
 static void print_memories(const mpl_spread *spread)
 {
     char gap[32], capacity[32];

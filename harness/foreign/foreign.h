@@ -62,6 +62,6 @@ int64_t mpl_foreign_limit(const mpl_run *run);
  * control characters become blanks. `st` as above. */
 mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, const char *format,
                             ...) __attribute__((format(printf, 4, 5)));
-#define MPL_UNPLACED UINT64_MAX /* an offset that nobody wrote */
+#define MPL_UNPLACED UINT64_MAX /* an offset that was not written */
 
 #endif

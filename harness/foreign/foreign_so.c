@@ -29,7 +29,7 @@ typedef struct call {
     const char *path;
     double time_limit_s;
     answer *answer;
-    uint64_t *offset; /* [n] behind the answer */
+    uint64_t *offset; /* [n] after the answer */
 } call;
 
 static void __attribute__((format(printf, 2, 3))) unusable(answer *a, const char *format, ...)

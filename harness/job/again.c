@@ -2,15 +2,15 @@
  * measure.h. */
 #include "harness/job/measure.h"
 
-/* Index among n items of the value of that name, `behind` added or not; n: none is. */
+/* Index among n items of the value of that name, `ending` added; n: none is. */
 static uint32_t find_named(const mpl_graph *g, uint32_t n, const mpl_value *item, const char *name,
-                           const char *behind)
+                           const char *ending)
 {
     size_t length = strlen(name);
     uint32_t i = 0;
 
     while (i < n && (strncmp(g->value_name[item[i]], name, length) != 0 ||
-                     strcmp(g->value_name[item[i]] + length, behind) != 0))
+                     strcmp(g->value_name[item[i]] + length, ending) != 0))
         i++;
     return i;
 }

@@ -97,7 +97,7 @@ static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_b
         shape = mpl_early_shape(g, rows, i);
         if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 &&
             t->shape.dim[0] < shape.dim[0])
-            shape.dim[0] = t->shape.dim[0]; /* how many rows there are is known behind the run */
+            shape.dim[0] = t->shape.dim[0]; /* the run decides how many rows there are */
         if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
             MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
                      "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],

@@ -10,7 +10,7 @@
 mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph,
                             char **store);
 /* Replaces a program by its graph in SSA, as --ssa says, with what was done in *facts; writes the
- * graph behind each step into the folder of --dump-ssa. A graph that is no program stays, and
+ * graph after each step into the folder of --dump-ssa. A graph that is no program stays, and
  * *is_program is false. MPL_EINPUT: --dump-ssa, and no program. */
 mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_source *source,
                               bool *is_program, mpl_ssa_facts *facts);

@@ -1,4 +1,4 @@
-/* library_priv.h -- what stands behind the types of memplan.h: library.c, library_task.c. It needs
+/* library_priv.h -- what the types of memplan.h hold, for library.c and library_task.c. It needs
  * rooms graphs and planners, and of this one only rows and options: who links the library links no
  * backend. */
 #ifndef MPL_LIBRARY_PRIV_H
@@ -39,7 +39,7 @@ struct memplan_task {
 struct memplan_plan {
     memplan_task *task;
     mpl_plan *plan;
-    char *planner; /* as it was asked for; NULL: somebody else's */
+    char *planner; /* as it was asked for; NULL: the plan came from outside */
 };
 
 #endif

@@ -115,7 +115,7 @@ MEMPLAN_API uint32_t memplan_death(const memplan_task *task, uint32_t buffer);
  * the program's only. */
 MEMPLAN_API memplan_status memplan_run(memplan_task *task, const char *planner,
                                        memplan_plan **plan);
-/* A plan that somebody else made: offset[memplan_count(task)]. MEMPLAN_EINVALID: it is refused, and
+/* A plan from elsewhere: offset[memplan_count(task)]. MEMPLAN_EINVALID: it is refused, and
  * the message names the first two buffers that overlap. */
 MEMPLAN_API memplan_status memplan_verify(memplan_task *task, const uint64_t *offset,
                                           memplan_plan **plan);
@@ -132,7 +132,7 @@ MEMPLAN_API uint64_t memplan_peak_bytes(const memplan_plan *plan); /* size of th
 MEMPLAN_API uint64_t memplan_bound_bytes(const memplan_plan *plan);
 MEMPLAN_API memplan_claim memplan_claim_of(const memplan_plan *plan);
 
-/* Planners by number, from 0, in the order of every report; NULL behind the last. */
+/* Planners by number, from 0, in the order of every report; NULL after the last. */
 MEMPLAN_API const char *memplan_planner_name(uint32_t i);
 
 /* ---- tests of your own ---- */

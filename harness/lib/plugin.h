@@ -80,7 +80,7 @@ typedef struct memplan_request {
     uint64_t seed;         /* of all that is random */
     uint64_t budget_ticks; /* work that it may do, in units of its own; MEMPLAN_NO_LIMIT: none */
     double time_limit_s;   /* return by then; the process is killed a little later */
-    uint32_t n_params;     /* key=value pairs behind the library's path */
+    uint32_t n_params;     /* key=value pairs after the library's path */
     const char *const *key, *const *value;
 } memplan_request;
 
