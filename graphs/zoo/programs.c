@@ -78,13 +78,12 @@ static void learn(script *s, const char *made, const char *dims)
         return;
     }
     say(s,
-        "input wanted f32 %s\nweight loss_one f32 [] = splat 1\nweight loss_half f32 [] = splat "
-        "0.5\n"
-        "loss_off = sub(%s, wanted)\nloss_size = abs(loss_off)\nloss_near = clip(loss_size, _, "
-        "loss_one)\n"
+        "input wanted f32 %s\nweight loss_one f32 [] = splat 1\n"
+        "weight loss_half f32 [] = splat 0.5\nloss_off = sub(%s, wanted)\n"
+        "loss_size = abs(loss_off)\nloss_near = clip(loss_size, _, loss_one)\n"
         "loss_part = mul(loss_near, loss_half)\nloss_rest = sub(loss_size, loss_part)\n"
-        "loss_each = mul(loss_near, loss_rest)\nloss = reduce_mean(loss_each) keepdims=0\noutput "
-        "loss\n",
+        "loss_each = mul(loss_near, loss_rest)\nloss = reduce_mean(loss_each) keepdims=0\n"
+        "output loss\n",
         dims, made);
 }
 
@@ -99,11 +98,10 @@ static mpl_status end(script *s, mpl_graph **out)
 
     MPL_TRY(s->st);
     if (s->args->train && (ssa == 1 || ssa == 3))
-        MPL_FAIL(
-            s->ctx, MPL_EINPUT,
-            "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which fuses "
-            "nothing then, or ssa=copy",
-            s->args->entry->name, levels[ssa]);
+        MPL_FAIL(s->ctx, MPL_EINPUT,
+                 "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which "
+                 "fuses nothing then, or ssa=copy",
+                 s->args->entry->name, levels[ssa]);
     MPL_TRY(mpl_text_read_memory(s->ctx, s->args->entry->name, s->text, s->n, &program));
     if (ssa < 3) {
         MPL_TRY(mpl_tensor_ssa(s->ctx, program, level[ssa], NULL, NULL, out));
@@ -189,8 +187,8 @@ static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
 
     say(&s,
-        "input priors f32 [%d,4]\ninput head f32 [%d,%d,4]\ninput conf f32 [%d,%d,%d]\nweight bias "
-        "f32 [4]\n",
+        "input priors f32 [%d,4]\ninput head f32 [%d,%d,4]\ninput conf f32 [%d,%d,%d]\n"
+        "weight bias f32 [4]\n",
         n, batch, n, batch, n, (int)mpl_zoo_arg(args, "classes") + 1);
     scalar(&s, "zero", 0);
     scalar(&s, "one", 1);
@@ -349,28 +347,20 @@ static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
         int k = (int)i;
 
         say(&s,
-            "sin%d = sin(angle)\ncos%d = cos(angle)\nturn2%d = mul(turn, turn)\npull%d = "
-            "mul(turn2%d, "
-            "sin%d)\n"
-            "push%d = mul(pull%d, pole)\nboth%d = add(force, push%d)\nt%d = mul(both%d, "
-            "per_mass)\n",
+            "sin%d = sin(angle)\ncos%d = cos(angle)\nturn2%d = mul(turn, turn)\n"
+            "pull%d = mul(turn2%d, sin%d)\npush%d = mul(pull%d, pole)\n"
+            "both%d = add(force, push%d)\nt%d = mul(both%d, per_mass)\n",
             k, k, k, k, k, k, k, k, k, k, k, k);
         say(&s,
-            "fall%d = mul(sin%d, gravity)\nct%d = mul(cos%d, t%d)\nover%d = sub(fall%d, "
-            "ct%d)\ncc%d = "
-            "mul(cos%d, cos%d)\n"
-            "cm%d = mul(cc%d, mass)\nu1%d = sub(third, cm%d)\nunder%d = mul(u1%d, "
-            "length)\nturning%d = "
-            "div(over%d, "
-            "under%d)\n",
+            "fall%d = mul(sin%d, gravity)\nct%d = mul(cos%d, t%d)\nover%d = sub(fall%d, ct%d)\n"
+            "cc%d = mul(cos%d, cos%d)\ncm%d = mul(cc%d, mass)\nu1%d = sub(third, cm%d)\n"
+            "under%d = mul(u1%d, length)\nturning%d = div(over%d, under%d)\n",
             k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
         say(&s,
             "tc%d = mul(turning%d, cos%d)\ntcs%d = mul(tc%d, share)\npushing%d = sub(t%d, tcs%d)\n"
-            "dx%d = mul(speed, tau)\nadd_into(x, dx%d)\ndv%d = mul(pushing%d, "
-            "tau)\nadd_into(speed, dv%d)\n"
-            "da%d = mul(turn, tau)\nadd_into(angle, da%d)\ndt%d = mul(turning%d, "
-            "tau)\nadd_into(turn, "
-            "dt%d)\n",
+            "dx%d = mul(speed, tau)\nadd_into(x, dx%d)\ndv%d = mul(pushing%d, tau)\n"
+            "add_into(speed, dv%d)\nda%d = mul(turn, tau)\nadd_into(angle, da%d)\n"
+            "dt%d = mul(turning%d, tau)\nadd_into(turn, dt%d)\n",
             k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
     }
     say(&s, "output s\n");
