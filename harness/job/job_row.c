@@ -49,7 +49,6 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
     mpl_record_text(row, MPL_FIELD_recompute, o->recompute);
     mpl_record_int(row, MPL_FIELD_recompute_before_bytes, f->before_bytes);
     mpl_record_int(row, MPL_FIELD_recompute_ops, f->facts.n_again);
-    mpl_record_int(row, MPL_FIELD_recompute_ticks, f->ticks);
     mpl_record_int(row, MPL_FIELD_recompute_ns, (uint64_t)job->recompute_ns);
     mpl_record_int(row, MPL_FIELD_forward_work, f->facts.forward_work);
     mpl_record_int(row, MPL_FIELD_all_work, f->facts.all_work);

@@ -397,7 +397,7 @@ WITH searches AS (
   SELECT id, 1 AS place, coalesce("order", '') AS text, iif(status = 'ok', order_live_bytes, NULL)
     AS cost, order_bound_bytes AS bound, order_ticks AS effort FROM rows
   UNION ALL SELECT id, 2, coalesce(recompute, ''), iif(status = 'ok', extra_work, NULL),
-    extra_work_bound, recompute_ticks FROM rows
+    extra_work_bound, NULL FROM rows
   UNION ALL SELECT id, 3, planner_name, iif(status = 'ok', planned_bytes, NULL), bound_bytes, ticks
     FROM rows),
 marked AS (
