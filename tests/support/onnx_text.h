@@ -156,7 +156,7 @@ static inline void onnx_end_node(onnx_graph *g)
 
 static inline void onnx_node(onnx_graph *g, char *line)
 {
-    char *out = line, *type = strstr(line, "= "), *in, *attrs, *end;
+    char *out = line, *type = strstr(line, "= "), *in = NULL, *attrs = NULL, *end;
     message attr;
 
     if (type == NULL || (in = strchr(type, '(')) == NULL || (attrs = strchr(in, ')')) == NULL)
