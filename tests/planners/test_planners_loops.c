@@ -200,4 +200,20 @@ TEST(test_drawn_programs_need_no_more)
     assert_false(lost);
 }
 
-TESTS(test_goldens, test_copying_needs_no_less, test_drawn_programs_need_no_more)
+/* What lies in the cell of one parameter must leave the other its value: without that the verifier
+ * refuses the plan. */
+TEST(test_one_instance_twice)
+{
+    mpl_run run;
+    mpl_plan *plan = NULL;
+    loaded l = load(ctx, "one_instance_twice", false);
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, l.p, &plan));
+    assert_ok(ctx, mpl_verify_places(ctx, l.g, l.map, l.p, plan));
+    mpl_plan_free(ctx, plan);
+    unload(ctx, &l);
+}
+
+TESTS(test_one_instance_twice, test_goldens, test_copying_needs_no_less,
+      test_drawn_programs_need_no_more)

@@ -308,6 +308,28 @@ static bool in_ring(const mpl_loop *l, uint32_t i)
     return at == i;
 }
 
+/* Whether something else in the cell of parameter i is needed while another parameter, which is the
+ * same instance in each round, still reads that. */
+static bool hides_instance(mpl_loop *l, uint32_t i)
+{
+    mpl_store *s = l->s;
+    const mpl_pair *p = &l->pair[i];
+
+    for (uint32_t k = 0; k < l->n; k++) {
+        const mpl_pair *other = &l->pair[k];
+
+        if (k == i || other->copied || !other->wanted || other->chain != p->chain ||
+            other->age != p->age || mpl_cell(s, other->param) == mpl_cell(s, p->param))
+            continue;
+        memset(l->row, 0, s->words * sizeof *l->row);
+        cell_row(s, other->param, l->row);
+        for (uint32_t at = s->next[p->param]; at != p->param; at = s->next[at])
+            if (mpl_rows_meet(s, mpl_row(s, at), l->row))
+                return true;
+    }
+    return false;
+}
+
 /* Whether a parameter that lies in one cell with other values may have the address that turn_param
  * gives it: what those write must not fall on what others still read. */
 static bool turn_is_safe(mpl_loop *l, uint32_t i)
@@ -316,7 +338,7 @@ static bool turn_is_safe(mpl_loop *l, uint32_t i)
 
     if (is_single(l->s, p->param))
         return true;
-    if (p->ring || head->n_cells == 0)
+    if (p->ring || head->n_cells == 0 || hides_instance(l, i))
         return false;
     for (uint32_t at = i; at != MPL_NONE; at = l->pair[at].up) {
         uint32_t first = l->pair[at].first;
