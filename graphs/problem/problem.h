@@ -31,7 +31,7 @@ typedef struct mpl_access {
     uint32_t *edge_begin; /* [n_events + 1] into edge_item: successors */
     uint32_t *edge_item;
     uint32_t *first_begin; /* [n + 1] into first_item: first events of each buffer (no other of it
-                              is before) */
+                              is before); none where no operation touches it */
     uint32_t *first_item;
     uint32_t *last_begin; /* [n + 1] into last_item: its last events */
     uint32_t *last_item;

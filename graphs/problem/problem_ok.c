@@ -22,13 +22,13 @@ static bool closure_ok(const mpl_before *before)
     return true;
 }
 
-/* Whether `list` has events in range, ascending, at least one for each of n buffers. */
+/* Whether the lists of n buffers hold events in range, ascending. */
 static bool events_ok(const char *what, uint32_t n, const uint32_t *begin, const uint32_t *item,
                       uint32_t n_events)
 {
     for (uint32_t b = 0; b < n; b++) {
-        if (begin[b] >= begin[b + 1])
-            return mpl_broken("buffer %u has no %s event", b, what);
+        if (begin[b] > begin[b + 1])
+            return mpl_broken("the %s events of buffer %u end before they begin", what, b);
         for (uint32_t i = begin[b]; i < begin[b + 1]; i++)
             if (item[i] >= n_events || (i > begin[b] && item[i] <= item[i - 1]))
                 return mpl_broken("buffer %u has %s event %u of %u, or out of order", b, what,
@@ -44,6 +44,10 @@ static bool access_ok(const mpl_access *access, uint32_t n)
             if (access->edge_item[i] <= e || access->edge_item[i] >= access->n_events)
                 return mpl_broken("event %u comes before event %u of %u", e, access->edge_item[i],
                                   access->n_events);
+    for (uint32_t b = 0; b < n; b++)
+        if ((access->first_begin[b] == access->first_begin[b + 1]) !=
+            (access->last_begin[b] == access->last_begin[b + 1]))
+            return mpl_broken("buffer %u has first events and no last ones, or last alone", b);
     return events_ok("first", n, access->first_begin, access->first_item, access->n_events) &&
            events_ok("last", n, access->last_begin, access->last_item, access->n_events);
 }

@@ -88,6 +88,7 @@ AT(align, &t->p->align[3])
 AT(pool, &t->p->pool[2])
 AT(pair, &t->p->in_place_in[0])
 AT(event, &t->p->access->first_item[t->p->access->first_begin[1]])
+AT(no_last, &t->p->access->last_begin[1])
 AT(edge, &t->p->access->edge_item[0])
 AT(cover, &t->p->before->red_item[0])
 AT(follower, &t->p->before->row[0])
@@ -124,6 +125,7 @@ static const row of_serial[] = {
     {"a pool that is not there", pool, 7, "in pool 7"},
     {"a pair that is none", pair, FAR, "in-place pair 0"},
     {"an event that is not there", event, FAR, "buffer 1 has first event 1000000"},
+    {"first events alone", no_last, 0, "buffer 0 has first events and no last ones"},
     {"an edge backwards", edge, 0, "comes before event 0"},
 };
 static const row of_parallel[] = {
