@@ -32,7 +32,7 @@ judges_of() {
     graphs/*) judges='planners_{judge,families}' ;;
     planners/verify/verify_[fu]*) judges='planners_{places,where,units,loops,judge_control} runtime_random_control' ;;
     planners/verify/verify_graph.c) judges='planners_judge runtime_{concat,concat_choices,parallel}' ;;
-    planners/verify/verify.c) judges='planners_{verify,judge,families,spill}' ;;
+    planners/verify/verify.c | planners/verify/verify_c[lo]*.c) judges='planners_{verify,judge,families,spill}' ;;
     planners/*) judges='planners_{certify,certify_general}' ;;
     runtime/*) judges='runtime_{exec,layout}' ;;
     harness/*) judges='harness_{check,cli}' ;;

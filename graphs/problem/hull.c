@@ -2,18 +2,6 @@
  * problem.h. */
 #include "graphs/problem/subset.h"
 
-mpl_status mpl_families_new(mpl_ctx *ctx, const mpl_problem *p, mpl_families *out)
-{
-    return mpl_lists_new(ctx, p->n, p->n, p->inside, NULL, &out->begin, &out->item);
-}
-
-void mpl_families_free(mpl_ctx *ctx, mpl_families *families)
-{
-    mpl_free(ctx, families->begin);
-    mpl_free(ctx, families->item);
-    *families = (mpl_families){NULL, NULL};
-}
-
 mpl_status mpl_problem_hull(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **out, uint32_t *into)
 {
     mpl_status st = MPL_OK;

@@ -443,3 +443,15 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
     h = mpl_hash(h, p->in_place_step, p->n_in_place * sizeof *p->in_place_step);
     return hash_optional(h, p->fixed, p->n * sizeof *p->fixed);
 }
+
+mpl_status mpl_families_new(mpl_ctx *ctx, const mpl_problem *p, mpl_families *out)
+{
+    return mpl_lists_new(ctx, p->n, p->n, p->inside, NULL, &out->begin, &out->item);
+}
+
+void mpl_families_free(mpl_ctx *ctx, mpl_families *families)
+{
+    mpl_free(ctx, families->begin);
+    mpl_free(ctx, families->item);
+    *families = (mpl_families){NULL, NULL};
+}

@@ -3,68 +3,6 @@
 
 #include "harness/job/execute.h"
 
-/* --device is of the backend that is named; a bench's backends look at it themselves. */
-static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
-{
-    mpl_status st = MPL_OK;
-    const mpl_backend *backend =
-        options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
-
-    if (options->device != NULL && backend != NULL && !backend->takes_params)
-        MPL_FAIL(ctx, MPL_EINPUT, "--device: backend %s takes none", backend->name);
-    if (options->device != NULL && options->backend == NULL && options->backends == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--device: of which backend? name one that takes it, such as cuda");
-out:
-    return st;
-}
-
-mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
-{
-    mpl_status st = MPL_OK;
-    const mpl_order_kind *order;
-    const mpl_backend *backend;
-    mpl_params params = {0};
-    mpl_pass_set passes;
-    mpl_recompute_spec recompute;
-    uint64_t size;
-    size_t name_bytes;
-
-    for (uint32_t i = 0; i < options->dim.n; i++)
-        MPL_TRY(mpl_parse_dim(ctx, options->dim.item[i], &name_bytes, &size));
-    MPL_TRY(mpl_order_spec_parse(ctx, options->order, &order, &params));
-    if (!options->views && options->concat == MPL_concat_share)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "--concat share: operands that lie inside the result are views; --views off has none");
-    MPL_TRY(mpl_algorithms_check(ctx, options));
-    MPL_TRY(mpl_parse_percent(ctx, "--gap", options->gap, &size));
-    if (options->threads > 1024)
-        MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
-    if (options->repeat < 1 || options->repeat > 10000)
-        MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
-    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
-    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
-    MPL_TRY(check_device(ctx, options));
-    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
-out:
-    mpl_params_fini(ctx, &params);
-    return st;
-}
-
-mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_job_read(ctx, options, graph, job));
-    MPL_TRY(mpl_job_passes(ctx, options, job));
-    MPL_TRY(mpl_job_order(ctx, options, job));
-out:
-    if (st != MPL_OK)
-        mpl_job_fini(ctx, job);
-    return st;
-}
-
 /* The plan of --plan, for GRAPH. */
 static mpl_status take_plan_file(mpl_ctx *ctx, mpl_options *options, const char *graph,
                                  mpl_made *made)

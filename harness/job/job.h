@@ -78,6 +78,8 @@ const char *mpl_order_scope(const mpl_job *job);
 
 /* Checks what can be checked of options without a graph. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
+/* The limit of `work_limit`: --work-limit, or what follows from the bytes of the file. */
+uint64_t mpl_job_work_limit(const mpl_options *options, const mpl_source *source);
 /* Before contents are made for them: whether the bytes that a file says its inputs and weights
  * have, and does not bring along, keep --work-limit, or MPL_CLAIMED_BYTES by default.
  * MPL_ELIMIT. */

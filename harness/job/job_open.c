@@ -74,61 +74,6 @@ out:
     return st;
 }
 
-/* ---- what a file may claim ---- */
-
-/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is
- * small says little, though it may claim anything. */
-static const uint64_t WORK_FREE = UINT64_C(1) << 28, WORK_A_BYTE = UINT64_C(1) << 18,
-                      MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, that count for it */
-
-/* Bytes of inputs and weights, by whether a file brings them along. */
-static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought,
-                          uint64_t *claimed)
-{
-    *inputs = *brought = *claimed = 0;
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        bool input = g->value_role[v] == MPL_INPUT, weight = g->value_role[v] == MPL_WEIGHT;
-        bool here = weight && g->value_data[v] != NULL && !g->value_splat[v];
-
-        if (input)
-            *inputs = mpl_add_work(*inputs, g->value_bytes[v]);
-        if (input || weight)
-            *(here ? brought : claimed) =
-                mpl_add_work(*(here ? brought : claimed), g->value_bytes[v]);
-    }
-}
-
-static uint64_t work_limit(const mpl_options *options, const mpl_source *source)
-{
-    uint64_t inputs, brought, claimed;
-
-    if (options->given[MPL_OPT_work_limit] || source->file_bytes == 0)
-        return options->work_limit;
-    outside_bytes(source->graph, &inputs, &brought, &claimed);
-    brought = mpl_add_work(mpl_add_work(brought, source->file_bytes),
-                           mpl_min_u64(inputs, MOST_INPUT_BYTES));
-    return brought < MPL_MOST_WORK / WORK_A_BYTE ? mpl_add_work(WORK_FREE, brought * WORK_A_BYTE)
-                                                 : MPL_MOST_WORK;
-}
-
-mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
-{
-    mpl_status st = MPL_OK;
-    uint64_t limit = options->given[MPL_OPT_work_limit] ? options->work_limit : MPL_CLAIMED_BYTES;
-    uint64_t inputs, brought, claimed;
-
-    if (limit == 0 || (job->source.file_bytes == 0 && !options->given[MPL_OPT_work_limit]))
-        goto out;
-    outside_bytes(job->source.graph, &inputs, &brought, &claimed);
-    if (claimed > limit)
-        MPL_FAIL(ctx, MPL_ELIMIT,
-                 "%s: inputs and weights that it has no data of come to %" PRIu64
-                 " bytes; the limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
-                 job->text, claimed, limit);
-out:
-    return st;
-}
-
 /* ---- passes ---- */
 
 /* Contents of weights as they are when the graph is run. */
@@ -216,7 +161,7 @@ mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job
                                 &job->recompute_ns));
     if (options->layout == MPL_layout_auto)
         MPL_TRY(mpl_graph_channels_last(ctx, &job->source.graph));
-    job->work_limit = work_limit(options, &job->source);
+    job->work_limit = mpl_job_work_limit(options, &job->source);
 out:
     return st;
 }
@@ -283,5 +228,20 @@ mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
     if (job->source.problem->before != NULL)
         job->safety = MPL_safety_parallel;
 out:
+    return st;
+}
+
+/* ---- all of it ---- */
+
+mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_job_read(ctx, options, graph, job));
+    MPL_TRY(mpl_job_passes(ctx, options, job));
+    MPL_TRY(mpl_job_order(ctx, options, job));
+out:
+    if (st != MPL_OK)
+        mpl_job_fini(ctx, job);
     return st;
 }

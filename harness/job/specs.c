@@ -1,8 +1,9 @@
-/* specs.c -- texts that name a planner, an order or a recomputation, with their parameters. See
- * job.h. */
+/* specs.c -- what options say beyond a word: planners, orders and recomputations with their
+ * parameters; what can be checked before anything is planned. See job.h. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "graphs/orders/work.h"
 #include "harness/foreign/foreign.h"
 #include "harness/job/job.h"
 #include "planners/search/joint.h"
@@ -228,6 +229,112 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
     mpl_graph_free(ctx, *g);
     *g = made;
     *ns = mpl_clock_ns() - begin + 1;
+out:
+    return st;
+}
+
+/* ---- what can be checked without a graph ---- */
+
+/* --device is of the backend that is named; a bench's backends look at it themselves. */
+static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend =
+        options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
+
+    if (options->device != NULL && backend != NULL && !backend->takes_params)
+        MPL_FAIL(ctx, MPL_EINPUT, "--device: backend %s takes none", backend->name);
+    if (options->device != NULL && options->backend == NULL && options->backends == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--device: of which backend? name one that takes it, such as cuda");
+out:
+    return st;
+}
+
+mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_kind *order;
+    const mpl_backend *backend;
+    mpl_params params = {0};
+    mpl_pass_set passes;
+    mpl_recompute_spec recompute;
+    uint64_t size;
+    size_t name_bytes;
+
+    for (uint32_t i = 0; i < options->dim.n; i++)
+        MPL_TRY(mpl_parse_dim(ctx, options->dim.item[i], &name_bytes, &size));
+    MPL_TRY(mpl_order_spec_parse(ctx, options->order, &order, &params));
+    if (!options->views && options->concat == MPL_concat_share)
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--concat share: operands that lie inside the result are views; --views off has none");
+    MPL_TRY(mpl_algorithms_check(ctx, options));
+    MPL_TRY(mpl_parse_percent(ctx, "--gap", options->gap, &size));
+    if (options->threads > 1024)
+        MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
+    if (options->repeat < 1 || options->repeat > 10000)
+        MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
+    MPL_TRY(check_device(ctx, options));
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+out:
+    mpl_params_fini(ctx, &params);
+    return st;
+}
+
+/* ---- what a file may claim ---- */
+
+/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is
+ * small says little, though it may claim anything. */
+static const uint64_t WORK_FREE = UINT64_C(1) << 28, WORK_A_BYTE = UINT64_C(1) << 18,
+                      MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, that count for it */
+
+/* Bytes of inputs and weights, by whether a file brings them along. */
+static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought,
+                          uint64_t *claimed)
+{
+    *inputs = *brought = *claimed = 0;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool input = g->value_role[v] == MPL_INPUT, weight = g->value_role[v] == MPL_WEIGHT;
+        bool here = weight && g->value_data[v] != NULL && !g->value_splat[v];
+
+        if (input)
+            *inputs = mpl_add_work(*inputs, g->value_bytes[v]);
+        if (input || weight)
+            *(here ? brought : claimed) =
+                mpl_add_work(*(here ? brought : claimed), g->value_bytes[v]);
+    }
+}
+
+uint64_t mpl_job_work_limit(const mpl_options *options, const mpl_source *source)
+{
+    uint64_t inputs, brought, claimed;
+
+    if (options->given[MPL_OPT_work_limit] || source->file_bytes == 0)
+        return options->work_limit;
+    outside_bytes(source->graph, &inputs, &brought, &claimed);
+    brought = mpl_add_work(mpl_add_work(brought, source->file_bytes),
+                           mpl_min_u64(inputs, MOST_INPUT_BYTES));
+    return brought < MPL_MOST_WORK / WORK_A_BYTE ? mpl_add_work(WORK_FREE, brought * WORK_A_BYTE)
+                                                 : MPL_MOST_WORK;
+}
+
+mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = options->given[MPL_OPT_work_limit] ? options->work_limit : MPL_CLAIMED_BYTES;
+    uint64_t inputs, brought, claimed;
+
+    if (limit == 0 || (job->source.file_bytes == 0 && !options->given[MPL_OPT_work_limit]))
+        goto out;
+    outside_bytes(job->source.graph, &inputs, &brought, &claimed);
+    if (claimed > limit)
+        MPL_FAIL(ctx, MPL_ELIMIT,
+                 "%s: inputs and weights that it has no data of come to %" PRIu64
+                 " bytes; the limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
+                 job->text, claimed, limit);
 out:
     return st;
 }

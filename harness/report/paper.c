@@ -58,6 +58,14 @@ static bool begins_with(const mpl_grid *table, uint32_t line, const char *path, 
     return true;
 }
 
+const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
+{
+    for (uint32_t i = 0; i < paper->n; i++)
+        if (strcmp(paper->item[i].name, name) == 0)
+            return &paper->item[i];
+    return NULL;
+}
+
 mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char *path, char **value)
 {
     mpl_status st = MPL_OK;

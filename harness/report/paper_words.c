@@ -117,11 +117,3 @@ size_t mpl_paper_bare(const char *text, size_t from, size_t to)
     }
     return to;
 }
-
-const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
-{
-    for (uint32_t i = 0; i < paper->n; i++)
-        if (strcmp(paper->item[i].name, name) == 0)
-            return &paper->item[i];
-    return NULL;
-}

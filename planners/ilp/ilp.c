@@ -41,23 +41,6 @@
 extern const mpl_planner mpl_planner_none, mpl_planner_greedy_size, mpl_planner_best_fit,
     mpl_planner_nnc_arena;
 
-uint64_t mpl_ilp_round_up(uint64_t at, uint64_t step)
-{
-    return (at + step - 1) / step * step;
-}
-
-uint64_t mpl_ilp_goal(const mpl_ilp_driver *d)
-{
-    uint64_t within = mpl_min_u64(mpl_run_enough(d->run, d->proved_bytes), d->capacity_bytes);
-
-    return mpl_max_u64(mpl_max_u64(d->proved_bytes, within), d->enough_bytes);
-}
-
-uint64_t mpl_ilp_end_bytes(const mpl_ilp *s, uint32_t i)
-{
-    return s->at[i] * s->unit + mpl_ilp_bytes(s, i);
-}
-
 /* ---- the pool in units ---- */
 
 /* Offsets of a packing pushed down are sums of slots rounded up to alignments, from zero or from a

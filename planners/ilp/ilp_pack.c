@@ -3,6 +3,23 @@
 
 #include <math.h>
 
+uint64_t mpl_ilp_round_up(uint64_t at, uint64_t step)
+{
+    return (at + step - 1) / step * step;
+}
+
+uint64_t mpl_ilp_goal(const mpl_ilp_driver *d)
+{
+    uint64_t within = mpl_min_u64(mpl_run_enough(d->run, d->proved_bytes), d->capacity_bytes);
+
+    return mpl_max_u64(mpl_max_u64(d->proved_bytes, within), d->enough_bytes);
+}
+
+uint64_t mpl_ilp_end_bytes(const mpl_ilp *s, uint32_t i)
+{
+    return s->at[i] * s->unit + mpl_ilp_bytes(s, i);
+}
+
 #define DEFAULT_TICKS UINT64_C(20000000000) /* about a minute */
 #define MAX_HEIGHT    (UINT64_C(1) << 21)   /* [finest unit]; GLPK's tolerance is 1e-7 of it */
 

@@ -128,42 +128,6 @@ static uint32_t bitset_below(const bitset *set, uint32_t i)
     return MPL_NONE;
 }
 
-static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
-{
-    return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
-}
-
-/* Whether b's bytes are its own at `step`: that is not in the first gap that ends behind it. */
-static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
-{
-    uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + n_gaps(p, b),
-             end = high;
-
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-
-        if (p->gap_to[mid] <= step)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return p->birth[b] <= step && step < p->death[b] && (low == end || step < p->gap_from[low]);
-}
-
-/* Whether some step needs both: if so, one of them is born there, or is needed again there. */
-static bool needed_at_once(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    if (is_needed(p, b, p->birth[a]) || is_needed(p, a, p->birth[b]))
-        return true;
-    for (uint32_t i = 0; i < n_gaps(p, a); i++)
-        if (is_needed(p, b, p->gap_to[p->gap_begin[a] + i]))
-            return true;
-    for (uint32_t i = 0; i < n_gaps(p, b); i++)
-        if (is_needed(p, a, p->gap_to[p->gap_begin[b] + i]))
-            return true;
-    return false;
-}
-
 static uint64_t end_of(const check *c, mpl_buffer b)
 {
     return c->plan->offset[b] + c->p->bytes[b];
@@ -212,11 +176,6 @@ static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t ste
         (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
         return false;
     return is_pair(p, in, out, step);
-}
-
-static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
-{
-    return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
 }
 
 static const char *home_label(const check *c, mpl_buffer b, char text[80])
@@ -348,7 +307,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
     for (uint32_t i = 0; i < p->n; i++) { /* by offset; `reach` is the one that ends last so far */
         mpl_buffer b = c->by_offset[i].id;
 
-        if (!is_needed(p, b, step))
+        if (!mpl_verify_needed(p, b, step))
             continue;
         if (reach != MPL_NONE && share_memory(c, reach, b))
             candidate[reach] = candidate[b] = 1;
@@ -356,7 +315,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
             reach = b;
     }
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (is_needed(p, b, step))
+        if (mpl_verify_needed(p, b, step))
             alive[n++] = b;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i + 1; candidate[alive[i]] && j < n; j++)
@@ -433,7 +392,7 @@ static mpl_status cut_lifetimes(check *c)
         mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
     for (mpl_buffer b = 0; b < p->n; b++) {
         c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
-        for (uint32_t i = 0; i < n_gaps(p, b); i++) {
+        for (uint32_t i = 0; i < mpl_verify_gaps(p, b); i++) {
             c->piece[c->n_pieces++].to = p->gap_from[p->gap_begin[b] + i];
             c->piece[c->n_pieces] = (piece){b, p->gap_to[p->gap_begin[b] + i], p->death[b]};
         }
@@ -487,7 +446,7 @@ static mpl_status check_parallel(check *c)
             if (!share_memory(c, a, b))
                 continue;
             open[kept++] = a;
-            if (is_before(p->before, a, b) || is_before(p->before, b, a) ||
+            if (mpl_verify_before(p->before, a, b) || mpl_verify_before(p->before, b, a) ||
                 in_place(c, a, b, MPL_NONE) || in_place(c, b, a, MPL_NONE))
                 continue;
             if (low == MPL_NONE || first < low || (first == low && second < high))
@@ -539,15 +498,6 @@ static mpl_status check_blocks(check *c)
 out:
     mpl_free(c->ctx, closed);
     return st;
-}
-
-bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    if (a == b || p->pool[a] != p->pool[b])
-        return false;
-    if (p->before != NULL)
-        return !is_before(p->before, a, b) && !is_before(p->before, b, a);
-    return needed_at_once(p, a, b);
 }
 
 /* The only thing that the verifier writes. */

@@ -28,11 +28,6 @@ static int by_step(const void *a, const void *b)
                               : (int)x->begins - (int)y->begins;
 }
 
-static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
-{
-    return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
-}
-
 /* Whether some step needs every buffer of the witness. */
 static mpl_status share_a_step(const claims *c, bool *yes)
 {
@@ -43,14 +38,14 @@ static mpl_status share_a_step(const claims *c, bool *yes)
     uint32_t needed = 0;
 
     for (uint32_t i = 0; i < c->plan->n_witness; i++)
-        room += 2 * (size_t)n_gaps(p, c->plan->witness[i]);
+        room += 2 * (size_t)mpl_verify_gaps(p, c->plan->witness[i]);
     MPL_TRY(mpl_new(c->ctx, event, room));
     for (uint32_t i = 0; i < c->plan->n_witness; i++) {
         mpl_buffer b = c->plan->witness[i];
 
         event[n++] = (struct event){p->birth[b], true};
         event[n++] = (struct event){p->death[b], false};
-        for (uint32_t k = 0; k < n_gaps(p, b); k++) {
+        for (uint32_t k = 0; k < mpl_verify_gaps(p, b); k++) {
             event[n++] = (struct event){p->gap_from[p->gap_begin[b] + k], false};
             event[n++] = (struct event){p->gap_to[p->gap_begin[b] + k], true};
         }
@@ -101,7 +96,7 @@ static mpl_status check_clique(const claims *c)
 
     MPL_TRY(share_a_step(c, &at_once));
     for (uint32_t i = 0; i < n; i++)
-        n_pieces += 1 + (uint64_t)n_gaps(c->p, b[i]);
+        n_pieces += 1 + (uint64_t)mpl_verify_gaps(c->p, b[i]);
     if (!at_once && n_pieces > MOST_COMPARED / n)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "the certificate's %" PRIu64

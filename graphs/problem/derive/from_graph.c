@@ -42,11 +42,6 @@ static bool is_pinned(const mpl_maker *m, mpl_value root)
            (m->g->value_role[root] == MPL_WEIGHT && m->options->pin_weights);
 }
 
-bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root)
-{
-    return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
-}
-
 /* The lowest of as many ids as v has parts. */
 static mpl_buffer take_ids(mpl_maker *m, mpl_value v)
 {

@@ -32,7 +32,10 @@ typedef struct mpl_maker {
 } mpl_maker;
 
 /* What must still be there when the last operation is done. */
-bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root);
+static inline bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root)
+{
+    return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
+}
 mpl_status mpl_maker_fill_values(mpl_maker *m);
 mpl_status mpl_maker_fill_cells(mpl_maker *m);
 mpl_status mpl_maker_fill_workspaces(mpl_maker *m);
