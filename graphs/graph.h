@@ -1,25 +1,25 @@
 /* graph.h -- the IR: operations and values in SSA, as plain arrays.
  *
- * A graph is filled through mpl_graph_add_*, closed by mpl_graph_finish, and const from then on; a
- * pass makes a new one. Ids are dense, in the order in which things were added, which is the order
- * `given`: every operation comes after those that make its inputs.
+ * Build a graph with mpl_graph_add_* and close it with mpl_graph_finish; it is const from then on.
+ * Passes make new graphs. Ids are dense, in order of insertion. This is the order `given`: each
+ * operation comes after the producers of its inputs.
  *
- * Control flow: a block is a run of operations with parameters and results of its own; block 0 is
- * the whole graph. A `while` owns one block, its body, a `case` one for each branch. Blocks nest;
- * operations and values of all of them stand in the same arrays, a block's operations one after
- * another, right before the operation that owns it. A block may use the values of those around it
- * (it captures them); nothing of it is seen outside but its results, through its owner's outputs.
+ * Control flow: a block is a sequence of operations with parameters and results. Block 0 is the
+ * whole graph. A `while` owns one block, its body; a `case` owns one block a branch. Blocks nest.
+ * All operations and values share the same arrays; a block's operations are contiguous, right
+ * before the operation that owns it. A block may use (capture) values of enclosing blocks. Only its
+ * results are visible outside, through the outputs of its owner.
  *
- * A program is not SSA: it may change what lies in memory. Its values that are views (ir/views.h)
- * lie where their root does, and read what was last written there; an output is what its memory
- * holds at the end. The pass tensor_ssa makes the SSA graph that orders, planners and backends
- * take. Programs have no blocks. */
+ * A program is not SSA: its operations may write memory in place. Its views (build/views.h) lie in
+ * their root's storage and read the latest contents; an output is the final contents of its memory.
+ * The pass tensor_ssa makes the SSA graph that orders, planners and backends need. Programs have no
+ * blocks. */
 #ifndef MPL_GRAPH_H
 #define MPL_GRAPH_H
 
 #include "graphs/core/base.h"
 
-typedef uint32_t mpl_op;    /* index into graph->op_*    */
+typedef uint32_t mpl_op;    /* index into graph->op_* */
 typedef uint32_t mpl_value; /* index into graph->value_* */
 
 #define MPL_MAX_RANK 8
@@ -32,22 +32,22 @@ typedef enum mpl_type {
 } mpl_type;
 
 typedef enum mpl_role {
-    MPL_INPUT,     /* given by the caller */
-    MPL_WEIGHT,    /* constant: with data, or filled at run time from a seed */
-    MPL_TEMPORARY, /* made by an operation, used by others */
-    MPL_OUTPUT,    /* made by an operation, handed to the caller */
-    MPL_PARAMETER, /* of a block: there when the block begins */
+    MPL_INPUT,     /* provided by the caller */
+    MPL_WEIGHT,    /* constant: has data, or is filled from a seed at run time */
+    MPL_TEMPORARY, /* produced by an operation, used by others */
+    MPL_OUTPUT,    /* produced by an operation, returned to the caller */
+    MPL_PARAMETER, /* of a block: defined when the block begins */
     MPL_N_ROLES
 } mpl_role;
 
 typedef struct mpl_shape {
-    uint32_t rank; /* 0: a scalar, one element */
+    uint32_t rank; /* 0: a scalar */
     int64_t dim[MPL_MAX_RANK];
 } mpl_shape;
 
 typedef enum mpl_attr_key {
 #define ATTR(name) MPL_ATTR_##name,
-#include "gen/attrs_names.def" /* of ir/attrs.def */
+#include "gen/attrs_names.def" /* made from ir/attrs.def */
 #undef ATTR
 } mpl_attr_key;
 
@@ -59,8 +59,7 @@ typedef enum mpl_attr_kind {
     MPL_ATTR_TEXT
 } mpl_attr_kind;
 
-/* One attribute as it is handed to mpl_graph_add_op and as it is read back; what it points to is
- * copied in. */
+/* One attribute, as passed to mpl_graph_add_op (which copies its contents) and as read back. */
 typedef struct mpl_attr {
     mpl_attr_key key;
     uint32_t n; /* items in ints or floats; characters of text */
@@ -69,7 +68,7 @@ typedef struct mpl_attr {
     const char *text; /* zero-terminated */
 } mpl_attr;
 
-/* An attribute of one whole number, several, one real number, several, a text. */
+/* An attribute of one integer, several integers, one real, several reals, a text. */
 #define MPL_INT(key, value) ((mpl_attr){MPL_ATTR_##key, 1, (const int64_t[]){value}, NULL, NULL})
 
 #define MPL_INTS(key, n, values) ((mpl_attr){MPL_ATTR_##key, n, values, NULL, NULL})
@@ -83,99 +82,91 @@ typedef struct mpl_attr {
 
 typedef enum mpl_op_kind {
 #define OP(name, shape, eval) MPL_OP_##name,
-#include "gen/ops_names.def" /* of ir/ops.def */
+#include "gen/ops_names.def" /* made from ir/ops.def */
 #undef OP
 } mpl_op_kind;
 
-/* What holds of an operator whatever its attributes; ops.def gives them. */
+/* Traits of operators, independent of attributes; set in ops.def. */
 enum {
-    MPL_IN_PLACE_0 = 1,   /* output 0 may overwrite input 0 of the same type and dims */
-    MPL_IN_PLACE_ANY = 2, /* output 0 may overwrite any one input of the same type and dims */
-    MPL_VIEW = 4, /* output 0 is the bytes of input 0 under other dims: needs no memory of its own
-                   */
-    MPL_ELEMENTWISE = 8, /* each output element depends on the elements of its own index (broadcast)
-                            alone */
-    MPL_NO_FOLD = 16,    /* never computed while reading, even from constants */
-    MPL_CONTROL = 32,    /* control flow: run by the executor, never by mpl_eval or a backend */
-    MPL_PROGRAM = 64,    /* only in a program */
-    MPL_MUTATES = 128,   /* writes where input 0 lies, and has no output */
-    MPL_UPDATE_1 = 256,  /* the last 1, 2, 3 outputs are the new contents of the last of the inputs
-                            that must be there, in */
-    MPL_UPDATE_2 = 512,  /* their order and in their very storage: trained weights, running
-                            statistics, state of an */
-    MPL_UPDATE_3 = 768,  /* optimiser. Further inputs are waited for, not read
-                            (mpl_graph_check_updates) */
+    MPL_IN_PLACE_0 = 1,   /* output 0 may overwrite input 0 if type and dims are equal */
+    MPL_IN_PLACE_ANY = 2, /* output 0 may overwrite any one input of equal type and dims */
+    MPL_VIEW = 4,         /* output 0 is the bytes of input 0 with other dims */
+    MPL_ELEMENTWISE = 8,  /* an output element depends only on its own (broadcast) index */
+    MPL_NO_FOLD = 16,     /* not folded while reading, even if its inputs are constant */
+    MPL_CONTROL = 32,     /* run by the executor, never by mpl_eval or a backend */
+    MPL_PROGRAM = 64,     /* allowed only in a program */
+    MPL_MUTATES = 128,    /* writes into input 0 and has no output */
+    /* The last 1, 2 or 3 outputs are updates: new contents of the last required inputs, in their
+     * order and storage (trained weights, running statistics, optimiser state). The operation waits
+     * for further inputs but does not read them (mpl_graph_check_updates). */
+    MPL_UPDATE_1 = 256,
+    MPL_UPDATE_2 = 512,
+    MPL_UPDATE_3 = 768,
 };
 
 typedef struct mpl_graph {
     char *name;
-    bool program; /* set by its maker before anything is added */
+    bool program; /* set before anything is added */
     uint32_t n_ops, n_values;
 
-    uint16_t *op_kind;     /* [n_ops] mpl_op_kind */
-    char **op_name;        /* [n_ops] never NULL; for messages and pictures, need not be unique */
-    uint32_t *op_in_begin; /* [n_ops + 1] into op_in: inputs of op i; likewise op_out and attributes
-                            */
+    uint16_t *op_kind;       /* [n_ops] mpl_op_kind */
+    char **op_name;          /* [n_ops] never NULL, need not be unique; for messages and pictures */
+    uint32_t *op_in_begin;   /* [n_ops + 1] into op_in; op_out and attr_* likewise */
     uint32_t *op_out_begin;  /* [n_ops + 1] */
-    uint32_t *op_attr_begin; /* [n_ops + 1] into attr_* */
-    mpl_value *op_in;        /* MPL_NONE: an optional input left out */
-    mpl_value *op_out;       /* MPL_NONE: an optional output not asked for */
+    uint32_t *op_attr_begin; /* [n_ops + 1] */
+    mpl_value *op_in;        /* MPL_NONE: optional input omitted */
+    mpl_value *op_out;       /* MPL_NONE: optional output not requested */
 
     uint16_t *attr_key;   /* mpl_attr_key */
-    uint32_t *attr_begin; /* into attr_int, attr_float or attr_text, by the kind of the key */
+    uint32_t *attr_begin; /* into attr_int, attr_float or attr_text, by kind */
     uint32_t *attr_n;
     int64_t *attr_int;
     double *attr_float;
     char *attr_text;
 
-    char **value_name;      /* [n_values] unique within the graph */
+    char **value_name;      /* [n_values] unique */
     uint8_t *value_type;    /* [n_values] mpl_type */
     uint8_t *value_role;    /* [n_values] mpl_role */
     mpl_shape *value_shape; /* [n_values] */
-    uint64_t *value_bytes;  /* [n_values] plain layout, row-major, no padding. [byte] */
-    mpl_op *value_op;  /* [n_values] the operation that makes it; MPL_NONE for inputs and weights */
-    void **value_data; /* [n_values] constant's elements, owned; NULL: none, or a weight filled from
-                          a seed */
-    uint8_t *value_splat; /* [n_values] 1: value_data holds one element that stands for all */
+    uint64_t *value_bytes;  /* [n_values] row-major, without padding [byte] */
+    mpl_op *value_op;       /* [n_values] producer; MPL_NONE for inputs and weights */
+    void **value_data;      /* [n_values] constant's elements, owned; NULL: none, or from a seed */
+    uint8_t *value_splat;   /* [n_values] 1: value_data is one element, repeated for all */
 
     uint32_t n_inputs, n_outputs;
-    mpl_value *input;  /* [n_inputs]  in the order of the file */
-    mpl_value *output; /* [n_outputs] in the order of the file; any role */
+    mpl_value *input;  /* [n_inputs] in file order */
+    mpl_value *output; /* [n_outputs] in file order; any role */
 
-    /* Consuming operations in order; one that reads a value twice stands twice. A block's result is
-     * used by the owner. Made by mpl_graph_finish. */
+    /* Consumers in order; one that reads a value twice is listed twice. A block's result is used by
+     * the block's owner. Made by mpl_graph_finish. */
     uint32_t *value_use_begin; /* [n_values + 1] into value_use */
     mpl_op *value_use;
 
-    /* Blocks in the order in which they were opened: a nested one has a higher id than that around
-     * it. */
+    /* Blocks in order of opening: a nested block has a higher id than its parent. */
     uint32_t n_blocks;           /* at least 1 */
     char **block_name;           /* [n_blocks] unique */
-    uint32_t *block_parent;      /* [n_blocks] the block around it; MPL_NONE for block 0 */
-    mpl_op *block_owner;         /* [n_blocks] the operation that runs it; MPL_NONE for block 0 */
-    uint32_t *block_param_begin; /* [n_blocks] into block_param; block_n_params of them */
+    uint32_t *block_parent;      /* [n_blocks] enclosing block; MPL_NONE for block 0 */
+    mpl_op *block_owner;         /* [n_blocks] operation that runs it; MPL_NONE for block 0 */
+    uint32_t *block_param_begin; /* [n_blocks] into block_param */
     uint32_t *block_n_params;
-    uint32_t *block_result_begin; /* [n_blocks] into block_result; block_n_results of them */
+    uint32_t *block_result_begin; /* [n_blocks] into block_result */
     uint32_t *block_n_results;
-    mpl_op *block_op_begin; /* [n_blocks] its operations, those of nested blocks included: begin,
-                               end */
-    mpl_op *block_op_end;   /* [n_blocks] */
-    mpl_value *block_value_begin; /* [n_blocks] the values that were added while it was open */
+    mpl_op *block_op_begin;       /* [n_blocks] its operations, including nested blocks */
+    mpl_op *block_op_end;         /* [n_blocks] */
+    mpl_value *block_value_begin; /* [n_blocks] values added while it was open */
     mpl_value *block_value_end;   /* [n_blocks] */
     mpl_value *block_param;
-    mpl_value *block_result; /* MPL_NONE: an optional result left out */
-    uint32_t *op_block;      /* [n_ops] the innermost block that it stands in */
-    uint32_t *value_block; /* [n_values] the block that it can be seen in, and in those nested there
-                            */
-    uint32_t *op_body_begin; /* [n_ops + 1] into op_body: the blocks that an operation owns */
+    mpl_value *block_result; /* MPL_NONE: optional result omitted */
+    uint32_t *op_block;      /* [n_ops] innermost enclosing block */
+    uint32_t *value_block;   /* [n_values] visible in this block and those nested in it */
+    uint32_t *op_body_begin; /* [n_ops + 1] into op_body: blocks that the operation owns */
     uint32_t *op_body;
 
-    /* Inputs whose contents decided shapes and were folded away; the row names them. */
-    uint64_t folded; /* spent on computing constants while it is built (passes/fold_constants.c) */
+    uint64_t folded; /* bytes and work spent on folding (passes/fold_constants.c) */
     uint32_t n_bound;
-    char **bound_input;
+    char **bound_input; /* [n_bound] names of inputs that decided shapes; for the row */
 
-    struct mpl_graph_caps *caps; /* private to ir/graph.c */
+    struct mpl_graph_caps *caps; /* private to graphs/build */
 } mpl_graph;
 
 /* ---- reading ---- */
@@ -188,7 +179,7 @@ static inline uint32_t mpl_op_n_out(const mpl_graph *g, mpl_op op)
 {
     return g->op_out_begin[op + 1] - g->op_out_begin[op];
 }
-/* MPL_NONE: left out, or there is none of that number. */
+/* MPL_NONE: omitted, or out of range. */
 static inline mpl_value mpl_op_input(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     return i < mpl_op_n_in(g, op) ? g->op_in[g->op_in_begin[op] + i] : MPL_NONE;
@@ -197,14 +188,14 @@ static inline mpl_value mpl_op_output(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     return i < mpl_op_n_out(g, op) ? g->op_out[g->op_out_begin[op] + i] : MPL_NONE;
 }
-/* No output but the first. */
+/* True if only the first output is present. */
 bool mpl_op_lone_output(const mpl_graph *g, mpl_op op);
-/* The first block that `op` owns: the body of a while. */
+/* The first block that `op` owns: the body of a `while`. */
 static inline uint32_t mpl_op_first_body(const mpl_graph *g, mpl_op op)
 {
     return g->op_body[g->op_body_begin[op]];
 }
-/* The operation of the whole graph that `op` is, or stands in. */
+/* `op` itself, or the operation of block 0 that contains it. */
 mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op);
 static inline mpl_value mpl_param(const mpl_graph *g, uint32_t block, uint32_t i)
 {
@@ -214,30 +205,30 @@ static inline mpl_value mpl_result(const mpl_graph *g, uint32_t block, uint32_t 
 {
     return g->block_result[g->block_result_begin[block] + i];
 }
-/* Whether v is an input that was bound while reading: its name is among bound_input. */
+/* Whether v is an input that was bound while reading: its name is in bound_input. */
 bool mpl_is_bound(const mpl_graph *g, mpl_value v);
-/* Of one type and dims. */
+/* Same type and dims. */
 bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b);
 
 /* ---- operators, types, attributes by name ---- */
 
 struct mpl_op_call;
 
-/* Output types and shapes of one operation from its inputs' and its attributes.
- * `out_shape`/`out_type` have n_out entries. Must refuse (MPL_EINPUT, one line naming what is
- * wrong) whatever eval could not compute; the caller adds the operation's name. */
+/* Argument of a shape rule: computes types and shapes of one operation's outputs. The rule must
+ * reject whatever eval cannot compute (MPL_EINPUT, one line naming the fault). The caller adds the
+ * operation's name. */
 typedef struct mpl_shape_call {
-    const mpl_graph *graph; /* attributes are read through mpl_attr_* from here */
+    const mpl_graph *graph; /* for mpl_attr_* */
     mpl_op op;
     uint32_t n_in, n_out;
-    const mpl_shape *const *in_shape; /* [n_in]; NULL: left out */
+    const mpl_shape *const *in_shape; /* [n_in]; NULL: omitted */
     const mpl_type *in_type;          /* [n_in] */
-    uint32_t n_bodies;                /* blocks that it owns */
+    uint32_t n_bodies;                /* blocks that the operation owns */
     const uint32_t *body;             /* [n_bodies] */
-    mpl_shape *out_shape;             /* [n_out] to be written */
-    mpl_type *out_type;               /* [n_out] to be written */
-    uint32_t first_in; /* where in_shape[0] stands among the operation's inputs, for messages: a
-                          rule may pass the rest on */
+    mpl_shape *out_shape;             /* [n_out] result */
+    mpl_type *out_type;               /* [n_out] result */
+    /* Input number of in_shape[0], for messages: a rule may delegate the remaining inputs. */
+    uint32_t first_in;
 } mpl_shape_call;
 
 typedef struct mpl_op_info {
@@ -247,7 +238,7 @@ typedef struct mpl_op_info {
     unsigned traits;
 } mpl_op_info;
 
-extern const mpl_op_info mpl_op_table[]; /* [MPL_N_OPS], ir/counts.h */
+extern const mpl_op_info mpl_op_table[]; /* [MPL_N_OPS], see ir/counts.h */
 
 const char *mpl_type_name(mpl_type type);
 uint32_t mpl_type_bytes(mpl_type type); /* [byte] */
@@ -257,52 +248,49 @@ bool mpl_attr_find(const char *name, mpl_attr_key *key);
 const char *mpl_attr_name(mpl_attr_key key);
 mpl_attr_kind mpl_attr_kind_of(mpl_attr_key key);
 
-/* Attributes of an operation; the default where it has none. mpl_attr_ints: NULL and *n = 0 where
- * absent. */
+/* Read attributes; return `otherwise` if absent. mpl_attr_ints then returns NULL and *n = 0. */
 bool mpl_attr_get(const mpl_graph *g, mpl_op op, mpl_attr_key key, mpl_attr *out);
 mpl_attr mpl_attr_at(const mpl_graph *g, uint32_t index); /* index from op_attr_begin */
 int64_t mpl_attr_int(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise);
 double mpl_attr_float(const mpl_graph *g, mpl_op op, mpl_attr_key key, double otherwise);
 const char *mpl_attr_text(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *otherwise);
 const int64_t *mpl_attr_ints(const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t *n);
-/* The carried values of a while; index into its inputs is 2 + pair, into its params and results 1 +
- * pair. */
+/* Number of carried values of a `while`. Carried value i is input 2 + i of the operation, and
+ * parameter and result 1 + i of the body. */
 static inline uint32_t mpl_n_carried(const mpl_graph *g, mpl_op op)
 {
     return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
 }
 
-/* Bytes of the box that an assign writes into input 0, or that a fused operation makes
- * (graphs/ops). [byte] */
+/* Bytes of the box that an assign or a fused operation writes (graphs/ops). [byte] */
 uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op);
-/* ---- updates: operations that give a weight new contents, which the next run begins with ---- */
+/* ---- updates: operations that set a weight's contents for the next run ---- */
 
-/* How many outputs of an operator are updates. */
+/* Number of outputs that are updates. */
 static inline uint32_t mpl_n_updates(mpl_op_kind kind)
 {
     return mpl_op_table[kind].traits / MPL_UPDATE_1 & 3;
 }
-/* The value whose storage output i of `op` takes over; MPL_NONE: none's. O(1). */
+/* The value whose storage output i of `op` reuses; MPL_NONE if none. O(1). */
 mpl_value mpl_updated(const mpl_graph *g, mpl_op op, uint32_t i);
-/* Whether outputs of `op` can lie in the storage of its input 0, unchanged. */
+/* Whether outputs of `op` can be views of its input 0. */
 static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
 {
     return (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ||
            g->op_kind[op] == MPL_OP_split || g->op_kind[op] == MPL_OP_slice;
 }
-/* What v shows, itself or through views: an input or weight, or a value that something else than a
- * view makes. */
+/* Follows views from v to an input, a weight, or a value that no view produces. */
 static inline mpl_value mpl_shown_source(const mpl_graph *g, mpl_value v)
 {
     while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
         v = g->op_in[g->op_in_begin[g->value_op[v]]];
     return v;
 }
-/* How many of its inputs an operation reads; it only waits for those that make the others. O(1). */
+/* Number of inputs that an operation reads; for further inputs it only waits. O(1). */
 uint32_t mpl_n_read(const mpl_graph *g, mpl_op op);
-/* What a value is to training: a weight, state of the optimiser (a weight that an optimiser keeps
- * for itself), or the gradient that an optimiser reads, with what it is added up from where nobody
- * else reads that. Running statistics of batch norm are weights. */
+/* Role of a value in training. A weight; optimiser state (a weight that only the optimiser uses);
+ * or a gradient that an optimiser reads, including addends that nothing else reads. Running
+ * statistics of batch norm are weights. */
 typedef enum mpl_part {
     MPL_PART_NONE,
     MPL_PART_WEIGHT,
@@ -310,24 +298,23 @@ typedef enum mpl_part {
     MPL_PART_STATE,
     MPL_N_PARTS
 } mpl_part;
-/* "weights", "gradients", "state"; NULL for none. */
+/* "weights", "gradients", "state"; NULL for MPL_PART_NONE. */
 const char *mpl_part_name(mpl_part part);
-/* part[n_values]: mpl_part of each value; of a view, where it is a gradient. O(size). */
+/* Fills part[n_values] with mpl_part; views of gradients are included. O(size). */
 void mpl_graph_parts(const mpl_graph *g, uint8_t *part);
-/* MPL_EINPUT: an update of what is no weight, a second one of the same, one inside a block, or one
- * that does not have to wait for an operation that reads what was there before. O(updates *
- * size). */
+/* MPL_EINPUT: an update of a value that is no weight, a second update of a weight, an update inside
+ * a block, or one that need not wait for a reader of the old contents. O(updates * size). */
 mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g);
 
 /* ---- shapes ---- */
 
 bool mpl_shape_equal(const mpl_shape *a, const mpl_shape *b);
-/* Product of the dims; false when it is negative or passes 2^63. */
+/* Product of the dims; false if a dim is negative or the product exceeds 2^63. */
 bool mpl_shape_count(const mpl_shape *shape, uint64_t *count);
-/* The product of dims [from, to) of a shape that was checked before; all of its elements. */
+/* Product of dims [from, to) of a checked shape. */
 static inline int64_t mpl_count_dims(const mpl_shape *shape, uint32_t from, uint32_t to)
 {
-    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+    uint64_t n = 1; /* unsigned: beside a dim of 0, others may be arbitrarily large */
 
     for (uint32_t i = from; i < to; i++)
         n *= (uint64_t)shape->dim[i];
@@ -337,7 +324,7 @@ static inline int64_t mpl_count(const mpl_shape *shape)
 {
     return mpl_count_dims(shape, 0, shape->rank);
 }
-/* "[1,64,56,56]" into text (at least 200 bytes); returns text. */
+/* Writes "[1,64,56,56]" into text (at least 200 bytes); returns text. */
 const char *mpl_shape_text(const mpl_shape *shape, char *text);
 
 /* ---- building ---- */
@@ -345,21 +332,20 @@ const char *mpl_shape_text(const mpl_shape *shape, char *text);
 mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out);
 void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g); /* NULL is allowed */
 
-/* A value that no operation makes: role MPL_INPUT (appended to the inputs) or MPL_WEIGHT.
- * MPL_EINPUT when the name exists, a dim is negative or the bytes overflow. */
+/* Adds a value without producer: MPL_INPUT (appended to the inputs) or MPL_WEIGHT. MPL_EINPUT: the
+ * name exists, a dim is negative, or the bytes overflow. */
 mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role,
                                mpl_type type, const mpl_shape *shape, mpl_value *out);
 
-/* A weight with data, copied in: all its elements, or one that stands for all when splat. */
+/* Adds a weight with data (copied): all elements, or one for all if splat. */
 mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
                                const mpl_shape *shape, const void *data, bool splat,
                                mpl_value *out);
 
-/* An operation after all those there are; makes its outputs with the types and shapes that its
- * shape rule gives. in[i] = MPL_NONE leaves an optional input out. out_name[i] = NULL leaves an
- * optional output out; out[i] (may be NULL) receives the values. Attributes are copied. MPL_EINPUT:
- * wrong numbers of inputs, outputs; the shape rule refuses; a name exists. The graph is unchanged
- * on failure. */
+/* Appends an operation; its shape rule gives types and shapes of the outputs. in[i] = MPL_NONE
+ * omits an optional input, out_name[i] = NULL an optional output. out[i] (may be NULL) receives the
+ * values. Attributes are copied. MPL_EINPUT: wrong number of inputs or outputs, the shape rule
+ * rejects, or a name exists; the graph is then unchanged. */
 mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
                             uint32_t n_in, const mpl_value *in, uint32_t n_attr,
                             const mpl_attr *attr, uint32_t n_out, const char *const *out_name,
@@ -367,48 +353,46 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
 
 /* ---- blocks ---- */
 
-/* Opens a block inside the one that is open; what is added from now on stands in it, weights and
- * inputs excepted, which belong to the whole graph. MPL_EINPUT when the name exists. */
+/* Opens a block inside the open one. What follows belongs to it, except weights and inputs, which
+ * belong to the whole graph. MPL_EINPUT: the name exists. */
 mpl_status mpl_graph_open_block(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t *out);
-/* The next parameter of the open block. */
+/* Adds a parameter to the open block. */
 mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
                                const mpl_shape *shape, mpl_value *out);
-/* Closes the open block with its results: values seen in it, or MPL_NONE. */
+/* Closes the open block. Results are values visible in it, or MPL_NONE. */
 mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
                                  const mpl_value *result);
-/* As mpl_graph_add_op, for an operation that owns blocks: closed ones, in the open block, of which
- * no other operation is the owner, the last ones that were opened there, with no operation behind
- * them.
+/* As mpl_graph_add_op, for an operation that owns blocks. These must be closed,
+ * without owner, the last blocks opened in the open block, and not followed by an operation.
  *
  * while(trips, go, init.., scan..) body: params (round i64 [], carried.., slice..), results (go,
- * next.., row..). carried=N says how many are carried. A round begins while round < trips (i64, may
- * be left out), round < `trips` (attribute, the most there can be) and go is true (bool; at first
- * the input, then the result of the round before; left out: true). A slice is scan[round] along
- * axis 0, which all scans have in common: they say how many rounds there are, at most. An
- * `exit_unless(c)` directly in the body ends the loop when c is false: the round counts as never
- * begun, its rows and next values are dropped. Outputs: the carried values behind the last round
- * (the inits when there was none), then the rows stacked along a new axis 0, as many as there can
- * be rounds; those of rounds that did not come are zero. scan_reverse has a flag for each scan,
- * then for each row: 1, the last slice comes first.
+ * next.., row..). carried=N is the number of carried values. A round begins while round < trips
+ * (i64, optional), round < `trips` (attribute, the maximum) and go is true (bool, optional: the
+ * input for round 0, then the previous round's result). A slice is scan[round] along axis 0; all
+ * scans have equal length, which limits the rounds. An `exit_unless(c)` directly in the body ends
+ * the loop when c is false; that round does not count, its rows and next values are dropped.
+ * Outputs: carried values after the last round (the inits if there was none), then rows stacked
+ * along a new axis 0 with one entry for each possible round; entries of rounds that did not run are
+ * zero. scan_reverse has a flag for each scan, then for each row: 1 means last slice first.
  *
- * case(index, bypass..) branch..: a branch has no params and one result for each output. index:
- * i64, i32 or bool of one element; below 0 no branch runs and the outputs are the bypass values
- * (MPL_EINPUT when there are none, or past the last). */
+ * case(index, bypass..) branch..: a branch has no params and one result for each output. index is
+ * i64, i32 or bool with one element. Below 0 no branch runs and outputs are the bypass values.
+ * MPL_EINPUT: index is below 0 without bypass values, or too large. */
 mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
                                  uint32_t n_in, const mpl_value *in, uint32_t n_attr,
                                  const mpl_attr *attr, uint32_t n_bodies, const uint32_t *body,
                                  uint32_t n_out, const char *const *out_name, mpl_value *out);
-/* Block of that name, or MPL_NONE. O(n_blocks). */
+/* Block with this name, or MPL_NONE. O(n_blocks). */
 uint32_t mpl_graph_find_block(const mpl_graph *g, const char *name);
 /* Whether `inner` is `outer` or nested in it. */
 bool mpl_block_within(const mpl_graph *g, uint32_t inner, uint32_t outer);
-/* Most rounds of a `while`: by its scans or its attribute `trips`; -1: any number. */
+/* Upper bound on the rounds of a `while`, from its scans or attribute `trips`; -1: none. */
 int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op);
 
 bool mpl_graph_has_loop(const mpl_graph *g);
 
-/* Goes through a graph in the order in which it was built: what is added to another graph in that
- * order, block by block, gets the same ids. */
+/* Walks a graph in insertion order. Adding the items to another graph in this order, block by
+ * block, gives the same ids. */
 typedef enum mpl_item {
     MPL_ITEM_VALUE, /* an input or weight */
     MPL_ITEM_OPEN,  /* a block, with its parameters */
@@ -418,7 +402,7 @@ typedef enum mpl_item {
 } mpl_item;
 
 typedef struct mpl_walk {
-    mpl_op op;       /* of MPL_ITEM_OP; those below were given */
+    mpl_op op;       /* of MPL_ITEM_OP */
     mpl_value value; /* of MPL_ITEM_VALUE */
     uint32_t block;  /* of MPL_ITEM_OPEN and _CLOSE */
     /* private */
@@ -430,60 +414,55 @@ typedef struct mpl_walk {
 mpl_walk mpl_walk_begin(void);
 mpl_item mpl_walk_next(const mpl_graph *g, mpl_walk *walk);
 
-/* Makes v the next output of the graph; a temporary becomes MPL_OUTPUT. */
+/* Appends v to the outputs; a temporary becomes MPL_OUTPUT. */
 mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v);
 
-/* Removes input `v` from the inputs and makes it a constant: an input that decides shapes, bound to
- * `data`. */
+/* Removes v from the inputs and makes it a constant with `data`: an input that decides shapes. */
 mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data);
 
-/* Input `index` of the file that the graph was read from, bound ones counted (a bound one is a
- * MPL_WEIGHT here), or MPL_NONE. Inputs are added in the order of the file, so their ids ascend.
- * O(index * (n_inputs + n_bound)). */
+/* Input `index` of the file, counting bound inputs (which are MPL_WEIGHT here), or MPL_NONE. Inputs
+ * are added in file order, so their ids ascend. O(index * (n_inputs + n_bound)). */
 mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index);
 
-/* Value of that name, or MPL_NONE. O(1) expected. */
+/* Value with this name, or MPL_NONE. O(1) expected. */
 mpl_value mpl_graph_find(const mpl_graph *g, const char *name);
 
-/* Makes the use lists and checks the whole (mpl_graph_ok). MPL_EINPUT when there is no output.
- * O(size). */
+/* Builds the use lists and checks the graph (mpl_graph_ok). MPL_EINPUT: no output. O(size). */
 mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g);
 
-/* MPL_EINPUT with one line that names the pass when g is a program. What needs SSA calls it. */
+/* MPL_EINPUT, naming the pass to run, if g is a program. Call it where SSA is required. */
 mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g);
 
-/* Every id in range, every value made once and before its uses, bytes equal to type times dims.
+/* Ids are in range, each value is made once and before its uses, bytes match type and dims.
  * O(size). */
 bool mpl_graph_ok(const mpl_graph *g);
 
-/* A name for the contents of a finished graph: operators, attributes (floating ones in 32 bits, as
- * files have them), shapes, types, roles, edges. Left out are names, weight data, and where there
- * are no blocks the ids of weights and inputs, and weights that nobody reads. */
+/* Hash of a finished graph: operators, attributes (reals as 32 bits, as in files), shapes, types,
+ * roles, edges. Excluded: names and weight data; without blocks also unused weights and the ids of
+ * weights and inputs. */
 uint64_t mpl_graph_hash(const mpl_graph *g);
 
-/* ---- evaluation: what each operator means, in the plainest loops ---- */
+/* ---- evaluation: reference loops of the operators ---- */
 
 typedef struct mpl_tensor {
     mpl_type type;
     mpl_shape shape;
-    void *data; /* row-major; NULL: an optional input or output left out */
+    void *data; /* row-major; NULL: optional operand omitted */
 } mpl_tensor;
 
-/* One operation with its operands in place. Backends hand on the same struct. */
+/* One operation with its operands' memory. Backends take the same struct. */
 typedef struct mpl_op_call {
-    const mpl_graph *graph; /* attributes */
+    const mpl_graph *graph; /* for attributes */
     mpl_op op;
     uint32_t n_in, n_out;
     const mpl_tensor *in;  /* [n_in] */
-    const mpl_tensor *out; /* [n_out] data may be an input's where the operator is in-place */
-    void *workspace; /* what the backend asked for when it prepared the operation; NULL if nothing
-                      */
+    const mpl_tensor *out; /* [n_out] may share data with an input if the operator is in-place */
+    void *workspace;       /* requested by the backend at preparation; may be NULL */
 } mpl_op_call;
 
-/* Types and dims of the outputs of an operation by its shape rule. MPL_EINPUT: the operands do not
- * fit. */
+/* Types and dims of the outputs, by the shape rule. MPL_EINPUT: the operands do not fit. */
 mpl_status mpl_shape_of(mpl_ctx *ctx, const mpl_shape_call *call);
-/* Computes the operation by the reference loops of graphs/ops; allocates nothing. MPL_EINPUT:
+/* Computes the operation by the reference loops of graphs/ops, without allocation. MPL_EINPUT:
  * indices out of range. */
 mpl_status mpl_eval(mpl_ctx *ctx, const mpl_op_call *call);
 

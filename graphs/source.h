@@ -1,5 +1,5 @@
-/* source.h -- where graphs and problems come from: the zoo, ONNX, .graph text, buffer lists; and
- * tensor files. */
+/* source.h -- sources of graphs and problems (zoo, ONNX, .graph text, buffer lists); tensor
+ * files. */
 #ifndef MPL_SOURCE_H
 #define MPL_SOURCE_H
 
@@ -8,81 +8,76 @@
 
 /* ---- tensor files (.npy, ONNX TensorProto .pb) ---- */
 
-/* Reads a whole tensor, by content: "\x93NUMPY" is .npy (C order), anything else a TensorProto.
- * tensor->data is the caller's (mpl_free). MPL_EINPUT: cut, another byte order, a type that memplan
- * has not. */
+/* Reads a tensor; content decides the format: "\x93NUMPY" is .npy (C order), else TensorProto.
+ * Caller frees tensor->data (mpl_free). MPL_EINPUT: truncated, other byte order, unknown type. */
 mpl_status mpl_tensor_read(mpl_ctx *ctx, const char *path, mpl_tensor *tensor);
-/* Writes .npy. MPL_EINPUT for bf16, which the format lacks, or when the file cannot be written. */
+/* Writes .npy. MPL_EINPUT: bf16 (the format has none), or the file cannot be written. */
 mpl_status mpl_tensor_write(mpl_ctx *ctx, const char *path, const mpl_tensor *tensor);
 
 /* ---- readers ---- */
 
 typedef enum mpl_rnn_form {
     MPL_RNN_WHILE, /* a `while` over the cell */
-    MPL_RNN_UNROLL /* a cell for each step in time */
+    MPL_RNN_UNROLL /* one cell for each time step */
 } mpl_rnn_form;
 
-/* What a user says beside the file: sizes of symbolic dims (--dim NAME=N), contents of inputs that
- * decide shapes (--input NAME=FILE, read by the caller). A binding with name NULL stands for the
- * input of its index. */
+/* What the user adds to a file: sizes of symbolic dims (--dim NAME=N) and contents of inputs that
+ * decide shapes (--input NAME=FILE, read by the caller). */
 typedef struct mpl_read_options {
     uint32_t n_dims;
     const char *const *dim_name;
     const int64_t *dim_value;
-    bool spare_dims; /* a dim that the file has not is no error: what is said serves several files
-                      */
+    bool spare_dims; /* ignore dims that the file lacks, so that several files can share options */
     uint32_t n_inputs;
-    const char *const *input_name; /* NULL: by input_index */
-    const uint32_t *input_index;   /* among the inputs of the file */
+    const char *const *input_name; /* it or an item NULL: use input_index */
+    const uint32_t *input_index;   /* index among the inputs of the file */
     const mpl_tensor *input_tensor;
-    mpl_rnn_form rnn; /* what becomes of ONNX's LSTM, GRU and RNN */
+    mpl_rnn_form rnn; /* form of ONNX's LSTM, GRU and RNN */
 } mpl_read_options;
 
 mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
                          mpl_graph **out);
-/* The same from memory; `path` is for messages and for the folder of external data. */
+/* The same from memory; `path` is for messages and locates external data. */
 mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data, size_t size,
                                 const mpl_read_options *options, mpl_graph **out);
 
-/* An entry of an ONNX model's metadata_props: what it says beside its graph. */
+/* An entry of an ONNX model's metadata_props. */
 typedef struct mpl_onnx_note {
     const char *key, *value;
 } mpl_onnx_note;
 
-/* Who knows the contents of weights: fill writes all value_bytes of weight v to data. */
+/* Provides contents of weights: fill writes value_bytes of weight v to data. */
 typedef struct mpl_onnx_weights {
     mpl_status (*fill)(void *arg, mpl_value v, void *data);
     void *arg;
 } mpl_onnx_weights;
 
-/* The graph as an ONNX model of opset 18, or later where an operator came later: standard
- * operators, weights as initialisers, the shape of every value, the notes as metadata. Read back it
- * is the same graph (mpl_graph_hash), but that floating attributes are 32 bits wide there, that
- * what depends on weights alone is then computed while reading, and that weights come where they
- * are first used. One weight at a time is in memory. MPL_EINPUT: the file would pass 2 GiB, an
- * operation that ONNX cannot say. */
+/* Writes an ONNX model of opset 18, or later if an operator needs it: standard operators, weights
+ * as initialisers, all shapes, notes as metadata. Reading it back gives the same graph
+ * (mpl_graph_hash), except: real attributes have 32 bits, operations on weights alone are folded,
+ * and weights are ordered by first use. Holds one weight in memory at a time. MPL_EINPUT: the file
+ * would exceed 2 GiB, or ONNX cannot express an operation. */
 mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g,
                           const mpl_onnx_weights *weights, uint32_t n_notes,
                           const mpl_onnx_note *notes);
 
-/* The ONNX model `from`, byte for byte, with those entries behind; its own whose keys begin with
- * `prefix` are left out. MPL_EINPUT: no ONNX model, or its weights lie beside it and `to` is in
- * another folder. */
+/* Copies the ONNX model `from` byte for byte and appends the notes; drops its notes whose keys
+ * begin with `prefix`. MPL_EINPUT: no ONNX model, or external weights and `to` is in another
+ * folder. */
 mpl_status mpl_onnx_annotate(mpl_ctx *ctx, const char *from, const char *to, const char *prefix,
                              uint32_t n_notes, const mpl_onnx_note *notes);
 
-/* The value of entry `key` in a model; NULL: it has none, or is no model. *n characters, no zero
- * behind. */
+/* Value of note `key` in a model: *n characters, not zero-terminated. NULL: no such note, or no
+ * model. */
 const char *mpl_onnx_note_find(const void *data, size_t size, const char *key, size_t *n);
 
-/* The text format; errors carry the line. Writing and reading back gives the same graph, byte for
- * byte of hash and text. */
+/* The text format; errors name the line. Writing and reading preserves hash and text exactly. */
 mpl_status mpl_text_read(mpl_ctx *ctx, const char *path, mpl_graph **out);
 mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
                                 mpl_graph **out);
 mpl_status mpl_text_write(mpl_ctx *ctx, const char *path, const mpl_graph *g);
-/* The same into memory: *text is the caller's (mpl_free), zero-terminated, *size characters without
- * the zero. */
+/* The same to memory. Caller frees *text (mpl_free); it is zero-terminated, *size excludes the
+ * zero. */
 mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, size_t *size);
 
 /* ---- zoo ---- */
@@ -91,8 +86,7 @@ typedef struct mpl_zoo_param {
     const char *key;
     int64_t otherwise, min, max;
     const char *about;
-    const char *const *choices; /* NULL: a number; else max + 1 words, and the value is the index of
-                                   one */
+    const char *const *choices; /* NULL: a number; else max + 1 words, the value is an index */
 } mpl_zoo_param;
 
 struct mpl_zoo_args;
@@ -101,39 +95,37 @@ typedef struct mpl_zoo_entry {
     const char *about;           /* one line with the source */
     const mpl_zoo_param *params; /* ends with key NULL */
     mpl_status (*build)(mpl_ctx *ctx, const struct mpl_zoo_args *args, mpl_graph **out);
-    double dropout, rate; /* in training: part of the values that is dropped, pace of the updates;
-                             0: the default */
-    bool own_loss; /* mode=train: build makes the network up to its loss, a number, with inputs for
-                      what is wanted of it */
+    double dropout, rate; /* training: dropout ratio, learning rate; 0: default */
+    /* mode=train: build returns the network with its loss (a scalar) and inputs for the targets. */
+    bool own_loss;
 } mpl_zoo_entry;
 
 extern const mpl_zoo_entry *const mpl_zoo[];   /* NULL-terminated, in the order of zoo.def */
-extern const mpl_zoo_param mpl_zoo_training[]; /* parameters that every network has besides; ends
-                                                  with key NULL */
+extern const mpl_zoo_param mpl_zoo_training[]; /* of all networks; ends with key NULL */
 
-/* The entry of that name (n characters), or NULL. */
+/* The entry with this name (n characters), or NULL. */
 const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n);
 
-/* "resnet50:batch=16,image=224,mode=train". The graph's name is the network's with the parameters
- * that are not the default's. mode=train: mpl_autodiff of the network, or of its own loss.
- * MPL_EINPUT: no such network or parameter, a number out of range. */
+/* Builds "resnet50:batch=16,image=224,mode=train". The graph's name is the network's with the
+ * parameters that differ from defaults. mode=train: mpl_autodiff of the network, or of its own
+ * loss. MPL_EINPUT: no such network or parameter, or a number out of range. */
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 
-/* ---- any of them ---- */
+/* ---- any source ---- */
 
-/* Exactly one of graph and problem is set. offset: a list's own plan, where the file has one. */
+/* Exactly one of graph and problem is set. offset: a plan contained in a buffer list, or NULL. */
 typedef struct mpl_source {
     mpl_graph *graph;
     mpl_problem *problem;
     uint64_t *offset;
-    uint64_t file_bytes; /* of the file; 0: it is none [byte] */
+    uint64_t file_bytes; /* 0: not read from a file [byte] */
 } mpl_source;
 
-/* GRAPH of the command line: a file by its content (ONNX, .graph text, buffer CSV), else a zoo
- * name, or "guillotine:n=N[,seed=S]" or "synthetic:n=N[,alive=A][,seed=S]"
- * (mpl_problem_synthetic_guillotine, mpl_problem_synthetic). A list followed by ":twin=reversed" or
- * ":twin=shuffled[,seed=N]" is the list with time reversed, or with its rows in another order.
- * MPL_EINPUT with one line that says what was looked for. */
+/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer CSV), else a zoo
+ * name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
+ * "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic). Suffixes of a list: ":twin=reversed"
+ * reverses time, ":twin=shuffled[,seed=N]" permutes its rows. MPL_EINPUT, with one line that says
+ * what was tried. */
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
                            mpl_source *out);
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source);

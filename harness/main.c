@@ -1,5 +1,4 @@
-/* main.c -- finds the command, reads its options, runs it; the only place that prints errors and
- * exits. */
+/* main.c -- finds the command, reads its options, runs it. Only main.c prints errors and exits. */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -19,7 +18,7 @@ static int find(const char *name)
     return -1;
 }
 
-/* "no command 'paln' (is 'plan' meant?)" */
+/* Reports "no command 'paln' (is 'plan' meant?)". */
 static mpl_status no_command(mpl_ctx *ctx, const char *name)
 {
     const char *near = NULL;
@@ -60,8 +59,8 @@ out:
     return st;
 }
 
-/* Whether JSON is asked for, also where the options were not read to their end; getopt has moved
- * what is no option behind. */
+/* Whether JSON is asked for, even if the options were not read to the end. getopt has moved
+ * arguments that are no options to the end. */
 static bool wants_json(int argc, char **argv, const mpl_options *options)
 {
     bool asked = options->json;
@@ -71,8 +70,8 @@ static bool wants_json(int argc, char **argv, const mpl_options *options)
     return asked;
 }
 
-/* The object that the command left; of a failure with `error` and `exit_status` in it, or these
- * alone. */
+/* Prints the command's object. After a failure it adds `error` and `exit_status`, or prints only
+ * these. */
 static void print_json(mpl_ctx *ctx, mpl_status st, const char *result)
 {
     size_t n = result != NULL ? strlen(result) : 0;
@@ -84,7 +83,7 @@ static void print_json(mpl_ctx *ctx, mpl_status st, const char *result)
         return;
     }
     memcpy(message, ctx->message, sizeof message);
-    if (mpl_json_quote(ctx, message, &quoted) != MPL_OK) /* no memory, or no text in UTF-8 */
+    if (mpl_json_quote(ctx, message, &quoted) != MPL_OK) /* no memory, or not UTF-8 */
         (void)mpl_json_quote(ctx, mpl_status_name(st), &quoted);
     printf("%.*s%s\"error\": %s, \"exit_status\": %d}\n", n > 2 ? (int)n - 1 : 0,
            n > 2 ? result : "", n > 2 ? ", " : "{", quoted != NULL ? quoted : "null",
@@ -93,10 +92,10 @@ static void print_json(mpl_ctx *ctx, mpl_status st, const char *result)
     memcpy(ctx->message, message, sizeof message);
 }
 
-/* Threads of oneDNN that wait for work are to sleep: one that spins takes its core from whoever has
- * work there, on a shared machine up to 30 times the time. OpenMP reads its environment when it is
- * loaded, before main: so what executes begins once more, in an environment that says so; where it
- * cannot, it goes on as it is. A user's own setting stands. */
+/* Makes waiting threads of oneDNN sleep instead of spin. A spinning thread takes its core from
+ * other work, which on a shared machine costs up to 30 times the time. OpenMP reads its environment
+ * when it is loaded, before main, so commands that execute restart the program with a changed
+ * environment. If that fails, it goes on unchanged. A user's own setting is kept. */
 static void sleep_while_waiting(int argc, char **argv)
 {
     char path[4096];
@@ -119,8 +118,8 @@ int main(int argc, char **argv)
     mpl_status st;
 
     sleep_while_waiting(argc, argv);
-    setlocale(LC_CTYPE, ""); /* which characters the terminal shows; numbers stay in the C locale */
-    signal(SIGXFSZ, SIG_IGN); /* a full quota is an error of write(), not a signal */
+    setlocale(LC_CTYPE, "");  /* characters of the terminal; numbers stay in the C locale */
+    signal(SIGXFSZ, SIG_IGN); /* a full quota becomes an error of write() */
     mpl_ctx_init(&ctx);
     mpl_options_init(&options);
     st = dispatch(&ctx, argc, argv, &options);

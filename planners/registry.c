@@ -1,4 +1,4 @@
-/* registry.c -- the table of planners, made from planners.def. */
+/* registry.c -- the table of planners, generated from planners.def. */
 #include "planners/planner.h"
 
 #define PLANNER(name) extern const mpl_planner mpl_planner_##name;

@@ -1,11 +1,11 @@
-/* run.c -- the door to every planner: parameters, traits, the call, the verifier. See planner.h. */
+/* run.c -- the entry to all planners: parameters, traits, the call, the verifier. See planner.h. */
 #include "planners/place/placement.h"
 #include "planners/verify/verify.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* The next item of a list "a<separator>b<separator>..": *item and its length; false at the end. */
+/* Splits "a<separator>b..": the next item and its length; false at the end. */
 static bool next_item(const char **rest, char separator, const char **item, size_t *length)
 {
     const char *end;
@@ -19,8 +19,8 @@ static bool next_item(const char **rest, char separator, const char **item, size
     return true;
 }
 
-/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner
- * checks itself. */
+/* Whether a value is one of the alternatives "0|1|auto". An alternative in capitals ("N") accepts
+ * anything; the planner checks it. */
 static bool value_allowed(const char *alternatives, size_t n, const char *value)
 {
     size_t at = 0;
@@ -94,8 +94,7 @@ out:
     return st;
 }
 
-/* A heuristic that needs more than there is has decided nothing: that is a limit, not a wrong
- * plan. */
+/* A heuristic plan above the capacity proves nothing: report a limit, not an invalid plan. */
 static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run,
                                  const mpl_problem *p, const mpl_plan *plan)
 {
@@ -126,7 +125,7 @@ static bool loses_gaps(const mpl_planner *planner, const mpl_problem *p)
     return has_gaps(p) && (planner->traits & MPL_USES_GAPS) == 0;
 }
 
-/* Without gaps, parts of a family may overlap at one step, so that it has to be whole then. */
+/* Without gaps, parts of a family may overlap at one step; it must be placed as a whole. */
 static bool loses_families(const mpl_planner *planner, const mpl_problem *p)
 {
     return p->inside != NULL &&
@@ -138,8 +137,7 @@ bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
     return loses_gaps(planner, p) || loses_families(planner, p);
 }
 
-/* What was found for lifetimes without gaps or for whole families: a plan of the problem, but no
- * optimum or bound of it. */
+/* Such a plan is valid for the problem, but its optimum and bound are not the problem's. */
 static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
@@ -162,17 +160,17 @@ out:
     return st;
 }
 
-/* The planner itself, on what it is shown. */
+/* Calls the planner on the problem that it is shown. */
 static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
                           mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
-    mpl_problem hull = *p; /* borrows all that it has */
+    mpl_problem hull = *p; /* a shallow copy: it owns nothing */
     const uint64_t *start = run->start_offsets;
 
     hull.gap_begin = hull.gap_from = hull.gap_to = NULL;
     if (loses_gaps(planner, p))
-        run->start_offsets = NULL; /* buffers may share there what they may not share here */
+        run->start_offsets = NULL; /* without gaps, buffers have more conflicts */
     mpl_assert_ok(mpl_problem_ok(p));
     st = planner->plan(run, loses_gaps(planner, p) ? &hull : p, plan);
     if (st == MPL_OK && (planner->traits & MPL_FOREIGN) == 0)
@@ -181,7 +179,7 @@ static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_pr
     return st;
 }
 
-/* From the plan of whole families to that of their parts. */
+/* Turns a plan of whole families into a plan of their parts. */
 static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t *into,
                              mpl_plan *whole, mpl_plan *plan)
 {
@@ -204,7 +202,7 @@ static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t 
         if (from->n > 0) {
             to->memory[b] = from->memory[into[b]];
             to->cost += p->pool[b] == 0 ? p->bytes[b] * to->price[to->memory[b]]
-                                        : 0; /* the verifier's sum */
+                                        : 0; /* blocks: the verifier's sum */
         }
     }
 out:
@@ -238,7 +236,7 @@ out:
     return st;
 }
 
-/* The planner's part of a run. */
+/* Runs the planner without the checks around it. */
 static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
                        mpl_plan *plan)
 {
@@ -274,9 +272,10 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
         MPL_TRY(check_capacity(planner, run, p, plan));
         MPL_TRY(mpl_verify(run->ctx, p, plan));
         if ((planner->traits & MPL_FOREIGN) != 0)
-            plan->bound_bytes = 0; /* its word, which the plan does not contradict, and no more */
+            plan->bound_bytes = 0; /* a foreign bound is not trusted */
         MPL_TRY(mpl_plan_bound(run->ctx, p, plan));
-        mpl_assert_slow(mpl_verify(run->ctx, p, plan) != MPL_EINVALID); /* with the certificate */
+        /* includes the certificate */
+        mpl_assert_slow(mpl_verify(run->ctx, p, plan) != MPL_EINVALID);
     }
     *out = plan, plan = NULL;
 out:

@@ -1,4 +1,4 @@
-/* run_params.c -- what a planner asks of its run: parameters, limits, claims. See planner.h. */
+/* run_params.c -- what planners read of their run: parameters, limits, claims. See planner.h. */
 #include "planners/place/placement.h"
 #include "planners/verify/verify.h"
 

@@ -8,63 +8,56 @@
 
 typedef struct mpl_exec mpl_exec;
 
-/* Workspace bytes of each operation on a device, before planning: op_workspace_bytes of
- * mpl_problem_options. */
+/* Workspace bytes of each operation on a device: op_workspace_bytes of mpl_problem_options. */
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                                const mpl_graph *g, uint64_t *op_workspace_bytes);
 
-/* The ways in which the device can compute each operation, the one that it would take first:
- * workspaces from large to small, each asked for by a limit below the one before. A way costs the
- * operation's work times its place, from 1: an order is all that libraries tell. *out is the
- * caller's. */
+/* The ways in which the device can compute each operation, its preferred one first. They are found
+ * by lowering the workspace limit below that of the previous way, so workspaces go from large to
+ * small. Way i (from 1) costs i times the operation's work: libraries report only an order, no
+ * times. The caller frees *out. */
 mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                          const mpl_graph *g, mpl_ways **out);
 
 typedef struct mpl_exec_options {
-    bool checked; /* poison buffers at birth and death, guard the arenas' ends, fail on any touch
-                     outside */
-    bool random_weights;                /* weights from weight_seed even where the file has data */
+    bool checked; /* poison dead buffers, guard the arenas' ends, fail on an access outside */
+    bool random_weights;                /* use weight_seed even where the file has data */
     uint64_t weight_seed;               /* for weights without data */
-    const uint64_t *op_workspace_limit; /* [n_ops] of each operation; NULL: what the device allows.
-                                           Read by mpl_exec_new alone [byte] */
-    uint64_t work_limit; /* of one run, by mpl_run_work of each operation that it comes to; 0: none
-                          */
-    bool iterate; /* a run begins with the weights that the run before updated; false: each with the
-                     first ones */
+    const uint64_t *op_workspace_limit; /* [n_ops] or NULL; only for mpl_exec_new [byte] */
+    uint64_t work_limit;                /* limit of one run, in units of mpl_run_work; 0: none */
+    bool iterate; /* runs keep updated weights; false: each starts from the initial ones */
 } mpl_exec_options;
 
-/* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has
- * memory of its own, nothing shared) to a device: arenas and pinned memory allocated, weights
- * filled, operations prepared. Keeps backend, dev and g, which must outlive it; the others are done
- * with. MPL_ELIMIT: outside of loops and branches there is more work than options->work_limit,
- * nothing is allocated; MPL_EINPUT: the order is not the one that was planned for; MPL_EINVALID:
- * the plan does not fit the graph. */
+/* Binds a graph, an order and a verified plan to a device: allocates arenas and pinned memory,
+ * fills weights, prepares operations. p, map and plan are all NULL for a run in which
+ * every value has memory of its own. backend, dev and g must outlive the executor; the other
+ * arguments need not. MPL_ELIMIT: the work outside loops and branches exceeds options->work_limit;
+ * nothing is allocated. MPL_EINPUT: this is not the order that was planned for. MPL_EINVALID: the
+ * plan does not fit the graph. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                         const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
                         const mpl_value_map *map, const mpl_plan *plan,
                         const mpl_exec_options *options, mpl_exec **out);
 void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
 
-/* Contents of graph input i, from host memory in plain layout (value_bytes long). Kept for every
- * later run. */
+/* Contents of graph input i (value_bytes, plain layout), kept for all later runs. */
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
-/* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID:
- * --checked found a touch outside, naming the operation and the buffer. MPL_ELIMIT: rounds and
- * branches passed options->work_limit. */
+/* Runs the graph once. *ns (may be NULL): its time, without uploads and checks. MPL_EINVALID:
+ * --checked found an access outside; the message names the operation and the buffer. MPL_ELIMIT:
+ * rounds and branches exceeded options->work_limit. */
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
-/* Another order for the runs to come: a plan of safety parallel holds in all of them, if what
- * stands in blocks keeps its order (mpl_order_shuffle). MPL_EINPUT for a serial plan, or under
- * --checked, or when the order does not respect the graph. */
+/* Sets another order for later runs. A plan of safety parallel allows any order that keeps the
+ * order inside blocks (mpl_order_shuffle). MPL_EINPUT: the plan is serial, --checked is on, or the
+ * order does not respect the graph. */
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order);
-/* Runs the graph once with up to n_workers (1 to 64) operations at the same time, whatever the
- * graph's edges allow. For plans of safety parallel only (MPL_EINPUT); --checked is not looked
- * at. */
+/* Runs the graph once with up to n_workers (1 to 64) operations at the same time; only the graph's
+ * edges restrict them. MPL_EINPUT: the plan is not of safety parallel. Ignores --checked. */
 mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *ns);
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
-/* The rounds of loop `op` in the last run; of a loop in a block, that was run more than once, the
- * fewest; UINT64_MAX if it was not run. The rows that it stacks are zero from there on. */
+/* Rounds of loop `op` in the last run; UINT64_MAX if it was not run. For a loop inside a block that
+ * ran several times: the fewest. Stacked rows from there on are zero. */
 uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op);
 
 #define MPL_MOST_HOWS 24
@@ -75,50 +68,45 @@ typedef struct mpl_how_count {
 } mpl_how_count;
 
 typedef struct mpl_exec_facts {
-    uint64_t arena_bytes;     /* allocated for pool 0, each of its memories: planned bytes [byte] */
-    uint64_t measured_bytes;  /* pages of it that became resident [byte] */
+    uint64_t arena_bytes; /* allocated for pool 0 in all its memories: the planned bytes [byte] */
+    uint64_t measured_bytes;  /* resident pages of arena_bytes [byte] */
     uint64_t workspace_bytes; /* arena of the workspace pool [byte] */
-    uint64_t weight_bytes;    /* weights [byte] */
-    uint64_t packed_bytes; /* copies of them in the layouts that the backend's library likes, made
-                              once [byte] */
-    uint64_t pinned_bytes; /* inputs and outputs [byte] */
-    uint64_t copied_bytes; /* moved by concat, split, access, assign, copied views, control flow in
-                              one run [byte] */
-    uint32_t n_kernels;    /* operations that are not mere views, of all blocks */
-    uint64_t loop_carry_bytes; /* of it, values carried from one round of a loop to the next [byte]
-                                */
+    uint64_t weight_bytes;    /* [byte] */
+    uint64_t packed_bytes;    /* one-time copies of weights in the library's layouts [byte] */
+    uint64_t pinned_bytes;    /* inputs and outputs [byte] */
+    uint64_t copied_bytes; /* by concat, split, access, assign, copied views, control flow [byte] */
+    uint32_t n_kernels;    /* operations of all blocks, without mere views */
+    uint64_t loop_carry_bytes; /* part of copied_bytes: values carried from round to round [byte] */
     uint64_t reordered_bytes;  /* moved by changes of layout in one run [byte] */
-    /* Of a device that tells (mpl_backend.facts); empty and 0 elsewhere. */
+    /* From devices that have mpl_backend.facts; empty and 0 elsewhere. */
     char device[400];                     /* device, driver, libraries, options */
-    uint64_t device_allocations;          /* calls for memory inside runs: none may be */
-    uint64_t device_before, device_after; /* its memory in use around the last run [byte] */
-    uint64_t device_asked; /* of it for all memories of this graph, guards too [byte] */
-    uint64_t device_taken; /* by how much its own count grew for them [byte] */
-    uint64_t device_slack; /* how far the two may be apart: the device's granularity for each memory
-                              [byte] */
-    char math[8];          /* what operands of products are rounded to; empty: it does not tell */
+    uint64_t device_allocations;          /* allocations inside runs: must be 0 */
+    uint64_t device_before, device_after; /* memory in use around the last run [byte] */
+    uint64_t device_asked; /* requested for all memories of this graph, with guards [byte] */
+    uint64_t device_taken; /* growth of the device's own count for them [byte] */
+    uint64_t device_slack; /* allowed difference: the granularity of each memory [byte] */
+    char math[8];          /* type that operands of products are rounded to; empty: not reported */
     double tolerance;      /* of outputs against `ref` */
     bool two_ways;         /* runs alternate: call by call, and replayed as a whole */
     mpl_device_clocks clocks; /* after the last run */
-    uint32_t n_hows; /* what computes how many operations, in the order of the graph; the last: all
-                        others */
+    uint32_t n_hows;          /* implementations and counts in graph order; last: all others */
     mpl_how_count how[MPL_MOST_HOWS];
 } mpl_exec_facts;
-/* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches
- * every page itself). */
+/* The figures of the last run. measured_bytes is taken in the first run, and 0 before it: --checked
+ * itself touches every page. */
 mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
 
-/* What computes an operation: the backend's `how`, or "nothing: a view". Valid until
+/* Names what computes an operation: the backend's `how`, or "nothing: a view". Valid until
  * mpl_exec_free. */
 const char *mpl_exec_how(const mpl_exec *exec, mpl_op op);
 
-/* Whether the contents of weight v are drawn from the seed, not what the graph has. */
+/* Whether the contents of weight v are drawn from the seed instead of the graph. */
 bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v);
-/* Contents of weight v, value_bytes of them, as mpl_exec_new would fill it in. */
+/* Contents of weight v (value_bytes) as mpl_exec_new would fill them in. */
 void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
                           void *data);
 
-/* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random
+/* Default contents of input i. Seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random
  * from the seed. */
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed,
                                void *data);

@@ -1,5 +1,4 @@
-/* machine.c -- facts of the machine, and memory bound to a NUMA node, through hwloc. See
- * machine.h. */
+/* machine.c -- facts of the machine and memory bound to a NUMA node, by hwloc. See machine.h. */
 #include "runtime/machine.h"
 
 #include <errno.h>
@@ -11,8 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL:
- * could not be read. */
+/* Read once and kept until the process ends. NULL: it could not be read. */
 static hwloc_topology_t topology;
 static pthread_once_t topology_once = PTHREAD_ONCE_INIT;
 
@@ -25,8 +23,7 @@ static void topology_load(void)
 {
     hwloc_topology_t t;
 
-    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* where /sys is not mounted it prints a complaint, and
-                                            counts what it can */
+    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* without /sys it would print a warning */
     if (hwloc_topology_init(&t) != 0)
         return;
     if (hwloc_topology_load(t) != 0) {
@@ -137,8 +134,8 @@ void mpl_bind_thread(uint32_t index)
 }
 
 /* Binds untouched pages to the node of the calling thread. Where the system cannot
- * (mpl_machine.binds_memory, or a container that forbids it), its own rule stands: a page lies on
- * the node of the thread that touches it first. */
+ * (mpl_machine.binds_memory, or a container that forbids it), a page lies on the node of the thread
+ * that touches it first. */
 static void bind_locally(void *base, uint64_t bytes)
 {
     hwloc_cpuset_t here = hwloc_bitmap_alloc();
@@ -163,8 +160,7 @@ mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
                  strerror(errno));
     bind_locally(pages, bytes);
-    /* A huge page would make neighbours resident that were not touched. Kernels that have none
-     * refuse this. */
+    /* A huge page would make untouched neighbours resident. May fail: not all kernels have them. */
     (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
     *base = pages;
 out:

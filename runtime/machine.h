@@ -5,34 +5,34 @@
 #include "graphs/core/base.h"
 
 typedef struct mpl_machine {
-    char host[128]; /* a hash of the host's name: rows are compared, machines are not published */
+    char host[128]; /* hash of the host's name: rows can be compared, the name is not published */
     char cpu[128];  /* model */
     char isa[32];   /* widest vector set: "avx512", "avx2", .. */
     char os[64];
     uint32_t n_cores, n_threads, n_nodes; /* usable cores, hardware threads, NUMA nodes */
     uint64_t memory_bytes;
     uint32_t page_bytes;
-    bool binds_memory; /* the system can bind pages to a node */
+    bool binds_memory; /* pages can be bound to a node */
 } mpl_machine;
 
-/* MPL_EUNAVAIL: the system does not say. */
+/* MPL_EUNAVAIL: the system does not report them. */
 mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
 
-/* Binds this process to the index-th of n shares of the usable cores, n at most their number; where
- * the system forbids it, its own rule stands. */
+/* Binds this process to the index-th of n shares of the usable cores; n is at most their number.
+ * Does nothing where the system forbids binding. */
 void mpl_bind_cores(uint32_t index, uint32_t n);
 
-/* Binds the calling thread to the index-th usable core, if there are so many; else, and where the
- * system forbids it, its own rule stands. */
+/* Binds the calling thread to the index-th usable core. Does nothing if there is no such core or
+ * the system forbids binding. */
 void mpl_bind_thread(uint32_t index);
 
-/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident, never huge; bytes
+/* Zeroed pages on the node of the calling thread: page-aligned, not resident yet, never huge. bytes
  * > 0. */
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);
 void mpl_pages_free(void *base, uint64_t bytes);
-/* Bytes of the pages in [base, base + bytes) that are resident. */
+/* Bytes of resident pages in [base, base + bytes). */
 mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident);
-/* Peak resident set of this process so far. [byte] */
+/* Peak resident set of this process so far [byte]. */
 uint64_t mpl_rss_peak(void);
 
 #endif

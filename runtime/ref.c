@@ -1,5 +1,5 @@
-/* ref.c -- the reference backend: every operation by the plain loops of graphs/ops, on one thread.
- * The oracle of the others; it prepares nothing and needs no workspace. */
+/* ref.c -- the reference backend, the oracle of the others. It runs each operation by the plain
+ * loops of graphs/ops on one thread, prepares nothing, and needs no workspace. */
 #include "runtime/cpu/host_priv.h"
 
 static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)

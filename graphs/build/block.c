@@ -1,4 +1,4 @@
-/* block.c -- blocks of a graph: opening, closing, owners, the walk. See graph.h. */
+/* block.c -- blocks of a graph: opening, closing, owners, walk. See graph.h. */
 #include "graphs/build/graph_priv.h"
 
 mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op)
@@ -31,7 +31,7 @@ out:
     return st;
 }
 
-/* Takes `name`; room is there. */
+/* Takes ownership of `name`; room must be reserved. */
 static uint32_t push_block(mpl_graph *g, char *name, uint32_t parent)
 {
     uint32_t b = g->n_blocks++;
@@ -107,8 +107,7 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph
-                                      grows */
+    const mpl_shape dims = *shape; /* may lie in the graph's arrays, which move */
     uint32_t b = g->caps->open;
     char *copy = NULL;
     uint64_t bytes;
@@ -144,7 +143,7 @@ mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
     for (uint32_t i = b + 1; i < g->n_blocks; i++)
         if (g->block_parent[i] == b && g->block_owner[i] == MPL_NONE)
             MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is run by no operation", g->block_name[i]);
-    /* One more, so that the lists of blocks without results or parameters have an address, too. */
+    /* One more, so that empty lists have an address. */
     MPL_TRY(
         mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
     MPL_TRY(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
@@ -246,9 +245,9 @@ bool mpl_graph_has_loop(const mpl_graph *g)
 
 /* ---- the walk ---- */
 
-/* Whether the next operation's first output is the next value; one without outputs comes behind
- * inputs and weights, but before the end of the block that is open, and before the next one
- * begins. */
+/* Whether the next item is an operation, that is, its first output is the next value. An operation
+ * without outputs comes after inputs and weights, but before the end of the open block and before
+ * the next block. */
 static bool op_is_next(const mpl_graph *g, const mpl_walk *w)
 {
     uint32_t b = w->next_block;

@@ -1,4 +1,4 @@
-/* graph.c -- building, checking and freeing a graph. See graph.h. */
+/* graph.c -- builds, checks and frees a graph. See graph.h. */
 #include "graphs/build/graph_priv.h"
 
 #include "graphs/build/views.h"
@@ -115,8 +115,7 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                mpl_type type, const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph
-                                      grows */
+    const mpl_shape dims = *shape; /* may lie in the graph's arrays, which move */
     char *copy = NULL;
     uint64_t bytes;
 
@@ -223,7 +222,7 @@ out:
     return st;
 }
 
-/* Copies one attribute behind those there are; op_attr_begin is the caller's. */
+/* Appends a copy of one attribute; the caller updates op_attr_begin. */
 static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
 {
     mpl_status st = MPL_OK;
@@ -303,7 +302,7 @@ out:
     return st;
 }
 
-/* Runs the shape rule for the operation that stands behind the last one. */
+/* Runs the shape rule for the operation being added. */
 static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in,
                         const mpl_value *in, uint32_t n_bodies, const uint32_t *body,
                         uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
@@ -366,7 +365,7 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
             MPL_TRY((names[i] = mpl_strdup(ctx, out_name[i])) != NULL ? MPL_OK : MPL_EMEM);
         }
 
-    /* Nothing below can fail. */
+    /* Nothing from here on can fail. */
     g->op_name[op] = op_name, op_name = NULL;
     g->op_in_begin[op + 1] = g->op_in_begin[op] + n_in;
     g->op_out_begin[op + 1] = g->op_out_begin[op] + n_out;
@@ -391,7 +390,7 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
     }
     g->n_ops++;
 out:
-    if (st != MPL_OK) { /* attributes pushed for an operation that did not come to be */
+    if (st != MPL_OK) { /* undo the attributes of the failed operation */
         g->caps->n_attrs = before.n_attrs;
         g->caps->n_ints = before.n_ints;
         g->caps->n_floats = before.n_floats;
@@ -429,8 +428,7 @@ out:
     return st;
 }
 
-/* What operation `op` reads, block results included, item by item: MPL_NONE where it leaves one
- * out, false at the end. */
+/* Item i of what `op` reads, including block results: *v, MPL_NONE if omitted; false at the end. */
 static bool next_read(const mpl_graph *g, mpl_op op, uint32_t i, mpl_value *v)
 {
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -464,7 +462,7 @@ mpl_status mpl_graph_index_uses(mpl_ctx *ctx, mpl_graph *g)
     MPL_TRY(mpl_new(ctx, use, n_reads));
     for (v = 0; v < g->n_values; v++)
         begin[v + 1] += begin[v];
-    /* Filling moves each begin to its end, which is the next one's begin: shift back afterwards. */
+    /* Filling moves each begin to the next one's; shift back afterwards. */
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; next_read(g, op, i, &v); i++)
             if (v != MPL_NONE)
@@ -491,7 +489,7 @@ mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g)
         g->name);
 }
 
-/* A program's views are all within their roots, and what is written has no element twice. */
+/* Checks that views stay within their roots, and that written views have distinct elements. */
 static mpl_status check_program(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
@@ -530,7 +528,6 @@ out:
     return st;
 }
 
-/* Type, role and shape. */
 static uint64_t hash_kind(uint64_t h, const mpl_graph *g, mpl_value v)
 {
     const char *type = mpl_type_name((mpl_type)g->value_type[v]);
@@ -542,7 +539,7 @@ static uint64_t hash_kind(uint64_t h, const mpl_graph *g, mpl_value v)
                     g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
 }
 
-/* Parameters and results of blocks are known by their ids. */
+/* Identifies parameters and results of blocks by id. */
 static uint64_t hash_blocks(const mpl_graph *g, uint64_t h)
 {
     for (mpl_value v = 0; v < g->n_values; v++)
@@ -576,7 +573,7 @@ static uint64_t hash_attr(uint64_t h, mpl_attr attr)
     return attr.text != NULL ? mpl_hash(h, attr.text, attr.n) : h;
 }
 
-/* Where in list[0 .. n) v stands first; n: nowhere. */
+/* Index of v in list[0 .. n), or n. */
 static uint32_t place_of(mpl_value v, const mpl_value *list, uint32_t n)
 {
     uint32_t i = 0;
@@ -586,11 +583,11 @@ static uint32_t place_of(mpl_value v, const mpl_value *list, uint32_t n)
     return i;
 }
 
-/* A value by what it is, not by its id: an output of an operation, an input of the graph, or an
- * operand of the first operation that reads it. */
+/* Hashes a value by its place, not its id: output of an operation, input of the graph, or operand
+ * of its first reader. */
 static uint64_t hash_value(uint64_t h, const mpl_graph *g, mpl_value v)
 {
-    uint32_t name[2] = {MPL_NONE, MPL_NONE}; /* which, of what */
+    uint32_t name[2] = {MPL_NONE, MPL_NONE}; /* number, operation */
 
     if (v == MPL_NONE)
         return mpl_hash(h, name, sizeof name);

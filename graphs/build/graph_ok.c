@@ -1,4 +1,4 @@
-/* graph_ok.c -- what always holds of a finished graph. See mpl_graph_ok in graph.h. */
+/* graph_ok.c -- invariants of a finished graph. See mpl_graph_ok in graph.h. */
 #include "graphs/ir/counts.h"
 #include "graphs/build/graph_priv.h"
 
@@ -45,7 +45,7 @@ static bool value_ok(const mpl_graph *g, mpl_value v)
     return true;
 }
 
-/* Slow: whether the operations that read v are those that are listed, each as often. */
+/* Slow: checks that the use list of v matches the operations that read it. */
 static bool uses_ok(const mpl_graph *g, mpl_value v)
 {
     uint32_t n = g->value_use_begin[v + 1] - g->value_use_begin[v];

@@ -1,4 +1,4 @@
-/* graph_values.c -- names, sizes and room of values while a graph is built. See graph_priv.h. */
+/* graph_values.c -- names, sizes and storage of values during building. See graph_priv.h. */
 #include "graphs/build/graph_priv.h"
 
 #include "graphs/build/views.h"
@@ -18,7 +18,7 @@ mpl_value mpl_graph_find(const mpl_graph *g, const char *name)
     return g->caps->slot[slot_of(g, name)];
 }
 
-/* Keeps more than half of the slots free with `n` names in the table. */
+/* Keeps more than half of the slots free for `n` names. */
 static mpl_status grow_slots(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
 {
     mpl_status st = MPL_OK;

@@ -1,4 +1,4 @@
-/* ops.c -- the shape rule and the reference loop of every operator, by ops.def. */
+/* ops.c -- shape rule and reference loop of each operator, from ops.def. */
 #include "graphs/graph.h"
 #include "graphs/ir/counts.h"
 
@@ -7,7 +7,7 @@
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/each_op.h"
 
-/* What every shape rule that succeeds has written. */
+/* Checks what a successful shape rule has written. */
 static bool outputs_ok(const mpl_shape_call *call)
 {
     uint64_t count;

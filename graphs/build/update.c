@@ -1,4 +1,4 @@
-/* update.c -- operations that give weights new contents. See graph.h. */
+/* update.c -- operations that update weights. See graph.h. */
 #include "graphs/graph.h"
 
 mpl_value mpl_updated(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -28,7 +28,7 @@ const char *mpl_part_name(mpl_part part)
     return names[part];
 }
 
-/* v, which is read once, is a gradient too; and what it is a view of, as a whole. */
+/* Marks v as a gradient if it is read once; likewise the values of which it is a full view. */
 static void mark_addend(const mpl_graph *g, mpl_value v, uint64_t bytes, uint8_t *part)
 {
     for (;;) {
@@ -44,8 +44,8 @@ static void mark_addend(const mpl_graph *g, mpl_value v, uint64_t bytes, uint8_t
     }
 }
 
-/* What a gradient is added up from, and can lie in: operands of sums, and roots that pieces are
- * written into. */
+/* Marks the addends of gradients whose storage the gradient can take: operands of sums, and bases
+ * of assign and scatter. */
 static void mark_addends(const mpl_graph *g, uint8_t *part)
 {
     for (mpl_op op = g->n_ops; op-- > 0;) {
@@ -85,10 +85,9 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
 
 typedef struct checker {
     const mpl_graph *g;
-    mpl_op *updater;   /* [n_values] of a weight; MPL_NONE: none */
-    mpl_value *weight; /* [n_values] the weight whose first contents a value shows: itself, or
-                          through views */
-    uint32_t *seen;    /* [n_ops] the last search that came here */
+    mpl_op *updater;   /* [n_values] operation that updates a weight; MPL_NONE: none */
+    mpl_value *weight; /* [n_values] input or weight that a value shows, maybe through views */
+    uint32_t *seen;    /* [n_ops] last search that visited it */
     mpl_op *stack;     /* [n_ops] */
     uint32_t search;
 } checker;
@@ -101,8 +100,8 @@ static void push_op(checker *c, mpl_op op, uint32_t *n)
     c->stack[(*n)++] = op;
 }
 
-/* Marks all that `op` waits for with c->search: who makes what it reads, all of its blocks, and
- * what those wait for. */
+/* Marks `op` and all operations that it waits for with c->search: producers of its inputs, its
+ * blocks, and what those wait for. */
 static void mark_awaited(checker *c, mpl_op op)
 {
     const mpl_graph *g = c->g;
@@ -153,7 +152,7 @@ out:
     return st;
 }
 
-/* Whoever reads the old contents of weight v, or a view of them, has run before its update. */
+/* Checks that an update waits for all readers of weight v's old contents, or of a view of them. */
 static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
 {
     mpl_status st = MPL_OK;

@@ -1,9 +1,9 @@
-/* views.c -- the trees of views of a program. See views.h. */
+/* views.c -- trees of views in a program. See views.h. */
 #include "graphs/build/views.h"
 
 #include "graphs/ops/move/move_strided_priv.h"
 
-/* Makes *v the elements that slice `op` takes of it. */
+/* Makes *v the elements that slice `op` takes of *v. */
 static mpl_status take_slice(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_strided *v)
 {
     mpl_status st = MPL_OK;
@@ -39,7 +39,7 @@ static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
     }
 }
 
-/* Output k of `op` as a view of *v, which is its input; *is_view: whether there is one. */
+/* Turns *v, the input of `op`, into the view that is output k; *is_view: whether it is one. */
 static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v,
                          bool *is_view)
 {

@@ -22,7 +22,7 @@ mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, c
     va_start(args, format);
     vsnprintf(ctx->message, sizeof ctx->message, format, args);
     va_end(args);
-    mpl_text_clean(ctx->message); /* a file's own text may be in it, and it is to be one line */
+    mpl_text_clean(ctx->message); /* it may quote text of a file; keep it on one line */
     return code;
 }
 
@@ -185,7 +185,7 @@ void mpl_lists_begin(uint32_t *begin, uint32_t n)
         begin[k + 2] += begin[k + 1];
 }
 
-/* Each list ends where the next one begins, and all of them hold at most n_items. */
+/* Each list ends where the next begins; together they hold at most n_items. */
 static bool lists_ok(const uint32_t *begin, uint32_t n_keys, size_t n_items)
 {
     for (uint32_t key = 0; key < n_keys; key++)
@@ -268,7 +268,7 @@ uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n)
                      key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
     uint64_t word = 0;
 
-    for (size_t i = 0; i <= n; i++) { /* the last word ends in the length */
+    for (size_t i = 0; i <= n; i++) { /* the last word also holds the length */
         size_t place = i % 8;
 
         if (i == n)
@@ -289,7 +289,7 @@ uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n)
 
 uint64_t mpl_table_hash(uint64_t hash, const void *data, size_t n)
 {
-    /* 16 bytes of the kernel's, for this process */
+    /* 16 random bytes that the kernel gives each process */
     const void *secret = (const void *)(uintptr_t)getauxval(AT_RANDOM);
     uint64_t key[2] = {0, 0};
 

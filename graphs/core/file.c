@@ -1,4 +1,4 @@
-/* file.c -- whole files in, whole files out. See file.h. */
+/* file.c -- reads and writes whole files. See file.h. */
 #include "graphs/core/file.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ENDLESS = 1 << 26 }; /* what a device gives at most. [byte] */
+enum { ENDLESS = 1 << 26 }; /* most bytes read from a device */
 
 mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *size)
 {
@@ -43,7 +43,7 @@ static bool is_special(const char *path)
     struct stat facts;
 
     if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
-        return true; /* /dev/stdout may be a file: nothing can be renamed over it */
+        return true; /* /dev/stdout may be a file, and must not be replaced by renaming */
     return stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
 }
 
@@ -73,8 +73,7 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
     }
     fd = fresh.temporary != NULL
              ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
-         : strcmp(path, "/dev/stdout") == 0 ? dup(STDOUT_FILENO) /* opened anew, a file would begin
-                                                                    at its start */
+         : strcmp(path, "/dev/stdout") == 0 ? dup(STDOUT_FILENO) /* keep its offset */
                                             : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || (fresh.stream = fdopen(fd, "wb")) == NULL) {
         int why = errno;

@@ -1,10 +1,9 @@
-/* names.c -- which name is meant. See names.h. */
+/* names.c -- suggestions for unknown names. See names.h. */
 #include "graphs/core/names.h"
 
 enum { MAX_NAME = 32 };
 
-/* Least number of characters put in, left out or changed that makes b from the n characters at a;
- * both at most MAX_NAME. */
+/* Edit distance (insertions, deletions, substitutions); both lengths at most MAX_NAME. */
 static uint32_t edits(const char *a, size_t n, const char *b, size_t m)
 {
     uint32_t row[MAX_NAME + 1];

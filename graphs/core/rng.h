@@ -1,5 +1,5 @@
-/* rng.h -- the one source of randomness: SplitMix64 (Steele, Lea, Flood, 2014), the same on every
- * machine. */
+/* rng.h -- the only random number generator: SplitMix64 (Steele, Lea, Flood, 2014), the same on
+ * every machine. */
 #ifndef MPL_RNG_H
 #define MPL_RNG_H
 
@@ -14,7 +14,7 @@ static inline void mpl_rng_init(mpl_rng *rng, uint64_t seed)
     rng->state = seed;
 }
 
-/* Its last step alone: one to one, and every bit of z moves about half of them. */
+/* The last step of SplitMix64: a bijection in which each bit of z flips about half of the bits. */
 static inline uint64_t mpl_rng_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -28,14 +28,13 @@ static inline uint64_t mpl_rng_next(mpl_rng *rng)
     return mpl_rng_mix(rng->state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Uniform in [0, n), n > 0, by multiplication of the upper half; the bias is below n / 2^32. n <=
- * 2^32. */
+/* Uniform in [0, n), 0 < n <= 2^32, by multiplication of the upper half; bias below n / 2^32. */
 static inline uint64_t mpl_rng_below(mpl_rng *rng, uint64_t n)
 {
     return ((mpl_rng_next(rng) >> 32) * n) >> 32;
 }
 
-/* Uniform in [0, 1), 24 bits: exact in a float. */
+/* Uniform in [0, 1), with 24 bits: exact in a float. */
 static inline float mpl_rng_float(mpl_rng *rng)
 {
     return (float)(mpl_rng_next(rng) >> 40) * 0x1p-24f;

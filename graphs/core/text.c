@@ -1,10 +1,10 @@
-/* text.c -- text that is shown. See text.h. */
+/* text.c -- safe display of text. See text.h. */
 #include "graphs/core/text.h"
 
-/* The character of n bytes at `text`; UINT32_MAX: it is not written as UTF-8 writes one. */
+/* The character of n bytes at `text`; UINT32_MAX if it is not valid UTF-8. */
 static uint32_t decode(const unsigned char *text, uint32_t n)
 {
-    /* what fewer bytes hold is not written with n */
+    /* smaller values are overlong encodings */
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t c = n == 1 ? text[0] : text[0] & (0x7fu >> n);
 

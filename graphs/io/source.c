@@ -1,5 +1,4 @@
-/* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See
- * source.h. */
+/* source.c -- GRAPH of the command line: a file by its content, else a network. See source.h. */
 #include "graphs/core/file.h"
 #include "graphs/core/names.h"
 #include "graphs/io/lists/lists.h"
@@ -14,7 +13,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The first line that is neither blank nor a comment; *n: its characters. */
+/* The first line that is neither blank nor a comment; *n: its length. */
 static const char *first_line(const char *data, size_t size, size_t *n)
 {
     const char *at = data, *end = data + size;
@@ -33,8 +32,8 @@ static const char *first_line(const char *data, size_t size, size_t *n)
     return at;
 }
 
-/* Text begins with 'graph ' or 'program ', a buffer list with a header of several columns; ONNX is
- * binary, for its first field is a number below 32. */
+/* Text begins with 'graph ' or 'program '; a buffer list has a header of several columns; ONNX is
+ * binary, since its first field is a number below 32. */
 static content content_of(const char *data, size_t size)
 {
     size_t n, probe = size < 512 ? size : 512;
@@ -115,7 +114,7 @@ out:
     return st;
 }
 
-/* The network whose name nearly fits, or NULL. */
+/* The network with the most similar name, or NULL. */
 static const char *nearest(const char *name, size_t n)
 {
     const char *best = NULL;
@@ -166,7 +165,7 @@ static bool begins_with(const char *text, const char *beginning)
 
 static const char twin_mark[] = ":twin=";
 
-/* Where the last twin_mark of a text is, or NULL. */
+/* The last twin_mark in a text, or NULL. */
 static const char *find_twin(const char *text)
 {
     const char *last = NULL;

@@ -1,4 +1,4 @@
-/* attr.c -- reading the attributes of an operation. */
+/* attr.c -- reads the attributes of an operation. */
 #include "graphs/graph.h"
 
 mpl_attr mpl_attr_at(const mpl_graph *g, uint32_t index)

@@ -1,6 +1,6 @@
-/* counts.h -- how many operators and attributes there are, for tables with an item for each.
+/* counts.h -- numbers of operators and attributes, for tables indexed by them.
  *
- * Files that include this are compiled again when one is added; all others are not (Makefile). */
+ * Only files that include this are recompiled when an operator or attribute is added (Makefile). */
 #ifndef MPL_COUNTS_H
 #define MPL_COUNTS_H
 

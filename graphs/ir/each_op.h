@@ -1,5 +1,5 @@
-/* each_op.h -- the lines of ops.def, by those of its macros that are defined here; the others say
- * nothing. Afterwards none is defined. No guard: it is included as often as the lines are read. */
+/* each_op.h -- includes the lines of ops.def; macros of ops.def that are undefined here expand to
+ * nothing. Undefines all of them at the end. It has no include guard. */
 #ifndef OP
 #define OP(...)
 #endif

@@ -46,7 +46,7 @@ bool mpl_channels_last(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-/* Dims in the order in which an image with its channels last has them. */
+/* Dims in channels-last order. */
 static const uint32_t last_order[MPL_MAX_RANK] = {0, 2, 3, 1};
 
 mpl_strided mpl_box_laid(const mpl_graph *g, mpl_value root, const mpl_strided *box, bool last)

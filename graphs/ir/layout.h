@@ -1,29 +1,28 @@
-/* layout.h -- which values lie with their channels last.
+/* layout.h -- which values are stored with channels last.
  *
- * `reorder` changes how a value lies in memory, not what it is: attribute mode is "channels_last"
- * or "plain". Where input 0 of an operator that keeps layouts has its channels last, so have its
- * other images (mpl_n_images) of 4 dims, but for weights, and its result; filters are row-major,
- * whatever makes them. Only backends that choose layouts look at it; to the others a reorder is a
- * copy. Shapes and bytes are the same in either layout. */
+ * `reorder` changes the memory layout of a value, not its contents; attribute mode is
+ * "channels_last" or "plain". If input 0 of a layout-preserving operator has channels last, so have
+ * its result and its other images of 4 dims (mpl_n_images), except weights. Filters are always
+ * row-major. Only backends that choose layouts use this; for others a reorder is a copy. Shapes and
+ * bytes are equal in both layouts. */
 #ifndef MPL_LAYOUT_H
 #define MPL_LAYOUT_H
 
 #include "graphs/ir/strided.h"
 
-/* Output 0 lies as input 0 does; the other operators take and make plain values only. */
+/* Output 0 has the layout of input 0. Other operators take and make plain values only. */
 bool mpl_keeps_layout(mpl_op_kind kind);
-/* How many operands of such an operation, from input 0 on, are images; the others are filters,
- * factors or numbers. */
+/* Number of leading operands of such an operation that are images. The rest are filters, factors or
+ * scalars. */
 uint32_t mpl_n_images(const mpl_graph *g, mpl_op op);
 /* O(operations before it). */
 bool mpl_channels_last(const mpl_graph *g, mpl_value v);
-/* `box`, of the elements of `root` in row-major order (what concats along its axes take), as it
- * lies in memory: the same elements with the strides and offset of root's layout. The order of its
- * dims stays. */
+/* Converts `box`, which addresses elements of `root` in row-major order, to root's memory layout:
+ * same elements and order of dims, with the layout's strides and offset. */
 mpl_strided mpl_box_laid(const mpl_graph *g, mpl_value root, const mpl_strided *box, bool last);
-/* Its dims in the order in which an image with its channels last has them. */
+/* Permutes the dims into channels-last order. */
 void mpl_box_turn(mpl_strided *laid);
-/* Whether its elements lie one after another in that layout. */
+/* Whether the elements are contiguous in that layout. */
 bool mpl_box_is_run(const mpl_strided *laid, bool last);
 
 #endif

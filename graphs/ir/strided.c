@@ -1,9 +1,8 @@
-/* strided.c -- views and their meetings. See strided.h.
+/* strided.c -- views and their overlap. See strided.h.
  *
- * Whether two boxes meet is whether a sum of multiples of positive strides, each multiple within
- * its range, reaches a target: a bounded knapsack. It is searched by descending stride; what the
- * rest can reach, and the divisor of the rest's strides, leave few multiples to try at each
- * stride. */
+ * Two boxes overlap if a sum of bounded multiples of positive strides reaches a target: a bounded
+ * knapsack. The search goes by descending stride. What the remaining strides can reach, and their
+ * greatest common divisor, leave few multiples to try at each stride. */
 #include "graphs/ir/strided.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static bool is_empty(const mpl_strided *v)
 mpl_strided mpl_strided_all(const mpl_shape *shape)
 {
     mpl_strided v = {.shape = *shape};
-    uint64_t step = 1; /* wraps only beside a dim of 0 */
+    uint64_t step = 1; /* wraps only if another dim is 0 */
 
     for (uint32_t i = shape->rank; i-- > 0;) {
         v.stride[i] = (int64_t)step;
@@ -77,7 +76,7 @@ bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most)
     return low >= 0 && high < limit;
 }
 
-/* ---- strides in a plain form ---- */
+/* ---- strides as terms ---- */
 
 typedef struct term {
     int64_t stride; /* > 0 */
@@ -93,8 +92,8 @@ static int by_stride(const void *a, const void *b)
     return x->most < y->most ? -1 : x->most > y->most;
 }
 
-/* The strides that a view that is not empty steps along, descending, all positive, none of them 0;
- * their number. */
+/* Writes the nonzero strides of a nonempty view, made positive and descending; returns their
+ * number. */
 static uint32_t terms_of(const mpl_strided *v, term *out)
 {
     uint32_t n = 0;
@@ -118,8 +117,7 @@ bool mpl_strided_distinct(const mpl_strided *v)
         if (v->shape.dim[i] > 1 && v->stride[i] == 0)
             return false;
     n = terms_of(v, all);
-    while (n-- > 0) { /* the smallest first: a step must lead behind all that the smaller ones reach
-                       */
+    while (n-- > 0) { /* smallest first: each stride must exceed what the smaller ones reach */
         if (all[n].stride <= reach)
             return false;
         reach += all[n].stride * all[n].most;
@@ -215,7 +213,7 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
 {
     mpl_strided joined, out = {.shape = *to, .offset = v->offset};
     uint64_t had, made;
-    int64_t left = 1, stride = 1; /* of the joined dim that is being cut, from its end */
+    int64_t left = 1, stride = 1; /* of the joined dim being split, from its end */
     uint32_t at;
 
     if (!mpl_shape_count(&v->shape, &had) || !mpl_shape_count(to, &made) || had != made)
@@ -227,8 +225,7 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
     mpl_strided_join(v, &joined);
     at = joined.shape.rank;
     for (uint32_t i = to->rank; i-- > 0;) {
-        if (to->dim[i] > 1 && left == 1) { /* the number of elements is equal: there is another one
-                                            */
+        if (to->dim[i] > 1 && left == 1) { /* element counts are equal: at > 0 */
             left = joined.shape.dim[--at];
             stride = joined.stride[at];
         }
@@ -242,8 +239,9 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
     return true;
 }
 
-/* Adds a step of `steps` elements of the row-major order of dims `plain` to axis steps; which index
- * it starts from is not known here. Cut at the largest strides first. */
+/* Converts a step of `steps` elements in the row-major order of `plain` to steps along the axes,
+ * largest strides first. Returns the stride in `joined`, and adds `times` such steps to the range
+ * low, high of each axis. */
 static int64_t real_stride(const mpl_strided *joined, const mpl_strided *plain, int64_t steps,
                            int64_t times, int64_t low[MPL_MAX_RANK], int64_t high[MPL_MAX_RANK])
 {
@@ -286,7 +284,7 @@ bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl
             made.stride[i] =
                 real_stride(&joined, &plain, inner->stride[i], inner->shape.dim[i] - 1, low, high);
     }
-    /* Where no index leaves its axis, steps along axes are what steps in row-major order are. */
+    /* If no index leaves its axis, steps along axes equal steps in row-major order. */
     for (uint32_t g = 0; g < joined.shape.rank; g++)
         if (low[g] < 0 || high[g] >= joined.shape.dim[g])
             return false;
@@ -294,9 +292,9 @@ bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl
     return true;
 }
 
-/* ---- NumPy's index ---- */
+/* ---- NumPy index ---- */
 
-/* A number at *at, if there is one. */
+/* Reads a number at *at, if any. */
 static bool take_number(const char **at, int64_t *out)
 {
     char *end;
@@ -309,7 +307,7 @@ static bool take_number(const char **at, int64_t *out)
     return true;
 }
 
-/* "start:stop:step" of an axis of n elements, each part optional. */
+/* Reads "start:stop:step" for an axis of n elements; each part is optional. */
 static bool take_range(const char **at, int64_t n, int64_t *start, int64_t *step, int64_t *count)
 {
     bool has_start = take_number(at, start), has_stop = false;
@@ -343,7 +341,7 @@ static bool take_range(const char **at, int64_t n, int64_t *start, int64_t *step
     return true;
 }
 
-/* How many axes the items of an index take; *dots counts "..." among them. */
+/* Number of axes that an index consumes; *dots counts "...". */
 static uint32_t axes_taken(const char *text, uint32_t *dots)
 {
     uint32_t n = 0;
@@ -372,7 +370,7 @@ static bool add_axis(mpl_strided *v, uint32_t axis)
     return true;
 }
 
-/* One item of an index, at axis *axis. */
+/* Applies one item of an index at axis *axis. */
 static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t skipped)
 {
     const char *probe = *at;
@@ -423,7 +421,7 @@ out:
     return st;
 }
 
-/* ---- meetings ---- */
+/* ---- overlap ---- */
 
 static int64_t divisor(int64_t a, int64_t b)
 {
@@ -437,10 +435,10 @@ static int64_t divisor(int64_t a, int64_t b)
 }
 
 typedef struct search {
-    uint32_t n, left;                    /* terms; steps that may still be done */
+    uint32_t n, left;                    /* terms; search steps left */
     term item[2 * MPL_MAX_RANK];         /* descending strides */
-    int64_t reach[2 * MPL_MAX_RANK + 1]; /* of the terms from here on */
-    int64_t unit[2 * MPL_MAX_RANK + 1];  /* divides what they reach; 0: nothing is left */
+    int64_t reach[2 * MPL_MAX_RANK + 1]; /* of terms i and later */
+    int64_t unit[2 * MPL_MAX_RANK + 1];  /* divisor of what terms i and later reach; 0: no terms */
 } search;
 
 /* Whether the terms from `at` on reach `target`. */
@@ -452,8 +450,7 @@ static mpl_meeting reach_target(search *s, uint32_t at, int64_t target)
     if (target < 0 || target > s->reach[at] || (target != 0 && target % s->unit[at] != 0))
         return MPL_APART;
     if (target == 0 || target == s->reach[at] || at + 1 == s->n)
-        return MPL_MEET; /* with one term left its stride divides the target, and the target is in
-                            reach */
+        return MPL_MEET; /* the last term's stride divides the target, which is within reach */
     if (s->left-- == 0)
         return s->left = 0, MPL_UNDECIDED;
     least =
@@ -486,8 +483,7 @@ mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_
     n = terms_of(a, s.item);
     n += terms_of(b, s.item + n);
     qsort(s.item, n, sizeof *s.item, by_stride);
-    for (uint32_t i = 0; i < n; i++) /* multiples of one stride add up to any multiple up to their
-                                        sum */
+    for (uint32_t i = 0; i < n; i++) /* merge equal strides: their ranges add up */
         if (s.n > 0 && s.item[s.n - 1].stride == s.item[i].stride)
             s.item[s.n - 1].most += s.item[i].most;
         else
@@ -496,7 +492,7 @@ mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_
         s.reach[i] = s.reach[i + 1] + s.item[i].stride * s.item[i].most;
         s.unit[i] = divisor(s.item[i].stride, s.unit[i + 1]);
     }
-    /* low[0] + x = low[1] + y, with high - low - y as a sum of multiples in place of y. */
+    /* low[0] + x = low[1] + y; substituting high[1] - low[1] - y for y makes all terms positive. */
     return reach_target(&s, 0, high[1] - low[0]);
 }
 

@@ -1,8 +1,7 @@
-/* strided.h -- views: strided boxes of the elements of one tensor, their composition, and which
- * elements two of them share.
+/* strided.h -- views as strided boxes of one tensor: composition and overlap.
  *
- * A view is (dims, strides, offset) of a root, counted in elements. What is made here stays inside
- * of the box that it is made of, so no stride that is ever taken can overflow. */
+ * A view is (dims, strides, offset) of a root, in elements. Derived views stay inside the box they
+ * are derived from, so no stride that is used can overflow. */
 #ifndef MPL_STRIDED_H
 #define MPL_STRIDED_H
 
@@ -14,57 +13,55 @@ typedef struct mpl_strided {
     int64_t offset;               /* of index 0, 0, .. [element] */
 } mpl_strided;
 
-/* All of a tensor, row-major. */
+/* The whole tensor, row-major. */
 mpl_strided mpl_strided_all(const mpl_shape *shape);
-/* The same dims, strides and offset; those of dims that are never stepped along do not count. */
+/* Equal dims, strides and offset; strides of dims of size 1 or 0 are ignored. */
 bool mpl_strided_equal(const mpl_strided *a, const mpl_strided *b);
-/* The elements lie one after another, in the order of the indices. */
+/* The elements are adjacent, in index order. */
 bool mpl_strided_contiguous(const mpl_strided *v);
-/* All elements of a root of `count`, in its order. */
+/* All elements of a root of `count`, in order. */
 bool mpl_strided_whole(const mpl_strided *v, uint64_t count);
-/* Least and greatest element; false when the view is empty or an element lies outside of [0,
- * 2^62). */
+/* Least and greatest element; false if the view is empty or exceeds [0, 2^62). */
 bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most);
-/* The same elements in the same order, over fewer dims: none of 1, neighbours that one stride can
- * walk as one. Not of an empty view. */
+/* The same elements in the same order with fewer dims: drops dims of 1 and merges neighbours that
+ * one stride covers. The view must not be empty. */
 void mpl_strided_join(const mpl_strided *v, mpl_strided *out);
-/* No element stands at two indices: it may be written through. May say false of one that has none
- * twice. */
+/* No two indices share an element, so the view may be written. May give false negatives. */
 bool mpl_strided_distinct(const mpl_strided *v);
 
-/* ---- views of views; false, *v untouched, where there is no such view ---- */
+/* ---- views of views; false, with *v unchanged, if no such view exists ---- */
 
-/* Elements start, start + step, .. of an axis, n of them. */
+/* Takes n elements start, start + step, .. of an axis. */
 bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step, int64_t n);
 bool mpl_strided_select(mpl_strided *v, uint32_t axis, int64_t index);
-/* Axis i is axis[i] of v. */
+/* Axis i becomes axis[i] of v. */
 bool mpl_strided_permute(mpl_strided *v, const uint32_t axis[MPL_MAX_RANK]);
-/* As NumPy broadcasts. */
+/* Broadcasts as NumPy does. */
 bool mpl_strided_expand(mpl_strided *v, const mpl_shape *to);
-/* The same elements in the same order under other dims; false where strides do not allow it: then
- * it is a copy. */
+/* The same elements in the same order with other dims; false if strides cannot express it and a
+ * copy is needed. */
 bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to);
-/* What NumPy's index "1,::2,-1:0:-1,...,None" takes. MPL_EINPUT: what is wrong with it, in one
- * line. */
+/* Applies a NumPy index such as "1,::2,-1:0:-1,...,None". MPL_EINPUT, with one line that says what
+ * is wrong. */
 mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text);
-/* `inner`, a view of the elements of `outer` in row-major order, as a view of outer's root. False
- * where strides cannot say it; may be false where they could. */
+/* Expresses `inner`, a view of the elements of `outer` in row-major order, as a view of outer's
+ * root. False if strides cannot express it; may give false negatives. */
 bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl_strided *out);
 
 /* ---- two views of one root ---- */
 
 typedef enum mpl_meeting {
-    MPL_APART,     /* no element is in both */
-    MPL_MEET,      /* one is */
-    MPL_UNDECIDED, /* not found out within the limit: to be taken as MPL_MEET */
+    MPL_APART,     /* no common element */
+    MPL_MEET,      /* a common element */
+    MPL_UNDECIDED, /* step limit reached; treat as MPL_MEET */
 } mpl_meeting;
 
-/* Whether two views share an element. Exact whenever the search ends within `limit` steps (0: a
- * default of thousands); bounds, the greatest common divisor of the strides, and equal strides
- * taken together decide nearly all in a few. */
+/* Whether two views share an element; exact if the search ends within `limit` steps (0: a default
+ * of thousands). Bounds, the divisor of the strides, and merged equal strides decide nearly all
+ * cases in a few steps. */
 mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_t limit);
 
-/* "([3,2,5],[20,10,1],5)" into text (at least 400 bytes); returns text. */
+/* Writes "([3,2,5],[20,10,1],5)" into text (at least 400 bytes); returns text. */
 const char *mpl_strided_text(const mpl_strided *v, char *text);
 
 #endif

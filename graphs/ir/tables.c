@@ -1,5 +1,5 @@
-/* tables.c -- what types, attributes and operators are called, and facts of them, from the .def
- * files. See graph.h. */
+/* tables.c -- names and properties of types, attributes and operators, from the .def files. See
+ * graph.h. */
 #include "graphs/graph.h"
 #include "graphs/ir/counts.h"
 

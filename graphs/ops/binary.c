@@ -17,8 +17,8 @@ out:
     return st;
 }
 
-/* add, sub, mul, div; pow, whose exponent has a type of its own; mod; prelu, whose slope broadcasts
- * to the input. */
+/* add, sub, mul, div; pow, whose exponent has its own type; mod; prelu, whose slope broadcasts to
+ * the input. */
 mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -81,7 +81,7 @@ static mpl_status binary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_
     return MPL_OK;
 }
 
-/* x and z in the expressions; integers in int64, that wrap in the end as their own type does. */
+/* Expressions use x and z. Integers are int64 and wrap to their own type at the end. */
 #define BINARY(name, y_float, y_double, y_int, to_bool, expr, int_expr)                            \
     MPL_KERNEL_2(name##_float, float, y_float, expr)                                               \
     MPL_KERNEL_2(name##_double, double, y_double, expr)                                            \
@@ -103,7 +103,7 @@ static mpl_status binary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_
         return binary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, name##_int}, false);       \
     }
 
-/* Towards zero. Division by zero gives 0; -1 is a negation, which wraps where the division would
+/* Truncated quotient. Division by zero gives 0; -1 negates, which wraps where division would
  * trap. */
 static int64_t quotient(int64_t x, int64_t z)
 {
@@ -112,7 +112,7 @@ static int64_t quotient(int64_t x, int64_t z)
     return z == -1 ? (int64_t)(0 - (uint64_t)x) : x / z;
 }
 
-/* The sign of z, as Python's %; 0 where z is. */
+/* Has the sign of z, like Python's %; 0 if z is 0. */
 static int64_t floor_remainder(int64_t x, int64_t z)
 {
     int64_t rest = z == 0 || z == -1 ? 0 : x % z;
@@ -120,8 +120,7 @@ static int64_t floor_remainder(int64_t x, int64_t z)
     return rest != 0 && (rest < 0) != (z < 0) ? rest + z : rest;
 }
 
-/* By squaring, modulo 2^64. A negative exponent leaves the whole part of a fraction, 0^negative is
- * 0. */
+/* By squaring, modulo 2^64. A negative exponent gives the truncated result; 0^negative is 0. */
 static int64_t int_pow(int64_t x, int64_t z)
 {
     uint64_t power = 1, base = (uint64_t)x;
@@ -169,7 +168,7 @@ mpl_status mpl_eval_mod(mpl_ctx *ctx, const mpl_op_call *call)
                   false);
 }
 
-/* Of u8 alone, so that a shift by 8 or more leaves nothing. */
+/* Only for u8: shifts by 8 or more give 0. */
 MPL_KERNEL_2(shift_left, int64_t, real, z >= 8 ? 0 : x << z)
 MPL_KERNEL_2(shift_right, int64_t, real, z >= 8 ? 0 : x >> z)
 
@@ -186,7 +185,7 @@ MPL_KERNEL_2(pow_float, float, real, pow(x, z))
 MPL_KERNEL_2(pow_double, double, real, pow(x, z))
 MPL_KERNEL_2(pow_int, int64_t, real, int_pow(x, z))
 
-/* In the arithmetic of the base, but an integer with a floating exponent is raised in double. */
+/* In the base's arithmetic, but integers with a floating exponent use double. */
 mpl_status mpl_eval_pow(mpl_ctx *ctx, const mpl_op_call *call)
 {
     static const mpl_kernel kernel[MPL_N_ARITH] = {pow_float, pow_double, pow_int};

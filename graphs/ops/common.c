@@ -1,4 +1,4 @@
-/* common.c -- checks and shape arithmetic that several operators share. See ops_priv.h. */
+/* common.c -- checks and shape arithmetic of several operators. See ops_priv.h. */
 #include "graphs/ops/ops_priv.h"
 
 mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set)
@@ -99,7 +99,7 @@ uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank)
 {
     int64_t axis = mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, otherwise);
 
-    mpl_assert(axis >= -(int64_t)rank && axis < (int64_t)rank); /* the shape rule saw to it */
+    mpl_assert(axis >= -(int64_t)rank && axis < (int64_t)rank); /* the shape rule has checked it */
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
@@ -167,7 +167,7 @@ out:
 
 void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK])
 {
-    uint64_t step = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+    uint64_t step = 1; /* unsigned: beside a dim of 0, others may be arbitrarily large */
 
     for (uint32_t i = shape->rank; i-- > 0;) {
         stride[i] = (int64_t)step;
@@ -212,8 +212,8 @@ uint16_t mpl_narrow(double x, int mantissa, int least)
     rest = significand & ((UINT64_C(1) << shift) - 1);
     half = UINT64_C(1) << (shift - 1);
     kept += rest > half || (rest == half && (kept & 1) != 0);
-    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds
-     * up. */
+    /* The leading bit of a normal number, and a mantissa that rounds up, carry into the
+     * exponent. */
     return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) +
                               (uint32_t)kept));
 }

@@ -1,4 +1,4 @@
-/* elementwise.c -- the frame of all element-wise operators. See elementwise_priv.h. */
+/* elementwise.c -- framework of the element-wise operators. See elementwise_priv.h. */
 #include "graphs/ops/elementwise_priv.h"
 
 mpl_arith mpl_arith_of(mpl_type type)
@@ -15,7 +15,7 @@ static bool stored_so(mpl_arith arith, mpl_type type)
     return type == native[arith];
 }
 
-/* step: 0 where the element is repeated, else 1. */
+/* step: 0 if the element is repeated, else 1. */
 MPL_INLINE void load(mpl_type type, mpl_arith arith, const void *data, int64_t at, int64_t step,
                      int64_t n, mpl_piece *buffer)
 {
@@ -106,11 +106,11 @@ bool mpl_row_repeated(const mpl_shape *in, const mpl_shape *out, uint32_t begin)
     return false;
 }
 
-/* One or two operands and how far the walk has come in each. */
+/* Position in one or two operands. */
 typedef struct walk {
     uint32_t rank;    /* outer dims */
-    int64_t n;        /* elements of a row */
-    bool repeated[2]; /* along a row */
+    int64_t n;        /* row length */
+    bool repeated[2]; /* along the row */
     int64_t index[MPL_MAX_RANK], stride[2][MPL_MAX_RANK], offset[2];
 } walk;
 

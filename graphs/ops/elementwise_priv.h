@@ -1,11 +1,10 @@
-/* elementwise_priv.h -- the frame of all element-wise operators: broadcast operands, walked row by
- * row.
+/* elementwise_priv.h -- framework of the element-wise operators: broadcast, row by row.
  *
- * A row is the longest run of trailing dims along which every operand is either all there or
- * repeated. Each operator gives up to three kernels, for arithmetic in float (f32, f16, bf16), in
- * double (f64) and in int64 (integers, bool); what is not stored that way passes through a small
- * buffer, so that every element is rounded once. All elements of a piece are read before the first
- * one is written: the output may be any operand of its own type and dims. */
+ * A row is the longest run of trailing dims along which each operand is either complete or
+ * repeated. An operator provides up to three kernels: in float (f32, f16, bf16), double (f64) and
+ * int64 (integers, bool). Other storage types pass through a small buffer, so each element is
+ * rounded once. A piece is read completely before it is written, so the output may be any operand
+ * of its type and dims. */
 #ifndef MPL_ELEMENTWISE_PRIV_H
 #define MPL_ELEMENTWISE_PRIV_H
 
@@ -13,10 +12,10 @@
 
 typedef enum mpl_arith { MPL_IN_FLOAT, MPL_IN_DOUBLE, MPL_IN_INT, MPL_N_ARITH } mpl_arith;
 
-/* Arithmetic for elements of that type. */
+/* Arithmetic for this element type. */
 mpl_arith mpl_arith_of(mpl_type type);
 
-enum { MPL_PIECE = 512 }; /* elements that pass through a buffer at once */
+enum { MPL_PIECE = 512 }; /* most elements in a buffer */
 
 typedef union mpl_piece {
     float f[MPL_PIECE];
@@ -24,20 +23,20 @@ typedef union mpl_piece {
     int64_t i[MPL_PIECE];
 } mpl_piece;
 
-/* Elements [at, at + n) as float, double or int64, or element `at` n times when repeated. Where
- * they are stored so already, the answer points to them, else to the buffer (then n <= MPL_PIECE).
+/* Loads elements [at, at + n) as float, double or int64; if repeated, element `at` n times. Returns
+ * a pointer into data if it is stored in that form, else the buffer (then n <= MPL_PIECE).
  * MPL_IN_INT: not for floats. */
 const void *mpl_piece_load(mpl_arith arith, mpl_type type, const void *data, int64_t at,
                            bool repeated, int64_t n, mpl_piece *buffer);
 
-/* Rounds n elements from the buffer to the type and writes them from `at` on. */
+/* Rounds n elements of the buffer to the type and stores them from `at` on. */
 void mpl_piece_store(mpl_arith arith, mpl_type type, void *data, int64_t at, int64_t n,
                      const mpl_piece *buffer);
 
-/* Where the row of operands of these shapes begins: the row is dims [answer, rank) of out. */
+/* First dim of the row of these operands: dims [result, rank) of out. */
 uint32_t mpl_row_begin(const mpl_shape *in, const mpl_shape *out);
 
-/* The operand is one element all along the row of dims [begin, rank) of out. */
+/* Whether the operand is one element along the row, dims [begin, rank) of out. */
 bool mpl_row_repeated(const mpl_shape *in, const mpl_shape *out, uint32_t begin);
 
 /* Parameters of a kernel: attributes of the operator, or the bounds of clip. */
@@ -49,13 +48,12 @@ typedef struct mpl_scalars {
 /* y[k] = f(a[k], b[k]) for k < n; b is NULL where there is one operand. y may be a or b. */
 typedef void (*mpl_kernel)(const void *a, const void *b, void *y, int64_t n, const mpl_scalars *s);
 
-/* Runs kernel[arith] over the first n_in (1 or 2) operands. The output's type is that of the
- * arithmetic or rounded to, unless to_bool: then kernels write bytes. */
+/* Runs kernel[arith] on the first n_in (1 or 2) operands. The output has the type of the
+ * arithmetic, or one it is rounded to; with to_bool, kernels write bytes. */
 void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
                      const mpl_kernel kernel[MPL_N_ARITH], bool to_bool, const mpl_scalars *s);
 
-/* Defines the kernel `name`: y = expr, of x, or of x and z; `real` is the type of the arithmetic, s
- * the scalars. */
+/* Defines a kernel y = expr of x (and z); `real` is the type of the arithmetic, s the scalars. */
 #define MPL_KERNEL_1(name, real_type, y_type, expr)                                                \
     static void name(const void *in, const void *none, void *out, int64_t n, const mpl_scalars *s) \
     {                                                                                              \

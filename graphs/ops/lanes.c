@@ -1,4 +1,4 @@
-/* lanes.c -- walking a tensor along some of its axes. See lanes_priv.h. */
+/* lanes.c -- iteration along some axes of a tensor. See lanes_priv.h. */
 #include "graphs/ops/lanes_priv.h"
 
 mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis)

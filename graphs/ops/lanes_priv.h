@@ -1,32 +1,29 @@
-/* lanes_priv.h -- walking a tensor along some of its axes. */
+/* lanes_priv.h -- iteration along some axes of a tensor. */
 #ifndef MPL_LANES_PRIV_H
 #define MPL_LANES_PRIV_H
 
 #include "graphs/ops/ops_priv.h"
 
-/* A tensor seen as [outer, n, inner], n being one axis: element i of lane (o, j) is (o * n + i) *
- * inner + j. */
+/* A tensor as [outer, n, inner], n being one axis. Element i of lane (o, j) is (o * n + i) * inner
+ * + j. */
 typedef struct mpl_lanes {
     int64_t outer, n, inner;
 } mpl_lanes;
 
 mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis);
 
-/* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels around
- * each. */
+/* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels nearby. */
 typedef struct mpl_lrn {
     double factor, beta, bias;
-    int64_t below, above; /* channels on either side that count */
+    int64_t below, above; /* channels included on either side */
 } mpl_lrn;
 
 mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op);
 
-enum {
-    MPL_BLOCK = 256
-}; /* neighbouring lanes that are walked together: memory is read in its order */
+enum { MPL_BLOCK = 256 }; /* adjacent lanes processed together, to read memory in order */
 
-/* Dims split in two, those kept and those reduced; neighbours of one kind are merged and dims of 1
- * left out, so that two dims of a kind never touch. Strides in elements of the whole tensor. */
+/* Either the kept or the reduced dims. Adjacent dims of one kind are merged and dims of 1 dropped.
+ * Strides count elements of the whole tensor. */
 typedef struct mpl_dims {
     uint32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_MAX_RANK];
@@ -37,8 +34,7 @@ void mpl_split_dims(const mpl_shape *shape, uint32_t set, mpl_dims *kept, mpl_di
 
 int64_t mpl_dims_count(const mpl_dims *dims);
 
-/* The axes of attribute `axes` as a set; `otherwise` where there is none, an empty list being an
- * empty set. */
+/* Axes in attribute `axes` as a bit set; `otherwise` if absent; an empty list gives 0. */
 mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                        uint32_t otherwise, uint32_t *set);
 

@@ -1,6 +1,5 @@
-/* loss.c -- softmax cross-entropy over rows of logits, and its gradient. Sums are taken in double;
- * the loss is the mean over the rows of log(sum of exp(logit - largest)) + largest - the label's
- * logit. */
+/* loss.c -- softmax cross-entropy over rows of logits, and its gradient. Sums are in double. The
+ * loss is the mean over rows of log(sum of exp(logit - largest)) + largest - the label's logit. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -59,7 +58,7 @@ out:
     return st;
 }
 
-/* The loss of one row, and its probabilities. */
+/* Loss of one row; also writes the row's probabilities. */
 MPL_INLINE void row_loss(mpl_type type, const void *x, void *prob, int64_t base, int64_t n,
                          int64_t label, double *loss)
 {

@@ -1,7 +1,6 @@
-/* norm.c -- normalisation: over the batch, channels, trailing dims, groups of channels, or one
- * axis.
+/* norm.c -- normalisation over the batch, channels, trailing dims, channel groups, or one axis.
  *
- * Means and variances are kept in double and made in two passes; each output is rounded once. */
+ * Means and variances are in double, in two passes; each output is rounded once. */
 #include "graphs/ops/elementwise_priv.h"
 #include "graphs/ops/lanes_priv.h"
 
@@ -14,7 +13,7 @@ static double epsilon_of(const mpl_op_call *call)
     return mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 1e-5);
 }
 
-/* A tensor of at least `least` dims, and what is given for each of its channels. */
+/* Checks for at least `least` dims and for the per-channel operands. */
 static mpl_status shape_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t least)
 {
     mpl_status st = MPL_OK;
@@ -46,8 +45,8 @@ out:
     return st;
 }
 
-/* Scale and bias broadcast to the input; the optional mean and inverse deviation are f32, one for
- * each row. */
+/* Scale and bias broadcast to the input; optional outputs mean and inverse deviation are f32, one
+ * per row. */
 static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -118,7 +117,7 @@ out:
     return st;
 }
 
-/* All but the channels of an image; a tensor of fewer dims must name its axes. */
+/* Default: all axes but the channels of an image; a tensor of fewer dims must name its axes. */
 static mpl_status mean_variance_axes(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                                      uint32_t *set)
 {
@@ -148,7 +147,7 @@ out:
 
 /* ---- affine maps of contiguous runs ---- */
 
-/* y = (x - mean) * factor + bias over n neighbours. */
+/* y = (x - mean) * factor + bias for n adjacent elements. */
 MPL_INLINE void affine_run(mpl_type type, const void *x, void *y, int64_t at, int64_t n,
                            double mean, double factor, double bias)
 {
@@ -160,8 +159,7 @@ static void affine(const mpl_tensor *in, const mpl_tensor *out, int64_t at, int6
                    double factor, double bias){
     MPL_FOR_FLOAT(in->type, affine_run, in->data, out->data, at, n, mean, factor, bias)}
 
-/* out[0] = mean, out[1] = mean of the squares of the distances from `centre`; that is the mean
- * where it is NULL. */
+/* out[0] = mean, out[1] = mean squared distance from `centre` (NULL: from the mean). */
 MPL_INLINE void moments_run(mpl_type type, const void *x, int64_t at, int64_t n,
                             const double *centre, double *mean, double *variance)
 {
@@ -204,7 +202,7 @@ mpl_status mpl_eval_batch_norm(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* Each of `groups` groups of neighbouring channels has its own mean and variance, each channel
+/* Each of `groups` groups of adjacent channels has its own mean and variance, each channel its own
  * scale and bias. */
 static mpl_status normalise_groups(const mpl_op_call *call, int64_t groups)
 {
@@ -242,10 +240,10 @@ mpl_status mpl_eval_group_norm(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- layer_norm, rms_norm ---- */
 
-/* Scale or bias along the rows of the input; a missing one stands still at `otherwise`. */
+/* Scale or bias along the input rows; a missing operand is the constant `otherwise`. */
 typedef struct operand {
     const mpl_tensor *tensor; /* NULL: missing */
-    bool repeated;            /* along a run */
+    bool repeated;            /* along the run */
     double otherwise;
 } operand;
 
@@ -267,8 +265,8 @@ MPL_INLINE void scaled_run(mpl_type type, const mpl_op_call *call, int64_t at, i
     }
 }
 
-/* Normalises each row, dims [axis, rank), about its mean or about 0. Along a run scale and bias are
- * contiguous. */
+/* Normalises each row, dims [axis, rank), about its mean or about 0. Within a run, scale and bias
+ * are contiguous or repeated. */
 static mpl_status normalise_rows(const mpl_op_call *call, bool about_mean)
 {
     const mpl_tensor *in = call->in, *out = call->out;
@@ -332,8 +330,8 @@ mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op)
                      .above = size / 2};
 }
 
-/* Root of a root where beta is 3/4, as in every network that was published with it: pow is ten
- * times slower. */
+/* sqrt instead of pow for beta = 3/4, the value in all published networks: pow is ten times
+ * slower. */
 static double lrn_power(double x, double beta)
 {
     double root = sqrt(x);
@@ -341,7 +339,7 @@ static double lrn_power(double x, double beta)
     return beta == 0.75 ? root * sqrt(root) : pow(x, beta);
 }
 
-/* Channel c of m neighbouring places, the first of which lies at `base` in channel 0. */
+/* Channel c of m adjacent positions; the first lies at `base` in channel 0. */
 MPL_INLINE void lrn_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,
                           int64_t m, int64_t c, const mpl_lrn *how)
 {
@@ -384,7 +382,7 @@ mpl_status mpl_eval_lrn(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* Of m neighbouring lanes. A lane of zeros stays one. */
+/* m adjacent lanes. A zero lane stays zero. */
 MPL_INLINE void lp_norm_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,
                               int64_t m, bool squares)
 {
@@ -428,7 +426,7 @@ mpl_status mpl_eval_lp_norm(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- mean_variance_norm ---- */
 
-/* Everything that is normalised together with element `base`. */
+/* The set of elements normalised together with element `base`. */
 MPL_INLINE void mean_variance_set(mpl_type type, const void *x, void *y, int64_t base,
                                   const mpl_dims *reduced)
 {

@@ -1,5 +1,5 @@
-/* op_control.c -- shape rules of the operators that own blocks, and of the exit test. What they do,
- * the executor does. */
+/* op_control.c -- shape rules of operators that own blocks, and of the exit test. The executor runs
+ * them. */
 #include "graphs/ops/ops_priv.h"
 
 static mpl_status check_same(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, mpl_type type,
@@ -17,7 +17,7 @@ out:
     return st;
 }
 
-/* A number of one element, of a type in the set. */
+/* Checks for one element of a type in the set. */
 static mpl_status check_one(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, unsigned set,
                             const char *what)
 {
@@ -43,7 +43,7 @@ mpl_status mpl_shape_exit_unless(mpl_ctx *ctx, const mpl_shape_call *call)
 
 typedef struct loop {
     uint32_t n_carried, n_scans, n_rows;
-    const mpl_value *param, *result; /* the round and `go` first */
+    const mpl_value *param, *result; /* starting with round and `go` */
 } loop;
 
 static mpl_status loop_counts(mpl_ctx *ctx, const mpl_shape_call *call, loop *l)
@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-/* Something can end it: a test, or a number of rounds. */
+/* Whether the loop has a test or a limit on its rounds. */
 static bool can_end(const mpl_shape_call *call, const loop *l)
 {
     const mpl_graph *g = call->graph;
@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-/* dims of one slice, and how many there are. */
+/* Dims of one slice, and the number of slices. */
 static mpl_status slice_of(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t in, int64_t *most,
                            mpl_shape *slice)
 {

@@ -1,9 +1,8 @@
-/* ops_priv.h -- what the shape rules and reference loops of the operators share.
+/* ops_priv.h -- shared by the shape rules and reference loops of the operators.
  *
- * Loops that serve every type are written once, as an always-inline function that takes the type as
- * its first argument and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT
- * and MPL_FOR_INT call it with the type as a constant, so that the choice of type is made outside
- * of the loop. */
+ * A loop for all types is an always-inline function with the type as its first argument; it reads
+ * and writes with mpl_get / mpl_put (or their integer twins). MPL_FOR_FLOAT and MPL_FOR_INT call it
+ * with a constant type, so that no type is tested inside the loop. */
 #ifndef MPL_OPS_PRIV_H
 #define MPL_OPS_PRIV_H
 
@@ -44,32 +43,31 @@ mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
 mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
                           uint32_t most);
 
-/* MPL_EINPUT unless the inputs from `first` on that are there are of input 0's type and one
- * element: the bounds of a clip. */
+/* MPL_EINPUT unless the present inputs from `first` on have input 0's type and one element: bounds
+ * of a clip. */
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
 
-/* MPL_EINPUT unless the inputs from `first` on are vectors of floats, one for each channel of input
- * 0; of one dim it has one channel. */
+/* MPL_EINPUT unless the inputs from `first` on are float vectors with one element for each channel
+ * of input 0. An input 0 of one dim has one channel. */
 mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
 
-/* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast
- * to. MPL_EINPUT. */
+/* Inputs 0 and 1 have one type of the set; output 0 has that type and the broadcast dims.
+ * MPL_EINPUT. */
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
 
-/* Input 0, of their type, is added to what operator `rule` makes of the inputs behind it.
+/* Input 0, of input 1's type, is added to the result of operator `rule` on the other inputs.
  * MPL_EINPUT. */
 mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
                               mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call));
 
-/* Output i has the dims of input 0 and the given type. */
+/* Gives output i the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 
-/* First indices that a slice takes along each axis of `in`; *steps: some axis is not taken step by
- * step. MPL_EINPUT as the shape rule. */
+/* First index that a slice takes along each axis of `in`; *steps: some step is not 1. MPL_EINPUT as
+ * the shape rule. */
 mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                             int64_t start[MPL_MAX_RANK], bool *steps);
-/* An index as slice means it: counted from the end where negative, then brought into [least,
- * most]. */
+/* Index of a slice: negative ones count from the end; then clamped to [least, most]. */
 static inline int64_t mpl_clamp_index(int64_t i, int64_t dim, int64_t least, int64_t most)
 {
     i += i < 0 ? dim : 0;
@@ -78,38 +76,36 @@ static inline int64_t mpl_clamp_index(int64_t i, int64_t dim, int64_t least, int
 
 /* ---- shapes ---- */
 
-/* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of
- * [-rank, rank). */
+/* Axis of a tensor of that rank; negative ones count from the end. MPL_EINPUT outside [-rank,
+ * rank). */
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out);
-/* The same of the attribute `axis`, or of `otherwise` where it is left out. */
+/* The same for attribute `axis`, or `otherwise` if absent. */
 mpl_status mpl_axis_attr(mpl_ctx *ctx, const mpl_shape_call *call, int64_t otherwise, uint32_t rank,
                          uint32_t *out);
-/* The axis of attribute `axis` that the shape rule has checked. */
+/* The value of attribute `axis`, after the shape rule has checked it. */
 uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
-/* Which of n names a text attribute is: the first where it is left out, n where it is none. */
+/* Index of a text attribute among n names: 0 if absent, n if unknown. */
 int mpl_choice_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *const *names, int n);
 
-/* Bit i of *set: axis i is among the n given; MPL_EINPUT for one out of range or given twice. */
+/* Bit i of *set means axis i is given. MPL_EINPUT: out of range or given twice. */
 mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank,
                         uint32_t *set);
 
-/* The dims that a and b broadcast to as NumPy does; out may be a or b. MPL_EINPUT where they do
- * not. */
+/* NumPy broadcast of a and b; out may be a or b. MPL_EINPUT if they do not broadcast. */
 mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, mpl_shape *out);
 
-/* MPL_EINPUT unless `in` broadcasts to exactly `out`; `what` names it in the message. */
+/* MPL_EINPUT unless `in` broadcasts to exactly `out`; `what` is its name in the message. */
 mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in,
                                   const mpl_shape *out);
 
 /* Row-major strides of a shape. [element] */
 void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK]);
 
-/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated.
- * [element] */
+/* Strides of `in` along the dims of `out`, to which it broadcasts; 0 where repeated. [element] */
 void mpl_broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t stride[MPL_MAX_RANK]);
 
-/* Steps a row-major index through the dims [0, rank) of a shape, and one offset per operand along
- * with it; false after the last index, index and offsets then being those of the first again. */
+/* Advances a row-major index over dims [0, rank), and n offsets with it. After the last index:
+ * returns false and resets index and offsets to the first. */
 static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, uint32_t n,
                             const int64_t (*stride)[MPL_MAX_RANK], int64_t *offset)
 {
@@ -128,9 +124,8 @@ static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, u
 
 /* ---- elements ---- */
 
-/* The double nearest to x with `mantissa` explicit bits and least normal exponent `least`, as a
- * 16-bit float of the IEEE kind; ties go to the even one, what is too large becomes infinity, a NaN
- * stays one. */
+/* Rounds x to a 16-bit IEEE-style float with `mantissa` explicit bits and least normal exponent
+ * `least`. Ties go to even, overflow to infinity; NaN stays NaN. */
 uint16_t mpl_narrow(double x, int mantissa, int least);
 
 static inline uint16_t mpl_to_f16(double x)
@@ -163,7 +158,7 @@ static inline float mpl_from_f16(uint16_t half)
     return (half & 0x8000) != 0 ? -x : x;
 }
 
-/* Towards zero; NaN becomes 0, what is outside of i64 its nearest end. */
+/* Truncates; NaN becomes 0, values outside i64 saturate. */
 static inline int64_t mpl_to_int(double x)
 {
     if (x >= 0x1p63)
@@ -173,7 +168,7 @@ static inline int64_t mpl_to_int(double x)
     return x == x ? (int64_t)x : 0;
 }
 
-/* Element i as i64; for the integer types and bool. */
+/* Element i as i64; for integer types and bool. */
 static inline int64_t mpl_get_int(mpl_type type, const void *data, int64_t i)
 {
     switch (type) {
@@ -190,7 +185,7 @@ static inline int64_t mpl_get_int(mpl_type type, const void *data, int64_t i)
     }
 }
 
-/* Element i from i64, modulo 2^bits; bool: not zero. For the integer types and bool. */
+/* Stores x modulo 2^bits as element i; bool: x != 0. For integer types and bool. */
 static inline void mpl_put_int(mpl_type type, void *data, int64_t i, int64_t x)
 {
     switch (type) {
@@ -211,7 +206,7 @@ static inline void mpl_put_int(mpl_type type, void *data, int64_t i, int64_t x)
     }
 }
 
-/* Element i as double: exact but for i64 beyond 2^53. */
+/* Element i as double; exact except for i64 beyond 2^53. */
 static inline double mpl_get(mpl_type type, const void *data, int64_t i)
 {
     switch (type) {
@@ -228,8 +223,8 @@ static inline double mpl_get(mpl_type type, const void *data, int64_t i)
     }
 }
 
-/* Element i from double: to the nearest, ties to even; integers towards zero and modulo 2^bits;
- * bool: not zero. */
+/* Stores x as element i: floats round to nearest even; integers truncate, modulo 2^bits; bool: not
+ * zero. */
 static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
 {
     switch (type) {
@@ -253,7 +248,7 @@ static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
     }
 }
 
-/* ---- the choice of type, outside of loops ---- */
+/* ---- type dispatch, outside of loops ---- */
 
 #define MPL_INLINE static inline __attribute__((always_inline))
 

@@ -1,8 +1,7 @@
 /* reduce.c -- reductions over any set of axes.
  *
- * Sums are kept in double, in the order of memory; those of integers in int64 modulo 2^64. Where
- * the innermost dim is kept, a block of neighbouring outputs is reduced together, so that memory is
- * read in its order. */
+ * Sums are double, in memory order; those of integers are int64, modulo 2^64. If the innermost dim
+ * is kept, adjacent outputs are reduced together, so that memory is read in order. */
 #include "graphs/ops/elementwise_priv.h"
 #include "graphs/ops/lanes_priv.h"
 
@@ -32,8 +31,7 @@ out:
     return st;
 }
 
-/* acc and x are double or int64, as the arithmetic of the reduction. A run: n elements into one;
- * lanes: n elements into n. */
+/* acc and x are double or int64. A run folds n elements into one; lanes fold n elements into n. */
 typedef void (*fold)(void *acc, const void *x, int64_t n);
 
 #define FOLD(name, number, expr)                                                                   \
@@ -73,8 +71,7 @@ typedef enum finish { AS_IS, DIVIDE, ROOT, LOGARITHM, LOG_SUM_EXP } finish;
 typedef struct reduction {
     double start;
     int64_t int_start;
-    fold run, lanes, int_run, int_lanes; /* the latter NULL: integers are reduced in double as well
-                                          */
+    fold run, lanes, int_run, int_lanes; /* int_*: NULL: use double */
     finish finish;
 } reduction;
 
@@ -87,9 +84,9 @@ typedef struct plan {
     const mpl_op_call *call;
     const reduction *how;
     mpl_arith arith;
-    mpl_dims kept, reduced; /* without the innermost dim, which is `run` or `lanes` */
-    int64_t run, lanes;     /* neighbouring elements that make one output; neighbouring outputs */
-    int64_t n_reduced;      /* elements behind each output */
+    mpl_dims kept, reduced; /* without the innermost dim (run or lanes) */
+    int64_t run, lanes;     /* adjacent elements of one output; adjacent outputs */
+    int64_t n_reduced;      /* elements of each output */
 } plan;
 
 static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, uint32_t set)
@@ -105,7 +102,7 @@ static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, ui
         p->lanes = p->kept.dim[--p->kept.rank];
 }
 
-/* x[k] = exp(x[k] - shift), which makes of a sum the second half of log_sum_exp. */
+/* y[k] = exp(x[k] - shift), the terms of log_sum_exp. */
 static const double *shifted_exp(const double *x, const double *shift, int64_t step, int64_t n,
                                  double *y)
 {
@@ -114,7 +111,7 @@ static const double *shifted_exp(const double *x, const double *shift, int64_t s
     return y;
 }
 
-/* One piece of neighbouring elements; step: 1 where each has an output of its own. */
+/* Folds adjacent elements; step: 1 if each has its own output, else 0. */
 static void fold_piece(const plan *p, int64_t offset, int64_t n, accumulators *acc, fold how,
                        const double *shift, int64_t step)
 {
@@ -125,8 +122,7 @@ static void fold_piece(const plan *p, int64_t offset, int64_t n, accumulators *a
     how(acc, shift != NULL ? shifted_exp(x, shift, step, n, buffer.d) : x, n);
 }
 
-/* Folds all that is reduced into n outputs whose first elements lie from `base` on. shift: see
- * shifted_exp. */
+/* Folds into n outputs, whose first elements start at `base`. shift: see shifted_exp. */
 static void fold_block(const plan *p, int64_t base, int64_t n, accumulators *acc, fold run,
                        fold lanes, const double *shift)
 {
@@ -157,7 +153,7 @@ static double finished(finish how, double x, int64_t n)
     }
 }
 
-/* n outputs from `at` on. */
+/* Computes n outputs from `at` on. */
 static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
 {
     const mpl_tensor *out = &p->call->out[0];
@@ -182,8 +178,7 @@ static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
             most.d[k] = -INFINITY;
         fold_block(p, base, n, &most, largest_run, largest_lanes, NULL);
         fold_block(p, base, n, &acc, sum_run, sum_lanes, most.d);
-        for (int64_t k = 0; k < n; k++) /* an infinite maximum is the answer, and its differences
-                                           are NaN */
+        for (int64_t k = 0; k < n; k++) /* infinite maximum: inf - inf is NaN */
             acc.d[k] = isinf(most.d[k]) ? most.d[k] : most.d[k] + log(acc.d[k]);
     } else
         fold_block(p, base, n, &acc, how->run, how->lanes, NULL);
@@ -232,7 +227,7 @@ REDUCE(reduce_log_sum, 0, 0, sum_run, sum_lanes, NULL, NULL, LOGARITHM)
 REDUCE(reduce_log_sum_exp, 0, 0, NULL, NULL, NULL, NULL, LOG_SUM_EXP)
 REDUCE(reduce_prod, 1, 1, product_run, product_lanes, int_product_run, int_product_lanes, AS_IS)
 
-/* The ends of an integer type's range, which are the largest and the least of nothing. */
+/* Limits of an integer type: the results of max and min over nothing. */
 static int64_t lowest(mpl_type type)
 {
     return type == MPL_TYPE_i64   ? INT64_MIN

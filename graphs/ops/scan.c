@@ -1,4 +1,4 @@
-/* scan.c -- what looks along one axis for places: arg_max, arg_min, cumsum, top_k. */
+/* scan.c -- searches and scans along one axis: arg_max, arg_min, cumsum, top_k. */
 #include "graphs/ops/lanes_priv.h"
 
 /* ---- shape rules ---- */
@@ -61,11 +61,11 @@ out:
 /* ---- arg_max, arg_min ---- */
 
 typedef struct arg_mode {
-    bool least, last; /* arg_min; the last one of equals */
+    bool least, last; /* arg_min; on ties, the last */
 } arg_mode;
 
-/* A block of m neighbouring lanes: memory is read in its order. NaN is never better than what was
- * found before. */
+/* m adjacent lanes, so that memory is read in order. NaN is never better than an earlier
+ * element. */
 #define ARG_BLOCK(name, number, get)                                                               \
     MPL_INLINE void name(mpl_type type, const void *x, int64_t base, mpl_lanes lanes, int64_t m,   \
                          arg_mode how, int64_t *where)                                             \
@@ -178,16 +178,15 @@ mpl_status mpl_eval_cumsum(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- top_k ---- */
 
-/* One lane: the k best so far are a heap of indices in the output itself, the worst of them at its
- * root. */
+/* One lane. The k best so far form a heap of indices in the output; the worst is at the root. */
 typedef struct lane {
     const void *x;
     int64_t *heap;      /* element i at heap[i * step] */
-    int64_t base, step; /* of the input's lane; the same step in both */
+    int64_t base, step; /* of the input's lane; step applies to both */
     bool largest;
 } lane;
 
-/* Element i comes before j in the answer; equals go by the index, and a NaN counts as the largest
+/* Whether element i precedes j in the result; ties go by index, NaN counts as the largest
  * number. */
 MPL_INLINE bool better(mpl_type type, const lane *l, int64_t i, int64_t j)
 {
@@ -204,7 +203,7 @@ MPL_INLINE bool better(mpl_type type, const lane *l, int64_t i, int64_t j)
     return a != b ? (a > b) == l->largest : i < j;
 }
 
-/* Lets the index at the root sink until neither child is worse. */
+/* Sifts the root index down until no child is worse. */
 MPL_INLINE void sink(mpl_type type, const lane *l, int64_t root, int64_t n)
 {
     int64_t item = l->heap[root * l->step];
@@ -233,7 +232,7 @@ MPL_INLINE void top_k_lane(mpl_type type, const lane *l, int64_t n, int64_t k, v
             l->heap[0] = i;
             sink(type, l, 0, k);
         }
-    for (int64_t left = k - 1; left > 0; left--) { /* the worst that is left goes to the end */
+    for (int64_t left = k - 1; left > 0; left--) { /* move the worst remaining to the end */
         int64_t worst = l->heap[0];
 
         l->heap[0] = l->heap[left * l->step];

@@ -1,4 +1,4 @@
-/* softmax.c -- softmax, log_softmax and hardmax along one axis, in place too. */
+/* softmax.c -- softmax, log_softmax and hardmax along one axis, also in place. */
 #include "graphs/ops/lanes_priv.h"
 
 #include <math.h>
@@ -15,12 +15,12 @@ out:
     return st;
 }
 
-/* A block of m neighbouring lanes, the first of which begins at `base`. */
+/* m adjacent lanes; the first begins at `base`. */
 typedef struct block {
     int64_t base, n, inner, m;
 } block;
 
-/* The largest element of each lane and where it is first; a NaN is larger than all. */
+/* Largest element of each lane and its first position; NaN counts as largest. */
 MPL_INLINE void find_largest(mpl_type type, const void *x, block b, double *most, int64_t *where)
 {
     for (int64_t j = 0; j < b.m; j++) {
@@ -40,7 +40,7 @@ MPL_INLINE void find_largest(mpl_type type, const void *x, block b, double *most
 
 MPL_INLINE void softmax_block(mpl_type type, const void *x, void *y, block b)
 {
-    /* A 16-bit output must not hold the exponentials in between: they are computed again. */
+    /* A 16-bit output cannot hold intermediate exponentials; they are recomputed. */
     bool wide = type == MPL_TYPE_f32 || type == MPL_TYPE_f64;
     double most[MPL_BLOCK], sum[MPL_BLOCK] = {0};
     int64_t where[MPL_BLOCK];

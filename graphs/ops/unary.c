@@ -1,4 +1,4 @@
-/* unary.c -- element-wise operators of one operand: functions, predicates, casts and clip. */
+/* unary.c -- element-wise operators of one operand: functions, predicates, casts, clip. */
 #include "graphs/ops/elementwise_priv.h"
 
 #include <float.h>
@@ -111,8 +111,8 @@ out:
 
 /* ---- functions ---- */
 
-/* The first operand's type decides the arithmetic. A: attribute that becomes s->a, B: s->b, with
- * their defaults. */
+/* The first operand's type selects the arithmetic. key_a and key_b are the attributes for
+ * s->a and s->b; a and b are their defaults. */
 static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH],
                         mpl_attr_key key_a, double a, mpl_attr_key key_b, double b)
 {
@@ -123,7 +123,7 @@ static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
     return MPL_OK;
 }
 
-/* A: (real)s->a, B: (real)s->b inside of an expression; the functions are those of <tgmath.h>. */
+/* In an expression A is (real)s->a, B is (real)s->b; functions are those of <tgmath.h>. */
 #define A ((real)s->a)
 #define B ((real)s->b)
 
@@ -142,7 +142,7 @@ static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
     }
 #define UNARY(name, expr) UNARY_WITH(name, alpha, 0, beta, 0, expr)
 
-/* With another expression for integers. */
+/* With a separate expression for integers. */
 #define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr)                                   \
     KERNELS(name, expr)                                                                            \
     MPL_KERNEL_1(name##_int, int64_t, real, int_expr)                                              \
@@ -155,7 +155,7 @@ static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
     }
 #define UNARY_INT(name, expr, int_expr) UNARY_INT_WITH(name, alpha, 0, beta, 0, expr, int_expr)
 
-/* NaN passes through: every comparison with it is false, and the other branch keeps x. */
+/* NaN passes: comparisons with it are false, and the other branch keeps x. */
 UNARY_INT(relu, x < 0 ? 0 : x, x < 0 ? 0 : x)
 UNARY_WITH(leaky_relu, alpha, 0.01, beta, 0, x < 0 ? A * x : x)
 UNARY_WITH(thresholded_relu, alpha, 1, beta, 0, x > A ? x : 0)
@@ -186,7 +186,7 @@ UNARY_INT(abs, fabs(x), x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
 UNARY(reciprocal, 1 / x)
 UNARY(floor, floor(x))
 UNARY(ceil, ceil(x))
-UNARY(round, rint(x)) /* ties to the even one: the rounding mode that every thread starts with */
+UNARY(round, rint(x)) /* ties to even, the default rounding mode */
 UNARY_INT(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
 UNARY_INT(erf, erf(x), mpl_to_int(erf((double)x)))
 UNARY(sin, sin(x))
@@ -266,8 +266,8 @@ mpl_status mpl_eval_is_inf(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- cast and clip ---- */
 
-/* As double with at most 53 bits, the last of which is set where bits were lost (rounding to odd):
- * rounding that to a narrower type gives what rounding x itself gives. */
+/* x as double with at most 53 bits, rounded to odd (the last bit is set if bits were lost).
+ * Rounding that to a narrower type equals rounding x directly. */
 static double odd_double(int64_t x)
 {
     uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
@@ -310,7 +310,7 @@ mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* min(max(x, a), b), so that b wins where b < a; NaN passes through. */
+/* min(max(x, a), b): b wins if b < a; NaN passes. */
 MPL_KERNEL_1(clip_float, float, real, (x < A ? A : x) > B ? B : x < A ? A : x)
 MPL_KERNEL_1(clip_double, double, real, (x < A ? A : x) > B ? B : x < A ? A : x)
 MPL_KERNEL_1(clip_int, int64_t, real, (x < s->i ? s->i : x) > s->j ? s->j : x < s->i ? s->i : x)

@@ -1,11 +1,11 @@
-/* variadic.c -- element-wise operators of any number of operands, joined ones, and where. */
+/* variadic.c -- element-wise operators of any number of operands, fused ones, and where. */
 #include "graphs/ops/elementwise_priv.h"
 
 #include <math.h>
 
 /* ---- shape rules ---- */
 
-/* min, max: numbers; sum, mean: floating. */
+/* min, max: numbers; sum, mean: floats. */
 mpl_status mpl_shape_variadic(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -59,8 +59,7 @@ mpl_status mpl_shape_div_sqrt(mpl_ctx *ctx, const mpl_shape_call *call)
 
 /* ---- min, max, sum, mean ---- */
 
-/* The longest run of trailing dims along which each operand is all there or repeated; see
- * mpl_row_begin. */
+/* First dim of the row that all operands have in common; see mpl_row_begin. */
 static uint32_t common_row(const mpl_op_call *call, uint32_t n_in)
 {
     uint32_t begin = 0;
@@ -73,7 +72,7 @@ static uint32_t common_row(const mpl_op_call *call, uint32_t n_in)
     return begin;
 }
 
-/* Where the row with that index begins in an operand. [element] */
+/* Offset of the row `index` in an operand. [element] */
 static int64_t row_offset(const mpl_shape *in, const mpl_shape *out, uint32_t n_outer,
                           const int64_t *index)
 {
@@ -85,8 +84,7 @@ static int64_t row_offset(const mpl_shape *in, const mpl_shape *out, uint32_t n_
     return offset;
 }
 
-/* One piece of a row: all operands are read before the output is written, which may be one of
- * them. */
+/* One piece of a row. Reads all operands before writing the output, which may be one of them. */
 static void fold_piece(const mpl_op_call *call, mpl_arith arith, mpl_kernel combine,
                        mpl_kernel last, uint32_t begin, const int64_t *index, int64_t from,
                        int64_t n, int64_t at)
@@ -149,7 +147,7 @@ MPL_KERNEL_1(mean_of_float, float, real, x / (real)s->a)
 MPL_KERNEL_1(mean_of_double, double, real, x / s->a)
 static const mpl_kernel mean_of[MPL_N_ARITH] = {mean_of_float, mean_of_double, NULL};
 
-/* A NaN on either side stays one. */
+/* NaN on either side gives NaN. */
 VARIADIC(min, nothing, x < z || x != x ? x : z, x < z ? x : z)
 VARIADIC(max, nothing, x > z || x != x ? x : z, x > z ? x : z)
 VARIADIC(sum, nothing, x + z, (uint64_t)x + (uint64_t)z)
@@ -157,8 +155,7 @@ VARIADIC(mean, mean_of, x + z, (uint64_t)x + (uint64_t)z)
 
 /* ---- fma, div_sqrt ---- */
 
-/* One piece of the output from those of the operands; all of them are read before anything is
- * written. */
+/* Computes one piece of the output; reads all operands before writing. */
 typedef void join(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
                   mpl_piece *y);
 
@@ -223,10 +220,10 @@ static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void 
     over[arith](x[0], y, y, n, NULL);
 }
 
-enum { AT_ONCE = 16 }; /* a count that compilers know makes vectors of it */
+enum { AT_ONCE = 16 }; /* constant count: compilers vectorise */
 
-/* A piece of a row; a step of 0 repeats an operand. The usual one, a scale and a shift for each
- * channel, has a loop of its own. */
+/* A piece of a row; step 0 repeats an operand. A scale and shift per channel, the usual case, has
+ * its own loop. */
 static void fma_floats(const float *const *x, const int64_t *step, int64_t n, float *restrict y)
 {
     const float *a = x[0], *b = x[1], *c = x[2];
@@ -241,8 +238,7 @@ static void fma_floats(const float *const *x, const int64_t *step, int64_t n, fl
         y[k] = a[k * step[0]] * b[k * step[1]] + c[k * step[2]];
 }
 
-/* What `joined` does, without a copy of each repeated operand: planned networks spend their time
- * here. */
+/* Does the same as `joined`, without copying repeated operands: networks spend much time here. */
 static void fma_of_floats(const mpl_op_call *call)
 {
     const mpl_shape *out = &call->out[0].shape;

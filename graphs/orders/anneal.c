@@ -1,13 +1,12 @@
 /* anneal.c -- simulated annealing over orders. See orders_priv.h.
  *
- * Idea     A move takes one operation to another place between the last one that must come before
- *          it and the first one that must come after. What is minimised is the peak, and beside it,
- *          far less, the mean of the costs above the floor: that tells moves apart which leave the
- *          peak alone. Worse orders are taken with a probability that falls with the temperature.
+ * Idea     A move shifts one operation to another position between its last predecessor and its
+ *          first successor. The energy is the peak plus, with a far smaller weight, the mean cost
+ *          above the floor. The mean distinguishes moves that leave the peak unchanged. A worse
+ *          order is accepted with a probability that falls with the temperature.
  * Source   S. Kirkpatrick, C. Gelatt, M. Vecchi, "Optimization by Simulated Annealing", Science
  *          220, 1983.
- * Differs  Logarithms are read off the bits of a random number, in integers: the same decisions on
- *          every machine.
+ * Differs  Logarithms come from random bits in integers, equal on every machine.
  * Cost     O(n + uses) a move. */
 #include "graphs/orders/orders_priv.h"
 
@@ -37,7 +36,7 @@ static uint64_t energy(anneal *a)
     return a->peak + excess / 16;
 }
 
-/* -log2(u) of a uniform u in (0, 1], in 1/256: a whole part and a straight line. */
+/* -log2(u) for a uniform u in (0, 1], in units of 1/256; linear between powers of two. */
 static uint64_t random_log(mpl_rng *rng)
 {
     uint64_t u = mpl_rng_next(rng) | 1, zeros = (uint64_t)__builtin_clzll(u);
@@ -45,7 +44,7 @@ static uint64_t random_log(mpl_rng *rng)
     return zeros * 256 + 255 - ((u << zeros) >> 55 & 255);
 }
 
-/* The operation at `from` goes to `to`; those between move up. */
+/* Moves the operation at `from` to `to`; those between shift by one. */
 static void shift(anneal *a, uint32_t from, uint32_t to)
 {
     uint32_t v = a->order[from];
@@ -59,7 +58,7 @@ static void shift(anneal *a, uint32_t from, uint32_t to)
         a->place[a->order[i]] = i;
 }
 
-/* A random move: false where the operation cannot go elsewhere. */
+/* Draws a random move; false: the drawn operation cannot move. */
 static bool draw(const anneal *a, mpl_rng *rng, uint32_t *from, uint32_t *to)
 {
     const mpl_order_model *m = a->m;

@@ -1,18 +1,19 @@
-/* closure.c -- operations that may be run at once, whatever comes later. See orders_priv.h.
+/* closure.c -- operations that may run at once without loss. See orders_priv.h.
  *
- * Idea     Let D be the set of operations done, E a larger one reached within the peak, and let no
- *          closed set between them have fewer live bytes than E. Any order from D with E's
- *          operations moved to the front is at sets S + E instead of S, and live(S + E) <= live(S)
- *          + live(E) - live(S * E) <= live(S). So some best order goes to E first. The same holds
- *          while an operation runs: an operand's other users are done no later. E is D and one
- *          operation that leaves no more than there was, or one that leaves more with such steps
- *          of operations it alone makes ready, as soon as they leave no more in all.
+ * Idea     Let D be the set of operations done, and E a larger set reached within the peak. Let no
+ *          closed set between them have fewer live bytes than E. Take any order from D and move E's
+ *          operations to its front. Its sets become S + E, and live(S + E) <= live(S) + live(E) -
+ *          live(S * E) <= live(S). So some best order goes to E first. The same holds while an
+ *          operation runs, because an operand's other users finish no later. E is D plus one
+ *          operation that leaves no more live bytes. Or it is D plus an operation that leaves more,
+ *          followed by such steps of operations that it alone makes ready, up to the point where
+ *          the whole leaves no more.
  * Source   the exchange argument of E. Kayaaslan, T. Lambert, L. Marchal, B. Ucar, "Scheduling
  *          series-parallel task graphs to minimize peak memory", 2018, for sets instead of chains.
- * Limits   Joins of several operations that each leave more: searches branch on them. */
+ * Limits   Misses joins of several operations that each leave more; searches branch on them. */
 #include "graphs/orders/orders_priv.h"
 
-enum { DEPTH = 6 }; /* operations within operations that leave more */
+enum { DEPTH = 6 }; /* nested operations that leave more */
 
 typedef struct closer {
     mpl_order_walk *w;
@@ -22,7 +23,7 @@ typedef struct closer {
 
 static bool try_step(closer *c, uint32_t v, int depth);
 
-/* v, and then what it makes ready, until no more is alive than before; else nothing. */
+/* Runs v and what it makes ready until no more bytes are live than before; else undoes all. */
 static bool try_climb(closer *c, uint32_t v, int depth)
 {
     mpl_order_walk *w = c->w;
@@ -40,13 +41,13 @@ static bool try_climb(closer *c, uint32_t v, int depth)
     }
     if (w->live <= live)
         return true;
-    /* Undoing drops the entries of ready added since, the last ones first. */
+    /* Undo removes the entries of ready added since, the last ones first. */
     while (c->n > n)
         mpl_order_walk_undo(w, c->ran[--c->n], live, n_ready);
     return false;
 }
 
-/* Recursion: at most DEPTH deep. */
+/* Recursive, at most DEPTH deep. */
 static bool try_step(closer *c, uint32_t v, int depth)
 {
     mpl_order_walk *w = c->w;
@@ -61,7 +62,7 @@ static bool try_step(closer *c, uint32_t v, int depth)
     return true;
 }
 
-/* Takes what is done off the ready ones. */
+/* Removes finished operations from the ready list. */
 static void tidy(mpl_order_walk *w)
 {
     uint32_t n = 0;

@@ -1,18 +1,18 @@
-/* cut.c -- where each operation costs least: a bound of every order, and better orders. See
- * orders_priv.h; how it works: ORDERS.md, "Bounds by cuts".
+/* cut.c -- minimum cuts: bounds for every order, and better orders. See orders_priv.h and
+ * ORDERS.md, "Bounds by cuts".
  *
  * Source   live bytes as a cut, and mending: this project; maximum flow: E. A. Dinic, 1970.
- * Cost     One or a few maximum flows for each operation that costs more in the order at hand than
- *          is proved. */
+ * Cost     One or a few maximum flows for each operation whose cost in the current order exceeds
+ *          the proved bound. */
 #include "graphs/orders/orders_priv.h"
 
 #include <stdlib.h>
 
 typedef struct network {
-    uint32_t n_nodes, n_arcs;  /* arc i ^ 1 is arc i turned round */
-    uint32_t *begin, *arc;     /* [n_nodes + 1] into arc: those that leave a node */
+    uint32_t n_nodes, n_arcs;  /* arc i ^ 1 is the reverse of arc i */
+    uint32_t *begin, *arc;     /* [n_nodes + 1] into arc: outgoing arcs of a node */
     uint32_t *from, *to;       /* [n_arcs] */
-    uint64_t *capacity, *left; /* [n_arcs] as made; as the flow leaves it */
+    uint64_t *capacity, *left; /* [n_arcs] capacity; what the flow leaves of it */
     uint32_t *level, *queue, *next, *path;
 } network;
 
@@ -25,9 +25,9 @@ typedef struct cutter {
     network net;
     uint32_t source, sink;
     uint8_t *side; /* [n] 1: done, 2: not done, 0: open */
-    uint8_t *best; /* [n] 1: done where the operation last asked for costs least */
+    uint8_t *best; /* [n] 1: done in the cheapest set for the operation queried last */
     uint32_t *stack;
-    uint32_t *group; /* [n_group] operations of which none is done yet */
+    uint32_t *group; /* [n_group] operations, none of which is done yet */
     uint32_t n_group;
 } cutter;
 
@@ -39,7 +39,7 @@ static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t
     g->capacity[i + 1] = 0;
 }
 
-/* Arcs 4 v and 4 v + 2 tie operation v to source and sink; each question sets them. */
+/* Arcs 4 v and 4 v + 2 connect operation v to source and sink; each query sets them. */
 static mpl_status make_network(cutter *c)
 {
     mpl_status st = MPL_OK;
@@ -79,7 +79,7 @@ out:
     return st;
 }
 
-/* Distances from the source over arcs with room; false where the sink has none. */
+/* Distances from the source over arcs with residual capacity; false: the sink is unreachable. */
 static bool set_levels(network *g, uint32_t source, uint32_t sink, uint64_t *ticks)
 {
     uint32_t n = 0;
@@ -103,7 +103,7 @@ static bool set_levels(network *g, uint32_t source, uint32_t sink, uint64_t *tic
     return g->level[sink] != MPL_NONE;
 }
 
-/* Sends what one path of ascending levels can take; 0: there is none left. */
+/* Sends flow along one path of ascending levels; returns its amount, 0: no path is left. */
 static uint64_t send_path(network *g, uint32_t source, uint32_t sink)
 {
     uint32_t depth = 0, u = source;
@@ -118,14 +118,14 @@ static uint64_t send_path(network *g, uint32_t source, uint32_t sink)
             if (g->left[i] > 0 && g->level[g->to[i]] == g->level[u] + 1)
                 a = i;
         }
-        if (a == MPL_NONE) { /* a dead end: back, to the next arc */
+        if (a == MPL_NONE) { /* dead end: back up, try the next arc */
             if (depth == 0)
                 return 0;
             g->level[u] = MPL_NONE;
             u = g->from[g->path[--depth]];
             continue;
         }
-        g->next[u]--; /* it may have room left for the next path */
+        g->next[u]--; /* it may have capacity for the next path */
         g->path[depth++] = a;
         u = g->to[a];
     }
@@ -138,7 +138,7 @@ static uint64_t send_path(network *g, uint32_t source, uint32_t sink)
     return room;
 }
 
-/* The flow from the source to the sink, as far as `enough`. */
+/* The maximum flow from source to sink, cut off at `enough`. */
 static uint64_t max_flow(cutter *c, uint64_t enough)
 {
     network *g = &c->net;
@@ -159,7 +159,7 @@ static uint64_t max_flow(cutter *c, uint64_t enough)
     return sum;
 }
 
-/* Marks v and what it reaches over `lists`; false: something is on the other side already. */
+/* Marks v and all it reaches over `lists` as `side`; false: one is on the other side already. */
 static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
 {
     uint32_t n = 0;
@@ -183,7 +183,7 @@ static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
     return true;
 }
 
-/* Done: what v needs, and the other users of buffer b, if any; false: impossible. */
+/* Query: v's ancestors and b's other users (if any) are done; false: impossible. */
 static bool pose(cutter *c, uint32_t v, uint32_t b)
 {
     const mpl_order_model *m = c->m;
@@ -201,14 +201,13 @@ static bool pose(cutter *c, uint32_t v, uint32_t b)
     return possible && (b == MPL_NONE || !m->kept[b]);
 }
 
-/* What the source still reaches, or all that does not reach the sink any more: the smallest and the
- * largest set of a minimum cut. Into best[]. */
+/* Reads a minimum cut into best[]: what the source reaches, or all that does not reach the sink. */
 static void read_cut(cutter *c, bool largest)
 {
     network *g = &c->net;
     uint32_t n = 0;
 
-    if (!largest) { /* as the last search for a path left it */
+    if (!largest) { /* levels of the last path search */
         for (uint32_t v = 0; v < c->m->n; v++)
             c->best[v] = g->level[v] != MPL_NONE;
         return;
@@ -232,9 +231,8 @@ static void read_cut(cutter *c, bool largest)
 
 typedef enum wanted { COST, SMALLEST, LARGEST } wanted;
 
-/* The least cost of v in any order where none of the group comes before it, as far as `enough`;
- * UINT64_MAX: there is no such order. Where the set is wanted, too, best[] is one, if the cost is
- * below `enough`. */
+/* The least cost of v in any order where no operation of the group precedes it, cut off at
+ * `enough`; UINT64_MAX: no such order. best[]: its set, if wanted and below `enough`. */
 static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
 {
     const mpl_order_model *m = c->m;
@@ -324,7 +322,7 @@ out:
 
 /* ---- mending ---- */
 
-/* Those of best[] first, then v, then the others, each as they stood. */
+/* Reorders: operations in best[] first, then v, then the others; otherwise stable. */
 static void mend_at(const cutter *c, uint32_t v, uint32_t *order, uint32_t *scratch)
 {
     uint32_t n = 0;
@@ -339,7 +337,7 @@ static void mend_at(const cutter *c, uint32_t v, uint32_t *order, uint32_t *scra
     memcpy(order, scratch, n * sizeof *order);
 }
 
-/* The operation that costs most, the first of several. */
+/* The first operation of the highest cost. */
 static uint32_t costliest(mpl_order_walk *walk, const uint32_t *order, uint64_t *most)
 {
     uint32_t found = order[0];
@@ -358,7 +356,7 @@ static uint32_t costliest(mpl_order_walk *walk, const uint32_t *order, uint64_t 
     return found;
 }
 
-enum { MOST_TURNS = 4 }; /* how often one operation is looked at */
+enum { MOST_TURNS = 4 }; /* most times that one operation is moved */
 
 mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, bool largest,
                           mpl_effort *effort, uint32_t *order, uint64_t *peak)
@@ -400,11 +398,11 @@ out:
     return st;
 }
 
-/* ---- the first of several ---- */
+/* ---- group bounds ---- */
 
 enum { MOST_GROUP = 64 };
 
-/* The operation of the group that costs least where it is the first of them. */
+/* The operation of the group that costs least as the first of them. */
 static uint32_t cheapest(cutter *c, uint64_t *least)
 {
     uint32_t found = c->group[0];
@@ -421,8 +419,8 @@ static uint32_t cheapest(cutter *c, uint64_t *least)
     return found;
 }
 
-/* Mends the way from the start to entry n - 1 of `order` until it stays below `peak`, within its
- * places of `order`. *found: the dearest operation that is left; MPL_NONE: it does stay below. */
+/* Mends the first n entries of `order` in place until their peak is below `peak`. *found: the
+ * costliest operation of this prefix; MPL_NONE: the prefix stays below. */
 static mpl_status mend_way(cutter *c, uint32_t *order, uint32_t n, uint64_t peak, uint32_t *found)
 {
     mpl_status st = MPL_OK;
@@ -454,8 +452,8 @@ out:
     return st;
 }
 
-/* The way to where v, of the group, is cheap, and the others behind it, into now. *found: what is
- * dear on the way; MPL_NONE: nothing is. */
+/* Writes to `now` an order whose prefix leads to the cheapest set for v, an operation of the group.
+ * *found: the costliest operation of that prefix; MPL_NONE: the prefix stays below `peak`. */
 static mpl_status go_round(cutter *c, uint32_t v, const uint32_t *order, uint64_t peak,
                            uint32_t *now, uint32_t *scratch, uint32_t *found)
 {
@@ -497,7 +495,7 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_
         MPL_TRY(go_round(&c, v, order, *peak, now, scratch, &v));
         if (v != MPL_NONE)
             continue;
-        /* Not proved: what is behind the way may become as cheap. */
+        /* Nothing is proved, but the operations after the prefix may become as cheap. */
         least = mpl_order_model_peak(&walk, now);
         for (int largest = 0; largest < 2; largest++)
             MPL_TRY(mpl_order_mend(ctx, m, *bound, largest, effort, now, &least));

@@ -1,4 +1,4 @@
-/* effort.c -- how much an order search has done and may do. See orders_priv.h. */
+/* effort.c -- counts the work of an order search against its limits. See orders_priv.h. */
 #include "graphs/orders/orders_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* least_peak.c -- orders of the least peak, and how far from it they may be: pieces between
- * operations that every order has at the same step, and what is tried on each, highest peak first.
- * See orders_priv.h, order.h and ORDERS.md. A budget that ends leaves the best order and bound. */
+/* least_peak.c -- orders of the least peak, with a bound. The graph is cut into pieces at
+ * operations that have the same step in every order; the piece with the highest peak is improved
+ * first. The best order and bound remain when the budget ends. See ORDERS.md. */
 #include "graphs/orders/orders_priv.h"
 
 #include "graphs/core/names.h"
@@ -18,7 +18,7 @@ static const char *const rule_names[MPL_N_ORDER_RULES] = {
 
 typedef struct piece {
     uint32_t from, to; /* operations [from, to) */
-    uint64_t peak;     /* of its operations in the order at hand */
+    uint64_t peak;     /* of its operations in the current order */
 } piece;
 
 typedef struct planner {
@@ -45,7 +45,7 @@ void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
         .ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
 }
 
-/* Whole parameter in [min, max], or `otherwise`. MPL_EINPUT. */
+/* A whole parameter in [min, max], or `otherwise` if absent. MPL_EINPUT. */
 static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
                              uint64_t otherwise, uint64_t *out)
 {
@@ -87,13 +87,13 @@ out:
 
 /* ---- pieces ---- */
 
-/* after[v] 1: every operation is before v, v itself, or after it. v is the only operation up to v
- * that none of those follows, and the only one from v on that follows none of those. */
+/* Ends a piece at each v that all others are before or after: the only one of [0, v] without a
+ * successor there, and the only one of [v, n) without a predecessor there. */
 static mpl_status find_pieces(planner *x)
 {
     mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
-    int32_t *last = NULL, *first = NULL; /* differences of their counts */
+    int32_t *last = NULL, *first = NULL; /* differences of the counts */
     int64_t n_last = 0, n_first = 0;
     uint32_t from = 0;
 
@@ -124,7 +124,7 @@ out:
     return st;
 }
 
-/* Each piece from that of the plain orders in which it peaks least. */
+/* Starts each piece from the plain order in which it peaks least. */
 static mpl_status begin_orders(planner *x, const mpl_graph *g)
 {
     static mpl_status (*const plain[])(mpl_ctx *, const mpl_graph *, mpl_op *) = {
@@ -193,7 +193,7 @@ static void turn_round(uint32_t *order, uint32_t n)
     }
 }
 
-/* Forwards and backwards in turns, each with more states than the last, until one of them ends. */
+/* Searches forwards and backwards in turns, each time with more states, until one search ends. */
 static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
@@ -226,7 +226,7 @@ out:
     return st;
 }
 
-/* The whole work on one piece's model; order[m->n] and *peak get better. */
+/* Runs all engines on the model of one piece; improves order[m->n] and *peak. */
 static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
@@ -287,7 +287,7 @@ static int by_peak(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* A piece of one operation costs what it costs: no work, but a bound. */
+/* The cost of a piece with one operation is fixed: it gives a bound and needs no search. */
 static mpl_status improve_all(planner *x)
 {
     mpl_status st = MPL_OK;
@@ -302,7 +302,7 @@ out:
     return st;
 }
 
-/* Without the rules `left_out`, as bits, and without those that the caller names. */
+/* left_out: bits of rules to leave out, besides those that the caller names. */
 static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
 {
     mpl_status st = MPL_OK;

@@ -1,10 +1,11 @@
 /* list.c -- the orders of a small graph, one by one. See orders.h.
  *
- * Idea     Depth first over the ready operations; sets from which no order stays within the bytes
- *          allowed are remembered. Of neighbours u, v that can change places, share no operand, and
- *          of which u frees nothing, v may as well come first: what is live at once then is live
- *          at once with u first, too. If both free nothing, the one first in `start` comes first.
- *          Each change lets what frees come earlier, or sorts the rest: it ends at a listed order.
+ * Idea     Depth first over the ready operations. Sets from which no order stays within the allowed
+ *          bytes are remembered. Let u run right before v, let them be independent and share no
+ *          operand, and let u free nothing. Then v may run first, since the buffers live together
+ *          then are live together with u first, too. If both free nothing, the one earlier in
+ *          `start` comes first. Each such exchange lets an operation that frees run earlier, or
+ *          sorts the others, so it ends at a listed order.
  * Source   this project; leaving out orders that commute: P. Godefroid, "Partial-Order Methods for
  *          the Verification of Concurrent Systems", 1996.
  * Cost     As many orders as there are; a table of dead ends, of bounded size. */
@@ -12,16 +13,16 @@
 
 #include "graphs/orders/orders_priv.h"
 
-enum { TABLE = 1 << 16 }; /* sets remembered at most */
+enum { TABLE = 1 << 16 }; /* most sets remembered */
 
 typedef struct level {
-    uint32_t next; /* place in `start` that is tried next */
-    uint32_t op;   /* what was run here */
+    uint32_t next; /* position in `start` to try next */
+    uint32_t op;   /* operation run at this level */
     uint64_t live; /* before it */
     uint64_t set;  /* operations done before it */
-    bool frees;    /* it freed, or had bytes for its step alone */
-    bool skipped;  /* something below was left out as an order that commutes */
-    bool led;      /* an order was listed below */
+    bool frees;    /* op frees a buffer or needs bytes for its step alone */
+    bool skipped;  /* an order below was left out because it commutes */
+    bool led;      /* an order below was listed */
 } level;
 
 struct mpl_order_list {
@@ -33,7 +34,7 @@ struct mpl_order_list {
     uint32_t depth;
     uint64_t set;
     uint64_t *dead;      /* [TABLE] sets + 1; 0: none */
-    bool ended, waiting; /* waiting: the last call listed an order; go on behind it */
+    bool ended, waiting; /* waiting: the last call listed an order; continue after it */
 };
 
 mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -91,7 +92,7 @@ static bool shares_operand(const mpl_order_model *m, uint32_t u, uint32_t v)
     return false;
 }
 
-/* Whether running v frees something, or needs bytes for its step alone. */
+/* Whether v frees a buffer or needs bytes for its step alone. */
 static bool would_free(const mpl_order_list *list, uint32_t v)
 {
     const mpl_order_model *m = list->m;
@@ -102,7 +103,7 @@ static bool would_free(const mpl_order_list *list, uint32_t v)
     return m->extra[v] > 0 || mpl_order_walk_after(&list->walk, v) < with;
 }
 
-/* v right behind u, which was run last, is left out: v first is at least as good. */
+/* Whether v may be skipped here: running v before the last operation is at least as good. */
 static bool commutes(const mpl_order_list *list, uint32_t v)
 {
     const mpl_order_model *m = list->m;
@@ -132,7 +133,7 @@ static void step_down(mpl_order_list *list, uint32_t v)
     list->level[list->depth] = (level){0};
 }
 
-/* Back to the operation before; what the set led to is known now. */
+/* Undoes the last operation and records whether the set led to an order. */
 static void step_up(mpl_order_list *list)
 {
     level below = list->level[list->depth], *at = &list->level[--list->depth];
@@ -141,7 +142,7 @@ static void step_up(mpl_order_list *list)
         *slot_of(list, list->set) = list->set + 1;
     at->led = at->led || below.led;
     at->skipped = at->skipped || below.skipped;
-    /* The list of the ready is not used here: only counts are undone. */
+    /* The ready list is not used here: only counts are undone. */
     mpl_order_walk_undo(&list->walk, at->op, at->live, 0);
     list->set = at->set;
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static const uint64_t MOST = INT64_MAX / 4; /* sums of three such figures do not overflow */
+static const uint64_t MOST = INT64_MAX / 4; /* the sum of three such numbers does not overflow */
 
 /* ---- lists ---- */
 
@@ -103,7 +103,7 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
     mpl_free(ctx, m);
 }
 
-/* What a model's lists are made of. */
+/* Pairs from which a model's lists are built. */
 typedef struct arcs {
     pairs before, makers, users, overwrites;
 } arcs;
@@ -122,7 +122,7 @@ static mpl_status turn(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n
     return mpl_lists_turn(ctx, n_items, n, in->begin, in->item, &out->begin, &out->item);
 }
 
-/* Ids are a valid order; of a graph each buffer has one maker, or is there from the start. */
+/* Checks that ids are a valid order, and that buffers have one maker or exist from the start. */
 static bool model_ok(const mpl_order_model *m)
 {
     for (uint32_t v = 0; v < m->n; v++)
@@ -135,7 +135,7 @@ static bool model_ok(const mpl_order_model *m)
     return true;
 }
 
-/* The lists of a model whose buffers are there; after, makes and reads follow from the others. */
+/* Builds the lists of a model with its buffers; derives after, makes and reads. */
 static mpl_status model_finish(mpl_ctx *ctx, mpl_order_model *m, arcs *a)
 {
     mpl_status st = MPL_OK;
@@ -158,8 +158,8 @@ typedef struct source {
     const mpl_problem_options *options;
     mpl_alias alias; /* with concats copied: sharing is decided for a given order */
     mpl_cuts cuts;
-    uint8_t *is_read; /* [cuts.n] 1: it is read; 2: it stays to the end */
-    uint8_t *pinned;  /* [n_values] of a root: takes no memory of its own */
+    uint8_t *is_read; /* [cuts.n] 1: an operation reads it; 2: it stays to the end */
+    uint8_t *pinned;  /* [n_values] of a root: takes no planned memory */
     uint8_t *part;    /* [n_values] scratch */
     uint32_t *id;     /* [cuts.n] buffer of a part, or MPL_NONE */
     arcs arcs;
@@ -170,7 +170,7 @@ static uint64_t slots(const source *s, uint64_t bytes)
     return (bytes + s->options->align - 1) & ~(uint64_t)(s->options->align - 1);
 }
 
-/* Storage in pools of its own does not count for pool 0. part[n_values]: scratch. */
+/* Leaves out storage that lies in pools of its own. part[n_values]: scratch. */
 static void leave_pools(source *s, uint8_t *part)
 {
     const mpl_graph *g = s->g;
@@ -185,8 +185,8 @@ static void leave_pools(source *s, uint8_t *part)
     }
 }
 
-/* The parts that `op` touches with v: of storage that is cut those that v lies in, if it does
- * anything; else all there is. */
+/* The parts of storage that `op` touches through v. Of split storage, those that v lies in, or none
+ * if `op` does nothing; of other storage, all parts. */
 static uint32_t parts_of(const source *s, mpl_op op, mpl_value v, uint32_t *first)
 {
     if (mpl_cuts_cut(&s->cuts, &s->alias, v)) {
@@ -226,9 +226,9 @@ static void mark_roots(source *s)
     }
 }
 
-/* Buffers that somebody reads become buffers of the model, others bytes of one step. An input that
- * is not pinned and that nobody reads counts for the first step, whichever it is: it is left out,
- * since bounds must hold for all. */
+/* A buffer that is read becomes a buffer of the model; any other adds bytes to its step. An input
+ * that is neither pinned nor read would count for the first step, whichever operation that is. It
+ * is left out, since bounds must hold for all orders. */
 static mpl_status add_buffers(source *s, mpl_order_model *m)
 {
     mpl_status st = MPL_OK;
@@ -364,7 +364,7 @@ out:
     return st;
 }
 
-/* A part of a model while it is made: which operations and buffers of the whole it has. */
+/* A part of a model under construction: its operations and buffers. */
 typedef struct part {
     mpl_ctx *ctx;
     const mpl_order_model *m;
@@ -380,7 +380,7 @@ static bool inside(const part *x, uint32_t v)
     return x->place[v] >= x->from && x->place[v] < x->to;
 }
 
-/* Buffer b in the part: absent, alive throughout, or made or freed by its operations. */
+/* Buffer b in the part: absent, live throughout, or made or freed by the part's operations. */
 static mpl_status part_buffer(part *x, uint32_t b)
 {
     mpl_status st = MPL_OK;
@@ -416,9 +416,8 @@ out:
     return st;
 }
 
-/* Buffers that lived through before the part began, and were no buffers of the model's lists, are
- * in its base already. An operand that dies behind the part cannot be overwritten in it; one that
- * is base can not either. */
+/* Buffers outside the model's lists that live throughout are in m->base already. No operation of
+ * the part may overwrite an operand that dies after the part, or one that counts as base. */
 static mpl_status part_fill(part *x, const uint32_t *order)
 {
     mpl_status st = MPL_OK;
@@ -584,7 +583,7 @@ uint64_t mpl_order_walk_cost(const mpl_order_walk *w, uint32_t v)
     for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
         if (w->born[m->makes.item[i]] == 0)
             cost += m->bytes[m->makes.item[i]];
-    /* v is the last user of what it overwrites; backwards, its first maker. */
+    /* v is the last user of what it overwrites; backwards, its first maker */
     for (uint32_t i = m->overwrites.begin[v]; i < m->overwrites.begin[v + 1]; i++)
         if (m->backward ? w->born[m->overwrites.item[i]] == 0 : w->left[m->overwrites.item[i]] == 1)
             return cost - m->saves[v];

@@ -1,5 +1,4 @@
-/* order.c -- the list of orders, and an order by its name and parameters. See order.h and
- * orders.def. */
+/* order.c -- the list of orders; an order by name and parameters. See order.h, orders.def. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"

@@ -4,25 +4,25 @@
 
 #include "graphs/problem/derive/from_graph.h"
 
-/* One call of an order that searches: what the caller asks, and what was found. */
+/* One call of an order that searches: its inputs and results. */
 typedef struct mpl_order_run {
     mpl_ctx *ctx;
     const mpl_problem_options *options; /* what counts as live; NULL: defaults */
     uint64_t seed;
     uint64_t budget_ticks; /* operations run or tried; UINT64_MAX: the order's own default */
-    int64_t deadline_ns;   /* mpl_clock_ns() after which it stops; INT64_MAX: none */
+    int64_t deadline_ns;   /* mpl_clock_ns() at which it stops; INT64_MAX: none */
     uint32_t n_params;     /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
 
-    /* Written. In bytes of pool 0 that are live at once, every buffer in whole multiples of the
-     * alignment, an output that may overwrite an input counted with it: mpl_peak_live of the
-     * order's problem, but for the rest of one last slot. */
+    /* Results, in live bytes of pool 0. Each buffer counts as whole multiples of the alignment; an
+     * output that may overwrite an input counts with it. Equals mpl_peak_live of the order's
+     * problem, but for the padding of one last slot. */
     uint64_t live_bytes;  /* the order's peak */
-    uint64_t bound_bytes; /* proved: no order has less; 0: nothing is */
+    uint64_t bound_bytes; /* proved: no order has less; 0: nothing proved */
     uint64_t ticks;
     bool stopped_by_clock;
-    const char *method; /* what proved the bound: "cut", "search"; NULL: nothing */
+    const char *method; /* how the bound was proved: "cut", "search"; NULL: none */
 } mpl_order_run;
 
 void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx); /* seed 1, no limits, default options */
@@ -30,27 +30,25 @@ void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx); /* seed 1, no limits,
 typedef struct mpl_order_kind {
     const char *name;
     const char *about; /* one line */
-    /* order[n_ops] to be written */
+    /* Writes order[n_ops]. */
     mpl_status (*make)(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
-    const char *params; /* what it takes, "width=N,.."; NULL: nothing */
-    /* NULL with params */
+    const char *params; /* its parameters, "width=N,.."; NULL: none */
+    /* NULL if and only if params is NULL. */
     mpl_status (*search)(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 } mpl_order_kind;
 
-/* Any order, by search where the kind searches. A graph with control flow gets an order for each
- * block, as if it stood alone (nothing is proved for the whole), the blocks of an operation right
- * before it, and exit tests as early as can be; `given` stays as it is. MPL_EINPUT: a parameter
- * that the kind has not. */
+/* Makes an order, by search where the kind searches. With control flow each block is ordered alone,
+ * so nothing is proved for the whole; blocks come right before their owner, exit tests as early as
+ * possible; `given` is unchanged. MPL_EINPUT: a parameter that the kind does not have. */
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
                           mpl_op *order);
-/* The same with nothing asked for. */
+/* As mpl_order_make, with default arguments. */
 mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind,
                         mpl_op *order);
 
-/* A topological order drawn from the seed: at each step, one of the ready operations. O(size). */
+/* A random topological order: each step draws one of the ready operations. O(size). */
 mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
-/* Draws the order of the outermost operations anew; what stands in blocks goes along with its
- * owner, in the order that it has. */
+/* Reorders the outermost operations at random; blocks move with their owner, unchanged. */
 mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
 
 extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from orders.def */

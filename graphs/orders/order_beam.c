@@ -1,7 +1,7 @@
-/* order_beam.c -- a few sets of operations carried along side by side. See orders_priv.h.
+/* order_beam.c -- beam search over closed sets of operations. See orders_priv.h.
  *
- * Idea     Each round every set takes each operation that is ready, then what may follow without
- *          loss (closure.c); the best `width` sets that this makes go on: lowest peak first, then
+ * Idea     Each round extends every set by each ready operation, then by what may follow without
+ *          loss (closure.c). The best `width` resulting sets continue: lowest peak first, then
  *          fewest live bytes, then most operations done.
  * Source   beam search: B. Lowerre, "The Harpy Speech Recognition System", 1976.
  * Cost     O(rounds * width * ready * n) time, width * 5 n + paths bytes. */
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* A set that may go on: a choice of a set of the last round. */
+/* A candidate set for the next round: a set of the last round and an operation. */
 typedef struct child {
     uint64_t peak, live, hash;
     uint32_t n_done, parent, choice;
@@ -24,7 +24,7 @@ typedef struct beam {
     uint64_t *now_peak, *next_peak;
     uint32_t *now_order, *next_order; /* [width * m->n] */
     mpl_order_walk trial;
-    uint64_t *key; /* [m->n] random words: the hash of a set is their sum */
+    uint64_t *key; /* [m->n] random words; the hash of a set is their sum */
     uint32_t *ran;
     child *children;
     size_t n_children, child_cap;
@@ -56,7 +56,7 @@ static uint64_t hash_of(const beam *x, const mpl_order_walk *w)
     return h;
 }
 
-/* Takes v and what follows without loss, into order (may be NULL); the peak. */
+/* Runs v and what follows without loss, appends them to order (may be NULL); returns the peak. */
 static uint64_t advance(beam *x, mpl_order_walk *w, uint64_t peak, uint32_t v, uint32_t *order)
 {
     uint32_t at = w->n_done, n;
@@ -102,7 +102,7 @@ out:
     return st;
 }
 
-/* The best distinct children become the sets of the round. */
+/* The best distinct children become the sets of the next round. */
 static void choose(beam *x)
 {
     mpl_order_walk *walks = x->now;

@@ -1,17 +1,15 @@
-/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own.
- * See order.h.
+/* order_blocks.c -- orders with control flow: each block is ordered as a graph of its own. See
+ * order.h.
  *
- * In its block, an operation that owns others is one operation that also reads what they
- * capture. */
+ * In its block, an operation that owns blocks also reads what they capture. */
 #include "graphs/orders/order_blocks.h"
 #include "graphs/build/graph_priv.h"
 
-/* One block as a graph: its direct operations, and all the values of the whole graph under their
- * ids. Names, types, shapes and bytes are the whole graph's own arrays; no more is set than orders
- * look at. */
+/* One block as a graph: its direct operations, and all values of the whole graph under their ids.
+ * Names, types, shapes and bytes are the whole graph's arrays. Only what orders look at is set. */
 typedef struct stand_in {
     mpl_graph g;
-    mpl_op *op;    /* [g.n_ops] the operation of the whole graph */
+    mpl_op *op;    /* [g.n_ops] operation of the whole graph */
     uint8_t *seen; /* [n_values] scratch: the operation reads it */
 } stand_in;
 
@@ -64,9 +62,9 @@ out:
     return st;
 }
 
-/* ---- filling it with a block ---- */
+/* ---- a block as a graph ---- */
 
-/* One more value that the last operation reads, if it is made in block b and not noted yet. */
+/* Adds value v to the last operation's operands, if block b makes it and it is new. */
 static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v)
 {
     if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != b || s->seen[v])
@@ -75,7 +73,7 @@ static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v
     s->g.op_in[s->g.op_in_begin[s->g.n_ops + 1]++] = v;
 }
 
-/* What the blocks of `owner`, the last ones before it, read of block b. */
+/* Adds what the blocks of `owner`, which end right before it, read of block b. */
 static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op owner)
 {
     uint32_t first = g->op_body[g->op_body_begin[owner]];
@@ -145,7 +143,7 @@ out:
 
 /* ---- the whole order ---- */
 
-/* Moves exit tests as far ahead as they can stand: order makers do not know them. */
+/* Moves exit tests as early as possible: the makers of orders do not know them. */
 static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
 {
     const mpl_graph *g = &s->g;
@@ -166,9 +164,8 @@ static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
     return n;
 }
 
-/* Puts the blocks' orders into one: those of an operation's blocks right before it. begin[b] is
- * where block b's stands in local; at[b] how far it has come. Blocks nest as deep as a graph likes:
- * no recursion. */
+/* Merges the orders of the blocks: those of an operation's blocks come right before it. begin[b]:
+ * start of block b in local; at[b]: current position. Not recursive: blocks may nest deep. */
 static void interleave(const mpl_graph *g, const mpl_op *local, const uint32_t *begin, uint32_t *at,
                        mpl_op *order)
 {

@@ -5,17 +5,16 @@
 #include "graphs/graph.h"
 #include "graphs/problem/problem.h"
 
-/* An order of a graph without blocks: what mpl_order_kind.make does. */
+/* Orders a graph without blocks, as mpl_order_kind.make does. */
 typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order);
 
-/* Orders each block by `make`, given as a graph of its own, and puts the blocks together: those of
- * an operation right before it, exit tests as early as they can stand. A graph without blocks goes
- * to `make` as it is. */
+/* Orders each block by `make`, as a graph of its own, and merges them: the blocks of an operation
+ * come right before it, exit tests as early as possible. A graph without blocks goes to `make`. */
 mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
                                mpl_op *order);
 
-/* waits[op], zero before: operands that have to be made, counted as often as they are read; of
- * operations that are needed (NULL: all). */
+/* waits[op], zero before: operands that an operation makes, counted once per read; only of
+ * operations in `needed` (NULL: all). */
 void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);
 
 #endif

@@ -1,10 +1,9 @@
-/* order_random.c -- topological orders at random, to try plans that claim to be safe in all of
- * them. See order.h. */
+/* order_random.c -- random topological orders, to test plans under `parallel`. See order.h. */
 #include "graphs/orders/order.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/core/rng.h"
 
-/* `how` is the generator, which goes on from block to block. */
+/* `how` is the random generator, whose state carries over from block to block. */
 static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)
 {
     mpl_status st = MPL_OK;

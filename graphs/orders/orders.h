@@ -1,5 +1,4 @@
-/* orders.h -- all orders of a small graph, one after the other, for those who judge orders by more
- * than their peak. */
+/* orders.h -- all orders of a small graph, for callers that judge by more than the peak. */
 #ifndef MPL_ORDERS_H
 #define MPL_ORDERS_H
 
@@ -10,15 +9,15 @@ enum { MPL_ORDER_LIST_MOST = 64 }; /* operations */
 
 typedef struct mpl_order_list mpl_order_list;
 
-/* The orders of g, those near `start` (one of them) first. Left out are orders that differ from one
- * that is listed by operations that change places, such that no two buffers live at once in the
- * latter which do not in the former: whatever can be placed in an order that is left out can be
- * placed, with no more bytes, in one that is listed. MPL_EINPUT: too many operations. */
+/* Lists the orders of g, those near `start` (one of them) first. An order is left out if exchanging
+ * operations turns it into a listed one in which no two buffers are live together that were not
+ * before. So whatever can be placed in the omitted order can be placed, in no more bytes, in the
+ * listed one. MPL_EINPUT: too many operations. */
 mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                               const mpl_op *start, mpl_order_list **out);
-/* The next order whose live bytes, in whole slots, are `most` at no step passed; `most` must not
- * rise from call to call. *found false: there is none, or *ticks, which is added to, reached
- * `budget`; *ended tells the two apart. */
+/* Finds the next order whose live bytes, in whole slots, exceed `most` at no step; `most` must not
+ * rise from call to call. *found false: no order is left (*ended true), or *ticks, which is
+ * increased, reached `budget`. */
 mpl_status mpl_order_list_next(mpl_order_list *list, uint64_t most, uint64_t budget,
                                uint64_t *ticks, mpl_op *order, bool *found, bool *ended);
 void mpl_order_list_free(mpl_order_list *list);

@@ -1,8 +1,8 @@
-/* pebble.c -- the pebble game, exactly. See pebble.h.
+/* pebble.c -- solves the pebble game exactly. See pebble.h.
  *
  * Source   R. Sethi, "Complete register allocation problems", 1975; Owl's paper ("Functional Design
  *          of Computation Graph", section 3) for sliding as a result in place.
- * Cost     Sets of pebbles times sets of sinks that have had one, for each number of pebbles. */
+ * Cost     For each number of pebbles: sets of pebbles times sets of sinks that have had one. */
 #include "graphs/orders/pebble.h"
 
 enum { MOST_BITS = 22 };
@@ -12,8 +12,8 @@ typedef struct game {
     const mpl_dag *dag;
     bool sliding;
     uint32_t space, sinks; /* bit set */
-    uint32_t *time;        /* [2^bits] of each state, MPL_NONE: not reached */
-    uint32_t *now, *next;  /* states of this time, and of the next */
+    uint32_t *time;        /* [2^bits] of each state; MPL_NONE: not reached */
+    uint32_t *now, *next;  /* states of this time and of the next */
     size_t n_now, n_next, now_cap, next_cap;
 } game;
 
@@ -26,7 +26,7 @@ static uint32_t sinks_of(const mpl_dag *dag)
     return sinks;
 }
 
-/* Upper bits of a state: which sinks have had a pebble, ascending. */
+/* The upper bits of a state: which sinks, ascending, have had a pebble. */
 static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uint32_t v)
 {
     uint32_t had = state >> g->dag->n;
@@ -121,12 +121,12 @@ mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
     mpl_status st = MPL_OK;
     uint32_t n = 0, best = MPL_NONE;
 
-    /* Each vertex must be placed, as each leads to a sink; n pebbles always suffice. */
+    /* Each vertex must get a pebble, since each leads to a sink; n pebbles always suffice. */
     for (uint32_t space = 1; space <= dag->n && best != dag->n; space++) {
         uint32_t time;
 
         MPL_TRY(mpl_pebble_time(ctx, dag, space, sliding, &time));
-        if (time < best) /* MPL_NONE is more than any time */
+        if (time < best) /* MPL_NONE exceeds any time */
             point[n++] = (mpl_pebble_point){space, best = time};
     }
     *n_points = n;
@@ -158,9 +158,8 @@ static bool is_connected(const mpl_dag *dag)
     return reached == (UINT32_C(1) << dag->n) - 1;
 }
 
-/* Whether other names that ascend along edges give a lower code: all permutations, by recursion n
- * deep. name[v] is the new one; vertices are named in the order of the new names, which must be one
- * of the graph's orders. */
+/* Whether other names that ascend along edges give a lower code. Recurses over all permutations.
+ * name[v] is the new name; vertices are named by ascending new name, in topological order. */
 static bool has_lower(const mpl_dag *dag, uint32_t code, uint32_t *name, uint32_t named,
                       uint32_t set)
 {

@@ -1,6 +1,6 @@
 /* plain_orders.c -- orders without a search. See orders.def.
  *
- * Operations that no output needs come last, as given, in every order but `given`. */
+ * In every order but `given`, operations that no output needs come last, as given. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"
@@ -34,9 +34,9 @@ mpl_status mpl_order_given(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     return MPL_OK;
 }
 
-/* Appends the operations that `last` needs, and it, as far as they are not there yet. stack and
- * next_in have n_ops items; next_in[op] is the input of op to be looked at next, kept for good: an
- * operation is finished once. */
+/* Appends `last` and the operations that it needs, as far as they are not there yet. stack and
+ * next_in have n_ops items. next_in[op], the next input of op to visit, persists across calls, so
+ * each operation is finished once. */
 static uint32_t dfs_from(const mpl_graph *g, mpl_op last, mpl_op *stack, uint32_t *next_in,
                          uint8_t *seen, mpl_op *order, uint32_t n)
 {
@@ -108,7 +108,7 @@ mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (needed[op] && waits[op] == 0)
             order[n++] = op;
-    for (uint32_t head = 0; head < n; head++) /* order is the queue as well */
+    for (uint32_t head = 0; head < n; head++) /* order also serves as the queue */
         for (uint32_t i = g->op_out_begin[order[head]]; i < g->op_out_begin[order[head] + 1]; i++) {
             mpl_value v = g->op_out[i];
 
@@ -124,26 +124,25 @@ out:
     return st;
 }
 
-/* At each step, of the ready operations: those that keep below the peak so far come first, the one
- * that leaves the fewest live bytes among them; if all raise the peak, the one that raises it least
- * (then: leaves least). Ties go by id. Live are what default options would plan: no inputs,
- * weights, outputs; views lie in their roots. Ready operations stand at the leaves of a tree in the
- * order of the bytes that they make, so that both questions are answered from its root. O(n log n +
- * edges). */
+/* Each step takes the ready operation that keeps below the peak so far and leaves the fewest live
+ * bytes. If all raise the peak, it takes the one that raises it least, then the one that leaves
+ * least. Ties go by id. Live bytes are those of a plan with default options: no inputs, weights,
+ * outputs; views lie in their roots. Ready operations are leaves of a tree ordered by the bytes
+ * that they make, so its root answers both questions. O(n log n + edges). */
 typedef struct greedy {
     const mpl_graph *g;
     mpl_value *root;
-    uint8_t *needed, *counted; /* [n_ops], [n_values] counted: a root that takes memory */
+    uint8_t *needed, *counted; /* [n_ops]; [n_values] a root that takes memory */
     uint32_t *waits;           /* [n_ops] */
-    uint32_t *readers; /* [n_values] operations that have still to read a root or a view of it */
-    uint64_t *last_reader;   /* [n_values] the sum of their ids: the last one's, when one is left */
-    uint64_t *makes, *frees; /* [n_ops] bytes of outputs; bytes it is the last to read */
+    uint32_t *readers;         /* [n_values] operations still to read the root or a view of it */
+    uint64_t *last_reader;   /* [n_values] sum of their ids: the last one's id, when one is left */
+    uint64_t *makes, *frees; /* [n_ops] bytes of outputs; bytes that it reads last */
     mpl_op *leaf_op;         /* [n_ops] by makes, then id */
     uint32_t *leaf_of;       /* [n_ops] */
     uint32_t leaves;         /* a power of two >= n_ops */
-    mpl_op *best;            /* [2 * leaves] the ready one below that leaves least */
+    mpl_op *best;            /* [2 * leaves] ready operation of the subtree that leaves least */
     mpl_value *touched;      /* scratch: distinct roots of one operation */
-    uint32_t *seen, round;   /* [n_values] the round in which a root was touched last */
+    uint32_t *seen, round;   /* [n_values] round in which a root was touched last */
 } greedy;
 
 typedef struct made {
@@ -160,7 +159,7 @@ static int by_made(const void *a, const void *b)
     return (x->op > y->op) - (x->op < y->op);
 }
 
-/* Whether a leaves fewer live bytes than b; compares makes - frees without going below zero. */
+/* Whether a leaves fewer live bytes than b. Compares makes - frees without negative numbers. */
 static bool leaves_less(const greedy *y, mpl_op a, mpl_op b)
 {
     uint64_t left, right;
@@ -184,7 +183,7 @@ static void set_leaf(greedy *y, mpl_op op, bool ready)
     }
 }
 
-/* The ready operation that leaves least within `room` bytes made; MPL_NONE. */
+/* The ready operation that makes at most `room` bytes and leaves least, or MPL_NONE. */
 static mpl_op best_within(const greedy *y, uint64_t room)
 {
     uint32_t low = 0, high = y->g->n_ops; /* leaves [0, low) make at most room */
@@ -211,7 +210,7 @@ static mpl_op best_within(const greedy *y, uint64_t room)
     return found;
 }
 
-/* Bytes that the ready operation which makes fewest makes. */
+/* The fewest bytes that a ready operation makes. */
 static uint64_t least_made(const greedy *y)
 {
     uint32_t node = 1;
@@ -222,7 +221,7 @@ static uint64_t least_made(const greedy *y)
     return y->makes[y->best[node]];
 }
 
-/* Distinct counted roots that `op` reads, into y->touched. */
+/* Writes the distinct counted roots that `op` reads to y->touched; returns their number. */
 static uint32_t roots_read(greedy *y, mpl_op op)
 {
     const mpl_graph *g = y->g;
@@ -265,7 +264,7 @@ static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (y->counted[v] && y->readers[v] == 1)
             y->frees[y->last_reader[v]] += g->value_bytes[v];
-        else if (y->counted[v] && y->readers[v] == 0) /* nobody needs it: gone after its own step */
+        else if (y->counted[v] && y->readers[v] == 0) /* unread: freed after its own step */
             y->frees[g->value_op[v]] += g->value_bytes[v];
 out:
     return st;
@@ -314,7 +313,7 @@ out:
     return st;
 }
 
-/* Runs `op`: readies those that waited for it, tells last readers that they are. */
+/* Runs `op`: readies the operations that waited for it, and updates the last readers. */
 static void greedy_take(greedy *y, mpl_op op)
 {
     const mpl_graph *g = y->g;

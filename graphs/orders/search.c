@@ -8,9 +8,9 @@
 typedef struct state {
     uint64_t peak;
     uint32_t parent; /* MPL_NONE: the start */
-    uint32_t choice; /* operation that led here from the parent, before what follows without loss */
+    uint32_t choice; /* led here from the parent, before closure */
     uint32_t n_done;
-    uint32_t next; /* in the chain of its slot of the table, or MPL_NONE */
+    uint32_t next; /* next in the hash chain, or MPL_NONE */
     bool closed;   /* expanded at this peak */
 } state;
 
@@ -23,7 +23,7 @@ typedef struct search {
     mpl_ctx *ctx;
     const mpl_order_model *m;
     mpl_effort *effort;
-    uint64_t floor, limit; /* sets that peak at `limit` or above are of no use */
+    uint64_t floor, limit; /* sets that peak at `limit` or above are dropped */
     size_t max_states, n_states, state_cap, word_cap, heap_cap, n_heap;
     uint32_t n_words;
     state *states;
@@ -76,12 +76,12 @@ static item pop(search *s)
     return top;
 }
 
-/* Of a set; a word at a time: for the table only. */
+/* Hash of a set, for the table only. */
 static uint64_t hash_of(const search *s, const uint64_t *words)
 {
     uint64_t h = MPL_HASH_SEED;
 
-    for (uint32_t i = 0; i < s->n_words; i++) { /* a word at a time: tables only */
+    for (uint32_t i = 0; i < s->n_words; i++) {
         h ^= words[i];
         h *= UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
@@ -89,7 +89,7 @@ static uint64_t hash_of(const search *s, const uint64_t *words)
     return h;
 }
 
-/* The set of a walk, into words; its hash. */
+/* Writes the set of a walk to words; returns its hash. */
 static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
 {
     memset(words, 0, s->n_words * sizeof *words);
@@ -98,7 +98,7 @@ static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
     return hash_of(s, words);
 }
 
-/* Chains longer than the table get one of twice the size. */
+/* Doubles the hash table when it holds more states than slots. */
 static mpl_status grow_table(search *s)
 {
     mpl_status st = MPL_OK;
@@ -120,7 +120,7 @@ out:
     return st;
 }
 
-/* Keeps the set that the walk is at, if it is new or reached with a lower peak than before. */
+/* Keeps the walk's set if it is new or reached with a lower peak than before. */
 static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32_t parent,
                        uint32_t choice)
 {
@@ -156,7 +156,7 @@ out:
     return st;
 }
 
-/* The walk at a state's set: the ready ones ascend. */
+/* Sets the walk to a state's set, with the ready operations ascending. */
 static void unpack(search *s, uint32_t id)
 {
     const uint64_t *words = s->words + (size_t)id * s->n_words;
@@ -196,9 +196,8 @@ out:
     return st;
 }
 
-/* The order that leads to a state. What followed a choice without loss is found again as it was
- * found then: from the set of the parent, whose peak may have fallen since, within the peak of the
- * child. */
+/* The order that leads to a state. What followed a choice without loss is recomputed: from the
+ * parent's set, whose peak may have fallen since, within the child's peak. */
 static void trace(search *s, uint32_t id, uint32_t *order)
 {
     uint32_t depth = 0, n = 0, *chain = s->ran;
@@ -230,7 +229,7 @@ static mpl_status search_init(search *s)
     s->table_size = 1024;
     MPL_TRY(mpl_new(s->ctx, s->table, s->table_size));
     memset(s->table, 0xff, s->table_size * sizeof *s->table);
-    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and a state each */
+    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and one per state */
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->at));
     MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->child));
     mpl_order_close(&s->child, s->floor, s->ran, s->effort);
@@ -274,7 +273,7 @@ mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t
         }
         MPL_TRY(expand(&s, next.id));
     }
-    *done = true; /* nothing waits: no order stays below the one that was given */
+    *done = true; /* the queue is empty: no order is better than the given one */
 out:
     mpl_order_walk_fini(ctx, &s.at);
     mpl_order_walk_fini(ctx, &s.child);

@@ -1,9 +1,9 @@
-/* work.c -- what an operation costs. See work.h. */
+/* work.c -- the work of an operation. See work.h. */
 #include "graphs/orders/work.h"
 
 static const double PAIR = 2; /* a product and a sum */
 
-/* Of the dims from `from` on; 0: left out. */
+/* Elements in the dims from `from` on; 0: left out. */
 static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
 {
     double n = 1;
@@ -13,7 +13,7 @@ static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
     return v == MPL_NONE ? 0 : n;
 }
 
-/* Length of the sums of a matrix product with input i on the left. */
+/* Inner dimension of a matrix product whose left input is i. */
 static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
@@ -22,7 +22,7 @@ static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
     return s->rank == 0 ? 1 : (double)s->dim[turned ? 0 : s->rank - 1];
 }
 
-/* Gradients that were asked for and are products themselves: all but that of output `bias`. */
+/* Number of requested gradients that are products: all but that of output `bias`. */
 static double gradients(const mpl_graph *g, mpl_op op, uint32_t bias)
 {
     double n = 0;
@@ -89,7 +89,7 @@ uint64_t mpl_op_work(const mpl_graph *g, mpl_op op)
     return rounded(work(g, op));
 }
 
-/* Elements that are read for one that is made, where a window slides. */
+/* Elements read for each output element of a sliding window. */
 static double window(const mpl_graph *g, mpl_op op)
 {
     uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* choose_layouts.c -- convolutions, and what stands between them, with their channels last;
+/* choose_layouts.c -- puts convolutions, and what is between them, into channels-last layout, with
  * explicit reorders around. See passes.h. */
 #include "graphs/ir/layout.h"
 
@@ -12,9 +12,9 @@ enum { PLAIN, LAST, N_LAYOUTS };
 typedef struct laying {
     mpl_ctx *ctx;
     mpl_graph *g, *to;
-    mpl_value *map[N_LAYOUTS]; /* [n_values] MPL_NONE: not there in that layout */
+    mpl_value *map[N_LAYOUTS]; /* [n_values] MPL_NONE: not made in that layout */
     uint8_t *is_output;        /* [n_values] */
-    char *name;                /* room for the longest, and more */
+    char *name;                /* room for the longest name and a suffix */
 } laying;
 
 static bool is_image(const mpl_graph *g, mpl_value v)
@@ -22,9 +22,9 @@ static bool is_image(const mpl_graph *g, mpl_value v)
     return v != MPL_NONE && g->value_type[v] == MPL_TYPE_f32 && g->value_shape[v].rank == 4;
 }
 
-/* Whether operand i of two has one pixel, or number, that is repeated over the images of the
- * result. Then it is the same in either layout. As operand 0 it tells of the layout
- * (graphs/ir/layout.h), so it must be an image itself. */
+/* Whether operand i of two is a pixel or number that is broadcast over the result's images, so that
+ * both layouts are the same. Operand 0 must be an image, since it decides the layout
+ * (graphs/ir/layout.h). */
 static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -44,7 +44,7 @@ static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
     return true;
 }
 
-/* Whether operand i lies as the result does. Weights that are repeated stay as they are. */
+/* Whether operand i has the layout of the result. Broadcast weights have none. */
 static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_value v = mpl_op_input(g, op, i);
@@ -54,7 +54,7 @@ static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
     return !is_repeated(g, op, i) || (is_image(g, v) && g->value_role[v] != MPL_WEIGHT);
 }
 
-/* Whether the operation can be done with its channels last. */
+/* Whether the operation can run with channels last. */
 static bool may_be_last(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -93,7 +93,7 @@ static bool wants_last(const laying *l, mpl_op op)
     return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
 }
 
-/* A name that neither graph has: v's, with something behind. */
+/* A name in neither graph: v's with a suffix. */
 static const char *fresh_name(laying *l, mpl_value v, const char *end)
 {
     uint32_t n = sprintf(l->name, "%s.%s", l->g->value_name[v], end) > 0 ? 2 : 0;
@@ -103,7 +103,7 @@ static const char *fresh_name(laying *l, mpl_value v, const char *end)
     return l->name;
 }
 
-/* v in that layout, reordered if need be. An output's name stays with the plain value. */
+/* Makes v in that layout, with a reorder if needed. The plain value keeps an output's name. */
 static mpl_status need(laying *l, mpl_value v, uint32_t layout)
 {
     mpl_status st = MPL_OK;
@@ -120,7 +120,7 @@ out:
     return st;
 }
 
-/* An operation on images that have their channels last. */
+/* Adds an operation on images with channels last. */
 static mpl_status add_last(laying *l, mpl_op op)
 {
     mpl_status st = MPL_OK;

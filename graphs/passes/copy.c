@@ -1,4 +1,4 @@
-/* copy.c -- parts of one graph added to another. See copy.h. */
+/* copy.c -- see copy.h. */
 #include "graphs/passes/copy.h"
 
 #include "graphs/passes/passes.h"

@@ -1,14 +1,13 @@
-/* fold_constants.c -- operations of constants, computed while a graph is built. See passes.h.
+/* fold_constants.c -- computes operations of constants while a graph is built. See passes.h.
  *
- * The operation is tried on a scratch graph of its own, which gives it shapes, and then evaluated
- * there. */
+ * The operation is built on a scratch graph, which infers shapes, and evaluated there. */
 #include "graphs/passes/passes.h"
 
 #include "graphs/ops/matrix/conv.h"
 
-#define FOLD_BYTES (UINT64_C(256) << 20) /* operands and results together [byte] */
+#define FOLD_BYTES (UINT64_C(256) << 20) /* operands and results [byte] */
 #define FOLD_WORK  (UINT64_C(1) << 28)   /* multiplications of a product */
-#define FOLD_TOTAL (UINT64_C(1) << 31)   /* both, of all that is folded while one graph is built */
+#define FOLD_TOTAL (UINT64_C(1) << 31)   /* bytes and work of all folding in one graph */
 
 typedef struct operation {
     mpl_op_kind kind;
@@ -29,13 +28,13 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return v == MPL_NONE || (g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL);
 }
 
-/* One element stands for all. */
+/* Whether one element stands for all. */
 static bool is_uniform(const mpl_graph *g, mpl_value v)
 {
     return g->value_splat[v] != 0 || count_of(g, v) == 1;
 }
 
-/* Operators whose every output element is an element of input 0. */
+/* Whether every output element is an element of input 0. */
 static bool only_moves(mpl_op_kind kind)
 {
     switch (kind) {
@@ -57,7 +56,7 @@ static bool only_moves(mpl_op_kind kind)
     }
 }
 
-/* A graph of the one operation; its inputs have the types of g's and, unless `scalar`, their
+/* Makes a graph of the one operation. Its inputs have the types of g's and, unless `scalar`, their
  * shapes. out[n_out] are its outputs. */
 static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation *o, bool scalar,
                               mpl_graph **scratch, mpl_value *out)
@@ -95,7 +94,7 @@ out:
     return st;
 }
 
-/* All elements of constant v of g, in memory of their own. */
+/* Expands constant v of g into newly allocated memory. */
 static mpl_status expand_data(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, void **data)
 {
     mpl_status st = MPL_OK;
@@ -152,7 +151,7 @@ out:
     return st;
 }
 
-/* Whether evaluating is cheap enough in memory and time; then it counts. */
+/* Whether evaluating costs little memory and time; if so, charges it to the total. */
 static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
 {
     uint64_t bytes = 0, largest = 1, made = 1, work = 0;
@@ -181,7 +180,7 @@ static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const
     return true;
 }
 
-/* Adds results as constants of g; uniform ones as one element (`element` if no data). */
+/* Adds results as constants of g, uniform ones as one element (`element` if there is no data). */
 static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
                               const mpl_value *at, void *const *data, const void *element,
                               mpl_value *out)
@@ -202,7 +201,7 @@ out:
     return st;
 }
 
-/* An element-wise operation of uniform constants: one element is computed, and stands for all. */
+/* Folds an element-wise operation of uniform constants by computing one element. */
 static mpl_status fold_scalar(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
                               const mpl_value *at, mpl_value *out)
 {

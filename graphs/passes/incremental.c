@@ -1,14 +1,15 @@
-/* incremental.c -- a second evaluation of what depends on changed inputs, behind the first. See
+/* incremental.c -- appends a second evaluation of what depends on changed inputs. See
  * incremental.h.
  *
  * Idea     Owl's computation graph evaluates again only what an assignment invalidates (P.
- *          Vandenhove, "Functional Design of Computation Graph"). There nodes that may be needed
- *          again are excluded from sharing one by one; here both evaluations are one graph, so that
- *          orders, planners, the verifier and every backend take it like any other.
- * Updates  Weights are written over in place, so the first evaluation leaves those alone that the
- *          change decides about: their updates stand in the second one only, behind all that reads
- *          what was there before, in both. Batch norm of the first moves no running statistics
- *          then. Weights end as after one evaluation with the new contents. */
+ *          Vandenhove, "Functional Design of Computation Graph"). It excludes nodes that may be
+ *          needed again from sharing, one by one. Here both evaluations form one graph, so that
+ *          orders, planners, the verifier and every backend need no special case.
+ * Updates  Weights are overwritten in place. Updates that depend on the change run only in the
+ * second
+ *          evaluation, after all readers of the old contents in both. In the first, batch norm then
+ *          moves no running statistics. Weights end as after one evaluation with the new
+ * contents. */
 #include "graphs/passes/incremental.h"
 
 #include "graphs/passes/copy.h"
@@ -16,7 +17,7 @@
 typedef struct twice {
     mpl_ctx *ctx;
     mpl_graph *g, *to;
-    bool *changed;             /* [values] an input that changes, or what depends on one */
+    bool *changed;             /* [values] a changed input, or what depends on one */
     bool *kept;                /* [values] of the first evaluation, read by the second */
     mpl_value *first, *second; /* [values] in `to` */
     mpl_incremental_facts facts;
@@ -66,7 +67,7 @@ static bool depends(const twice *t, mpl_op op)
     return false;
 }
 
-/* What v is a view of, if of anything. */
+/* The root of v through views; v itself if it is no view. */
 static mpl_value root_of(const mpl_graph *g, mpl_value v)
 {
     while (g->value_op[v] != MPL_NONE &&
@@ -75,7 +76,7 @@ static mpl_value root_of(const mpl_graph *g, mpl_value v)
     return v;
 }
 
-/* Operations stand behind those that they need. */
+/* Operations follow those that they need, so one pass is enough. */
 static void mark(twice *t)
 {
     const mpl_graph *g = t->g;
@@ -112,13 +113,13 @@ out:
     return st;
 }
 
-/* An update that the change decides about. */
+/* Whether the operation is an update that depends on the change. */
 static bool is_deferred(const twice *t, mpl_op op)
 {
     return mpl_n_updates((mpl_op_kind)t->g->op_kind[op]) > 0 && depends(t, op);
 }
 
-/* Inputs that the first evaluation reads. */
+/* Number of inputs that the first evaluation reads. */
 static uint32_t n_read_first(const twice *t, mpl_op op)
 {
     if (!is_deferred(t, op))
@@ -126,7 +127,7 @@ static uint32_t n_read_first(const twice *t, mpl_op op)
     return t->g->op_kind[op] == MPL_OP_batch_norm_train ? 3 : 0;
 }
 
-/* Batch norm of the training form, its running statistics left alone. */
+/* Copies batch norm of the training form without moving its statistics. */
 static mpl_status copy_norm(twice *t, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -210,7 +211,7 @@ out:
     return st;
 }
 
-/* Whether the first evaluation of `op` reads what update `by` writes over. */
+/* Whether the first evaluation of `op` reads what update `by` overwrites. */
 static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
 {
     const mpl_graph *g = t->g;
@@ -224,8 +225,8 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     return false;
 }
 
-/* Into in[], if `update` is one: a first result of each operation that is evaluated twice and reads
- * what the second update writes over. */
+/* If `update` is one, fills in[] with a first result of each operation that is evaluated twice and
+ * reads what the second update overwrites. */
 static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
 {
     const mpl_graph *g = t->g;
@@ -243,7 +244,7 @@ static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
     return n_in;
 }
 
-/* The operation once more, on second values. */
+/* Copies the operation once more, on second values. */
 static mpl_status copy_again(twice *t, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -282,7 +283,7 @@ static mpl_status add_outputs(twice *t)
         if (t->first[g->output[i]] != MPL_NONE)
             MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        t->kept[g->output[i]] = false; /* it is one already */
+        t->kept[g->output[i]] = false; /* it is an output already */
         if (t->changed[g->output[i]])
             MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->second[g->output[i]]));
     }

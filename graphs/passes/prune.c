@@ -1,8 +1,8 @@
-/* prune.c -- the graph without what no output depends on. See passes.h. */
+/* prune.c -- removes what no output depends on. See passes.h. */
 #include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 
-/* What a live operation's blocks need: results and, of a loop's body, exit tests. */
+/* Marks what a live operation's blocks need: results and, of a loop's body, exit tests. */
 static void mark_bodies(const mpl_graph *g, mpl_op op, bool *live_op, bool *live_value)
 {
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
@@ -17,8 +17,8 @@ static void mark_bodies(const mpl_graph *g, mpl_op op, bool *live_op, bool *live
     }
 }
 
-/* Marks what the outputs depend on. Operations stand after those they need, and after the blocks
- * they own, so one pass backwards is enough. */
+/* Marks what the outputs depend on. Operations follow those that they need, and the blocks that
+ * they own, so one backward pass is enough. */
 static void mark_live(const mpl_graph *g, bool *live_op, bool *live_value)
 {
     for (uint32_t i = 0; i < g->n_outputs; i++)

@@ -1,20 +1,19 @@
-/* access.c -- which operations touch which buffer first and last, in the partial order of the
- * graph. See access.h. */
+/* access.c -- see access.h. */
 #include "graphs/problem/access.h"
 
 typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_graph *g;
     mpl_access *a;
-    uint32_t *pred_begin, *pred;   /* edges backwards */
+    uint32_t *pred_begin, *pred;   /* reversed edges */
     uint32_t *touch_begin, *touch; /* [n + 1] events of each buffer, ascending, distinct */
-    uint32_t *seen;                /* [n_events] the search that came here last */
-    uint32_t *target;              /* [n_events] the buffer whose event it was last */
+    uint32_t *seen;                /* [n_events] the last search that reached it */
+    uint32_t *target;              /* [n_events] the last buffer that had it as an event */
     uint32_t *stack;               /* [n_edges + 1] */
     uint32_t search;
 } tracer;
 
-/* Sorts each list and drops what stands in it twice. */
+/* Sorts each list and removes duplicates. */
 static void tidy(uint32_t n, uint32_t *begin, uint32_t *item)
 {
     uint32_t kept = 0, from = 0;
@@ -54,7 +53,8 @@ out:
     return st;
 }
 
-/* One operation touches n buffers from b on: counted, while touch[] is not there, or entered. */
+/* Records that an operation touches n buffers from b on: counts while touch[] is NULL, else
+ * enters. */
 static void touch_buffers(tracer *t, mpl_op op, mpl_buffer b, uint32_t n)
 {
     for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
@@ -85,7 +85,7 @@ static void visit(tracer *t, const mpl_touches *by)
     }
 }
 
-/* Events of each buffer: who makes its values, and who reads them. */
+/* Collects the events of each buffer: operations that make or read its values. */
 static mpl_status collect(tracer *t, uint32_t n, const mpl_touches *by)
 {
     mpl_status st = MPL_OK;
@@ -100,8 +100,8 @@ out:
     return st;
 }
 
-/* Whether another event of buffer b can be reached from event e along `begin`, `item`, staying
- * within [low, high]. Goes to the far end first: where there is a way it is mostly short. */
+/* Whether another event of buffer b can be reached from event e along `begin`, `item`, within [low,
+ * high]. Tries the far end first: a path that exists is mostly short. */
 static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, const uint32_t *item,
                     uint32_t low, uint32_t high)
 {
@@ -116,7 +116,7 @@ static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, co
         if (at != e && t->target[at] == b + 1)
             return true;
         for (uint32_t k = begin[at]; k < begin[at + 1]; k++) {
-            /* The last one pushed is looked at first: the highest successor, the lowest
+            /* The last one pushed is visited first: the highest successor, the lowest
              * predecessor. */
             uint32_t next = up ? item[k] : item[begin[at] + begin[at + 1] - 1 - k];
 
@@ -129,7 +129,7 @@ static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, co
     return false;
 }
 
-/* Events of each buffer from which no other of it can be reached. */
+/* Events of each buffer from which no other event of the buffer can be reached. */
 static mpl_status extremes(tracer *t, uint32_t n, const uint32_t *begin, const uint32_t *item,
                            uint32_t **out_begin, uint32_t **out_item)
 {

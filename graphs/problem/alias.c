@@ -4,8 +4,8 @@
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/move_strided_priv.h"
 
-/* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more
- * than one index, all is taken. */
+/* Whether a part with those dims is one run of bytes of `whole`: after the first dim with more than
+ * one index, it must take all of each dim. */
 static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
 {
     uint32_t first = 0;
@@ -18,8 +18,8 @@ static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
     return true;
 }
 
-/* The outputs of a split or slice become parts of its input, if each is one run of bytes and begins
- * at a whole step of the alignment. */
+/* Makes the outputs of a split or slice parts of its input, if each is one run of bytes and begins
+ * at a multiple of the alignment. */
 static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
                                 mpl_op op, mpl_alias *alias)
 {
@@ -56,8 +56,8 @@ out:
     return st;
 }
 
-/* Whether v is what an assign or fused operation writes into: it could not do so in place while a
- * part of v is still read. */
+/* Whether an assign or fused operation writes into v. It could not do so in place while a part of v
+ * is still read. */
 static bool is_written(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
@@ -70,7 +70,7 @@ static bool is_written(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-/* An access of one run of elements, on the same terms as a slice. */
+/* Aliases an access of one run of elements, under the same conditions as a slice. */
 static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
                              mpl_op op, mpl_alias *alias)
 {
@@ -91,12 +91,12 @@ out:
     return st;
 }
 
-/* Whether the operands of a concat lie one after the other in its result. */
+/* Whether the operands of a concat are consecutive runs in its result. */
 static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_t align)
 {
     uint64_t at = 0;
 
-    if (mpl_channels_last(g, out)) /* then each pixel has some of every operand */
+    if (mpl_channels_last(g, out)) /* each pixel has some of every operand */
         return false;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
@@ -107,8 +107,8 @@ static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_
     return true;
 }
 
-/* Operands of the shared concats, innermost result last: a result that lies in another takes what
- * lies in it along. */
+/* Attaches the operands of the shared concats, results in ascending order. Whatever lies in a
+ * result that is itself an operand moves with it. */
 static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
 {
     for (mpl_op op = 0; op < g->n_ops; op++) {
@@ -135,7 +135,7 @@ static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_
     }
 }
 
-/* v's box, if it has one, as a box of what root[v] lies in at `outer`. */
+/* Expresses v's box, if it has one, in the root of root[v], in which root[v] is `outer`. */
 static void pass_on(const mpl_graph *g, mpl_value v, uint64_t offset, const mpl_strided *outer,
                     mpl_strided *box)
 {
@@ -145,15 +145,15 @@ static void pass_on(const mpl_graph *g, mpl_value v, uint64_t offset, const mpl_
         return;
     if (inner.shape.rank > 0) {
         if (!mpl_strided_compose(outer, &inner, box))
-            mpl_assert(false); /* boxes along the axes of a box */
+            mpl_assert(false); /* the box of a box along axes composes */
     } else if (offset == 0 && mpl_shape_equal(&g->value_shape[v], &outer->shape)) {
         *box = *outer;
     }
 }
 
-/* Roots of roots: what operands were attached to may itself lie elsewhere, and views follow.
- * Results have higher ids than operands, views higher ones than their roots, so chains are followed
- * one by one. */
+/* Follows roots of roots: an operand's root may itself lie elsewhere, and views follow. Results
+ * have higher ids than operands, and views than their roots, so chains are followed one link at a
+ * time. */
 static void resolve(const mpl_graph *g, mpl_alias *alias)
 {
     for (mpl_value v = g->n_values; v-- > 0;) {
@@ -171,7 +171,7 @@ static void resolve(const mpl_graph *g, mpl_alias *alias)
     }
 }
 
-/* Boxes that are one run of bytes, at a multiple of the alignment, are no boxes any more. */
+/* Turns boxes that are one run at a multiple of the alignment into runs. */
 static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
 {
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -192,7 +192,7 @@ static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
 
 /* ---- bases of outputs ---- */
 
-/* Marks the operations from `first` on that must run before `op`, and `op`. */
+/* Marks the operations from `first` on that must run before `op`, and `op` itself. */
 static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *mark)
 {
     memset(mark, 0, g->n_ops);
@@ -202,7 +202,7 @@ static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *ma
             mpl_mark_makers(g, k, mark);
 }
 
-/* Whether all that reads the storage of `root` must run before `op`. */
+/* Whether every reader of the storage of `root` must run before `op`. */
 static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value root, mpl_op op,
                         uint8_t *mark)
 {
@@ -215,7 +215,7 @@ static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value ro
     return true;
 }
 
-/* The base that `op` writes into, if it may lie where the output does that comes of it; else
+/* The base that `op` writes into, if it may lie where the resulting graph output does; else
  * MPL_NONE. */
 static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias,
                                 const uint8_t *is_output, mpl_op op, uint8_t *mark)
@@ -236,7 +236,7 @@ static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias,
     return base;
 }
 
-/* The last operations first, so that a chain of writes ends up in the one output. */
+/* Visits the last operations first, so that a chain of writes ends up in the one output. */
 static mpl_status attach_bases(mpl_ctx *ctx, const mpl_graph *g, mpl_alias *alias)
 {
     mpl_status st = MPL_OK;
@@ -282,8 +282,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
             mpl_value in = mpl_op_input(g, op, 0), v = mpl_op_output(g, op, 0);
 
-            alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their
-                                               inputs */
+            alias.root[v] = alias.root[in]; /* final: makers of inputs come before */
             alias.offset[v] = alias.offset[in];
             alias.nothing[op] = mpl_op_lone_output(g, op);
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
@@ -335,15 +334,14 @@ static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *al
     return true;
 }
 
-/* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it
- * must lie there as a box. */
+/* Flags of a root in `taken`: it lies in the result of a concat; a view of it has other dims; it
+ * must be a box there. */
 enum { TAKEN = 1, VIEWED = 2, BOXED = 4 };
 
-/* How operands can lie in the result: not at all, as runs of its bytes, as boxes of its
- * elements. */
+/* How operands can lie in the result: not at all, as runs, or as boxes. */
 enum { NO_WAY, RUNS, BOXES };
 
-/* Whether operands can lie in the result as boxes: NO_WAY or BOXES. */
+/* NO_WAY or BOXES: whether operands can be boxes of the result. */
 static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias *alias,
                                const uint8_t *taken)
 {
@@ -355,7 +353,7 @@ static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, con
     return BOXES;
 }
 
-/* How the operands of `op` can lie in its result `out`; what lies in a box is in a box itself. */
+/* How the operands of `op` can lie in its result `out`. An operand of a box is a box itself. */
 static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out,
                             const mpl_alias_options *o, const mpl_alias *alias,
                             const uint8_t *taken)

@@ -6,7 +6,7 @@ static uint64_t *row_of(const mpl_before *o, uint32_t a)
     return o->row + (size_t)a * o->n_words;
 }
 
-/* With rows of its own when row is NULL, else keeping *row. */
+/* Takes *row, or allocates rows when row is NULL. */
 static mpl_status new_before(mpl_ctx *ctx, uint32_t n, uint64_t **row, mpl_before **out)
 {
     mpl_status st = MPL_OK;
@@ -26,7 +26,7 @@ out:
     return st;
 }
 
-/* Kahn's order of n elements into order[n]; MPL_EINPUT naming one element of a cycle. */
+/* Kahn's topological order of n elements into order[n]. MPL_EINPUT names one element of a cycle. */
 static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const uint32_t *begin,
                                      const uint32_t *item, uint32_t *order)
 {
@@ -55,7 +55,7 @@ out:
     return st;
 }
 
-/* A topological order, since a before b makes a's successors a strict superset of b's. */
+/* The order is topological: if a is before b, a's successors are a strict superset of b's. */
 mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *o, uint32_t *rank)
 {
     mpl_status st = MPL_OK;
@@ -77,18 +77,17 @@ out:
     return st;
 }
 
-/* Successors of `a` that are not successors of its successors, into item[]; returns their number.
- * Elements are met in topological order (`pos`), so each that is not yet covered when it is met
- * belongs to the reduction. */
+/* Writes the reduction of row `a` to item[] and returns its length: successors of `a` that are not
+ * successors of its successors. In topological order (`pos`), each successor that is still
+ * uncovered when visited belongs to the reduction. */
 static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos,
                            uint32_t a, uint64_t *left, uint64_t *place, uint32_t *item)
 {
     uint32_t n_item = 0;
     const uint64_t *row = row_of(o, a);
 
-    /* place: the uncovered successors as bits at their topological positions, so that the next one
-     * is found by counting zeros; left: the same at their ids, so that a whole row is taken away at
-     * once. */
+    /* place: uncovered successors by topological position, so that counting zeros finds the next
+     * one. left: the same by id, so that a whole row is subtracted at once. */
     memcpy(left, row, o->n_words * sizeof *left);
     memset(place, 0, o->n_words * sizeof *place);
     for (uint32_t w = 0; w < o->n_words; w++)
@@ -136,13 +135,16 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
         o->red_begin[a + 1] = total;
     }
 out:
-    void *arrays[] = {rank, pos, item, left, place};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free(ctx, rank);
+    mpl_free(ctx, pos);
+    mpl_free(ctx, item);
+    mpl_free(ctx, left);
+    mpl_free(ctx, place);
     return st;
 }
 
-/* Fills the rows of `o` with what each element reaches over the lists, from the last of a
- * topological order on; order NULL: the ids are one. */
+/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological
+ * order. order NULL: ids are in topological order. */
 static void close_rows(mpl_before *o, const uint32_t *begin, const uint32_t *item,
                        const uint32_t *order)
 {
@@ -199,7 +201,7 @@ out:
     return st;
 }
 
-/* common[] = the events that every last event of `a` reaches. */
+/* Sets common[] to the events that every last event of `a` reaches. */
 static void meet_reached(const mpl_before *reach, const mpl_access *access, uint32_t a,
                          uint64_t *common)
 {
@@ -231,8 +233,7 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
                 mpl_bit_add(row_of(o, a), b);
         }
     }
-    mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: gone before the reduction
-                                                  begins */
+    mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: freed before */
     MPL_TRY(reduce(ctx, o));
     *out = o, o = NULL;
 out:

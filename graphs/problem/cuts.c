@@ -15,8 +15,8 @@ typedef struct cutter {
     const mpl_graph *g;
     const mpl_alias *alias;
     uint32_t align;
-    uint8_t *needed; /* [n_values] somebody writes or reads it */
-    uint8_t *whole;  /* [n_values] a root that is not cut */
+    uint8_t *needed; /* [n_values] some operation writes or reads it */
+    uint8_t *whole;  /* [n_values] a root that is not split */
     mark *marks;     /* where parts begin and end */
     uint32_t n_marks;
     mpl_cuts parts;
@@ -49,7 +49,7 @@ static void find_needed(cutter *c)
         c->needed[g->output[i]] = 1;
 }
 
-/* Roots that stay in one piece whatever lies in them. */
+/* Marks roots that are never split. */
 static void find_whole(cutter *c)
 {
     const mpl_graph *g = c->g;
@@ -66,7 +66,7 @@ static void put_mark(cutter *c, mpl_value root, uint64_t at)
     c->marks[c->n_marks++] = (mark){root, at};
 }
 
-/* Marks, sorted and distinct: the ends of roots, and of what is needed of those that are cut. */
+/* Sets the marks, sorted and distinct: ends of roots, and of needed values in split roots. */
 static void set_marks(cutter *c)
 {
     const mpl_graph *g = c->g;
@@ -133,8 +133,8 @@ bool mpl_cuts_operand(const mpl_graph *g, const mpl_alias *alias, const mpl_cuts
     return in != MPL_NONE && parts->count[in] == 1 && mpl_in_place_part(g, alias, op, i);
 }
 
-/* Roots that are better left whole: some operation might overwrite in place what lies in several of
- * their parts. *any: there is a new one. */
+/* Leaves roots whole if an operation may overwrite in place a value that spans several parts. *any:
+ * a new one was found. */
 static void find_overwritten(cutter *c, bool *any)
 {
     const mpl_graph *g = c->g;

@@ -1,7 +1,7 @@
 /* fold_pairs.c -- in-place folding of a problem. See fold_pairs.h.
  *
- * Source   NNC's in-place pass: outputs fold onto inputs greedily, in topological order. Which
- *          pairs are legal at all was decided when the problem was made, by the operator table.
+ * Source   NNC's in-place pass: folds outputs onto inputs greedily, in topological order. The
+ *          operator table decided which pairs are legal when the problem was made.
  * Cost     O(n + pairs), and n^2 / 64 for the rows of a partial order. */
 #include "graphs/problem/fold_pairs.h"
 
@@ -10,7 +10,7 @@
 /* Members of each group as a list in time order: next[] from the first on; MPL_NONE ends it. */
 typedef struct groups {
     mpl_buffer *first; /* [n] first member of the buffer's group */
-    mpl_buffer *next;  /* [n] who overwrites it */
+    mpl_buffer *next;  /* [n] the buffer that overwrites it */
 } groups;
 
 static bool is_fixed(const mpl_problem *p, mpl_buffer b)
@@ -18,7 +18,7 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
-/* Whether others lie at a distance from it that is decided. */
+/* Marks buffers that are in a family with others. */
 static mpl_status mark_families(mpl_ctx *ctx, const mpl_problem *p, uint8_t **in_family)
 {
     mpl_status st = MPL_OK;
@@ -43,9 +43,9 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
         g->first[b] = b;
         g->next[b] = MPL_NONE;
     }
-    /* Pairs stand in step order, so an input's group is whole up to that input when its output
-     * comes. A partial order has pairs of incomparable steps in any order: then a group may gain
-     * members in front, hence the relabelling. */
+    /* Pairs are sorted by step, so an input's group is complete up to that input when its output
+     * comes. In a partial order, pairs of incomparable steps come in any order. A group may then
+     * gain members in front, hence the relabelling. */
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 

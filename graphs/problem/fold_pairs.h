@@ -1,16 +1,15 @@
-/* fold_pairs.h -- in-place folding: pairs taken up before planning, so that any planner gains from
- * them. */
+/* fold_pairs.h -- resolves in-place pairs before planning, so that any planner gains from them. */
 #ifndef MPL_FOLD_H
 #define MPL_FOLD_H
 
 #include "graphs/problem/problem.h"
 
-/* Takes in-place pairs greedily in the order of the problem (step, out, in): an output joins its
+/* Takes in-place pairs greedily in the order of the problem (step, out, in). An output joins its
  * input's group unless it has joined another, or another output has joined that input. A group
- * becomes one buffer, as large as its first member, born with the first and dead with the last.
- * Parts of families join no group. What is left has no pairs. into[n] receives each buffer's new
- * id; new ids ascend with the first member. A plan of the folded problem is a plan of this one when
- * every buffer takes the offset of into[] (mpl_fold_expand). */
+ * becomes one buffer of its first member's size, from the first member's birth to the last one's
+ * death. Parts of families join no group. The folded problem has no pairs. into[n] receives each
+ * buffer's new id; new ids ascend with the first member. A plan of the folded problem becomes a
+ * plan of p if every buffer takes the offset of into[] (mpl_fold_expand). */
 mpl_status mpl_problem_fold(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **out, uint32_t *into);
 
 #endif

@@ -1,5 +1,4 @@
-/* hull.c -- families: their parts as lists, and each as one buffer for planners that know none. See
- * problem.h. */
+/* hull.c -- each family as one buffer, for planners without families. See problem.h. */
 #include "graphs/problem/subset.h"
 
 mpl_status mpl_problem_hull(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **out, uint32_t *into)

@@ -1,4 +1,4 @@
-/* in_place.c -- which operand an operation may overwrite. See liveness.h. */
+/* in_place.c -- which operands an operation may overwrite. See liveness.h. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 
@@ -7,8 +7,7 @@ static bool have_common_bytes(const mpl_graph *g, const uint64_t *offset, mpl_va
     return offset[a] < offset[b] + g->value_bytes[b] && offset[b] < offset[a] + g->value_bytes[a];
 }
 
-/* part: what else lies in the root's storage counts only where it has bytes in common with the
- * input. */
+/* part: other values in the root's storage matter only where they overlap the input. */
 static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint64_t *offset,
                            bool part, mpl_op op, uint32_t i)
 {
@@ -21,10 +20,10 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
         return false;
     if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
         return false;
-    /* A view that is copied moves no byte: its new dims do not matter. */
+    /* A copied view moves no byte, so its new dims do not matter. */
     if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
         return false;
-    /* The same storage read as another operand: safe where each element is read just before it is
+    /* The same storage read as another operand is safe if each element is read just before it is
      * written. */
     for (uint32_t j = 0; j < n_in; j++)
         if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&

@@ -1,4 +1,4 @@
-/* liveness.c -- who is alive where. See liveness.h. */
+/* liveness.c -- see liveness.h. */
 #include "graphs/problem/liveness.h"
 #include "graphs/problem/steps.h"
 
@@ -7,7 +7,7 @@ uint32_t mpl_flow_words(const mpl_flow *flow)
     return flow->n_vars / 64 + 1;
 }
 
-/* Recomputes both sets of a node; true when live_in grew. */
+/* Recomputes both sets of a node. Returns whether live_in grew. */
 static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out,
                       uint64_t *next)
 {
@@ -45,8 +45,7 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uin
     MPL_TRY(mpl_new(ctx, next, words));
     memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
     memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
-    for (uint32_t node = 0; node < f->n_nodes; node++) /* the last node comes off first: liveness
-                                                          flows backwards */
+    for (uint32_t node = 0; node < f->n_nodes; node++) /* the last node is popped first */
         stack[n_stack++] = node, queued[node] = 1;
     while (n_stack > 0) {
         uint32_t node = stack[--n_stack];
@@ -81,7 +80,7 @@ void mpl_value_roots(const mpl_graph *g, mpl_value *root)
             continue;
         in = mpl_op_input(g, op, 0);
         out = mpl_op_output(g, op, 0);
-        root[out] = root[in]; /* final: operations stand behind those that make their inputs */
+        root[out] = root[in]; /* final: makers of inputs come before */
     }
 }
 

@@ -49,7 +49,7 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->buffer_name[b]);
     for (uint32_t i = 0; p->pool_name != NULL && i < p->n_pools; i++)
         mpl_free(ctx, p->pool_name[i]);
-    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers alone */
+    mpl_before_free(ctx, (mpl_before *)p->before); /* const for readers only */
     mpl_access_free(ctx, (mpl_access *)p->access);
 #define FREE(field) mpl_free(ctx, p->field);
     MPL_BUFFER_FIELDS(FREE)
@@ -86,11 +86,11 @@ bool mpl_needed_at(const mpl_problem *p, mpl_buffer b, uint32_t step)
     return needed;
 }
 
-/* The steps at which a buffer is needed, in time order. */
+/* Position in the steps at which a buffer is needed. */
 typedef struct cursor {
     mpl_buffer b;
-    uint32_t at;  /* it is needed there; its death or later: never again [step] */
-    uint32_t gap; /* those before end at `at` or earlier */
+    uint32_t at;  /* a step that needs it; >= death: none is left [step] */
+    uint32_t gap; /* first gap that ends after `at` */
 } cursor;
 
 static void seek(const mpl_problem *p, cursor *c, uint32_t at)
@@ -101,7 +101,7 @@ static void seek(const mpl_problem *p, cursor *c, uint32_t at)
             c->at = p->gap_to[c->gap];
 }
 
-/* Whether both are needed at some step, of two whose lifetimes overlap. */
+/* Whether some step needs both, of two buffers whose lifetimes overlap. */
 static bool meet_outside_gaps(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     cursor x = {.b = a, .gap = p->gap_begin[a]}, y = {.b = b, .gap = p->gap_begin[b]};
@@ -215,7 +215,7 @@ out:
     return st;
 }
 
-/* Whether all that comes right after `out`, and the n that may overwrite it in turn, come after
+/* Whether the immediate successors of `out`, and the n buffers that may overwrite it, come after
  * `in`. */
 static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint32_t n,
                         const mpl_buffer *next)
@@ -229,8 +229,8 @@ static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint
     return first;
 }
 
-/* Whether what comes right before buffer `in` comes before all n that may overwrite it, for each
- * `in`; *pair: one of which that does not hold. What comes earlier is then before them, too. */
+/* Whether, for each `in`, its immediate predecessors come before all n buffers that may overwrite
+ * it; so do earlier ones then. *pair: a violation. */
 static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32_t *item,
                        uint32_t *pair)
 {
@@ -244,9 +244,9 @@ static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32
     return true;
 }
 
-/* The rule beside in_place_in (problem.h). It is what lets a chain of pairs be one buffer, ordered
- * by its first and its last member (fold_pairs.h), and what makes the order with every pair added
- * as "in before out" an order again (mpl_antichain). */
+/* Checks the rule at in_place_in (problem.h). It lets a chain of pairs be one buffer, ordered by
+ * its first and last member (fold_pairs.h). It also keeps the relation an order when every pair is
+ * added as "in before out" (mpl_antichain). */
 static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -284,7 +284,7 @@ out:
     return st;
 }
 
-/* What holds of one part of a family. */
+/* Checks one part of a family. */
 static mpl_status check_part(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 {
     mpl_status st = MPL_OK;
@@ -399,7 +399,7 @@ static bool has_families(const mpl_problem *p)
     return false;
 }
 
-/* An optional array: absent and present must not hash alike. */
+/* Hashes an optional array; absent and present must differ. */
 static uint64_t hash_optional(uint64_t h, const void *data, size_t n)
 {
     uint8_t there = data != NULL;
@@ -425,8 +425,7 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
         h = mpl_hash(h, p->birth, p->n * sizeof *p->birth);
         h = mpl_hash(h, p->death, p->n * sizeof *p->death);
     }
-    if (p->gap_begin != NULL && p->gap_begin[p->n] > 0) { /* nothing is added for none: names from
-                                                             before stay */
+    if (p->gap_begin != NULL && p->gap_begin[p->n] > 0) { /* no gaps: same hash as before gaps */
         h = mpl_hash(h, p->gap_begin, (p->n + (size_t)1) * sizeof *p->gap_begin);
         h = mpl_hash(h, p->gap_from, p->gap_begin[p->n] * sizeof *p->gap_from);
         h = mpl_hash(h, p->gap_to, p->gap_begin[p->n] * sizeof *p->gap_to);

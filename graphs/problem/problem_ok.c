@@ -1,8 +1,8 @@
-/* problem_ok.c -- what always holds of a problem that our own code made. See mpl_problem_ok in
+/* problem_ok.c -- invariants of a problem that our own code made. See mpl_problem_ok in
  * problem.h. */
 #include "graphs/problem/before.h"
 
-/* The rows are the closure of the reduction: what b reaches is b's successors, and what they
+/* Whether the rows are the closure of the reduction: b reaches its successors and what they
  * reach. */
 static bool closure_ok(const mpl_before *before)
 {
@@ -52,7 +52,7 @@ static bool access_ok(const mpl_access *access, uint32_t n)
            events_ok("last", n, access->last_begin, access->last_item, access->n_events);
 }
 
-/* Slow: the definition of a conflict, step by step, or along the reduction of the order. */
+/* Slow: a conflict by definition, step by step, or along the reduction of the order. */
 static bool conflict_by_definition(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     const mpl_before *before = p->before;
@@ -62,7 +62,7 @@ static bool conflict_by_definition(const mpl_problem *p, mpl_buffer a, mpl_buffe
         conflict = conflict || (mpl_needed_at(p, a, step) && mpl_needed_at(p, b, step));
     for (uint32_t way = 0; before != NULL && way < 2; way++) {
         mpl_buffer from = way == 0 ? a : b, to = way == 0 ? b : a;
-        uint64_t reached = UINT64_C(1) << from, last = 0; /* there are no more than 64 */
+        uint64_t reached = UINT64_C(1) << from, last = 0; /* at most 64 buffers */
 
         while (reached != last) {
             last = reached;

@@ -1,4 +1,4 @@
-/* steps.c -- an order with the steps at which blocks begin and end. See steps.h. */
+/* steps.c -- see steps.h. */
 #include "graphs/problem/steps.h"
 
 /* Whether the operations of block b have the steps [from, to). */
@@ -11,7 +11,7 @@ static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint3
     return true;
 }
 
-/* Each operation's blocks stand in one piece, in their order, right before it. O(ops * depth). */
+/* Checks that each operation's blocks are contiguous, in order, right before it. O(ops * depth). */
 static mpl_status check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
 {
     mpl_status st = MPL_OK;
@@ -56,8 +56,7 @@ static uint32_t push(mpl_program *p, mpl_step_kind kind, uint32_t of)
     return p->n_steps++;
 }
 
-/* Begins and ends the blocks of `owner` that have no operations, up to block `until` (MPL_NONE:
- * all). */
+/* Begins and ends the blocks of `owner` without operations, up to block `until` (MPL_NONE: all). */
 static void pass_empty(const mpl_graph *g, mpl_program *p, mpl_op owner, uint32_t until)
 {
     for (uint32_t k = g->op_body_begin[owner];

@@ -1,5 +1,5 @@
-/* subset.c -- a problem made of some buffers of another, several of them taken as one where the
- * caller says so. See subset.h.
+/* subset.c -- a problem made of some buffers of another, perhaps several merged into one. See
+ * subset.h.
  *
  * Cost     O(n + pairs + gaps), and O(n^2) for a partial order. */
 #include "graphs/problem/subset.h"
@@ -10,7 +10,7 @@ typedef struct subset {
     mpl_ctx *ctx;
     const mpl_problem *from;
     const mpl_members *members;
-    uint32_t *into; /* [from->n] the new buffer that each becomes a part of, or MPL_NONE */
+    uint32_t *into; /* [from->n] new buffer of each, or MPL_NONE */
     mpl_problem *made;
 } subset;
 
@@ -24,7 +24,7 @@ static mpl_buffer last_of(const subset *s, uint32_t i)
     return s->members->item[s->members->begin[i + 1] - 1];
 }
 
-/* Whether new buffer i is a whole family: several buffers at different distances. */
+/* Whether new buffer i is a whole family: several buffers at different offsets. */
 static bool is_family(const subset *s, uint32_t i)
 {
     const uint32_t *inside = s->from->inside;
@@ -33,7 +33,7 @@ static bool is_family(const subset *s, uint32_t i)
            inside[first_of(s, i)] == inside[last_of(s, i)];
 }
 
-/* All fields of one item a buffer come from the first member. */
+/* Copies the per-buffer fields of the first member. */
 static mpl_status copy_fields(subset *s)
 {
     mpl_status st = MPL_OK;
@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-/* What several members have together: the widest alignment, all their bytes and steps. */
+/* Merges several members: widest alignment, all their bytes and steps. */
 static void merge_members(subset *s)
 {
     const mpl_problem *from = s->from;
@@ -78,8 +78,8 @@ static void merge_members(subset *s)
     }
 }
 
-/* Members that follow each other meet at one step only, which both need: all of their gaps stay.
- * A whole family is taken to be there from its first birth to its last death. */
+/* Consecutive members share only one step, which both need, so all their gaps stay. A whole family
+ * counts as live from its first birth to its last death. */
 static mpl_status keep_gaps(subset *s)
 {
     mpl_status st = MPL_OK;
@@ -108,7 +108,7 @@ out:
     return st;
 }
 
-/* One new buffer is before another when each member of the one is before each of the other. */
+/* A new buffer is before another when each of its members is before each member of the other. */
 static mpl_status keep_before(subset *s)
 {
     mpl_status st = MPL_OK;
@@ -144,7 +144,7 @@ out:
     return st;
 }
 
-/* Pairs of two new buffers that are one buffer each. */
+/* Keeps pairs between new buffers of one member each. */
 static mpl_status keep_pairs(subset *s)
 {
     mpl_status st = MPL_OK;
@@ -168,7 +168,7 @@ out:
     return st;
 }
 
-/* The events of one buffer each: of the first members, or of the last. */
+/* Copies the events of one member each: of the first, or of the last. */
 static mpl_status copy_events(const subset *s, bool last, const uint32_t *begin,
                               const uint32_t *item, uint32_t **new_begin, uint32_t **new_item)
 {
@@ -216,7 +216,7 @@ out:
     return st;
 }
 
-/* Distances of parts to the lowest of their family, which must be there and alone, too. */
+/* Maps inside[] to new ids. The lowest part of each family must be kept, as a buffer of its own. */
 static void keep_families(subset *s)
 {
     for (uint32_t i = 0; s->made->inside != NULL && i < s->made->n; i++) {

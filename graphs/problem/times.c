@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-#define DENSE_STEPS (UINT32_C(1) << 22) /* so many steps cost nobody anything that counts */
+#define DENSE_STEPS (UINT32_C(1) << 22) /* so many steps cost next to nothing */
 
 static int by_time(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    return (x > y) - (x < y); /* equal times are one and the same */
+    return (x > y) - (x < y); /* equal times are interchangeable */
 }
 
 static uint32_t rank_of(const uint64_t *time, uint32_t n, uint64_t t)

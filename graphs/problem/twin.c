@@ -1,7 +1,8 @@
-/* twin.c -- a list of buffers told differently: with time reversed, with its rows shuffled.
+/* twin.c -- equivalent forms of a buffer list: time reversed, or rows shuffled.
  *
- * Idea     Neither changes what plans there are, so a planner that does better on a list than on
- *          its twins owes that to the order in which the list happens to be written.
+ * Idea     Neither changes the set of plans. A planner that does better on a list than on these
+ * forms
+ *          benefits from the order in which the list happens to be written.
  * Source   this project; the shuffle is R. A. Fisher's and F. Yates's as R. Durstenfeld's algorithm
  *          235 has it (1964). */
 #include "graphs/core/rng.h"
@@ -28,7 +29,7 @@ static void mirror_gaps(mpl_problem *p, mpl_buffer b)
 
     for (uint32_t low = begin, high = end; low < high; low++) {
         uint32_t from = p->gap_from[low], to = p->gap_to[low];
-        /* the same one in the middle */
+        /* the middle gap mirrors itself */
         uint32_t last_from = p->gap_from[--high], last_to = p->gap_to[high];
 
         p->gap_from[low] = p->n_steps - last_to;

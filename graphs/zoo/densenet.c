@@ -2,9 +2,9 @@
  *
  * Source   G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, "Densely Connected Convolutional
  *          Networks", CVPR 2017: table 1 (DenseNet-BC, growth 32, compression 1/2).
- * Differs  As the Caffe model in the ONNX zoo, which densenet121 equals operator by operator once
- *          the constant Mul and Add behind each batch norm there are merged into it: the classifier
- *          is a 1x1 convolution, its result keeps four dims, and there is no softmax. */
+ * Differs  As the Caffe model in the ONNX zoo: the classifier is a 1x1 convolution, its result
+ *          keeps four dims, and there is no softmax. densenet121 equals it operator by operator,
+ *          once the model's constant Mul and Add are merged into the batch norm before. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {
@@ -22,7 +22,7 @@ enum { GROWTH = 32, BOTTLENECK = 4 * GROWTH };
 
 static const double epsilon = 1e-5;
 
-/* Batch norm, then relu, under names that start with `name`. */
+/* Batch norm, then relu; names start with `name`. */
 static mpl_value norm_relu(mpl_net *net, const char *name, mpl_value x)
 {
     return mpl_net_relu(net, name, mpl_net_norm(net, mpl_net_text(net, "%s.bn", name), x, epsilon));

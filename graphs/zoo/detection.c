@@ -1,27 +1,27 @@
-/* detection.c -- Mask R-CNN: a residual network and a pyramid of its features, a network that
- * proposes regions, heads that classify, place and outline them.
+/* detection.c -- Mask R-CNN: a residual network, a feature pyramid, a network that proposes
+ * regions, heads that classify regions and predict boxes and masks.
  *
  * Source   K. He, G. Gkioxari, P. Dollar, R. Girshick, "Mask R-CNN", ICCV 2017; T.-Y. Lin et al.,
  *          "Feature Pyramid Networks for Object Detection", CVPR 2017. Layers, anchors and the
- *          sampling of regions as in the implementation of 2017 on ResNet-101 that most people run,
- *          and that Owl's follows: strides on the first 1x1, a shared head for the proposals of all
- *          levels, one bilinear sample a bin, 7 x 7 bins for classes and boxes, 14 x 14 for masks.
- * Differs  Non-maximum suppression is left out, since how many it keeps depends on the data: the
- *          `rois` best proposals and the `detections` best regions go on, by score, overlapping or
- *          not. Background and weak detections are not dropped for the same reason. Nothing is lost
- *          of the sampling: each region reads its own level, since all levels lie in one table of
- *          rows, and the row's number is computed. Sizes of boxes grow at most 62.5 times
- *          (Detectron's bound), so that weights from a seed give no infinity. Batch is 1.
- * Train    The loss is that of the paper, the sum of five: softmax cross-entropy of the proposals'
- *          two classes and of the regions' classes, smooth L1 of the shifts of foreground anchors
- *          and of regions (of their right class; the background has none), and cross-entropy of the
- *          sigmoids of outlines (of their right class); each the mean over all rows or elements.
- *          Which anchor and region belongs to which object is not worked out: the inputs
- *          anchor_class (0, 1), anchor_shifts, region_class, region_shifts, mask_class and mask say
- *          it, in the order of anchors, proposals and outlined regions. As in the paper, no
- *          gradient goes through the places of boxes, nor through what chose them.
- * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` is then what
- *          Owl's optimiser leaves. */
+ *          sampling of regions as in the widely used implementation of 2017 on ResNet-101, which
+ *          Owl's follows: strides on the first 1x1, a shared head for the proposals of all levels,
+ *          one bilinear sample a bin, 7 x 7 bins for classes and boxes, 14 x 14 for masks.
+ * Differs  There is no non-maximum suppression, since how many regions it keeps depends on the
+ *          data: the `rois` best proposals and the `detections` best regions are kept by score,
+ *          even if they overlap. Background and weak detections stay for the same reason. Sampling
+ *          is complete: all levels lie in one table, and the row's number is computed, so each
+ *          region reads its own level. Boxes grow at most 62.5 times (Detectron's bound), so that
+ *          seeded weights give no infinity. Batch is 1.
+ * Train    The loss is the paper's, a sum of five: softmax cross-entropy of the proposals' two
+ *          classes and of the regions' classes, smooth L1 of the shifts of foreground anchors and
+ *          of regions (of their true class; none for background), and sigmoid cross-entropy of
+ *          masks (of their true class); each the mean over all rows or elements. Anchors and
+ *          regions are not matched to objects here: the inputs anchor_class (0, 1), anchor_shifts,
+ *          region_class, region_shifts, mask_class and mask give the matches, in the order of
+ *          anchors, proposals and masked regions. As in the paper, no gradient flows through box
+ *          positions or the selection of boxes.
+ * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` then matches
+ *          Owl's optimiser. */
 #include "graphs/zoo/zoo_priv.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ enum {
     SHARED = 4,
     CHANNELS = 256,
     SHAPES = 3
-}; /* of the pyramid; read by the heads; anchors a place */
+}; /* LEVELS: of the pyramid; SHARED: read by the heads; SHAPES: anchors a position */
 
 /* The sides of boxes: columns of [n,1]. */
 typedef struct boxes {
@@ -40,9 +40,9 @@ typedef struct boxes {
 
 typedef struct pyramid {
     mpl_value level[LEVELS];
-    mpl_value table;           /* the first four, a row a place */
+    mpl_value table;           /* the first SHARED levels, one position a row */
     float side[SHARED];        /* [pixel] */
-    int64_t first_row[SHARED]; /* of each in the table */
+    int64_t first_row[SHARED]; /* of each level in the table */
 } pyramid;
 
 static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, const char *name,
@@ -109,7 +109,7 @@ static mpl_value clip(mpl_net *net, const char *name, mpl_value x, float least, 
                       0, NULL);
 }
 
-/* The k largest of [n] in *best, where they stand in *where. */
+/* The k largest elements of x [n] in *best, their positions in *where. */
 static void best_of(mpl_net *net, const char *name, mpl_value x, int64_t k, mpl_value *best,
                     mpl_value *where)
 {
@@ -132,7 +132,7 @@ static mpl_value softmax(mpl_net *net, const char *name, mpl_value x)
 
 /* ---- the pyramid of features ---- */
 
-/* x at twice its size, added to a level of the backbone. */
+/* x upsampled to twice its size, added to a level of the backbone. */
 static mpl_value add_from_above(mpl_net *net, mpl_value x, mpl_value lateral)
 {
     const int64_t sizes[] = {1, CHANNELS, mpl_net_dim(net, lateral, 2),
@@ -144,7 +144,7 @@ static mpl_value add_from_above(mpl_net *net, mpl_value x, mpl_value lateral)
     return mpl_net_binary(net, MPL_OP_sum, "sum", x, lateral);
 }
 
-/* All places of the first four levels, one below the other, a row of channels each. */
+/* Joins the positions of the first SHARED levels into one table, a row of channels each. */
 static void make_table(mpl_net *net, pyramid *p)
 {
     mpl_value rows[SHARED];
@@ -188,7 +188,7 @@ static void make_pyramid(mpl_net *net, pyramid *p)
 
 /* ---- proposals ---- */
 
-/* A convolution whose weights serve all levels. */
+/* A convolution whose weights all levels share. */
 typedef struct shared {
     mpl_value weight, bias;
     int64_t channels, kernel;
@@ -216,7 +216,7 @@ static mpl_value apply(mpl_net *net, const char *name, mpl_value x, const shared
     return net->owl ? by_name(net, MPL_OP_add, name, "add", x, s->bias) : x;
 }
 
-/* [1, SHAPES * per, h, w] as a row of `per` numbers an anchor. */
+/* Reshapes [1, SHAPES * per, h, w] to a row of `per` numbers for each anchor. */
 static mpl_value anchor_rows(mpl_net *net, const char *name, mpl_value x, int64_t per)
 {
     int64_t n = mpl_net_dim(net, x, 2) * mpl_net_dim(net, x, 3) * SHAPES;
@@ -225,10 +225,10 @@ static mpl_value anchor_rows(mpl_net *net, const char *name, mpl_value x, int64_
     return reshape(net, mpl_net_text(net, "%s.rows", name), x, 2, (const int64_t[]){n, per});
 }
 
-/* Three shapes at every place of a level, corners as parts of the image, from at[4] on. */
+/* Three shapes for each position of a level, from at[4] on; corners in fractions of the image. */
 static float *level_anchors(float *at, int level, int64_t side, int64_t image)
 {
-    static const float ratio[SHAPES] = {0.5f, 1, 2}; /* width by height */
+    static const float ratio[SHAPES] = {0.5f, 1, 2}; /* width / height */
     float stride = (float)(4 << level), size = (float)(32 << level), whole = (float)image;
 
     for (int64_t y = 0; y < side; y++)
@@ -263,8 +263,8 @@ static mpl_value all_anchors(mpl_net *net, const pyramid *p)
     return v;
 }
 
-/* What is foreground, best first, of all anchors: scores [n,2], shifts [n,4] and, to be trained,
- * what the scores are made of, level below level. */
+/* Scores (background, foreground) [n,2] and shifts [n,4] of all anchors, level by level; in
+ * training also the logits of the scores. */
 static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl_value *shifts,
                           mpl_value *logits)
 {
@@ -290,8 +290,7 @@ static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl
     *logits = net->args->train ? join(net, "logits", LEVELS, logit, 0) : MPL_NONE;
 }
 
-/* One side of boxes, a middle and half a length shifted and stretched: *least and *most, within [0,
- * 1]. */
+/* Shifts and scales boxes along one axis: *new_least and *new_most, within [0, 1]. */
 static void shift_side(mpl_net *net, const char *name, mpl_value least, mpl_value most,
                        mpl_value move, mpl_value stretch, mpl_value *new_least, mpl_value *new_most)
 {
@@ -312,7 +311,7 @@ static void shift_side(mpl_net *net, const char *name, mpl_value least, mpl_valu
                      by_name(net, MPL_OP_add, name, "most", middle, length), 0, 1);
 }
 
-/* Boxes that rows of corners [n,4] become under shifts [n,4]. */
+/* Applies shifts [n,4] to boxes given by corners [n,4]. */
 static boxes shift_boxes(mpl_net *net, mpl_value corners, mpl_value shifts)
 {
     static const float deviation[] = {0.1f, 0.1f, 0.2f, 0.2f};
@@ -333,13 +332,13 @@ static mpl_value corners_of(mpl_net *net, const boxes *b)
     return join(net, "corners", 4, (mpl_value[]){b->top, b->left, b->bottom, b->right}, 1);
 }
 
-/* Losses that are added up. */
+/* Losses to be summed. */
 typedef struct losses {
     mpl_value item[5];
     uint32_t n;
 } losses;
 
-/* 1 in rows of a class, 0 in those of the background; [n,1]. */
+/* [n,1]: 1 in rows of an object class, 0 in rows of the background. */
 static mpl_value foreground(mpl_net *net, mpl_value class)
 {
     const int64_t dim[] = {mpl_net_dim(net, class, 0), 1};
@@ -351,7 +350,7 @@ static mpl_value foreground(mpl_net *net, mpl_value class)
     return reshape(net, "object.dims", some, 2, dim);
 }
 
-/* Row i's part `class[i]` of x [n,classes,..]. */
+/* Row i is part class[i] of row i of x [n,classes,..]. */
 static mpl_value of_class(mpl_net *net, mpl_value x, mpl_value class)
 {
     const int64_t n = mpl_net_dim(net, class, 0), dim[] = {n, 1};
@@ -368,8 +367,7 @@ static mpl_value of_class(mpl_net *net, mpl_value x, mpl_value class)
     return mpl_net_binary(net, MPL_OP_gather_nd, "right", x, join(net, "right.pairs", 2, pair, 1));
 }
 
-/* The losses of rows of classes, `logits`, and of their shifts [n,4], or [n,classes,4], against
- * inputs. */
+/* Adds the losses of class logits and of shifts [n,4] or [n,classes,4], against inputs. */
 static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_value shifts,
                        losses *l)
 {
@@ -402,7 +400,7 @@ static void add_mask_loss(mpl_net *net, mpl_value logits, losses *l)
     l->item[l->n++] = mpl_net_sigmoid_loss(net, "outlines", of_class(net, logits, class), wanted);
 }
 
-/* x; to be trained, with no gradient behind it. */
+/* x; in training no gradient flows through it. */
 static mpl_value fixed(mpl_net *net, const char *name, mpl_value x)
 {
     return net->args->train ? mpl_net_stop(net, name, x) : x;
@@ -426,10 +424,9 @@ static boxes propose(mpl_net *net, const pyramid *p, losses *l)
                        gather(net, "shifts", shifts, where));
 }
 
-/* ---- regions: bilinear samples of the level that fits ---- */
+/* ---- regions: bilinear samples of one level ---- */
 
-/* The level that a box reads, from 0: one further for each doubling of its side, 224 pixels at the
- * third. */
+/* The level that a box reads, from 0: 2 at 224 pixels, one higher for each doubling of its side. */
 static mpl_value level_of(mpl_net *net, const boxes *b)
 {
     float image = (float)mpl_zoo_arg(net->args, "image");
@@ -447,15 +444,13 @@ static mpl_value level_of(mpl_net *net, const boxes *b)
                 clip(net, "near", mpl_net_unary(net, MPL_OP_round, "rounded", x), 0, SHARED - 1));
 }
 
-/* Samples along one side of boxes: the two places between which each lies, and how far behind the
- * first. */
+/* Samples along one axis of boxes: the positions on either side, and the fraction between. */
 typedef struct samples {
     mpl_value first, second; /* i64 */
     mpl_value part;
 } samples;
 
-/* `bins` samples from least to most of every box, the ends included; dims [n,bins,1] down,
- * [n,1,bins] across. */
+/* `bins` samples from least to most, ends included; dims [n,bins,1] down, [n,1,bins] across. */
 static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_value most,
                            mpl_value last, int64_t bins, bool down)
 {
@@ -493,7 +488,7 @@ static mpl_value between(mpl_net *net, const char *name, mpl_value a, mpl_value 
                            by_name(net, MPL_OP_sub, name, "step", b, a), part));
 }
 
-/* Rows of the table on one line of samples, between two columns. */
+/* Interpolates table rows between two columns on one line of samples. */
 static mpl_value read_line(mpl_net *net, const char *name, mpl_value table, mpl_value line,
                            const samples *across)
 {
@@ -509,7 +504,7 @@ static mpl_value read_line(mpl_net *net, const char *name, mpl_value table, mpl_
     return between(net, name, first, second, dims);
 }
 
-/* [n, CHANNELS, bins, bins] of what lies under the boxes. */
+/* The features under the boxes [n, CHANNELS, bins, bins]. */
 static mpl_value read_regions(mpl_net *net, const pyramid *p, const boxes *b, int64_t bins)
 {
     static const int64_t axis = -1;
@@ -546,7 +541,7 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
     return mpl_net_conv_relu(net, name, x, channels, w, epsilon);
 }
 
-/* Classes [rois, classes], what they are made of, and shifts for each class [rois, classes, 4]. */
+/* Class probabilities [rois, classes], their logits, and shifts [rois, classes, 4]. */
 static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value *logits,
                      mpl_value *shifts)
 {
@@ -562,8 +557,7 @@ static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value
                       (const int64_t[]){n, classes, 4});
 }
 
-/* The best regions, each moved as its class asks for; rows of corners, score and class in
- * *found. */
+/* The best regions, shifted as their classes require; *found: rows of corners, score and class. */
 static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value shifts,
                     mpl_value *found)
 {
@@ -590,7 +584,7 @@ static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value s
     return b;
 }
 
-/* Outlines of each region for each class; before the sigmoid. */
+/* A mask of each region for each class, before the sigmoid. */
 static mpl_value outline(mpl_net *net, mpl_value x)
 {
     static const int64_t two[] = {2, 2};

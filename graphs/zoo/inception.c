@@ -12,9 +12,9 @@
 #include "graphs/zoo/zoo_priv.h"
 
 /* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the
- * module's input, k the k-th row above. A JOIN concatenates the `from` rows above it. What no row
- * of the module reads is its result, concatenated in order of the rows. `out` is the number of
- * channels; ARG(i) is the i-th of the module's numbers. */
+ * module's input, k the k-th row above. A JOIN concatenates the `from` rows above it. A module's
+ * result is the concatenation, in order, of rows that none of its rows reads. `out`: number of
+ * channels; ARG(i): the module's number i. */
 typedef enum what { CONV, MAX, AVG, LRN, JOIN } what;
 
 typedef struct row {
@@ -22,7 +22,7 @@ typedef struct row {
     uint8_t from, what;
     int16_t out;
     uint8_t kernel[2], stride;
-    bool padded; /* as much as keeps the size at stride 1 */
+    bool padded; /* so that stride 1 keeps the size */
 } row;
 
 #define ARG(i) (-1 - (i))
@@ -38,7 +38,6 @@ typedef struct module {
 
 #define ROWS(rows) rows, (int)(sizeof(rows) / sizeof *(rows))
 
-/* One row a line. */
 /* clang-format off */
 static const row v1_stem[] = {
     /* name, from, what, out, kernel, stride, padded */
@@ -265,7 +264,7 @@ static const module v4[] = {
 };
 /* clang-format on */
 
-/* Convolution and relu: with a bias in v1, with a batch norm between them in v3 and v4. */
+/* Convolution and relu: with a bias in v1, with a batch norm between in v3 and v4. */
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels,
                            mpl_window w, bool norm)
 {
@@ -315,8 +314,7 @@ static mpl_value apply_module(mpl_net *net, const module *m, mpl_value x, bool n
         const row *r = &m->rows[i];
         int first = i - r->from;
 
-        for (int k = first; k < i; k++) /* all of them where they are joined, else the one that is
-                                           read */
+        for (int k = first; k < i; k++) /* all of them for JOIN, else the one row read */
             used[k] |= r->what == JOIN || k == first;
         result[i] = apply_row(net, m, r, r->from == 0 ? x : result[first], &result[first], norm);
     }
@@ -326,8 +324,7 @@ static mpl_value apply_module(mpl_net *net, const module *m, mpl_value x, bool n
     return n_last == 1 ? last[0] : mpl_net_concat(net, "concat", n_last, last);
 }
 
-/* The end of the Caffe model: a pool one larger than the image, padded by that one at the far
- * ends. */
+/* The end of the Caffe model: a pool one larger than the image, padded by one at the far ends. */
 static mpl_value classify_v1(mpl_net *net, mpl_value x)
 {
     int64_t kernel = mpl_net_dim(net, x, 2) + 1;

@@ -2,14 +2,13 @@
  *
  * Source   pingpong, delay, nested_loop: the loops of L. Liu, "The NNC Tensor Allocation
  *          Algorithm", 2018 (x = conv(x); x[c] = conv(x[c - 4]); loops in loops). piecewise: its
- *          case..of, a function in pieces. seq2seq: I. Sutskever, O. Vinyals, Q. Le, "Sequence to
+ *          case..of, a piecewise function. seq2seq: I. Sutskever, O. Vinyals, Q. Le, "Sequence to
  *          Sequence Learning with Neural Networks", 2014, with the GRU of Cho et al.
  * Differs  The sizes, the pieces and the bypass are ours; seq2seq has one layer a side, and decodes
  *          greedily.
- * Train    seq2seq: the words of the right answer are an input, and each round reads the one
- *          before, whatever the decoder would have said (R. Williams, D. Zipser, 1989, teacher
- *          forcing); there is no arg-max then. The loss is the mean of softmax cross-entropy over
- *          all words, those behind the end, 0, included. */
+ * Train    seq2seq: the right answer is an input, and each round reads its previous word instead of
+ *          the decoder's (R. Williams, D. Zipser, 1989, teacher forcing), without arg-max. The loss
+ *          is the mean softmax cross-entropy over all words, including the 0s after the end. */
 #include "graphs/zoo/zoo_priv.h"
 
 static mpl_value add_round(mpl_net *net)
@@ -23,7 +22,7 @@ static mpl_value same_conv(mpl_net *net, const char *name, mpl_value x)
     return mpl_net_conv(net, name, x, mpl_net_dim(net, x, 1), MPL_WINDOW(3, 1, 1), 1, true);
 }
 
-/* A loop that carries x alone. */
+/* A loop that carries only x. */
 static mpl_value carry_one(mpl_net *net, const char *name, uint32_t body, int64_t trips,
                            mpl_value x)
 {
@@ -69,7 +68,7 @@ MPL_ZOO(pingpong, "x = conv(x) in a loop: two buffers in turns (Liu 2018)", ping
 
 enum { MAX_TAPS = 64 };
 
-/* Each value moves one tap on; the last one is convolved into the first. */
+/* Each value moves one tap on; the convolution of the last one becomes the first. */
 static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     int64_t taps = mpl_zoo_arg(args, "taps");
@@ -114,7 +113,7 @@ MPL_ZOO(delay, "x[c] = conv(x[c - taps]) in a loop: a chain of carried values (L
 
 /* ---- loops in loops ---- */
 
-/* Level `left` of the nest: a convolution, the loop inside, then what was there is added. */
+/* Level `left` of the nest: a convolution, the inner loop, plus the level's input. */
 static mpl_value nest(mpl_net *net, int64_t left, mpl_value x)
 {
     mpl_value kept, y;
@@ -156,12 +155,11 @@ static const mpl_zoo_param nested_params[] = {
 MPL_ZOO(nested_loop, "convolutions in loops in loops, with what was before added (Liu 2018)",
         nested_params, build_nested);
 
-/* ---- a function in pieces ---- */
+/* ---- a piecewise function ---- */
 
 enum { MAX_BRANCHES = 16 };
 
-/* Branch k: k + 1 convolutions. The mean of x, from 0 to 1 in as many parts, decides; below 0 x
- * goes by. */
+/* Branch k has k + 1 convolutions. The mean of x in [0, 1] selects one; below 0 x bypasses all. */
 static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     int64_t n = mpl_zoo_arg(args, "branches"), most = n - 1;
@@ -275,7 +273,7 @@ static mpl_value encode(mpl_net *net, int64_t steps, int64_t batch, int64_t hidd
     return last;
 }
 
-/* What both forms of the decoder share. */
+/* Shared by both forms of the decoder. */
 typedef struct decoder {
     gru g;
     mpl_value table, back, begin;
@@ -294,7 +292,7 @@ static decoder add_decoder(mpl_net *net, const mpl_shape *begin, int64_t hidden)
     return d;
 }
 
-/* The loss of the right answer, word by word: round k reads word k - 1. */
+/* The loss of the right answer, word by word; round k reads word k - 1. */
 static mpl_value teach(mpl_net *net, mpl_value state, int64_t batch, int64_t hidden)
 {
     static const int64_t first = 0, axis = 0;
@@ -336,7 +334,7 @@ static mpl_value teach(mpl_net *net, mpl_value state, int64_t batch, int64_t hid
                                  mpl_net_binary(net, MPL_OP_matmul, "score", h, d.back), answer);
 }
 
-/* Word 0 ends a sentence: what comes behind is 0, too, and the loop ends when all sentences did. */
+/* Word 0 ends a sentence: later words are 0, too. The loop ends once all sentences have ended. */
 static mpl_value decode(mpl_net *net, mpl_value state, int64_t batch, int64_t hidden)
 {
     decoder d = add_decoder(net, &(mpl_shape){1, {batch}}, hidden);

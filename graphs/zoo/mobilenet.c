@@ -3,18 +3,17 @@
  * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile
  *          Vision Applications", arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2:
  *          Inverted Residuals and Linear Bottlenecks", CVPR 2018: table 2.
- * Forms    form=fused is what TensorFlow Lite plans: batch norm folded into weights and bias, the
- *          activation part of the convolution. Here nothing stands for the activation, so that only
- *          its sizes are the network's.
- * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1;
- *          it has 1 here. */
+ * Forms    form=fused is what TensorFlow Lite plans: batch norm folded into weights and bias,
+ *          activations fused into convolutions. The activations are omitted here, so only the sizes
+ *          are the network's.
+ * Differs  Table 1 of v1 gives the last depthwise convolution stride 2, but its sizes need 1. */
 #include "graphs/zoo/zoo_priv.h"
 
 static const double epsilon = 1e-5;
 
 static const char *const forms[] = {"plain", "fused"};
 
-/* A convolution and its batch norm, which under form=fused leaves no more than a bias. */
+/* A convolution and its batch norm; form=fused reduces the batch norm to a bias. */
 static mpl_value conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels,
                            mpl_window w, int64_t group)
 {

@@ -223,8 +223,7 @@ static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, con
                       (mpl_value[]){a, b}, 0, NULL);
 }
 
-/* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c =
- * min(|d|, 1). */
+/* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, as c (|d| - c / 2), c = min(|d|, 1). */
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted)
 {
     mpl_value size = loss_part(net, MPL_OP_abs, name, "size",
@@ -284,7 +283,7 @@ mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like)
     mpl_shape shape = {.rank = 0};
     mpl_type type = MPL_TYPE_f32;
 
-    if (net->st == MPL_OK) { /* copies: the parameter may move what `like` points into */
+    if (net->st == MPL_OK) { /* copies: adding the parameter may move what `like` points into */
         shape = net->graph->value_shape[like];
         type = (mpl_type)net->graph->value_type[like];
     }
@@ -310,7 +309,7 @@ void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result)
         net->st = mpl_graph_close_block(net->ctx, net->graph, n_results, result);
 }
 
-/* Adds an operation that owns blocks; outputs without a name are left out. */
+/* Adds an operation that owns blocks; unnamed outputs are omitted. */
 static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
                         uint32_t n_bodies, const uint32_t *body, uint32_t n_out,

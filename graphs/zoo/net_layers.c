@@ -45,7 +45,7 @@ mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t
                             mpl_window w, int64_t group, double epsilon)
 {
     x = mpl_net_conv(net, mpl_net_text(net, "%s.conv", name), x, channels, w, group,
-                     net->owl); /* Owl's have a bias even then */
+                     net->owl); /* Owl's has a bias even then */
     return mpl_net_norm(net, mpl_net_text(net, "%s.bn", name), x, epsilon);
 }
 

@@ -1,18 +1,17 @@
-/* owl_networks.c -- layers taken apart as the Owl library computes them, for networks with
- * form=owl.
+/* owl_networks.c -- layers taken apart as in the Owl library, for networks with form=owl.
  *
- * Source   P. Vandenhove, "Functional Design of Computation Graph", and what Owl's neurons do: a
- *          convolution adds its bias in an operation of its own; batch norm is (x - mean) /
- *          sqrt(var + 1e-8) * gamma + beta, one operation a sign; softmax is exp(x - max) / sum;
- *          the pool over the whole image is followed by a reshape; ResNet pads its image first and
- *          has its strides on the first 1x1 (Keras' variant).
- * Differs  Owl's images are NHWC, the bytes are the same. Owl's optimiser joins the product and the
- *          sum of each batch norm into one fma, and counts without them: 447 operations for
- *          ResNet-50 and 789 for Inception-v3; here they stand apart, 53 and 94 more. The planned
- *          bytes are the same with and without.
- * Result   Under the order dfs and the planner owl:rule=code, the sums, planned bytes and numbers
- *          of blocks that a simulation of Owl's rule gives, to the last digit
- *          (tests/planners/test_planners_owl_figures.c). form=plain takes more (ResNet-50 9.63 for
+ * Source   P. Vandenhove, "Functional Design of Computation Graph", and Owl's neurons: a
+ *          convolution adds its bias in a separate operation; batch norm is (x - mean) / sqrt(var +
+ *          1e-8) * gamma + beta, an operation for each sign; softmax is exp(x - max) / sum; the
+ *          pool over the whole image is followed by a reshape; ResNet pads its image first and has
+ *          its strides on the first 1x1 (Keras' variant).
+ * Differs  Owl's images are NHWC, with the same bytes. Owl's optimiser fuses the product and the
+ *          sum of each batch norm into one fma, and counts operations after that: 447 for ResNet-50
+ *          and 789 for Inception-v3. Here they stay separate, 53 and 94 more. The planned bytes are
+ *          the same either way.
+ * Result   With the order dfs and the planner owl:rule=code, sums, planned bytes and numbers of
+ *          blocks equal those of a simulation of Owl's rule exactly
+ *          (tests/planners/test_planners_owl_figures.c). form=plain needs more (ResNet-50 9.63 for
  *          8.03, Inception-v3 12.47 for 10.18, 10^6 bytes): a whole batch norm cannot overwrite its
  *          input, its parts can. */
 #include "graphs/zoo/zoo_priv.h"
@@ -32,7 +31,7 @@ static mpl_value unary(const part *p, mpl_op_kind kind, const char *what, mpl_va
     return mpl_net_unary(p->net, kind, mpl_net_text(p->net, "%s.%s", p->name, what), x);
 }
 
-/* A weight for every channel of x, of as many dims. */
+/* A weight for every channel of x, with the rank of x. */
 static mpl_value per_channel(const part *p, const char *what, mpl_value x)
 {
     int64_t dim[4] = {1, mpl_net_dim(p->net, x, 1), 1, 1};

@@ -2,18 +2,16 @@
  * slices, a step of an environment.
  *
  * Source   views: the example of the TensorSSA proposal. offset2bbox: the decoder that it names, as
- *          detection libraries write it: offsets to anchors of corners, variances 0.1 and 0.2.
- *          stencil: the heat equation as NumPy's users write it. ssd_boxes: W. Liu et al., "SSD:
- *          Single Shot MultiBox Detector", ECCV 2016, section 2.2. yolo_boxes: J. Redmon and A.
- *          Farhadi, "YOLOv3", arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C.
- *          Anderson, 1983, the equations and constants of OpenAI Gym's.
- * Forms    ssa=full, views, copy: what tensor_ssa makes of it; ssa=program: as it is.
+ *          in detection libraries: offsets to anchors of corners, variances 0.1 and 0.2. stencil:
+ *          the heat equation as usual in NumPy. ssd_boxes: W. Liu et al., "SSD: Single Shot
+ *          MultiBox Detector", ECCV 2016, section 2.2. yolo_boxes: J. Redmon and A. Farhadi,
+ *          "YOLOv3", arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C. Anderson,
+ *          1983, the equations and constants of OpenAI Gym's.
+ * Forms    ssa=full, views, copy: levels of tensor_ssa; ssa=program: the program unchanged.
+ * Train    The box decoders learn their bias by smooth L1 of their boxes (yolo_boxes: of its whole
+ *          output) against wanted ones. The others have no weights.
  *
- * Train    The box decoders learn their bias, by smooth L1 of the boxes that they make (of
- *          yolo_boxes: of all that it makes) against wanted ones. The others have no weight.
- *
- * What is written to is made by an operation first, as it is where a network ends: an input could
- * not be overwritten. */
+ * An operation makes what is written to, since an input could not be overwritten. */
 #include "graphs/passes/passes.h"
 #include "graphs/zoo/zoo_priv.h"
 
@@ -26,7 +24,7 @@ static const char *const levels[] = {"full", "views", "copy", "program"};
         "ssa", 0, 0, 3, "what becomes of views and writes", levels                                 \
     }
 
-/* Text that grows; after a failure nothing more is added. */
+/* Growing text; ignores additions after a failure. */
 typedef struct script {
     mpl_ctx *ctx;
     const mpl_zoo_args *args;
@@ -63,14 +61,12 @@ static script begin(mpl_ctx *ctx, const mpl_zoo_args *args)
     return s;
 }
 
-/* A scalar of that value. */
 static void scalar(script *s, const char *name, double value)
 {
     say(s, "weight %s f32 [] = splat %g\n", name, value);
 }
 
-/* The output: what was made or, to be trained, the smooth L1 loss (net.c) of it against an input
- * `wanted` of those dims. */
+/* Outputs `made`; in training, its smooth L1 loss (net.c) against input `wanted`. */
 static void learn(script *s, const char *made, const char *dims)
 {
     if (!s->args->train) {
@@ -87,7 +83,7 @@ static void learn(script *s, const char *made, const char *dims)
         dims, made);
 }
 
-/* Reads the text, and makes SSA of it. */
+/* Reads the text and converts it to SSA. */
 static mpl_status end(script *s, mpl_graph **out)
 {
     const mpl_ssa_level level[] = {s->args->train ? MPL_SSA_BOXES : MPL_SSA_FULL, MPL_SSA_VIEWS,
@@ -213,7 +209,7 @@ static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
             "min_into(boxes, one)\n");
     snprintf(dims, sizeof dims, "[%d,%d,4]", batch, n);
     learn(&s, "boxes", dims);
-    if (args->train) /* scores are the input's: nothing of them is learnt */
+    if (args->train) /* scores come from the input: nothing of them is learnt */
         return end(&s, out);
     say(&s, "scores = softmax(conf) axis=-1\n"
             "background = view(scores) index=\"...,0\"\n"

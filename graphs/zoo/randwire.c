@@ -1,16 +1,15 @@
-/* randwire.c -- networks whose wiring is drawn at random.
+/* randwire.c -- randomly wired networks.
  *
  * Source   S. Xie, A. Kirillov, R. Girshick, K. He, "Exploring Randomly Wired Neural Networks for
  *          Image Recognition", ICCV 2019, small regime: two convolutions of stride 2, then stages
  *          of N nodes with C, 2 C, 4 C channels, WS(4, P) graphs (D. Watts, S. Strogatz, 1998): a
- *          ring of N nodes, each tied to its four nearest; one end of each edge moves to a random
- *          node with probability P; edges run from the lower to the higher node. A node sums what
- *          it gets, then relu, a separable 3x3 convolution and batch norm; those that get nothing
- *          take the stage's input with stride 2, those that give nothing are summed. A 1x1
- *          convolution to 1,280 channels before the classifier.
- * Differs  The positive weights within the sums, and the division of the last sum, are left out: no
- *          size depends on them. K is always 4. Order: node by node, as they are numbered; of a
- *          node, from its sum to its norm. */
+ *          ring of N nodes, each joined to its four nearest; one end of each edge moves to a random
+ *          node with probability P; edges run from the lower to the higher node. A node sums its
+ *          inputs, then relu, a separable 3x3 convolution and batch norm. Nodes without inputs read
+ *          the stage's input with stride 2; nodes without successors are summed. A 1x1 convolution
+ *          to 1,280 channels precedes the classifier.
+ * Differs  The positive weights in the sums and the division of the last sum are omitted: no size
+ *          depends on them. K is always 4. Order: by node; in a node, from sum to norm. */
 #include "graphs/core/rng.h"
 #include "graphs/zoo/zoo_priv.h"
 
@@ -38,8 +37,7 @@ static uint32_t degree(const wiring *w, uint32_t a)
     return sum;
 }
 
-/* The ring, then every edge looked at once, nearest neighbours first; `percent` of them move their
- * far end. */
+/* The ring, then one pass over its edges, nearest first; `percent` of them move their far end. */
 static void draw(wiring *w, uint32_t n, uint32_t reach, uint32_t percent, mpl_rng *rng)
 {
     memset(w, 0, sizeof *w);
@@ -63,7 +61,7 @@ static void draw(wiring *w, uint32_t n, uint32_t reach, uint32_t percent, mpl_rn
         }
 }
 
-/* What a node, or the end of a stage, gets: the sum where there are several. */
+/* The input of a node or of a stage's end: the sum of several. */
 static mpl_value sum_of(mpl_net *net, const char *name, uint32_t n, const mpl_value *in)
 {
     return n == 1 ? in[0] : mpl_net_op(net, MPL_OP_sum, name, n, in, 0, NULL);

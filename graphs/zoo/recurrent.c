@@ -1,4 +1,4 @@
-/* recurrent.c -- stacks of LSTM or GRU layers over a sequence: unrolled over time, or one loop.
+/* recurrent.c -- stacks of LSTM or GRU layers over a sequence, unrolled or as one loop.
  *
  * Source   LSTM: S. Hochreiter, J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9(8),
  *          1997, with the forget gate of F. Gers, J. Schmidhuber, F. Cummins, 2000: i, f, o =
@@ -6,9 +6,8 @@
  *          K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for
  *          Statistical Machine Translation", 2014, section 2.3: z, r = sigmoid(x W + h U + b), n =
  *          tanh(x W + (r h) U + b), h' = z h + (1 - z) n.
- * Differs  A matrix for each gate and side instead of one with a split behind it: every value is
- *          [batch, hidden], as in the NNC allocator's own benchmark. Order: time first, then layer.
- *          The first h and c are inputs. */
+ * Differs  A matrix for each gate and side, none is split: values are [batch, hidden], as in the
+ *          NNC allocator's own benchmark. Order: time, then layer. The first h and c are inputs. */
 #include "graphs/zoo/zoo_priv.h"
 
 enum { MAX_LAYERS = 64, MAX_GATES = 4, MAX_STATES = 2, UNROLL = 0 };
@@ -18,7 +17,7 @@ typedef struct layer {
     mpl_value state[MAX_STATES];                        /* after the last step: h, c */
 } layer;
 
-/* What tells the kinds of layers apart. */
+/* What distinguishes the kinds of layers. */
 typedef struct kind {
     int n_gates, n_states;
     const char *const *gate; /* a letter each */
@@ -40,7 +39,7 @@ static void add_layer(mpl_net *net, const kind *k, layer *l, int64_t batch, int6
         l->state[i] = mpl_net_input(net, state_name[i], 2, (int64_t[]){batch, hidden});
 }
 
-/* The activated sum of both products of one gate, letter `id`. */
+/* The activated sum of both products of one gate, named by letter `id`. */
 static mpl_value gate_of(mpl_net *net, const layer *l, int gate, const char *id,
                          mpl_op_kind activation, mpl_value x, mpl_value h)
 {
@@ -79,7 +78,7 @@ static const kind lstm = {N_LSTM_GATES, 2, lstm_gates, lstm_cell};
 enum { UPDATE_GATE, RESET_GATE, NEW_GATE, N_GRU_GATES };
 static const char *const gru_gates[N_GRU_GATES] = {"z", "r", "n"};
 
-/* z h + (1 - z) n is n + z (h - n) here: one value less at a time. */
+/* z h + (1 - z) n is computed as n + z (h - n), which keeps one value less live. */
 static void gru_cell(mpl_net *net, layer *l, mpl_value x)
 {
     mpl_value *h = &l->state[0], z, r, n, reset, change;
@@ -113,7 +112,7 @@ static mpl_value unroll(mpl_net *net, const kind *k, layer *layers, int64_t n_la
     return x;
 }
 
-/* One loop over the steps, which are slices of the input; all layers in its body. */
+/* One loop over the steps, with slices of the input; its body has all layers. */
 static mpl_value loop(mpl_net *net, const kind *k, layer *layers, int64_t n_layers,
                       const int64_t *dim)
 {

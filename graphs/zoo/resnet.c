@@ -2,11 +2,10 @@
  *
  * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR
  *          2016: table 1, with projections where the dims change (option B).
- * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the
- *          first 1x1: so have the Caffe2 model in the ONNX zoo, which resnet50 equals operator by
- *          operator, and what most people run. stride=1x1 is the paper's, and that of the training
- *          problem recorded from libnnc (results/published.tsv): fewer bytes, since what the 3x3
- *          reads is already small. */
+ * Differs  A bottleneck has its stride on the 3x3 convolution, as have the Caffe2 model in the ONNX
+ *          zoo, which resnet50 equals operator by operator, and common practice; the paper has it
+ *          on the first 1x1. stride=1x1 is the paper's, and that of the training problem recorded
+ *          from libnnc (results/published.tsv): fewer bytes, as the 3x3 reads less. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {
@@ -30,8 +29,7 @@ static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t chann
                              epsilon);
 }
 
-/* `width` channels inside, four times as many at the end of a bottleneck; late: the stride stands
- * on the second convolution. */
+/* `width` channels, 4x at the end of a bottleneck; late: stride on the second convolution. */
 static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, bool late, int64_t width,
                        int64_t stride)
 {
@@ -61,7 +59,6 @@ static mpl_value stem(mpl_net *net)
     return mpl_net_pool(net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
 }
 
-/* The stages of a family, into stage[4]. */
 static void stages(mpl_net *net, const family *f, bool late, mpl_value stage[4])
 {
     mpl_value x = stem(net);

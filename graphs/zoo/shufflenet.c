@@ -1,4 +1,4 @@
-/* shufflenet.c -- half of the channels go through a unit, then all are shuffled.
+/* shufflenet.c -- half of the channels pass a unit, then all are shuffled.
  *
  * Source   N. Ma et al., "ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture
  *          Design", ECCV 2018: figure 3 (c, d), table 5. */
@@ -6,7 +6,7 @@
 
 static const double epsilon = 1e-5;
 
-/* Channels behind each stage and the last convolution, by width: 0.5, 1, 1.5, 2. */
+/* Channels after each stage and the last convolution, by width: 0.5, 1, 1.5, 2. */
 static const int16_t channels[4][4] = {
     {48, 96, 192, 1024}, {116, 232, 464, 1024}, {176, 352, 704, 1024}, {244, 488, 976, 2048}};
 static const int8_t repeats[3] = {4, 8, 4};
@@ -23,7 +23,7 @@ static mpl_value depthwise(mpl_net *net, const char *name, mpl_value x, int64_t 
     return mpl_net_conv_norm(net, name, x, n, MPL_WINDOW(3, stride, 1), n, epsilon);
 }
 
-/* Both halves of a split along channels. */
+/* Splits x in halves along channels. */
 static void halves(mpl_net *net, mpl_value x, mpl_value part[2])
 {
     const int64_t n = mpl_net_dim(net, x, 1) / 2, sizes[] = {n, n};

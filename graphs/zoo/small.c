@@ -1,8 +1,8 @@
 /* small.c -- a perceptron and a small convolutional network, for a first look and for tests.
  *
- * Source   mlp: no one's in particular. mnist_conv: the MNIST example of Owl ("Functional Design of
- *          Computation Graph"): one 5x5 convolution, one pool, two dense layers; padding as Owl's
- *          default, which keeps sizes. */
+ * Source   mlp: none. mnist_conv: the MNIST example of Owl ("Functional Design of Computation
+ *          Graph"): one 5x5 convolution, one pool, two dense layers; Owl's default padding keeps
+ *          sizes. */
 #include "graphs/zoo/zoo_priv.h"
 
 static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)

@@ -1,4 +1,4 @@
-/* squeezenet.c -- squeeze, then expand by two convolutions that are joined.
+/* squeezenet.c -- modules that squeeze, then expand by two joined convolutions.
  *
  * Source   F. Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and
  *          <0.5MB model size", arXiv 1602.07360: table 1; version=11 is 1.1 of the authors'
@@ -6,8 +6,7 @@
  * Differs  Pools round down; the paper's framework rounds up. */
 #include "graphs/zoo/zoo_priv.h"
 
-/* Channels of the squeeze and of each expansion, and whether a pool comes before: version 1.0,
- * 1.1. */
+/* Channels of the squeeze and of each expansion, and a pool before; versions 1.0 and 1.1. */
 static const struct {
     int16_t squeeze, expand;
     bool pool[2];

@@ -1,4 +1,4 @@
-/* zoo.c -- the list of networks, and building one, or what trains it, from "name:key=value,..". */
+/* zoo.c -- the list of networks; builds a network, or its training, from "name:key=value,..". */
 #include "graphs/passes/autodiff/autodiff.h"
 #include "graphs/zoo/zoo_priv.h"
 
@@ -45,7 +45,7 @@ const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n)
     return NULL;
 }
 
-/* "batch, image, classes, mode" into text[size], cut where it ends. */
+/* Writes "batch, image, classes, mode" to text[size], truncated. */
 static const char *list_params(const mpl_zoo_entry *entry, char *text, size_t size)
 {
     const mpl_zoo_param *lists[] = {entry->params, mpl_zoo_training};
@@ -57,7 +57,7 @@ static const char *list_params(const mpl_zoo_entry *entry, char *text, size_t si
     return text;
 }
 
-/* A decimal number of n characters, with a minus or without. */
+/* A decimal number of n characters, with an optional minus. */
 static bool parse_number(const char *text, size_t n, int64_t *out)
 {
     bool minus = n > 0 && text[0] == '-';
@@ -100,14 +100,14 @@ out:
     return st;
 }
 
-/* What a spec says. */
+/* A parsed spec. */
 typedef struct spec {
     mpl_zoo_args args;
     int64_t training[N_TRAINING];
     bool seen[MPL_ZOO_MAX_PARAMS], training_seen[N_TRAINING];
 } spec;
 
-/* Index of the key of n characters; that of the end where there is none. */
+/* Index of the key of n characters; if absent, the index of the end. */
 static uint32_t find_param(const mpl_zoo_param *params, const char *key, size_t n)
 {
     uint32_t i = 0;
@@ -118,7 +118,7 @@ static uint32_t find_param(const mpl_zoo_param *params, const char *key, size_t 
     return i;
 }
 
-/* One "key=value" of n characters. */
+/* Parses one "key=value" of n characters. */
 static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
 {
     mpl_status st = MPL_OK;
@@ -147,7 +147,7 @@ out:
     return st;
 }
 
-/* ",mode=train,update=sgd" behind the name of the network, into text[size]. */
+/* Writes the name and the training parameters, ",mode=train,update=sgd", to text[size]. */
 static void name_training(const spec *s, const char *name, char *text, size_t size)
 {
     size_t at = (size_t)snprintf(text, size, "%s", name);
@@ -214,7 +214,7 @@ mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
         s.args.value[i] = s.args.entry->params[i].otherwise;
     for (uint32_t i = 0; i < N_TRAINING; i++)
         s.training[i] = mpl_zoo_training[i].otherwise;
-    while (*at != '\0') { /* at a colon or a comma */
+    while (*at != '\0') { /* at a colon or comma */
         n = strcspn(at + 1, ",");
         MPL_TRY(parse_param(ctx, at + 1, n, &s));
         at += 1 + n;

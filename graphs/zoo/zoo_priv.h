@@ -1,9 +1,8 @@
-/* zoo_priv.h -- what the generators share: a builder with a sticky error, so that networks read
- * like tables.
+/* zoo_priv.h -- a builder with a sticky error, so that generators read like tables.
  *
- * Every helper returns the value it made, and does nothing but return MPL_NONE once something
- * failed; mpl_net_end returns the first failure. Names are the scope, a dot, and the name given;
- * weights add ".w", ".b" and the like. Images are f32 in NCHW. */
+ * Every helper returns the value that it made. After a failure helpers only return MPL_NONE;
+ * mpl_net_end returns the first failure. Names are the scope, a dot, and the given name; weights
+ * add ".w", ".b" and the like. Images are f32 in NCHW. */
 #ifndef MPL_ZOO_PRIV_H
 #define MPL_ZOO_PRIV_H
 
@@ -14,19 +13,18 @@
 typedef struct mpl_zoo_args {
     const mpl_zoo_entry *entry;
     int64_t value[MPL_ZOO_MAX_PARAMS]; /* in the order of entry->params, each in its range */
-    bool train;                        /* an entry with own_loss ends in its loss */
+    bool train;                        /* if the entry has own_loss, build the loss */
 } mpl_zoo_args;
 
-/* MPL_ZOO(key, about, params, build, ..): the entry mpl_zoo_<key>; further fields as `.field =
- * value`. */
+/* MPL_ZOO(key, about, params, build, ..): mpl_zoo_<key>; `.field = value` adds fields. */
 #define MPL_ZOO(key, text, list, maker, ...)                                                       \
     const mpl_zoo_entry mpl_zoo_##key = {                                                          \
         .name = #key, .about = text, .params = list, .build = maker, __VA_ARGS__}
 
-/* Value of a parameter that the entry has. */
+/* Value of a parameter of the entry. */
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 
-/* The network's name with the parameters that are not the default's, into name; returns it. */
+/* Writes the network's name with its non-default parameters to name; returns it. */
 const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256]);
 
 #define MPL_PARAM_BATCH(otherwise)                                                                 \
@@ -58,37 +56,36 @@ typedef struct mpl_net {
     mpl_graph *graph;
     mpl_status st;
     char scope[64];
-    bool owl;    /* layers are taken apart as Owl does */
-    char **text; /* [n_texts] that were made; they stay until mpl_net_end */
+    bool owl;    /* layers are taken apart as in Owl */
+    char **text; /* [n_texts] names; freed by mpl_net_end */
     size_t n_texts, cap_texts;
 } mpl_net;
 
-/* A name by a format, of at most 127 characters. */
+/* Formats a name of at most 127 characters. */
 const char *mpl_net_text(mpl_net *net, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The scope, a dot, and that name. */
+/* "scope.name". */
 const char *mpl_net_scoped(mpl_net *net, const char *name);
 
-/* A graph named after the network and its parameters; `args` is borrowed until mpl_net_end. */
+/* Starts a graph named after the network and its parameters; borrows `args` until mpl_net_end. */
 void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
-/* Makes y the output, finishes the graph and hands it over; frees it and returns the first failure
- * otherwise. */
+/* Makes y the output, finishes and hands over the graph; or frees it and returns the first
+ * failure. */
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);
 
-/* The scope of the names that follow; "" for none. */
+/* The scope of the following names; "": none. */
 void mpl_net_scope(mpl_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 uint32_t mpl_net_rank(const mpl_net *net, mpl_value x);              /* 1 after a failure */
 int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis); /* 1 after a failure */
 mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
-mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image,
-                                                            image] */
-/* Of i64: classes, words. */
+mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data", NCHW */
+/* An i64 input: classes, words. */
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number); /* a constant */
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
-                        const void *element); /* the same for all */
+                        const void *element); /* same for all elements */
 
 /* Any operation with one output, which takes the operation's name. */
 mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,
@@ -96,11 +93,10 @@ mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t 
 mpl_value mpl_net_unary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x);
 mpl_value mpl_net_binary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value a,
                          mpl_value b);
-mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n,
-                         const mpl_value *in); /* channels
-                                                */
+/* Along channels. */
+mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n, const mpl_value *in);
 
-/* Kernel, stride and pads of convolutions and pools; the same pads at both ends. */
+/* Kernel, stride and pads of convolutions and pools; pads are equal at both ends. */
 typedef struct mpl_window {
     int64_t kernel[2], stride, pad[2];
 } mpl_window;
@@ -123,37 +119,35 @@ mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x);
 /* gemm, weights transposed */
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
-/* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten,
- * dense, softmax. */
+/* The usual end of a classifier: avg_pool over the whole image, flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
 
-/* Losses, of no dims. Softmax cross-entropy of rows of logits, the mean over the rows; smooth L1,
- * and cross-entropy of sigmoids of logits, the mean over the elements. */
+/* Scalar losses: softmax cross-entropy, the mean over rows of logits; smooth L1 and sigmoid
+ * cross-entropy of logits, the mean over elements. */
 mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels);
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted);
 mpl_value mpl_net_sigmoid_loss(mpl_net *net, const char *name, mpl_value logits, mpl_value wanted);
-/* x itself, through which no gradient goes. */
+/* x, but no gradient flows through it. */
 mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x);
 
-/* resnet.c: the image and the four stages of resnet101, strides on the first 1x1; entries that call
- * it have batch and image. */
+/* resnet.c: the image and four stages of resnet101, strides on the first 1x1. Needs batch and
+ * image. */
 void mpl_net_resnet101(mpl_net *net, mpl_value stage[4]);
 
-/* Control flow: what is made between open and close stands in the block. */
+/* Control flow: operations made between open and close belong to the block. */
 uint32_t mpl_net_open(mpl_net *net, const char *name); /* the block */
 mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape);
-mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like); /* a carried value */
-/* of its first axis */
+mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like); /* carried value */
+/* slice of the first axis */
 mpl_value mpl_net_param_slice(mpl_net *net, const char *name, mpl_value scan);
 void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result);
 
 #define MPL_NET_CARRIED 256 /* most values that a loop carries, scans or stacks */
 
-/* A `while` over the body; out_name[] and out[] have n_carried + n_rows items, a name of NULL
- * leaves the output out. */
+/* A `while` over the body. Sizes [n_carried + n_rows]: out_name (NULL omits the output), out. */
 typedef struct mpl_net_loop {
     uint32_t body;
-    int64_t trips; /* -1: as many as there are slices */
+    int64_t trips; /* -1: number of slices */
     uint32_t n_carried, n_scans, n_rows;
     const mpl_value *init, *scan;
     const char *const *out_name;
@@ -163,11 +157,11 @@ void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl
 mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass,
                        uint32_t n_branches, const uint32_t *branch);
 
-/* The parts of layers under form=owl; what they are is said in owl_networks.c. */
+/* Parts of layers under form=owl; see owl_networks.c. */
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
-/* A value under the scope; a failure is kept for mpl_net_end. */
+/* A value in the scope; a failure is kept for mpl_net_end. */
 mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type,
                             uint32_t rank, const int64_t *dim);
 

@@ -1,4 +1,4 @@
-/* bench_group.c -- units of a bench measured, one or several by turns. See bench.h. */
+/* bench_group.c -- measures units of a bench, one alone or several interleaved. See bench.h. */
 #include <unistd.h>
 
 #include "harness/bench/bench.h"
@@ -7,49 +7,48 @@
 
 static const int64_t STEP_LIMIT_NS = INT64_C(300) * 1000000000; /* of preparing or one run, without
                                                                    --time-limit */
-enum { SETTLE_US = 2000 }; /* idle threads of the worker before stop spinning */
+enum { SETTLE_US = 2000 }; /* until idle threads of the worker stop spinning */
 
-/* One run of the matrix. */
+/* One run: a unit under one planner on one backend. */
 typedef struct cell {
     const mpl_planner_spec *spec;
     mpl_record *row;
     mpl_plan *plan;
-    const mpl_job *job; /* whose plan it is: the unit's, or that of the order given */
+    const mpl_job *job; /* of the plan: the unit's job, or the job with the given order */
     mpl_worker *worker;
     int64_t *run_ns;
     int64_t *other_ns;          /* on a device whose runs alternate, or under --compare */
-    int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
-    bool skip;                  /* the file has it already, or it is another shard's */
-    bool elsewhere;             /* it is another shard's */
+    int64_t *plan_ns, *self_ns; /* [repeat] with peers: times of repeated planning */
+    bool skip;                  /* already in the file, or in another shard */
+    bool elsewhere;             /* in another shard */
 } cell;
 
-/* A unit at hand. */
 typedef struct unit {
     uint32_t number;
     mpl_options options;
-    const char *graph; /* as rows call it */
+    const char *graph; /* name in rows */
     char *path;        /* owned; NULL: graph names it */
-    bool absent;       /* its file is, or all of it is another shard's */
+    bool absent;       /* its file is absent, or the whole unit is in another shard */
     mpl_job job;
-    mpl_status opened; /* how opening it went */
+    mpl_status opened; /* status of opening it */
     char why[sizeof((mpl_ctx *)0)->message];
-    cell *cells; /* [n_specs] on the backend at hand; NULL: it failed there, or has no rows */
+    cell *cells; /* [n_specs] on the current backend; NULL: the unit failed there, or has no rows */
     mpl_exec_options exec;
     mpl_inputs inputs;
-    void *reference; /* outputs of the run that shares nothing */
+    void *reference; /* outputs of the run without memory sharing */
     mpl_worker_task task;
 } unit;
 
 typedef struct group {
     mpl_bench *b;
-    uint32_t n, backend; /* at hand */
+    uint32_t n, backend; /* current */
     unit *unit;          /* [n] */
 } group;
 
-/* Shares of the time of a group at which planning and preparing end, about. */
+/* Approximate shares of a group's time at which planning and preparing end. */
 static const double PLANNING = 0.1, PREPARING = 0.6;
 
-/* `share` of the way through what begins at `from` and ends at `to`, for unit u of the group. */
+/* Reports progress: `share` of the way from `from` to `to`, for unit u of the group. */
 static void at(const group *g, const unit *u, double from, double to, double share,
                const char *what)
 {
@@ -67,7 +66,7 @@ static mpl_bench_run run_of(const group *g, uint32_t planner)
 
 /* ---- rows and plans ---- */
 
-/* A row for each planner of a unit, and which of them the file has; *missing: it lacks one. */
+/* Makes a row for each planner of a unit and finds those in the file; *missing: one is not. */
 static mpl_status make_rows(const group *g, unit *u, bool *missing)
 {
     mpl_status st = MPL_OK;
@@ -90,8 +89,8 @@ out:
     return st;
 }
 
-/* What is compared with a peer, or by turns, is measured beside it: there, all or none is taken
- * from the file. */
+/* Runs that are compared with a peer, or interleaved, must be measured together. There all rows are
+ * taken from the file, or none. */
 static mpl_status take_rows(const group *g, unit *u, bool missing)
 {
     mpl_status st = MPL_OK;
@@ -108,8 +107,8 @@ out:
     return st;
 }
 
-/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the
- * bench. */
+/* Plans with all planners and makes their rows. A failed planner is a row; only memory, the disk
+ * and interrupts end the bench. */
 static void plan_cells(const group *g, unit *u)
 {
     const mpl_bench *b = g->b;
@@ -129,8 +128,8 @@ static bool wants_run(const cell *c)
     return !c->skip && c->plan != NULL && mpl_record_is(c->row, MPL_FIELD_status, "ok");
 }
 
-/* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them
- * alike. */
+/* Next to a peer, times planning again with all planners interleaved, so that background load
+ * affects them equally. */
 static mpl_status plan_in_turns(const group *g, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -169,13 +168,13 @@ out:
 
 /* ---- executions ---- */
 
-/* Cells of all units in one row, unit by unit. */
+/* Maps an index over all cells, unit by unit, to its unit. */
 static unit *unit_at(const group *g, uint32_t i)
 {
     return &g->unit[i / g->b->n_specs];
 }
 
-/* The cell, if it is to be executed; NULL: it is not. */
+/* The cell if it is to be executed; otherwise NULL. */
 static cell *to_run(const group *g, uint32_t i)
 {
     const unit *u = unit_at(g, i);
@@ -186,7 +185,7 @@ static cell *to_run(const group *g, uint32_t i)
                : NULL;
 }
 
-/* One run of a unit that shares nothing. A failure is every run's failure. */
+/* Runs a unit once without memory sharing. If that fails, all its runs fail. */
 static mpl_status run_reference(const group *g, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -208,7 +207,7 @@ out:
     return st;
 }
 
-/* Inputs, and what they give where nothing is shared. */
+/* Makes the inputs and the reference outputs. */
 static mpl_status prepare_runs(const group *g, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -233,7 +232,7 @@ out:
     return st;
 }
 
-/* What a prepared worker gave, into its row. */
+/* Writes a worker's results into the cell's row. */
 static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
 {
     mpl_bench *b = g->b;
@@ -282,8 +281,7 @@ out:
     return st;
 }
 
-/* Executes the cells from first to end: all prepared one after the other, then the repeats go
- * round. */
+/* Executes cells first .. end - 1: prepares them in sequence, then interleaves the repeats. */
 static mpl_status run_cells(const group *g, uint32_t first, uint32_t end)
 {
     mpl_status st = MPL_OK;
@@ -322,7 +320,7 @@ out:
     return st;
 }
 
-/* What a worker holds: weights, twice for what a library makes of them, and the arena. [byte] */
+/* Memory of a worker: weights, counted twice for the library's own copies, and the arena. [byte] */
 static uint64_t worker_bytes(const unit *u, const cell *c)
 {
     const mpl_graph *g = u->job.source.graph;
@@ -333,7 +331,7 @@ static uint64_t worker_bytes(const unit *u, const cell *c)
     return 2 * weights + c->plan->peak_bytes;
 }
 
-/* The end of the workers from first on that fit half of the memory at once. */
+/* End of the range of workers from `first` that together fit half of the memory. */
 static uint32_t fitting(const group *g, uint32_t first)
 {
     uint64_t used = 0;
@@ -378,7 +376,7 @@ out:
 
 /* ---- units ---- */
 
-/* A unit that fails as a whole, on the backend at hand at least: a row for each planner. */
+/* Makes a failure row for each planner of a unit that failed as a whole on this backend. */
 static mpl_status fail_all(const group *g, unit *u, mpl_status how)
 {
     mpl_status st = MPL_OK;
@@ -391,7 +389,7 @@ static mpl_status fail_all(const group *g, unit *u, mpl_status how)
             continue;
         MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, &b->spec[i], &row));
         mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
-        /* no planner was asked yet: what is wrong is the file, or the options */
+        /* no planner ran yet, so the file or the options are wrong */
         mpl_row_fail(row, how == MPL_EINPUT ? "input" : mpl_row_status(how), u->why);
         MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &row));
         mpl_record_free(b->ctx, row);
@@ -402,7 +400,7 @@ out:
     return st;
 }
 
-/* The unit's problem for the backend at hand, its workspaces asked in a process of its own. */
+/* Makes the unit's problem for this backend. A separate process asks for workspaces. */
 static mpl_status prepare_problem(const group *g, unit *u)
 {
     mpl_ctx *ctx = g->b->ctx;
@@ -419,7 +417,7 @@ out:
     return st;
 }
 
-/* The rows of a unit that was measured, or whose rows were there. */
+/* Finishes the rows of a unit that was measured or taken from the file. */
 static mpl_status finish_unit(const group *g, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -446,7 +444,6 @@ out:
     return st;
 }
 
-/* What the unit held for one backend. */
 static void cells_fini(const group *g, unit *u)
 {
     mpl_ctx *ctx = g->b->ctx;
@@ -468,7 +465,7 @@ static void cells_fini(const group *g, unit *u)
     u->reference = NULL;
 }
 
-/* Rows of every unit on the backend at hand, made or taken from the file. */
+/* Makes the rows of every unit on the current backend, or takes them from the file. */
 static mpl_status begin_units(const group *g)
 {
     mpl_status st = MPL_OK;
@@ -476,8 +473,7 @@ static mpl_status begin_units(const group *g)
 
     for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
         unit *u = &g->unit[i];
-        bool list = u->job.source.problem != NULL; /* cannot be executed: planned, and once is
-                                                      enough */
+        bool list = u->job.source.problem != NULL; /* a list is only planned, and only once */
         mpl_status how = u->opened;
 
         if (u->absent || (list && g->backend > 0))
@@ -497,7 +493,7 @@ out:
     return st;
 }
 
-/* All units on the backend at hand. */
+/* Measures all units on the current backend. */
 static mpl_status bench_units(const group *g)
 {
     mpl_status st = MPL_OK;
@@ -524,7 +520,7 @@ out:
     return st;
 }
 
-/* A worker's word goes by the one who hears all. */
+/* Reports a skipped file; a worker tells its parent. */
 static void tell_skip(mpl_bench *b, const char *file)
 {
     if (b->crew != NULL)
@@ -536,8 +532,8 @@ static void tell_skip(mpl_bench *b, const char *file)
                           file);
 }
 
-/* Whether the unit's file is absent: that is told once, for its twins too. Takes the path over if
- * so. */
+/* Whether the unit's file is absent; reports it once for consecutive units of the file. If absent,
+ * takes the path over. */
 static mpl_status skip_absent(mpl_bench *b, unit *u)
 {
     mpl_status st = MPL_OK;
@@ -587,7 +583,7 @@ static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
         goto out;
     MPL_TRY(mpl_bench_unit_options(b, number, &u->options));
     u->opened = mpl_job_open(ctx, &u->options, u->path != NULL ? u->path : u->graph, &u->job);
-    u->job.text = u->graph; /* for the rows of one that could not be opened */
+    u->job.text = u->graph; /* for the rows of a failed unit */
     snprintf(u->why, sizeof u->why, "%s", ctx->message);
     if (u->opened != MPL_OK)
         MPL_TRY(mpl_machine_get(ctx, &u->job.machine));

@@ -1,11 +1,10 @@
-/* bench_unit.c -- the units of a bench: which are whose, which are done, their rows. See
- * bench.h. */
+/* bench_unit.c -- units of a bench: their shards, finished runs and rows. See bench.h. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "harness/bench/bench.h"
 
-/* What is compared with a peer, or by turns, stays together. */
+/* Runs compared with a peer, or interleaved, stay in one shard. */
 bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p)
 {
     uint64_t group = (uint64_t)(unit / b->turns) * b->n_backends + backend;
@@ -19,7 +18,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Whether a row of the file will do: one that was executed among other workers has no times. */
+/* Whether a row of the file can be kept. One executed beside other workers has no times and is
+ * measured again by a single worker. */
 static bool will_do(const mpl_bench *b, const mpl_record *row)
 {
     return mpl_record_is(row, MPL_FIELD_status, "ok") &&
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* A worker's row, on its way to the file: "BACKEND PLANNER OLD {row}". */
+/* Sends a worker's row to the parent: "BACKEND PLANNER OLD {row}". */
 static mpl_status tell(mpl_bench *b, mpl_bench_run run, bool old, const mpl_record *row)
 {
     mpl_status st = MPL_OK;

@@ -1,6 +1,6 @@
-/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" after it, "!MESSAGE" before it
- * gives up; other lines are its unit's. Units are taken from a counter that all share, so no unit
- * is done twice and none waits for a slow neighbour. */
+/* crew.c -- see crew.h. A worker writes "@U" before unit U, "=U" after it, and "!MESSAGE" before it
+ * fails; other lines are its unit's. Workers take units from a shared counter, so each unit is done
+ * once and no worker waits for a slow one. */
 #include "harness/bench/crew.h"
 
 #include <errno.h>
@@ -22,16 +22,16 @@ typedef struct member {
     pid_t pid; /* 0: none */
     int fd;    /* -1: none */
     uint32_t unit;
-    char *text; /* what has come of a line */
+    char *text; /* incomplete line received so far */
     size_t n, cap;
     char why[600];
-    char *scratch; /* [MPL_SCRATCH_ROOM] shared with it: the folder that it uses; "": none */
+    char *scratch; /* [MPL_SCRATCH_ROOM] shared with the worker: path of its folder; "": none */
 } member;
 
 typedef struct state {
     mpl_ctx *ctx;
     const mpl_crew *crew;
-    atomic_uint *next; /* shared with the workers; their scratch follows it */
+    atomic_uint *next; /* shared counter of units; the workers' scratch paths follow it */
     member *member;
 } state;
 
@@ -63,7 +63,7 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
     _exit(fflush(to) != 0);
 }
 
-/* ---- here ---- */
+/* ---- the parent ---- */
 
 static mpl_status hire(state *s, uint32_t index)
 {
@@ -112,7 +112,7 @@ out:
     return st;
 }
 
-/* Reads what is there and hands on whole lines; *ended: the worker has closed its end. */
+/* Reads available text and passes on whole lines; *ended: the worker closed its end. */
 static mpl_status listen_to(state *s, member *m, bool *ended)
 {
     mpl_status st = MPL_OK;
@@ -138,8 +138,7 @@ out:
     return st;
 }
 
-/* Reaps a worker that is gone, or will be, and removes the folder that it could not; *how as
- * waitpid says. */
+/* Reaps a worker that ended or is about to, and removes its folder; *how as of waitpid. */
 static void reap(member *m, int *how)
 {
     while (waitpid(m->pid, how, 0) < 0 && errno == EINTR)
@@ -148,7 +147,7 @@ static void reap(member *m, int *how)
     mpl_scratch_remove(m->scratch);
 }
 
-/* The worker is gone: what it was at is over. */
+/* Handles the end of a worker; the unit under way ends with it. */
 static mpl_status bury(state *s, member *m)
 {
     mpl_status st = MPL_OK;
@@ -170,7 +169,7 @@ out:
     return st;
 }
 
-/* Waits for words of any worker; *left: workers that are there still. */
+/* Waits for output of any worker; *left: workers still running. */
 static mpl_status attend(state *s, struct pollfd *wait, uint32_t *left)
 {
     mpl_status st = MPL_OK;

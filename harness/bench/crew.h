@@ -1,5 +1,5 @@
-/* crew.h -- units of work shared among processes, each with a core of its own; what they say comes
- * back to one place. */
+/* crew.h -- distributes units of work over processes, each on its own core; their output returns
+ * here. */
 #ifndef MPL_CREW_H
 #define MPL_CREW_H
 
@@ -8,17 +8,17 @@
 typedef struct mpl_crew {
     void *arg;
     uint32_t n_units, n_workers; /* at most as many workers as usable cores */
-    /* In a worker: does unit u; each line written to `to` comes back. A failure ends the worker. */
+    /* In a worker: does unit u. Each line written to `to` comes back. A failure ends the worker. */
     mpl_status (*work)(mpl_ctx *ctx, void *arg, uint32_t u, FILE *to);
-    /* Here: a line of unit u, without its newline and zero-terminated. */
+    /* In the parent: one zero-terminated line of unit u, without its newline. */
     mpl_status (*line)(mpl_ctx *ctx, void *arg, uint32_t u, const char *text, size_t n);
-    /* Here: unit u is over; why: NULL, or one line about the worker that died in it. */
+    /* In the parent: unit u ended. why: NULL, or one line about the worker that died in it. */
     mpl_status (*over)(mpl_ctx *ctx, void *arg, uint32_t u, const char *why);
 } mpl_crew;
 
-/* Workers take units in their order, the next as soon as one is free; one that dies is replaced.
- * Returns when all units are over, at a failure here, or after an interrupt (mpl_interrupted); no
- * worker is left then. MPL_EMEM: no process to be had. */
+/* Workers take units in order, each taking the next when it is free; a dead worker is replaced.
+ * Returns after all units, at a failure in the parent, or after an interrupt (mpl_interrupted),
+ * with no worker left. MPL_EMEM: no process can be started. */
 mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew);
 
 #endif

@@ -92,7 +92,6 @@ void mpl_suite_about(const char *text, char *line, size_t size)
     snprintf(line, size, "%.*s", (int)(n - skip), text + skip);
 }
 
-/* Why there is no suite of that name. */
 static mpl_status no_suite(mpl_ctx *ctx, const char *name)
 {
     const char *near = NULL;
@@ -128,7 +127,7 @@ out:
     return st;
 }
 
-/* "--repeat 5": an option, unless the command line has it. */
+/* Sets an option, "--repeat 5", unless the command line sets it. */
 static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
 {
     char *name = line + 2, *value = name + strcspn(name, " \t=");
@@ -139,7 +138,7 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
     return mpl_options_default(ctx, MPL_CMD_bench, name, value, options);
 }
 
-/* Whether a graph may have the option for itself: a row must tell it apart. */
+/* Whether a single graph may set the option: rows must record it. */
 static bool is_own(const char *name)
 {
     static const char *const names[] = {"order",    "in-place", "views",     "concat",
@@ -152,7 +151,7 @@ static bool is_own(const char *name)
     return false;
 }
 
-/* "GRAPH --option value ..": a graph, and options for it alone. */
+/* "GRAPH --option value ..": a graph with options of its own. */
 static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
 {
     mpl_status st = MPL_OK;

@@ -1,4 +1,4 @@
-/* carried.c -- files of results/ in the program. See carried.h. */
+/* carried.c -- files of results/ built into the program. See carried.h. */
 #include "harness/cli/carried.h"
 
 #include <unistd.h>

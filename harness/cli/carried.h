@@ -1,14 +1,12 @@
-/* carried.h -- files of results/ that the program carries, as it does the suites: where it is
- * installed there is no project around. */
+/* carried.h -- files of results/ built into the program, for installations without the project. */
 #ifndef MPL_CARRIED_H
 #define MPL_CARRIED_H
 
 #include "graphs/core/base.h"
 
-/* "results/published.tsv": whether the program carries that file. */
+/* Whether the program carries that file, such as "results/published.tsv". */
 bool mpl_is_carried(const char *path);
-/* As mpl_file_read; what is not there and is carried is read as it was when the program was
- * built. */
+/* Like mpl_file_read. An absent file is read from the copy carried by the program, if any. */
 mpl_status mpl_carried_read(mpl_ctx *ctx, const char *path, char **data, size_t *size);
 
 #endif

@@ -1,4 +1,4 @@
-/* command.c -- what commands are called, take and do, from commands.def. See command.h. */
+/* command.c -- names, arguments and descriptions of commands, from commands.def. See command.h. */
 #include "harness/cli/command.h"
 
 const mpl_command mpl_commands[MPL_N_COMMANDS] = {

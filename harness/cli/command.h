@@ -5,9 +5,9 @@
 #include "harness/cli/options.h"
 #include "harness/cli/quote.h"
 
-/* Prints results to stdout, but for the object of --json, which it leaves in options->result: the
- * caller prints it, with what failed. The message of a failure is the caller's to print, too.
- * Suites and plan files may set what the command line leaves open. */
+/* Runs a command. It prints results to stdout, but leaves the object of --json in options->result.
+ * The caller prints that object and the message of a failure. Suites and plan files may set options
+ * that the command line does not. */
 typedef mpl_status mpl_command_run(mpl_ctx *ctx, mpl_options *options);
 
 typedef struct mpl_command {
@@ -24,7 +24,7 @@ extern mpl_command_run *const mpl_command_runs[MPL_N_COMMANDS]; /* commands.c */
 #define COMMAND(name, args, fewest, most, about, example) mpl_command_run mpl_cmd_##name;
 #include "harness/cli/commands.def"
 
-/* The texts of --help: all commands, or one with its options. */
+/* The texts of --help: for all commands, or for one with its options. */
 void mpl_help(FILE *to);
 void mpl_help_command(FILE *to, mpl_command_id command);
 /* harness/cli/OPTIONS.md: every command with its options, as markdown. */

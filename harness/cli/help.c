@@ -10,8 +10,8 @@ static bool takes(int command, int option)
     return mpl_option_table[option].commands >> command & 1;
 }
 
-/* Text from a column on, whose lines end before column 80 at a blank, or within a long word after
- * '|'; the cursor stands at `at`. */
+/* Writes text in columns from `column` to 80, breaking at blanks, or after '|' in a long word. The
+ * cursor stands at `at`. */
 static void put_wrapped(FILE *to, size_t at, size_t column, const char *text)
 {
     if (at > column || column == 0)
@@ -62,7 +62,7 @@ static const char *spelled(int i, char *text)
     return text;
 }
 
-/* The option, if the command has it; *group: the heading that is due before it, or NULL. */
+/* Writes the option if the command has it; *group: heading to write before it, or NULL. */
 static void put_option(FILE *to, mpl_command_id command, mpl_option_id option, const char **group)
 {
     char text[SPELLED];
@@ -121,8 +121,7 @@ void mpl_help_markdown(FILE *to)
     }
 }
 
-/* Text in a man page, so that the formatter changes no '-' or '\\', and takes no '.' or '\'' in
- * front for a request. */
+/* Writes text of a man page. Escapes '-' and '\\', and a leading '.' or '\'', for the formatter. */
 static void man_text(FILE *to, const char *text)
 {
     if (*text == '.' || *text == '\'')

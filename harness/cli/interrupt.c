@@ -1,4 +1,4 @@
-/* interrupt.c -- whether the user has asked to stop. See interrupt.h. */
+/* interrupt.c -- whether the user asked to stop. See interrupt.h. */
 #include "harness/cli/interrupt.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@ static void on_signal(int number)
 
 void mpl_interrupt_catch(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
+    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: signals end waiting */
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

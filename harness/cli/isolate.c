@@ -1,4 +1,4 @@
-/* isolate.c -- a function in a process of its own. See isolate.h. */
+/* isolate.c -- runs a function in a separate process. See isolate.h. */
 #include "harness/cli/isolate.h"
 
 #include <errno.h>
@@ -21,13 +21,13 @@ void *mpl_share(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Where memory runs out, this process is the one to go. */
+/* Makes this process the first to be killed when memory runs out. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY);
 
     if (fd >= 0 && write(fd, "1000", 4) < 0)
-        fputs("", stderr); /* not allowed here: then it stays as likely as memplan */
+        fputs("", stderr); /* not permitted: keep the default */
     if (fd >= 0)
         close(fd);
 }
@@ -35,7 +35,7 @@ static void offer_to_oom_killer(void)
 static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid_t parent)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD, SIGSEGV,
-                                  /* a sanitizer's too: not its program */
+                                  /* handlers of sanitizers too */
                                   SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigset_t none;
     int null;
@@ -52,19 +52,18 @@ static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid
     if ((null = open("/dev/null", O_RDONLY)) >= 0)
         dup2(null, 0);
     dup2(2, 1);
-    close_range(3, ~0u, 0); /* rows, plans, locks: none of its business */
+    close_range(3, ~0u, 0); /* closes rows, plans and locks of memplan */
     body(arg);
     _exit(0);
 }
 
-/* Until the process ends, the deadline passes or memplan is told to stop; the process is not reaped
- * yet. */
+/* Waits until the process ends, the deadline passes or memplan is told to stop. Does not reap the
+ * process. */
 static void await(pid_t pid, int64_t deadline_ns, mpl_ending *ending)
 {
-    enum { SLICE_MS = 50 }; /* a signal that comes between check and poll waits that long */
+    enum { SLICE_MS = 50 }; /* longest wait for a signal that arrives between check and poll */
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd wait = {.fd = pidfd, .events = POLLIN}; /* fd -1 (an old kernel): poll only sleeps
-                                                           */
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN}; /* fd -1 (an old kernel): only sleeps */
     siginfo_t info;
 
     for (;;) {
@@ -102,11 +101,11 @@ mpl_status mpl_isolate(mpl_ctx *ctx, void (*body)(void *arg), void *arg, int64_t
         MPL_FAIL(ctx, MPL_EMEM, "no process: %s", strerror(errno));
     if (pid == 0)
         child(body, arg, self);
-    begin = mpl_clock_ns(); /* what fork() took is the price of our size, not of what runs there */
-    setpgid(pid, pid);      /* here too: it must be done before the group is killed */
+    begin = mpl_clock_ns(); /* exclude fork(), whose time depends on memplan's size */
+    setpgid(pid, pid);      /* also in the parent: it must precede the kill of the group */
     await(pid, deadline_ns, ending);
     ending->wall_ns = mpl_clock_ns() - begin;
-    kill(-pid, SIGKILL); /* before the reaping: until then the number is the group's */
+    kill(-pid, SIGKILL); /* before reaping, after which the group's number may be reused */
     kill(pid, SIGKILL);
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
         ;

@@ -1,4 +1,4 @@
-/* options.c -- options.def as getopt_long reads it. See options.h. */
+/* options.c -- parses options.def with getopt_long. See options.h. */
 #include "harness/cli/options.h"
 
 #include <getopt.h>
@@ -62,7 +62,7 @@ mpl_word mpl_option_word(mpl_option_id id, uint32_t k)
     return w + k < MPL_N_WORDS && word_option[w + k] == id ? w + k : MPL_N_WORDS;
 }
 
-/* The words of an option, with `between` between them. */
+/* The words of an option, separated by `between`. */
 static const char *words_of(mpl_option_id id, const char *between, char *text)
 {
     mpl_word w;
@@ -106,7 +106,7 @@ void mpl_options_fini(mpl_ctx *ctx, mpl_options *options)
     options->result = NULL;
 }
 
-/* Which of an option's words the first n characters of text are; UINT32_MAX: none of them. */
+/* Index of the option's word equal to the first n characters of text; UINT32_MAX: none. */
 static uint32_t number_of(mpl_option_id id, const char *text, size_t n)
 {
     mpl_word w;
@@ -250,12 +250,12 @@ mpl_status mpl_options_adopt(mpl_ctx *ctx, mpl_option_id id, const char *value,
 
     if (!given && value != NULL)
         MPL_TRY(set(ctx, options, id, value));
-    options->given[id] = given; /* by the command line: not by this */
+    options->given[id] = given; /* true only for the command line */
 out:
     return st;
 }
 
-/* What getopt_long needs for one command: long options with their names in `name`, short letters in
+/* Input of getopt_long for one command: long options with their names in `name`, short letters in
  * `letters`. */
 typedef struct spec {
     struct option option[MPL_N_OPTIONS + 1];
@@ -268,7 +268,7 @@ static void make_spec(mpl_command_id command, spec *s)
     size_t n = 0, l = 0;
 
     memset(s, 0, sizeof *s);
-    s->letters[l++] = ':'; /* a missing value is told apart */
+    s->letters[l++] = ':'; /* reports a missing value separately */
     for (int i = 0; i < MPL_N_OPTIONS; i++) {
         const mpl_option_info *info = &mpl_option_table[i];
 
@@ -295,8 +295,7 @@ static mpl_option_id by_letter(mpl_command_id command, int letter)
     return i;
 }
 
-/* What is wrong with an option that getopt_long does not know: of other commands, misspelt, or cut
- * too short. */
+/* Explains an option that getopt_long rejects: of another command, misspelt or ambiguous. */
 static mpl_status no_option(mpl_ctx *ctx, mpl_command_id command, const spec *s, const char *given)
 {
     const char *of = mpl_commands[command].name, *near = NULL, *name = given + strspn(given, "-");
@@ -334,7 +333,7 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
 
     make_spec(command, &s);
     opterr = 0;
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: restart parsing */
     while ((got = getopt_long(argc, argv, s.letters, s.option, NULL)) != -1) {
         if (got == ':')
             MPL_FAIL(ctx, MPL_EINPUT, "%s: %s needs a value; see memplan %s --help", info->name,

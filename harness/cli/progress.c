@@ -1,4 +1,4 @@
-/* progress.c -- how far a long job is. See progress.h. */
+/* progress.c -- progress of a long job. See progress.h. */
 #include "harness/cli/progress.h"
 
 #include <stdarg.h>

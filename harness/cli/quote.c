@@ -1,7 +1,7 @@
-/* quote.c -- text for other languages. See quote.h. */
+/* quote.c -- quotes text for other languages. See quote.h. */
 #include "harness/cli/quote.h"
 
-/* How one character is written: NULL, as it is. */
+/* The escape of one character; NULL: written as it is. */
 typedef const char *(*escape)(char c);
 
 static void put_escaped(FILE *to, const char *text, escape instead_of)
@@ -33,7 +33,7 @@ void mpl_put_gnuplot(FILE *to, const char *text)
 
 static const char *no_quote(char c)
 {
-    return c == '"' ? "'" : c == '\\' ? "/" : NULL; /* there is no escape for either */
+    return c == '"' ? "'" : c == '\\' ? "/" : NULL; /* neither can be escaped */
 }
 
 void mpl_put_gnuplot_cell(FILE *to, const char *text)
@@ -58,7 +58,7 @@ void mpl_put_markup(FILE *to, const char *text)
     put_escaped(to, text, entity);
 }
 
-/* What could end the string, or the element that the script stands in, or begin a comment there. */
+/* Escapes everything that could end the string or the enclosing element, or begin a comment. */
 static const char *script_escape(char c)
 {
     return c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '<' ? "\\u003c" : NULL;
@@ -81,7 +81,7 @@ void mpl_put_dot(FILE *to, const char *text)
     put_escaped(to, text, backslash);
 }
 
-/* What could end a cell, begin an element or a link, or be an escape itself. */
+/* Escapes everything that could end a cell, begin an element or a link, or act as an escape. */
 static const char *markdown_escape(char c)
 {
     return c == '|'    ? "\\|"

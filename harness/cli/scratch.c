@@ -1,5 +1,5 @@
-/* scratch.c -- see scratch.h. A folder is told of before it is made and until it is gone, so there
- * is no moment to be killed in. */
+/* scratch.c -- see scratch.h. The path is stored before the folder is made and until it is removed,
+ * so a kill at any moment leaves the path to the parent. */
 #include "harness/cli/scratch.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "graphs/core/file.h"
 
-static char *told_to; /* of this process, as what interrupts it is; NULL: no parent asks */
+static char *told_to; /* of this process; NULL: no parent asks */
 
 void mpl_scratch_tell(char *told)
 {

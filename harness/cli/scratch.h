@@ -1,5 +1,4 @@
-/* scratch.h -- folders for the files of one call: they go even where the process that made them is
- * killed, by its parent. */
+/* scratch.h -- temporary folders of one call. The parent removes those of killed processes. */
 #ifndef MPL_SCRATCH_H
 #define MPL_SCRATCH_H
 
@@ -7,12 +6,12 @@
 
 #define MPL_SCRATCH_ROOM 280 /* of a path [byte] */
 
-/* In a worker: from now on the folder that this process uses, one at a time, stands in
- * told[MPL_SCRATCH_ROOM], which its parent shares (mpl_share). */
+/* In a worker: keeps the path of this process's folder, one at a time, in told[MPL_SCRATCH_ROOM],
+ * which the parent shares (mpl_share). */
 void mpl_scratch_tell(char *told);
-/* A new folder, its path into folder[MPL_SCRATCH_ROOM]. MPL_EINPUT: it cannot be made. */
+/* Makes a new folder; its path goes into folder[MPL_SCRATCH_ROOM]. MPL_EINPUT: cannot be made. */
 mpl_status mpl_scratch_new(mpl_ctx *ctx, char *folder);
-/* Removes it with all that is in it, if there is one; folder becomes "". */
+/* Removes the folder and its contents, if there is one; folder becomes "". */
 void mpl_scratch_remove(char *folder);
 
 #endif

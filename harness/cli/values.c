@@ -1,4 +1,4 @@
-/* values.c -- texts of options and parameters. See values.h. */
+/* values.c -- parses values of options and parameters. See values.h. */
 #include "harness/cli/values.h"
 
 #include <ctype.h>

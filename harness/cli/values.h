@@ -1,4 +1,4 @@
-/* values.h -- what texts of options and parameters say: lists, numbers, "key=value,..". */
+/* values.h -- parses values of options and parameters: lists, numbers, "key=value,..". */
 #ifndef MPL_VALUES_H
 #define MPL_VALUES_H
 
@@ -11,33 +11,34 @@ typedef struct mpl_strings {
 } mpl_strings;
 
 mpl_status mpl_strings_add(mpl_ctx *ctx, mpl_strings *list, const char *item);
-/* "a,b,c" cut at commas, in a copy that `store` owns; empty parts are MPL_EINPUT. */
+/* Cuts "a,b,c" at commas, in a copy that `store` owns. MPL_EINPUT: an empty part. */
 mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, char **store,
                              mpl_strings *out);
 
-/* "key=value,..", of a planner or an order. */
+/* "key=value,.." of a planner or an order. */
 typedef struct mpl_params {
-    char *store; /* owned: what the strings point into */
+    char *store; /* owned: the strings point into it */
     mpl_strings key, value;
 } mpl_params;
 
-/* The text of `what` ("planner pool") after its ':'; NULL: there is none. MPL_EINPUT: an empty text
- * or a part without '='; the message says what it takes (NULL: nothing). */
+/* Parses the text after the ':' of `what` ("planner pool"); NULL: none. MPL_EINPUT: an empty text
+ * or a part without '='; the message names what it takes (NULL: nothing). */
 mpl_status mpl_params_parse(mpl_ctx *ctx, const char *what, const char *takes, const char *text,
                             mpl_params *out);
 void mpl_params_fini(mpl_ctx *ctx, mpl_params *params);
 
-/* A whole number in [min, max], all of `text`. MPL_EINPUT names `what`, here and below. */
+/* A whole number in [min, max] that takes up all of `text`. Messages of MPL_EINPUT name `what`,
+ * here and below. */
 mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min,
                            uint64_t max, uint64_t *out);
-/* A whole number of bytes; KiB, MiB or GiB may follow. */
+/* A whole number of bytes, optionally followed by KiB, MiB or GiB. */
 mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out);
-/* "0.5%" as parts of a million, at most 10^7; NULL: none. */
+/* "0.5%" in millionths, at most 10^7; NULL: none. */
 mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, uint64_t *parts);
-/* "NAME=N": NAME has *name_bytes. */
+/* "NAME=N"; *name_bytes is the length of NAME. */
 mpl_status mpl_parse_dim(mpl_ctx *ctx, const char *text, size_t *name_bytes, uint64_t *value);
 
-/* Nanoseconds, of at most a year: later clocks cannot overflow. */
+/* Nanoseconds, at most a year, so that sums of clocks cannot overflow. */
 int64_t mpl_seconds_ns(double seconds);
 
 #endif

@@ -1,4 +1,4 @@
-/* version.c -- facts of the build, from the header that make writes. */
+/* version.c -- facts of the build, from a header that make writes. */
 #include "harness/cli/version.h"
 
 #include "version_gen.h"

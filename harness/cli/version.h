@@ -1,4 +1,4 @@
-/* version.h -- which build this is: for --version and for the `memplan` field of rows. */
+/* version.h -- identifies the build, for --version and for the `memplan` field of rows. */
 #ifndef MPL_VERSION_H
 #define MPL_VERSION_H
 

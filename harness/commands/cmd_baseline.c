@@ -33,7 +33,8 @@ out:
     return st;
 }
 
-/* Those asked for; by default all that plan one arena, the same bytes on every machine. */
+/* Chooses the planners given; by default all that plan one arena with the same bytes on every
+ * machine. */
 static mpl_status choose_planners(update *u)
 {
     mpl_status st = MPL_OK;
@@ -109,12 +110,12 @@ static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_s
     MPL_TRY(mpl_job_row(u->ctx, u->options, job, spec, &row));
     mpl_record_text(row, MPL_FIELD_graph, name);
     st = mpl_job_plan(u->ctx, u->options, job, spec, &row, &plan, &kept);
-    if (st == MPL_EUNAVAIL) { /* not a problem for this planner */
+    if (st == MPL_EUNAVAIL) { /* the planner cannot take this problem */
         st = MPL_OK;
         goto out;
     }
     MPL_TRY(st);
-    if (kept != job) /* another order, whose optimum is another */
+    if (kept != job) /* another order has another optimum */
         MPL_TRY(mpl_optimum_find(u->ctx, u->options, kept, &of_given));
     MPL_TRY(record(u, row, plan->peak_bytes, kept == job ? optimum : &of_given));
 out:
@@ -123,7 +124,7 @@ out:
     return st;
 }
 
-/* GRAPH, which the baseline calls `name`; a file with a plan in it is that plan. */
+/* Adds GRAPH under `name`; a file with a plan adds that plan. */
 static mpl_status add_graph(update *u, const char *graph, const char *name)
 {
     mpl_status st = MPL_OK;
@@ -142,7 +143,7 @@ out:
     return st;
 }
 
-/* A suite's graph that may lie below --data: skipped, and told, where it is absent. */
+/* Adds a suite's graph; reports and skips a file below --data that is absent. */
 static mpl_status add_from_suite(update *u, const char *graph)
 {
     mpl_status st = MPL_OK;
@@ -179,7 +180,7 @@ static bool is_suite(const char *text)
     return s->name != NULL || (n > 6 && strcmp(text + n - 6, ".suite") == 0);
 }
 
-/* A suite's options are in force for what follows it, too. */
+/* Adds a suite or a graph. A suite's options also apply to everything after it. */
 static mpl_status add(update *u, const char *text)
 {
     mpl_status st = MPL_OK;
@@ -206,7 +207,7 @@ out:
     return st;
 }
 
-/* results/baselines/NAME.json, NAME from what was asked for. */
+/* results/baselines/NAME.json; NAME comes from the argument. */
 static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const char *what,
                                char path[300])
 {

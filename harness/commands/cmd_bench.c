@@ -1,5 +1,4 @@
-/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run. How they are measured:
- * bench_group.c. */
+/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run (bench_group.c). */
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 
 /* ---- what to run ---- */
 
-/* One planner more; the array grows. */
 static mpl_status add_planner(mpl_bench *b, const char *text, bool peer)
 {
     mpl_status st = MPL_OK;
@@ -103,7 +101,7 @@ out:
     return st;
 }
 
-/* Workers share the machine, so that runs on all cores and peers in turns cannot be timed. */
+/* Workers share the machine, so runs on all cores and interleaved peers cannot be timed. */
 static mpl_status check_jobs(mpl_bench *b)
 {
     mpl_status st = MPL_OK;
@@ -143,7 +141,7 @@ static mpl_status worker_unit(mpl_ctx *ctx, void *arg, uint32_t unit, FILE *to)
     b->ctx = ctx;
     b->crew = to;
     b->progress.quiet = true;
-    mpl_row_file_close(&b->file); /* its lock ends with the one who writes */
+    mpl_row_file_close(&b->file); /* so that the lock ends when the parent closes the file */
     return mpl_bench_group(b, unit, 1);
 }
 
@@ -173,7 +171,7 @@ out:
     return st;
 }
 
-/* Rows that a worker owed when it died say so. */
+/* Makes rows for the unfinished runs of a worker that died. */
 static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *why)
 {
     mpl_status st = MPL_OK;
@@ -227,7 +225,7 @@ static mpl_status bench_units(mpl_bench *b)
     }
     MPL_TRY(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
     MPL_TRY(mpl_crew_run(b->ctx, &crew));
-    MPL_TRY(mpl_rows_sort(b->ctx, &b->rows)); /* they came as workers were done */
+    MPL_TRY(mpl_rows_sort(b->ctx, &b->rows)); /* workers finished in any order */
 out:
     return st;
 }
@@ -277,7 +275,7 @@ static void bench_fini(mpl_bench *b)
     mpl_suite_fini(b->ctx, &b->suite);
 }
 
-/* The rows stand in their file: a build without tables says so, and is done. */
+/* The rows are already in their file, so a build without tables says so and succeeds. */
 static mpl_status print_tables(mpl_bench *b)
 {
     bool tsv = b->options->tsv;
@@ -315,8 +313,8 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(parse_backends(&b));
     MPL_TRY(parse_safeties(&b));
     MPL_TRY(check_jobs(&b));
-    for (uint32_t i = 0; i < mpl_bench_units(&b); i++) /* what a line asks for, before the first of
-                                                          them runs */
+    /* Check all options of lines before the first run. */
+    for (uint32_t i = 0; i < mpl_bench_units(&b); i++)
         MPL_TRY(mpl_bench_unit_options(&b, i, &own));
     if (options->shard != NULL)
         MPL_TRY(mpl_shard_parse(ctx, options->shard, &b.shard, &b.n_shards));

@@ -1,4 +1,4 @@
-/* cmd_certify.c -- memplan certify: the checker of certificates alone. */
+/* cmd_certify.c -- memplan certify: runs only the checker of certificates. */
 #include "harness/cli/command.h"
 #include "harness/job/job.h"
 #include "planners/verify/certify.h"
@@ -30,8 +30,7 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
                mpl_shown(path), claim, file->plan->bound_bytes);
 }
 
-/* The file's row as JSON, with what is proved of its bound; refused: why nothing is (NULL: it
- * is). */
+/* The file's row as JSON, with the proof of its bound. refused: why nothing is proved, or NULL. */
 static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_certified *proved,
                             const char *refused, mpl_record *row, char **json)
 {

@@ -1,5 +1,5 @@
-/* cmd_check.c -- memplan check: the regression gate. A plan is verified, then its bytes are held to
- * the proven optimum, the best bound, or a baseline; the outcome is an exit status, a last line for
+/* cmd_check.c -- memplan check: the regression gate. Verifies a plan, then compares its bytes with
+ * the proven optimum, the best bound, or a baseline. Reports by an exit status, a last line for
  * logs, a row, and JUnit XML. */
 #include <unistd.h>
 
@@ -20,19 +20,19 @@ typedef struct gate {
     mpl_options *options;
     char name[200], label[120];
     mpl_import import;      /* empty with --planner */
-    mpl_made made;          /* its plan: of --planner; else import.plan */
-    uint64_t parts;         /* of a million that the plan may be above its reference */
+    mpl_made made;          /* result of --planner; otherwise import.plan */
+    uint64_t parts;         /* tolerance above the reference, in millionths */
     uint64_t planned_bytes; /* 0: not verified */
     mpl_optimum optimum;
-    uint64_t baseline_bytes; /* 0: held to the optimum */
-    const char *pool; /* the one that decides the verdict where it is not the first; else NULL */
+    uint64_t baseline_bytes; /* 0: compared with the optimum */
+    const char *pool;        /* the pool that decides the verdict, if not the first; else NULL */
     uint64_t pool_bytes;
     mpl_optimum pool_optimum;
     verdict verdict;
     char summary[700];
 } gate;
 
-/* The most that is within the tolerance of `bytes`. */
+/* The largest size within the tolerance of `bytes`. */
 static uint64_t allowed(const gate *g, uint64_t bytes)
 {
     uint64_t whole, rest = bytes % 1000000 * g->parts / 1000000; /* parts are at most 10^7 */
@@ -96,7 +96,7 @@ out:
     return st;
 }
 
-/* The plan's row of the baseline; its optimum is looked up, not searched again. */
+/* Finds the plan's row in the baseline. Its optimum is read there, not searched for again. */
 static mpl_status look_up(gate *g)
 {
     mpl_status st = MPL_OK;
@@ -130,8 +130,7 @@ static mpl_status find_reference(gate *g)
 {
     mpl_status st = MPL_OK;
     const char *against = g->options->against;
-    bool searched = !g->import.returns_memory; /* else memory was no one arena, and no placement is
-                                                  its optimum */
+    bool searched = !g->import.returns_memory; /* false: no placement is its optimum */
 
     if (against != NULL && strcmp(against, "optimum") != 0)
         return look_up(g);
@@ -151,8 +150,8 @@ out:
 
 /* ---- the judgement ---- */
 
-/* What is too far above the bound is beyond, but for one case: the search ended between, so that
- * the optimum may be as near as is asked for. */
+/* Judges a size. Too far above the bound is BEYOND, unless the search ended early and the optimum
+ * may still be near enough. */
 static verdict hold(const gate *g, uint64_t bytes, const mpl_optimum *o)
 {
     if (bytes < o->bound_bytes)
@@ -172,8 +171,8 @@ static verdict judge(const gate *g)
                                                             : OK;
 }
 
-/* The optimum of pool k: of the same problem with that pool as the first, which is the one that
- * planners are judged by. */
+/* The optimum of pool k: solves the same problem with that pool first, since planners minimise the
+ * first pool. */
 static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
 {
     mpl_status st = MPL_OK;
@@ -202,7 +201,7 @@ out:
     return st;
 }
 
-/* A plan is at the optimum only if each of its pools is. The first one that is not decides. */
+/* A plan is optimal only if each of its pools is. The first pool that is not decides. */
 static mpl_status judge_other_pools(gate *g)
 {
     mpl_status st = MPL_OK;
@@ -215,7 +214,8 @@ static mpl_status judge_other_pools(gate *g)
             mpl_lower_bound(g->ctx, g->made.job.problem, k, &g->pool_optimum.bound_bytes, NULL));
         if (plan->pool_bytes[k] <= allowed(g, g->pool_optimum.bound_bytes))
             continue;
-        if (!g->import.returns_memory) /* else no placement is its optimum, as for the first pool */
+        /* Otherwise no placement is its optimum, as for the first pool. */
+        if (!g->import.returns_memory)
             MPL_TRY(find_pool_optimum(g, k, &g->pool_optimum));
         worst = hold(g, plan->pool_bytes[k], &g->pool_optimum);
         if (worst == OK)
@@ -317,8 +317,8 @@ static void print_report(const gate *g)
                mpl_gap_text(g->planned_bytes, g->baseline_bytes, gap));
 }
 
-/* One suite of one case: a failure for a plan that is refused or beyond, an error where there is no
- * judgement. */
+/* One JUnit suite of one case. A rejected plan or one beyond the tolerance is a failure; no
+ * judgement is an error. */
 static mpl_status write_junit(gate *g, mpl_status how, const char *message)
 {
     mpl_status st = MPL_OK;
@@ -352,8 +352,8 @@ out:
     return st;
 }
 
-/* The row, or the report and, where all is well, its summary as the last line; a failure's last
- * line is its message. */
+/* Prints the row, or the report. After success the summary is the last line; after a failure its
+ * message is. */
 static mpl_status print_outcome(gate *g)
 {
     mpl_status st = MPL_OK;
@@ -366,7 +366,7 @@ static mpl_status print_outcome(gate *g)
         if (g->verdict == OK || g->verdict == IMPROVED)
             printf("%s\n", mpl_shown(g->summary));
     }
-    fflush(stdout); /* so that a message of failure follows it where both go to one log */
+    fflush(stdout); /* a failure's message must follow it in a shared log */
 out:
     return st;
 }

@@ -1,5 +1,5 @@
-/* cmd_diff.c -- memplan diff: two plans, or two files of rows, side by side. Times are shown and
- * decide nothing. */
+/* cmd_diff.c -- memplan diff: compares two plans, or two files of rows. Times are shown but not
+ * compared. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,17 +9,17 @@
 #include "harness/rows/rows.h"
 #include "planners/plan/plan.h"
 
-/* Collects differences as lines or as the members of one JSON object; counts them. */
+/* Collects and counts differences, as lines or as members of one JSON object. */
 typedef struct report {
     mpl_ctx *ctx;
     bool json, quiet;
     FILE *to;   /* the differences, printed after the summary */
-    uint32_t n; /* differences so far */
+    uint32_t n; /* number of differences */
     int n_kinds;
     struct {
         const char *what;
         uint32_t n;
-    } kind[16]; /* as they came */
+    } kind[16]; /* in order of appearance */
 } report;
 
 static void count(report *r, const char *what)
@@ -35,7 +35,7 @@ static void count(report *r, const char *what)
     r->n++;
 }
 
-/* One difference: {"what": .., "of": .., "a": .., "b": ..}; numbers and names as text. */
+/* Adds one difference: {"what": .., "of": .., "a": .., "b": ..}; numbers and names as text. */
 static mpl_status differs(report *r, const char *what, const char *of, const char *a, const char *b)
 {
     mpl_status st = MPL_OK;
@@ -89,7 +89,7 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-/* Buffers by name, sorted; two of one name stay apart by their ids. */
+/* Sorts buffers by name; ids keep equal names apart. */
 static mpl_status name_buffers(mpl_ctx *ctx, const mpl_problem *p, named **out)
 {
     mpl_status st = MPL_OK;
@@ -151,7 +151,7 @@ out:
     return st;
 }
 
-/* A file's plan, with the highest end in its first pool. */
+/* Reads a file's plan, with the highest end in its first pool. */
 static mpl_status read_plan(mpl_ctx *ctx, const char *path, mpl_plan_file *file)
 {
     mpl_status st = MPL_OK;
@@ -197,7 +197,7 @@ out:
 
 /* ---- rows ---- */
 
-/* What no two runs share, times above all, and which build and machine it was. */
+/* Fields that differ between any two runs: times, build and machine. */
 static bool is_passing(mpl_field field)
 {
     static const mpl_field passing[] = {MPL_FIELD_memplan,   MPL_FIELD_machine, MPL_FIELD_device,
@@ -211,7 +211,7 @@ static bool is_passing(mpl_field field)
     return end != NULL && strcmp(end, "_ns") == 0;
 }
 
-/* Ratios of times, b to a: their geometric mean and the largest. */
+/* Ratios of times, b to a: geometric mean and largest. */
 typedef struct ratios {
     uint32_t n;
     double log_sum, largest;
@@ -230,7 +230,7 @@ static void add_ratio(ratios *r, double a, double b, const char *of)
     }
 }
 
-/* "resnet50 serial cpu greedy_size": a run, for people; text holds 200 bytes. */
+/* A run for people, "resnet50 serial cpu greedy_size"; text holds 200 bytes. */
 static const char *run_label(const mpl_record *row, char *text)
 {
     static const mpl_field field[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_backend};
@@ -292,7 +292,7 @@ static void free_keys(mpl_ctx *ctx, keyed *keys, uint32_t n)
     mpl_free(ctx, keys);
 }
 
-/* The last rows of a file, by key. */
+/* Reads the last row of each key, sorted by key. */
 static mpl_status read_keys(mpl_ctx *ctx, const char *path, mpl_rows *rows, keyed **keys)
 {
     mpl_status st = MPL_OK;
@@ -364,8 +364,8 @@ out:
 
 /* ---- both ---- */
 
-/* A plan file says so among its first members; a row has no such member. An ONNX model may hold a
- * plan, never rows. */
+/* Whether a file is a plan. A plan file has a marker among its first members, which rows lack. An
+ * ONNX model may hold a plan, never rows. */
 static mpl_status is_plan(mpl_ctx *ctx, const char *path, bool *plan)
 {
     mpl_status st = MPL_OK;
@@ -388,7 +388,7 @@ out:
     return st;
 }
 
-/* "A and B: 3 differences: 1 planned, 2 moved". */
+/* Prints "A and B: 3 differences: 1 planned, 2 moved". */
 static void print_summary(const report *r, const char *a, const char *b)
 {
     if (r->n == 0)

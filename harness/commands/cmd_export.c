@@ -1,4 +1,4 @@
-/* cmd_export.c -- memplan export: graphs, buffers and plans in the formats of other tools. */
+/* cmd_export.c -- memplan export: graphs, buffers and plans in formats of other tools. */
 #include "graphs/core/file.h"
 #include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
@@ -16,7 +16,7 @@ static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *
     return mpl_text_write(ctx, path, what->job->source.graph);
 }
 
-/* One node an operation, one edge a value that two operations share. */
+/* Writes one node an operation, and one edge a value shared by two operations. */
 static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
     mpl_status st = MPL_OK;
@@ -49,7 +49,7 @@ out:
     return st;
 }
 
-/* "b12", "source" or "sink" as the end of an edge; text holds at least 24 bytes. */
+/* End of an edge: "b12", "source" or "sink"; text holds at least 24 bytes. */
 static const char *end_name(mpl_buffer b, const char *dummy, char *text)
 {
     if (b == MPL_NONE)
@@ -58,8 +58,8 @@ static const char *end_name(mpl_buffer b, const char *dummy, char *text)
     return text;
 }
 
-/* A plan as NNC's allocation graph: one node a buffer, one edge a range of memory that one hands to
- * the next. */
+/* Writes a plan as NNC's allocation graph: one node a buffer, one edge a memory range handed from
+ * one buffer to the next. */
 static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
     mpl_status st = MPL_OK;
@@ -125,8 +125,7 @@ const mpl_export_format mpl_export_formats[] = {
     {NULL, NULL, false, false, NULL},
 };
 
-/* Offsets of buffers are not all that there is to a plan with loops: formats of other tools cannot
- * say the rest. */
+/* Notes that a format cannot express the bindings of a plan with loops, only its offsets. */
 static void note_bindings(const mpl_export_format *format, const mpl_export *what)
 {
     bool whole = format->write == mpl_export_onnx || format->write == mpl_export_onnx_metadata;

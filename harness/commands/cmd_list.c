@@ -1,4 +1,4 @@
-/* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
+/* cmd_list.c -- memplan list: what is available, and what is absent with the reason. */
 #include "graphs/ir/counts.h"
 #include "harness/cli/command.h"
 #include "harness/bench/suite.h"
@@ -7,7 +7,7 @@
 #include "planners/import/import.h"
 #include "planners/search/joint.h"
 
-/* One entry; absent: NULL where it is there. */
+/* Prints one entry. absent: the reason; NULL: available. */
 static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about,
                         const char *absent)
 {
@@ -31,7 +31,7 @@ out:
     return st;
 }
 
-/* "key=default  what it is (what it may be)" */
+/* Prints "key=default  what it is (what it may be)". */
 static void graph_param(const mpl_zoo_param *p)
 {
     if (p->choices == NULL) {
@@ -62,8 +62,8 @@ out:
     return st;
 }
 
-/* Those that see storage that concats and splits share as one buffer: their algorithms know no
- * offsets, or no parts. */
+/* Lists planners that see a storage shared by concats or splits as one buffer, because their
+ * algorithms know no parts or no fixed distances. */
 static void list_whole_families(void)
 {
     int column =
@@ -199,7 +199,7 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
 {
     static const struct {
         const char *name;
-        mpl_status (*list)(mpl_ctx *ctx, bool json); /* NULL: a page */
+        mpl_status (*list)(mpl_ctx *ctx, bool json); /* NULL: a man page */
         void (*page)(FILE *to);
     } kind[] = {
         {"graphs", list_graphs, NULL},         {"planners", list_planners, NULL},

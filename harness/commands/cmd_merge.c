@@ -1,5 +1,5 @@
-/* cmd_merge.c -- memplan merge: files of rows made one: of each key the last row, in an order of
- * their own. */
+/* cmd_merge.c -- memplan merge: merges files of rows. Keeps the last row of each key, in a fixed
+ * order. */
 #include "graphs/core/file.h"
 #include "harness/cli/command.h"
 #include "harness/rows/rows.h"

@@ -1,5 +1,5 @@
-/* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they
- * still are what rows make. */
+/* cmd_paper.c -- memplan paper: makes tables, figures and the paper's numbers from rows, or checks
+ * that they are up to date. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ typedef struct press {
     uint32_t n_stale, n_files;
 } press;
 
-/* A file that need not be there: *text is then NULL. */
+/* Reads a file; if absent *text is NULL. */
 static mpl_status read_old(mpl_ctx *ctx, const char *path, char **text, size_t *size)
 {
     if (access(path, F_OK) != 0)
@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-/* Draws into `path`; the picture ends in what it was made from. */
+/* Draws into `path`; the picture ends in a hash of its inputs. */
 static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs,
                        const char *path)
 {

@@ -9,7 +9,7 @@
 #include "planners/ilp/ilp.h"
 #include "planners/plan/plan_bindings.h"
 
-/* The memories of pool 0 where it has several; their bytes have no bound. */
+/* Prints the memories of pool 0 if it has several; they have no bounds. */
 static void print_memories(const mpl_spread *spread)
 {
     char gap[32], capacity[32];
@@ -24,7 +24,7 @@ static void print_memories(const mpl_spread *spread)
            mpl_gap_text(spread->cost, spread->cost_bound, gap));
 }
 
-/* What was found by an order that searches, over what it is proved, and whether the plan is of that
+/* Prints the result of an order search, the scope of its proof, and whether the plan uses that
  * order. */
 static void print_order(const mpl_job *job, const mpl_record *row, uint64_t planned)
 {
@@ -46,7 +46,7 @@ static void print_order(const mpl_job *job, const mpl_record *row, uint64_t plan
         printf("the other has no plan\n");
 }
 
-/* What ended the search before its end. */
+/* Prints why the search ended early. */
 static void print_stop(const mpl_record *row)
 {
     const char *by = mpl_record_text_or(row, MPL_FIELD_stopped, "done");
@@ -89,7 +89,7 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);
 }
 
-/* What differs from one build, machine or run to the next is left out. */
+/* Removes fields that differ between builds, machines or runs. */
 static void forget_origin(mpl_record *row)
 {
     static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
@@ -99,7 +99,7 @@ static void forget_origin(mpl_record *row)
         mpl_record_null(row, origin[i]);
 }
 
-/* A failure is a row too. The message of the failure stays that of ctx. */
+/* Keeps a failure as a row. The message of ctx stays that of the failure. */
 static void keep_failure(mpl_ctx *ctx, const mpl_record *row, char **json)
 {
     char message[sizeof ctx->message];
@@ -124,7 +124,8 @@ out:
     return st;
 }
 
-/* What was proved not to fit is written for the checker, and stays a failure with its message. */
+/* Writes the certificate of a problem proved not to fit. The status stays a failure with its
+ * message. */
 static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                                 mpl_record *row, const mpl_plan *plan)
 {
@@ -143,7 +144,7 @@ out:
     return st;
 }
 
-/* ---- while it plans ---- */
+/* ---- while planning ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -153,7 +154,7 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-/* One line that the next one overwrites. */
+/* Prints one line that the next one overwrites. */
 static void show_progress(void *arg, uint64_t planned, uint64_t bound)
 {
     char gap[32];
@@ -163,7 +164,7 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
             mpl_sized(planned).text, mpl_sized(bound).text, mpl_gap_text(planned, bound, gap));
 }
 
-/* Plans; the first Ctrl-C ends the search with what it has, the second the program. */
+/* Plans. The first Ctrl-C ends the search with its best plan, the second ends the program. */
 static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_made *made)
 {
     struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;

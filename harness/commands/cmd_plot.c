@@ -1,8 +1,6 @@
-/* cmd_plot.c -- memplan plot: a plan as a picture: time across, address up, one rectangle a buffer.
- * As SVG or PNG drawn by gnuplot, as HTML with a script of its own (viewer.c).
- *
- * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which
- * browsers show on hover. */
+/* cmd_plot.c -- memplan plot: draws a plan with time across, address up and one rectangle a buffer.
+ * Writes SVG or PNG by gnuplot, or HTML with a script (viewer.c). gnuplot draws the boxes of one
+ * data set in order; in the SVG each then gets a <title>, which browsers show on hover. */
 #include <math.h>
 
 #include "graphs/core/file.h"
@@ -16,13 +14,13 @@
 #include "harness/view/viewer.h"
 
 enum {
-    STAIRS = 240, /* steps that the live bytes have at most */
-    MANY = 400,   /* boxes from which on borders are thin */
-    LABELS = 40,  /* rounds that are named at most */
-    WIDE = 76     /* characters of a title that have room beside each other */
+    STAIRS = 240, /* maximum steps of the live-bytes curve */
+    MANY = 400,   /* number of boxes from which borders are thin */
+    LABELS = 40,  /* maximum number of named rounds */
+    WIDE = 76     /* characters of a title that fit one line */
 };
 
-/* What addresses and sizes are counted in. */
+/* Unit of addresses and sizes. */
 typedef struct scale {
     const char *name;
     double bytes;
@@ -61,8 +59,8 @@ static void figures_of(const mpl_job *job, const mpl_record *row, const mpl_plan
                  : mpl_gap_text(plan->peak_bytes, job->bound_bytes, gap));
 }
 
-/* The title above the picture: one line where it has room, else two, the graph cut where even that
- * has none. */
+/* Writes the title above the picture on one line if it fits, else on two; the graph's name is cut
+ * if even two are too short. */
 static void put_heading(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan)
 {
     char figures[300], title[500];
@@ -111,7 +109,7 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
         "set xlabel '%s'\nset ylabel 'address [%s]'\nset cblabel 'buffer size [%s]'\n"
         "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
         "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
-        /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
+        /* brightness falls steadily, for greyscale and colour-blind readers */
         "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 "
         "'#2c5286')\n"
         "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
@@ -119,8 +117,8 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
         pow(10, ceil(log10((double)most / in.bytes))));
 }
 
-/* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is
- * below it. */
+/* Writes the live bytes as stairs. With many steps it writes the maximum of each group, so that the
+ * line hides nothing below it. */
 static uint32_t put_live(FILE *to, const scale *in, const uint64_t *live, uint32_t n_steps)
 {
     uint32_t few = (n_steps + STAIRS - 1) / STAIRS;
@@ -139,7 +137,7 @@ static uint32_t put_live(FILE *to, const scale *in, const uint64_t *live, uint32
     return few;
 }
 
-/* A buffer of pool 0 is a box; of a graph with control flow, a value in a round or branch is. */
+/* Makes a box of each buffer of pool 0; with control flow, of each value in a round or branch. */
 static mpl_status boxes_of(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                            mpl_unrolled *out, const char **unit)
 {
@@ -166,7 +164,7 @@ out:
     return st;
 }
 
-/* Where rounds and branches begin. */
+/* Marks the starts of rounds and branches. */
 static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
 {
     for (uint32_t i = 0; i < u->n_marks; i++) {
@@ -189,7 +187,7 @@ static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
     }
 }
 
-/* The boxes, then the live bytes as a line and the bound as a dashed one. */
+/* Draws the boxes, the live bytes as a line, and the bound as a dashed line. */
 static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const mpl_record *row,
                              const mpl_plan *plan, const mpl_unrolled *u, const char *unit,
                              const char *picture, bool png)
@@ -237,7 +235,6 @@ out:
     return st;
 }
 
-/* Name, bytes and place of a box. */
 static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
 {
     const mpl_problem *p = job->problem;
@@ -251,7 +248,7 @@ static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
                 p->death[box->buffer]);
 }
 
-/* Copies the SVG with a title in each box; *n: how many have one. */
+/* Copies the SVG with a title in each box; *n: number of titles. */
 static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *u,
                        uint32_t *n)
 {
@@ -284,8 +281,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row,
     const char *unit = "";
 
     MPL_TRY(mpl_picture_begin(ctx, &picture));
-    MPL_TRY(mpl_file_begin(ctx, path, &out_file)); /* before the work: a folder that is not there is
-                                                      told at once */
+    /* First, so that an absent folder is reported at once. */
+    MPL_TRY(mpl_file_begin(ctx, path, &out_file));
     MPL_TRY(boxes_of(ctx, job, plan, &u, &unit));
     MPL_TRY(put_script(ctx, picture.script, job, row, plan, &u, unit, picture.path, png));
     MPL_TRY(mpl_picture_draw(ctx, &picture, &data, &size));

@@ -1,4 +1,5 @@
-/* cmd_run.c -- memplan run: executes a plan, compares with a run that shares nothing, measures. */
+/* cmd_run.c -- memplan run: executes a plan, compares it with a run without memory sharing, and
+ * measures. */
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
 #include "harness/job/execute.h"

@@ -1,4 +1,4 @@
-/* cmd_show.c -- memplan show: what a graph or a list of buffers holds, its bounds, its live bytes
+/* cmd_show.c -- memplan show: contents of a graph or a list of buffers, its bounds, its live bytes
  * over time. */
 #include <langinfo.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
 
-/* Operations by kind, most frequent first. */
+/* Prints operations by kind, most frequent first. */
 static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
@@ -51,8 +51,8 @@ out:
     return st;
 }
 
-/* What training keeps: the state of the optimiser, which is among the weights, and the gradients
- * that it reads. */
+/* Prints the memory of training: the optimiser's state, counted among the weights, and the
+ * gradients that it reads. */
 static mpl_status show_training(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
@@ -81,7 +81,6 @@ static bool has_workspace_pool(const mpl_problem *p)
     return p->n_pools > 1 && strcmp(p->pool_name[p->n_pools - 1], "workspace") == 0;
 }
 
-/* Pools beside that of the values. */
 static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -103,7 +102,7 @@ out:
     return st;
 }
 
-/* What each pass of --optimise did. */
+/* Prints the counts of each pass of --optimise. */
 static void show_passes(const mpl_job *job)
 {
     printf("optimised    %6" PRIu32 " operations became %" PRIu32 "\n", job->n_ops_before,
@@ -119,7 +118,6 @@ static void show_passes(const mpl_job *job)
     }
 }
 
-/* What --recompute did. */
 static void show_recomputed(const mpl_job *job)
 {
     const mpl_recompute_found *f = &job->recomputed;
@@ -141,7 +139,7 @@ static void show_recomputed(const mpl_job *job)
                (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
 }
 
-/* Blocks of a UTF-8 terminal, '#' elsewhere. */
+/* Draws blocks on a UTF-8 terminal, '#' elsewhere. */
 static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
 {
     static const char *const eighth[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -174,7 +172,7 @@ static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
     printf("\n");
 }
 
-/* The buffers alive at the peak, largest first; ties by id. */
+/* Prints the buffers alive at the peak, largest first; ties by id. */
 static void show_peak(const mpl_job *job)
 {
     const mpl_problem *p = job->problem;
@@ -236,7 +234,7 @@ out:
     return st;
 }
 
-/* What an order that searches found, and how good it can be at most. */
+/* Prints the result of an order search and its bound. */
 static void show_order(const mpl_options *options, const mpl_job *job)
 {
     const mpl_order_found *found = &job->order_found;
@@ -253,7 +251,7 @@ static void show_order(const mpl_options *options, const mpl_job *job)
            found->ticks, (double)found->ns / 1e9);
 }
 
-/* Which concats have their operands inside their results, and why those. */
+/* Prints the concats whose operands lie inside their results, and the reason for the choice. */
 static void show_concats(const mpl_concat_found *f)
 {
     printf("concats      %6" PRIu32 " of %" PRIu32
@@ -264,7 +262,7 @@ static void show_concats(const mpl_concat_found *f)
     printf("\n");
 }
 
-/* The buffers that prove the bound: pairwise in each other's way, they add up to it. */
+/* Prints the buffers that prove the bound: they conflict pairwise, and their sizes add up to it. */
 static mpl_status show_witness(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -309,7 +307,7 @@ out:
     return st;
 }
 
-/* The bound of the values alone. */
+/* The bound without workspaces. */
 static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                                uint64_t *peak)
 {
@@ -328,7 +326,7 @@ out:
     return st;
 }
 
-/* How much of what must be there at once the workspaces of the backend's operations are. */
+/* Prints how much of the bound is due to workspaces of the backend's operations. */
 static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -357,7 +355,7 @@ out:
     return st;
 }
 
-/* What loops and branches copy, the largest first; ties in the order of the operations. */
+/* Prints the copies of loops and branches, largest first; ties in operation order. */
 static mpl_status show_copies(mpl_ctx *ctx, const mpl_job *job)
 {
     static const char *const when[] = {"on entry to",        "as a round begins in",
@@ -394,8 +392,8 @@ out:
     return st;
 }
 
-/* What allocators without a plan would take for the same buffers: a model of a framework's, and the
- * device's own. */
+/* Prints the memory that allocators without a plan would take for the same buffers: a model of a
+ * framework's, and the device's own. */
 static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *dev)
 {
     static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
@@ -412,7 +410,7 @@ out:
     return st;
 }
 
-/* What computes how many operations, by name in the order of the graph. */
+/* Prints each algorithm with its number of operations, in graph order. */
 static void show_names(const mpl_ways *ways, const uint32_t *way)
 {
     bool first = true;
@@ -435,8 +433,8 @@ static void show_names(const mpl_ways *ways, const uint32_t *way)
     printf("\n");
 }
 
-/* Which algorithms the backend takes, and what others would save: from the fastest down to the
- * least memory. */
+/* Prints the backend's choice of algorithms and the alternatives, from the fastest to the least
+ * memory. */
 static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                             mpl_device *dev)
 {
@@ -471,7 +469,6 @@ out:
     return st;
 }
 
-/* What a device has to say. */
 static mpl_status show_device(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
     mpl_status st = MPL_OK;

@@ -8,8 +8,7 @@
 
 #define MAIN_ROWS "results/raw/main.jsonl"
 
-/* The whole table as text. MPL_EINPUT: no row has the field that it is about, or none makes a line
- * of it. */
+/* Makes the whole table as text. MPL_EINPUT: no row has the table's field, or none makes a line. */
 static mpl_status make_text(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
                             bool tsv, char **text)
 {

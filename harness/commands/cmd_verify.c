@@ -1,4 +1,4 @@
-/* cmd_verify.c -- memplan verify: the independent verifier alone. */
+/* cmd_verify.c -- memplan verify: runs only the independent verifier. */
 #include "harness/cli/command.h"
 #include "harness/job/job.h"
 

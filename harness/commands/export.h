@@ -1,10 +1,10 @@
-/* export.h -- formats of memplan export: each a line in its table. */
+/* export.h -- formats of memplan export, one table entry each. */
 #ifndef MPL_EXPORT_H
 #define MPL_EXPORT_H
 
 #include "harness/job/job.h"
 
-/* What an export may use; plan and row NULL: none was asked for. */
+/* Input of an export. plan and row are NULL if no plan was asked for. */
 typedef struct mpl_export {
     const mpl_options *options;
     const mpl_job *job;

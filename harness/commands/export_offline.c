@@ -1,4 +1,4 @@
-/* export_offline.c -- a plan's offsets alone, as TFLite Micro's OfflineMemoryAllocation;
+/* export_offline.c -- only a plan's offsets, as TFLite Micro's OfflineMemoryAllocation.
  * planners/import/offline.c has the format and its source. */
 #include "graphs/core/file.h"
 #include "harness/commands/export.h"

@@ -1,17 +1,15 @@
 /* export_onnx.c -- graphs as ONNX models, and plans in the metadata of a model.
  *
- * Metadata (ModelProto.metadata_props, which ONNX Runtime shows as the custom metadata of a
- * session's model); every key begins with "memplan.":
+ * ONNX Runtime shows ModelProto.metadata_props as the custom metadata of a session's model. Every
+ * key begins with "memplan.":
  *     memplan.schema        1
  *     memplan.planner       as in the row
- *     memplan.arena_bytes   what the arena of the values takes
- *     memplan.offsets       JSON: the name of each value in an arena, with [offset, bytes]; a third
- *     number, where there are
- *                           several memories, is the memory. Views have the place of what they
- *                           view. Values that loops and branches move are not among them: their
+ *     memplan.arena_bytes   size of the arena of the values
+ *     memplan.offsets       JSON: the name of each value in an arena with [offset, bytes], and the
+ *                           memory as a third number if there are several. A view has the place of
+ *                           its storage. Values that loops and branches move are absent; their
  *                           bindings are in the plan
- *     memplan.plan          the whole plan file, which memplan reads from the model where it takes
- *     a plan */
+ *     memplan.plan          the whole plan file; memplan reads it from the model as a plan */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -67,7 +65,7 @@ static void add_note(notes *list, const char *key, const char *value)
     list->item[list->n++] = (mpl_onnx_note){key, value};
 }
 
-/* Nothing without a plan. */
+/* Makes no notes without a plan. */
 static mpl_status make_notes(mpl_ctx *ctx, const mpl_export *what, notes *list)
 {
     mpl_status st = MPL_OK;

@@ -1,7 +1,7 @@
-/* export_trace.c -- a plan as Chrome's trace events, which Perfetto reads too: a pool is a process,
- * an offset is a thread, and a step is a microsecond. Under parallel, where there are no steps,
- * depth in the partial order stands for time (viewer.h), and the trace says so: in otherData, and
- * as the label of each process.
+/* export_trace.c -- a plan as Chrome's trace events, which Perfetto also reads. A pool is a
+ * process, an offset is a thread, and a step is a microsecond. Parallel plans have no steps; depth
+ * in the partial order stands for time (viewer.h). The trace says so in otherData and as the label
+ * of each process.
  *
  * Source   "Trace Event Format", the events M (metadata), X (complete) and C (counter) */
 #include "graphs/core/file.h"
@@ -9,8 +9,8 @@
 #include "harness/commands/export.h"
 #include "harness/view/viewer.h"
 
-/* Last step at which the trace shows a buffer: one that another took over in place ends where that
- * begins. */
+/* Last step at which the trace shows a buffer. If another takes it over in place, it ends where
+ * that one begins. */
 static uint32_t shown_end(const mpl_problem *p, const mpl_plan *plan,
                           const mpl_spans_across *across, mpl_buffer b)
 {
@@ -75,7 +75,7 @@ out:
     return st;
 }
 
-/* Only a serial plan has bytes that are live at a step. */
+/* Only a serial plan has live bytes at a step. */
 static mpl_status put_live(mpl_ctx *ctx, const mpl_problem *p, FILE *to)
 {
     mpl_status st = MPL_OK;

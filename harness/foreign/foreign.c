@@ -1,5 +1,4 @@
-/* foreign.c -- planners from outside: their names, and what both kinds of them share. See
- * foreign.h. */
+/* foreign.c -- external planners: their names, and code common to both kinds. See foreign.h. */
 #include "harness/foreign/foreign.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 
 enum { NAME_ROOM = 64 };
 
-/* Solvers that others wrote, and how their programs are called. */
+/* External solvers, and the command lines of their programs. */
 static const struct {
     const char *name, *flags;
 } known[] = {
@@ -21,7 +20,7 @@ bool mpl_foreign_named(const char *text)
     return strncmp(text, "so:", 3) == 0 || strncmp(text, "exec:", 5) == 0;
 }
 
-/* Bytes of a NAME that '=' follows; 0: there is none. */
+/* Bytes of a NAME before '='; 0: none. */
 static size_t leading_name(const char *text)
 {
     size_t n = strchr(LOWER, text[0]) != NULL ? strspn(text, LOWER "0123456789_-") : 0;
@@ -29,8 +28,8 @@ static size_t leading_name(const char *text)
     return text[0] != '\0' && text[n] == '=' ? n : 0;
 }
 
-/* The file's name in the first n bytes of a path or command, without `ending`, with '_' for what a
- * table could not show. */
+/* Derives a name from the first n bytes of a path or command: its file name without `ending`, with
+ * '_' for characters that a table cannot show. */
 static void base_name(const char *text, size_t n, const char *ending, char *name)
 {
     size_t from = n, k = strlen(ending), length;
@@ -48,7 +47,7 @@ static void base_name(const char *text, size_t n, const char *ending, char *name
     name[length] = '\0';
 }
 
-/* Each offset is there, and its buffer ends below 2^63. */
+/* Checks that every buffer has an offset and ends below 2^63. */
 static mpl_status check(mpl_run *run, const mpl_problem *p, const uint64_t *offset)
 {
     char text[24];
@@ -66,7 +65,7 @@ static mpl_status check(mpl_run *run, const mpl_problem *p, const uint64_t *offs
     return MPL_OK;
 }
 
-/* The door of both kinds: an answer is checked before it becomes a plan, and proves nothing. */
+/* plan() of both kinds. The answer is checked before it becomes a plan; it proves nothing. */
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -78,7 +77,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(f->ask(run, p, offset, &bound_bytes));
     MPL_TRY(check(run, p, offset));
     memcpy(out->offset, offset, p->n * sizeof *offset);
-    out->claim = MPL_FEASIBLE; /* optimal is what memplan can prove */
+    out->claim = MPL_FEASIBLE; /* memplan proves optimality itself */
     out->bound_bytes = bound_bytes;
 out:
     mpl_free(run->ctx, offset);
@@ -159,7 +158,7 @@ mpl_status mpl_foreign_new(mpl_ctx *ctx, const char *text, mpl_foreign **out, co
                           : new_command(ctx, text + 5, out);
 }
 
-/* `path` as one word of the shell. */
+/* Quotes `path` as one word of the shell. */
 static size_t quote(const char *path, char *to)
 {
     size_t n = 0;

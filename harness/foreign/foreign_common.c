@@ -1,4 +1,4 @@
-/* foreign_common.c -- what calls of planners from outside share. See foreign.h. */
+/* foreign_common.c -- code common to calls of external planners. See foreign.h. */
 #include "harness/foreign/foreign.h"
 
 #include <stdarg.h>

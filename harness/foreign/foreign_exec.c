@@ -1,8 +1,5 @@
-/* foreign_exec.c -- planners that are commands: a list in, a list with offsets out, through files
- * in a folder that is removed.
- *
- * Each pool that has buffers is one call of the command. Ids in the lists are the problem's buffer
- * numbers. */
+/* foreign_exec.c -- planners that are commands. They exchange lists through files in a temporary
+ * folder. Each pool with buffers is one call. Ids in the lists are the problem's buffer numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +12,7 @@
 #include "harness/cli/isolate.h"
 #include "harness/cli/scratch.h"
 
-#define FILE_LIMIT (UINT64_C(1) << 32) /* of what a command may write into one file [byte] */
+#define FILE_LIMIT (UINT64_C(1) << 32) /* largest file of a command [byte] */
 
 enum { PATH_ROOM = MPL_SCRATCH_ROOM + 20, LOG_TAIL = 400 };
 
@@ -28,11 +25,11 @@ typedef struct call {
     int64_t limit_ns;
     char folder[MPL_SCRATCH_ROOM];
     char in[PATH_ROOM], out[PATH_ROOM], log[PATH_ROOM]; /* log: its standard error */
-    char *command;                                      /* with the paths in place */
+    char *command;                                      /* with paths substituted */
     size_t command_cap;
-    bool has_in, has_out; /* the command names them */
+    bool has_in, has_out; /* the command uses {in} or {out} */
     char last[LOG_TAIL];  /* last line of the log */
-    uint32_t n;           /* buffers of the pool */
+    uint32_t n;
 } call;
 
 /* ---- files ---- */
@@ -79,7 +76,7 @@ out:
     return st;
 }
 
-/* The last line of the log that is not blank, without its end. */
+/* Reads the last line of the log that is not blank, without its newline. */
 static void read_last_line(call *c)
 {
     int fd = open(c->log, O_RDONLY | O_CLOEXEC);
@@ -112,7 +109,7 @@ out:
     return st;
 }
 
-/* What stands for {key}; text holds PATH_ROOM. NULL: memplan has no such key. */
+/* Replacement of {key}; text holds PATH_ROOM. NULL: unknown key. */
 static const char *value_of(call *c, const char *key, size_t n, char *text)
 {
     const mpl_run *run = c->run;
@@ -161,8 +158,7 @@ static mpl_status make_command(call *c)
             MPL_TRY(append(c, &n, value, strlen(value)));
             at += length + 2;
         } else {
-            MPL_TRY(append(c, &n, at, 1)); /* a brace of the shell's own, and all that is no brace
-                                            */
+            MPL_TRY(append(c, &n, at, 1)); /* ordinary text, or a brace of the shell */
             at++;
         }
     }
@@ -202,7 +198,7 @@ static mpl_status ended_badly(call *c, const mpl_ending *ending)
 
 /* ---- its answer ---- */
 
-/* The answer's row i is buffer *b of this pool. */
+/* Sets *b to the buffer of this pool with that id. */
 static bool buffer_of(const call *c, const char *id, mpl_buffer *b)
 {
     uint64_t value = 0;
@@ -279,7 +275,7 @@ out:
     return st;
 }
 
-/* Seconds, where the command's last line is nothing but that number. */
+/* Takes the command's own time, if its last line is only a number of seconds. */
 static void take_self_time(call *c)
 {
     char *end = NULL;
@@ -327,7 +323,7 @@ mpl_status mpl_foreign_exec_ask(mpl_run *run, const mpl_problem *p, uint64_t *of
                 mpl_buffer_label(p, b, text), p->fixed[b]);
             goto out;
         }
-    *bound_bytes = 0; /* a list has no place for one */
+    *bound_bytes = 0; /* lists cannot express a bound */
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         call c = {.run = run,
                   .foreign = (const mpl_foreign *)run->planner,

@@ -1,9 +1,6 @@
 /* foreign_so.c -- planners in shared libraries (harness/lib/plugin.h), loaded and called in a
- * process of their own.
- *
- * The child writes its answer into memory that both share; offsets are copied out of it before
- * anything looks at them, so that nothing which outlives the child can change a plan that was
- * verified. */
+ * separate process. The child writes its answer into shared memory. The parent copies the offsets
+ * before it checks them, so processes that outlive the child cannot change a verified plan. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -15,12 +12,12 @@
 enum { ANSWER_ROOM = 4096, DONE = 0x600d }; /* offsets begin on the next page */
 
 typedef struct answer {
-    int32_t code; /* what plan() returned; -1: it could not be called */
+    int32_t code; /* return code of plan(); -1: not called */
     int32_t claim;
     uint64_t bound_bytes, ticks;
     int64_t plan_ns;
     char message[400];
-    int done; /* DONE: all of this is written */
+    int done; /* DONE: the answer is complete */
 } answer;
 
 typedef struct call {
@@ -43,14 +40,14 @@ static void __attribute__((format(printf, 2, 3))) unusable(answer *a, const char
     a->done = DONE;
 }
 
-/* The library's entry; NULL: told in the answer. */
+/* Loads the library's entry; NULL: the answer holds the reason. */
 static const memplan_plugin *load(const char *path, answer *a)
 {
     char file[4096];
     const memplan_plugin *plugin;
     void *library;
 
-    /* without a slash dlopen would search elsewhere */
+    /* without a slash dlopen would search the library path */
     snprintf(file, sizeof file, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
     if ((library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) == NULL) {
         unusable(a, "%s", dlerror());
@@ -136,7 +133,7 @@ static void in_child(void *arg)
     fflush(NULL);
 }
 
-/* What the library says of its own call, as a failure; MPL_OK: it says that there is a plan. */
+/* The failure that the library reports; MPL_OK: it has a plan. */
 static mpl_status judge(mpl_run *run, const answer *a)
 {
     const char *said = a->message[0] != '\0' ? a->message : "no reason given";

@@ -1,7 +1,5 @@
-/* baseline.c -- baselines as files: one plan's key facts a line. See gate.h.
- *
- * The file is JSON, and is read line by line: `{"schema": 1, "kind": "baseline", "plans": [`, plans
- * with commas between, `]}`. */
+/* baseline.c -- baselines as files, one plan's key facts a line. See gate.h. The JSON file is read
+ * line by line: `{"schema": 1, "kind": "baseline", "plans": [`, plans separated by commas, `]}`. */
 #include <stdlib.h>
 
 #include "graphs/core/file.h"
@@ -73,7 +71,7 @@ static int by_key(const void *a, const void *b)
 
     for (int i = 0; i < N_KEYS && order == 0; i++)
         order = strcmp(mpl_record_text_or(x, keys[i], ""), mpl_record_text_or(y, keys[i], ""));
-    return order; /* equal keys: the second is dropped, and whichever that is has the same plan */
+    return order; /* equal keys: one is dropped, either has the same plan */
 }
 
 static void write_number(FILE *to, const mpl_record *row, mpl_field field)

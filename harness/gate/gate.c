@@ -1,10 +1,10 @@
-/* gate.c -- optima of problems, and plans from other allocators as jobs. See gate.h. */
+/* gate.c -- finds optima of problems, and opens plans of other allocators as jobs. See gate.h. */
 #include "harness/gate/gate.h"
 
 static const uint64_t QUICK_TICKS = 20000000;
 
-/* Asks a planner for its best; what it proves and finds goes into *out. No answer within the
- * budget, or a problem that it cannot take, is no failure. */
+/* Asks a planner for its best plan and bound, and updates *out. No answer within the budget, or a
+ * problem that the planner cannot take, is no failure. */
 static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                       const char *name, uint64_t ticks, mpl_optimum *out)
 {
@@ -35,7 +35,7 @@ static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *j
         out->by = planner->name;
     }
     if (plan->claim == MPL_OPTIMAL && plan->peak_bytes == out->best_bytes)
-        out->proved = true; /* and it is the bound */
+        out->proved = true; /* the best plan meets the bound */
 out:
     mpl_plan_free(ctx, plan);
     return st;
@@ -67,7 +67,7 @@ static void name_of(const char *path, char *name)
     snprintf(name, 200, "%.*s", n > 0 && n < 199 ? (int)n : 199, base);
 }
 
-/* The problem in the file is all that there is. */
+/* Opens the problem in the file alone, without GRAPH. */
 static mpl_status open_alone(mpl_ctx *ctx, const mpl_options *options, mpl_import *import,
                              mpl_job *out)
 {
@@ -87,7 +87,7 @@ out:
     return st;
 }
 
-/* GRAPH first; the file must be of its problem. */
+/* Opens GRAPH first; the file must be of its problem. */
 static mpl_status open_with_graph(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                   const char *path, mpl_import *import, mpl_job *job)
 {
@@ -108,7 +108,7 @@ out:
     return st;
 }
 
-/* memplan's own file: options come from it, GRAPH may be left out. */
+/* Opens memplan's own file. Options come from it; GRAPH is optional. */
 static mpl_status open_own(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
                            char *name, mpl_import *import, mpl_record **row, mpl_job *job)
 {

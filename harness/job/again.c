@@ -1,8 +1,8 @@
-/* again.c -- what was evaluated again, against a whole evaluation of the same inputs. See
+/* again.c -- compares an incremental evaluation with a whole evaluation of the same inputs. See
  * measure.h. */
 #include "harness/job/measure.h"
 
-/* Index among n items of the value of that name, `ending` added; n: none is. */
+/* Index among n items of the value with that name plus `ending`; n: none. */
 static uint32_t find_named(const mpl_graph *g, uint32_t n, const mpl_value *item, const char *name,
                            const char *ending)
 {
@@ -15,7 +15,7 @@ static uint32_t find_named(const mpl_graph *g, uint32_t n, const mpl_value *item
     return i;
 }
 
-/* Inputs of the whole graph: the changed ones as they are the second time. */
+/* Sets the inputs of the whole graph; changed inputs get their new values. */
 static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *whole, const mpl_graph *g,
                              const mpl_inputs *inputs)
 {
@@ -68,7 +68,7 @@ mpl_status mpl_again_check(mpl_ctx *ctx, const mpl_options *options, const mpl_j
     void *want = NULL;
 
     once.changed = NULL;
-    once.input = (mpl_strings){0}; /* contents are those of the other graph's inputs */
+    once.input = (mpl_strings){0}; /* contents come from the other graph's inputs */
     MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
     MPL_TRY(mpl_job_open(ctx, &once, job->text, &whole));
     exec_options.work_limit = whole.work_limit;

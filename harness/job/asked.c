@@ -1,4 +1,4 @@
-/* asked.c -- options as readers, problems, planners and the verifier take them. See asked.h. */
+/* asked.c -- translates options for readers, problems, planners and the verifier. See asked.h. */
 #include "harness/job/asked.h"
 
 #include "graphs/problem/before.h"
@@ -40,7 +40,7 @@ void mpl_reading_fini(mpl_ctx *ctx, mpl_reading *reading)
     mpl_free(ctx, reading->dim_value);
 }
 
-/* Whether one of the words of a SET was given. */
+/* Whether a SET contains a word. */
 static bool has(uint32_t set, mpl_option_id id, mpl_word word)
 {
     return set >> (word - mpl_option_word(id, 0)) & 1;
@@ -59,7 +59,7 @@ mpl_problem_options mpl_asked_problem(const mpl_options *options)
     out.pin_weights = has(options->pin, MPL_OPT_pin, MPL_pin_weights);
     out.pin_inputs = has(options->pin, MPL_OPT_pin, MPL_pin_inputs);
     out.pin_outputs = has(options->pin, MPL_OPT_pin, MPL_pin_outputs);
-    out.own_pools = options->pools << MPL_PART_WEIGHT; /* the words are in the order of mpl_part */
+    out.own_pools = options->pools << MPL_PART_WEIGHT; /* words have the order of mpl_part */
     out.capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
     return out;
 }

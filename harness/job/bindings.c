@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-/* Fills one binding; a file whose own name has '=' is meant as a whole where it exists. */
+/* Fills one binding. A text with '=' that names an existing file is that file. */
 static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl_binding *b)
 {
     mpl_status st = MPL_OK;

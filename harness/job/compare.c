@@ -1,4 +1,4 @@
-/* compare.c -- the distance of two arrays of one type. See measure.h. */
+/* compare.c -- compares two arrays of one type. See measure.h. */
 #include <math.h>
 
 #include "harness/job/measure.h"

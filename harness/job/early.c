@@ -1,10 +1,10 @@
-/* early.c -- loops that end early. See early.h. */
+/* early.c -- counts rows of loops that end early. See early.h. */
 #include "harness/job/early.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether `op` stacks output k of it backward: its rows then count from the end. */
+/* Whether `op` stacks its output k backward, so that rows count from the end. */
 static bool is_backward(const mpl_graph *g, mpl_op op, uint32_t k)
 {
     uint32_t n_flags = 0,
@@ -15,8 +15,8 @@ static bool is_backward(const mpl_graph *g, mpl_op op, uint32_t k)
            flag[n_scans + k - mpl_n_carried(g, op)] != 0;
 }
 
-/* The rows of rounds that v stacks, first round first. A loop in a block stacks no output: what its
- * block yields is read. */
+/* Whether v stacks rows of rounds, first round first. An inner loop stacks no output; its block's
+ * yield is read. */
 static bool stacks_rows(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
@@ -51,7 +51,7 @@ mpl_shape mpl_early_shape(const mpl_graph *g, const uint64_t *rows, uint32_t i)
     return shape;
 }
 
-/* What becomes of the rows of one loop that ended early. */
+/* Describes the rows of one loop that ended early. */
 static void tell(FILE *f, const mpl_graph *g, mpl_op op, uint64_t rounds)
 {
     uint64_t most = (uint64_t)mpl_while_most_rounds(g, op);

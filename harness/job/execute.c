@@ -1,4 +1,4 @@
-/* execute.c -- a plan executed, and its outputs compared. See execute.h. */
+/* execute.c -- executes a plan and compares its outputs. See execute.h. */
 #include "harness/job/execute.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ out:
     return st;
 }
 
-/* The run that shares nothing. */
+/* Compares with a run without memory sharing. */
 static mpl_status compare_unshared(mpl_ctx *ctx, const mpl_job *job,
                                    const mpl_exec_options *exec_options, const mpl_inputs *inputs,
                                    mpl_device *dev, mpl_executed *o)
@@ -77,7 +77,7 @@ out:
     return st;
 }
 
-/* --expect: checked before anything runs (outputs and rows NULL), compared after. */
+/* --expect: checked before any run (outputs and rows NULL), compared after. */
 static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_bindings *expect,
                                    const void *outputs, const uint64_t *rows, double *worst)
 {
@@ -97,7 +97,7 @@ static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_b
         shape = mpl_early_shape(g, rows, i);
         if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 &&
             t->shape.dim[0] < shape.dim[0])
-            shape.dim[0] = t->shape.dim[0]; /* the run decides how many rows there are */
+            shape.dim[0] = t->shape.dim[0]; /* the run decides the number of rows */
         if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
             MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
                      "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
@@ -111,7 +111,7 @@ out:
     return st;
 }
 
-/* DIR/NAME.npy of each output. */
+/* Writes DIR/NAME.npy of each output. */
 static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder,
                                const void *outputs, const uint64_t *rows)
 {

@@ -1,9 +1,9 @@
-/* job.c -- what memplan does with one GRAPH, on one screen: mpl_make. See job.h. */
+/* job.c -- mpl_make: all steps of memplan for one GRAPH. See job.h. */
 #include "harness/job/job.h"
 
 #include "harness/job/execute.h"
 
-/* The plan of --plan, for GRAPH. */
+/* Takes the plan of --plan, for GRAPH. */
 static mpl_status take_plan_file(mpl_ctx *ctx, mpl_options *options, const char *graph,
                                  mpl_made *made)
 {
@@ -49,7 +49,7 @@ mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_s
         MPL_TRY(mpl_new(ctx, made->executed, 1));
         MPL_TRY(mpl_execute(ctx, options, job, made->plan, /* plan -> outputs, compared; times */
                             made->executed));
-        mpl_executed_fields(ctx, made->executed, made->row); /* all of that -> row */
+        mpl_executed_fields(ctx, made->executed, made->row); /* all results -> row */
     }
 out:
     mpl_planner_spec_fini(ctx, &planner);

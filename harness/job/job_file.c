@@ -1,9 +1,9 @@
-/* job_file.c -- plan files, checked against GRAPH. See job.h. */
+/* job_file.c -- opens plan files and checks them against GRAPH. See job.h. */
 #include "harness/job/job.h"
 
 #include "planners/plan/plan_bindings.h"
 
-/* The words of a SET that a row lists. */
+/* Adopts the words of a SET listed in a row. */
 static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, mpl_field field,
                       uint32_t *set)
 {
@@ -14,7 +14,7 @@ static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, m
                (mpl_record_has_item(row, field, mpl_word_text[word]) ? 1u << k : 0);
 }
 
-/* Options that the command line leaves open are the plan's own; texts point into the row. */
+/* Adopts the plan's values of options not given on the command line; texts point into the row. */
 static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
                         const mpl_record *row)
 {
@@ -34,10 +34,10 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
         MPL_TRY(
             mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
     if (!o->given[MPL_OPT_order] && mpl_record_is(row, MPL_FIELD_order_kept, "given"))
-        o->order = "given";          /* what was searched for is not what the plan is of */
-    if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs themselves */
+        o->order = "given";          /* the plan is of the given order, not of the searched one */
+    if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs itself */
         o->in_place = file->problem->n_in_place > 0;
-    if (!o->given[MPL_OPT_seed]) /* of an order that is random */
+    if (!o->given[MPL_OPT_seed]) /* seed of a random order */
         mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
     if (!o->given[MPL_OPT_views])
         mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
@@ -76,8 +76,8 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
     MPL_TRY(open_again(ctx, options, graph, job));
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&
         mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
-        options->in_place = true; /* no pair is left in the file where each was decided, or none
-                                     could be had */
+        /* The file has no pairs left if all were decided, or none was possible. */
+        options->in_place = true;
         MPL_TRY(open_again(ctx, options, graph, job));
     }
     if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))

@@ -1,4 +1,4 @@
-/* job_open.c -- GRAPH read, through its passes, in its order. See job.h. */
+/* job_open.c -- reads GRAPH, runs its passes and orders it. See job.h. */
 #include "graphs/orders/work.h"
 #include "harness/job/job.h"
 #include "harness/job/measure.h"
@@ -6,7 +6,7 @@
 
 /* ---- reading ---- */
 
-/* --input as the readers take it: what decides shapes is folded. */
+/* --input for readers, which fold values that decide shapes. */
 typedef struct input_store {
     const char **name;
     uint32_t *index;
@@ -37,7 +37,7 @@ out:
     return st;
 }
 
-/* GRAPH as it is written. */
+/* Opens GRAPH without changes. */
 static mpl_status open_source(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                               mpl_job *job)
 {
@@ -76,15 +76,15 @@ out:
 
 /* ---- passes ---- */
 
-/* Contents of weights as they are when the graph is run. */
+/* Writes the contents that a weight has when the graph runs. */
 static mpl_status fill_weight(void *arg, const mpl_graph *g, mpl_value v, void *data)
 {
     mpl_exec_make_weight(g, arg, v, data);
     return MPL_OK;
 }
 
-/* Under --weights, what the file has is replaced when the graph is read, so that a pass computes
- * with what will run. */
+/* Under --weights, replaces the file's contents on reading, so that passes compute with the values
+ * of the run. */
 static mpl_status make_weights(mpl_ctx *ctx, mpl_graph *g, mpl_exec_options *run)
 {
     mpl_status st = MPL_OK;
@@ -168,7 +168,7 @@ out:
 
 /* ---- the order ---- */
 
-/* The job once more in the order that its graph has. */
+/* Keeps a copy of the job in the given order. */
 static mpl_status keep_given(mpl_ctx *ctx, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -184,7 +184,8 @@ out:
     return st;
 }
 
-/* What is searched for depends on no backend and on no clock, so that a plan file can name it. */
+/* Makes the order. A search depends on no backend and no clock, so that a plan file can name its
+ * order. */
 static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -204,7 +205,7 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
     run.param_value = params.value.item;
     begin = mpl_clock_ns();
     MPL_TRY(mpl_order_make(&run, kind, job->source.graph, job->order));
-    if (run.live_bytes > 0) /* nothing is known of plain orders, nor of graphs with control flow */
+    if (run.live_bytes > 0) /* no facts about plain orders or graphs with control flow */
         job->order_found = (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method,
                                              mpl_clock_ns() - begin};
     if (kind->search != NULL)

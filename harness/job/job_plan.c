@@ -1,9 +1,8 @@
-/* job_plan.c -- a job's problem planned, in its order and in the one given, and verified. See
- * job.h. */
+/* job_plan.c -- plans a job's problem, in its order and the given one, and verifies. See job.h. */
 #include "harness/job/job.h"
 #include "planners/verify/certify.h"
 
-enum { TIMED = 5 }; /* plans timed where one is quick */
+enum { TIMED = 5 }; /* repetitions of a quick plan, for its time */
 static const int64_t QUICK_NS = 20000000;
 
 static mpl_status verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
@@ -11,8 +10,7 @@ static mpl_status verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
     return mpl_verify_all(ctx, job->source.graph, job->map, job->problem, plan);
 }
 
-/* Whether what the plan claims beyond the problem's own bound is proved by what stands beside
- * it. */
+/* Whether the plan's claim and bound are proved by its certificate or the problem. */
 static mpl_status is_proved(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan, bool *proved)
 {
     mpl_status st = MPL_OK;
@@ -44,7 +42,7 @@ out:
     return st;
 }
 
-/* One call of the planner under the options; what fails stands in the row. */
+/* Calls the planner once under the options; the row records a failure. */
 static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                             const mpl_planner_spec *spec, mpl_record *row, mpl_run *run,
                             mpl_plan **plan)
@@ -74,7 +72,7 @@ mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mp
     return st;
 }
 
-/* More than the capacity is alive at once. */
+/* Fails if more bytes than the capacity are alive at once. */
 static mpl_status check_bound(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -88,7 +86,7 @@ out:
     return st;
 }
 
-/* Whether the search is over because the plan is near enough to the bound, and no nearer. */
+/* Whether the search ended because the plan came within --gap of the bound. */
 static bool within_gap(const mpl_run *run, const mpl_job *job, const mpl_plan *plan)
 {
     uint64_t bound = mpl_max_u64(plan->bound_bytes, job->bound_bytes);
@@ -98,7 +96,7 @@ static bool within_gap(const mpl_run *run, const mpl_job *job, const mpl_plan *p
            plan->peak_bytes > bound && plan->peak_bytes <= mpl_run_enough(run, bound);
 }
 
-/* The job's problem in its one order. */
+/* Plans the job's problem in its one order. */
 static mpl_status plan_order(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                              const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
 {
@@ -151,20 +149,20 @@ out:
     return st;
 }
 
-/* What makes one plan better than another: the arena, or the cost of its memories. */
+/* The value that plans are compared by: the arena's size, or the cost of its memories. */
 static uint64_t worth(const mpl_plan *plan)
 {
     return plan->spread.n > 0 ? plan->spread.cost : plan->peak_bytes;
 }
 
-/* No plan of the order given can be better than this one. */
+/* Whether no plan of the given order can be better than this one. */
 static bool is_settled(const mpl_job *given, const mpl_job *job, const mpl_plan *plan)
 {
     return mpl_problem_hash(given->problem) == mpl_problem_hash(job->problem) ||
            (plan->spread.n == 0 && plan->peak_bytes <= given->bound_bytes);
 }
 
-/* Time that went into a plan that is not kept was spent on the choice of the order. */
+/* Adds the time of a discarded plan to the time of ordering. */
 static void add_order_time(const mpl_record *other, mpl_record *row)
 {
     uint64_t other_ns, ns = 0;
@@ -175,8 +173,8 @@ static void add_order_time(const mpl_record *other, mpl_record *row)
     mpl_record_int(row, MPL_FIELD_order_ns, ns + other_ns);
 }
 
-/* Plans the order given, and keeps that plan if it is better; `planned`: how it went in the order
- * that was searched for. */
+/* Plans the given order and keeps that plan if it is better; `planned`: status of planning the
+ * searched order. */
 static mpl_status plan_given(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                              const mpl_planner_spec *spec, mpl_status planned, mpl_record **own,
                              mpl_record **row, mpl_plan **plan, const mpl_job **kept)
@@ -212,7 +210,7 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
                         const mpl_job **kept)
 {
     mpl_status st = MPL_OK;
-    mpl_record *own = NULL; /* of the order given */
+    mpl_record *own = NULL; /* of the given order */
 
     *kept = job;
     if (job->given == NULL)

@@ -1,12 +1,11 @@
-/* job_problem.c -- what planners see of a job: buffers and workspaces, and their bound. See job.h.
- */
+/* job_problem.c -- makes the problem of a job: buffers, workspaces and their bound. See job.h. */
 #include "graphs/problem/bounds/bounds.h"
 #include "harness/job/job.h"
 #include "runtime/exec.h"
 
 typedef enum algorithms { FASTEST, LEAST, PEAK } algorithms;
 
-/* --algorithms; *limit: of PEAK. [byte] */
+/* Parses --algorithms; *limit: of PEAK. [byte] */
 static mpl_status parse_algorithms(mpl_ctx *ctx, const mpl_options *options, algorithms *which,
                                    uint64_t *limit)
 {
@@ -43,7 +42,7 @@ mpl_status mpl_algorithms_check(mpl_ctx *ctx, const mpl_options *options)
     return parse_algorithms(ctx, options, &which, &limit);
 }
 
-/* What the job's problem is made by, but for the workspaces' bytes. */
+/* Makes the options of the job's problem, without bytes of workspaces. */
 static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options,
                                 const mpl_backend *backend, const mpl_job *job,
                                 mpl_problem_options *po)
@@ -62,7 +61,6 @@ out:
     return st;
 }
 
-/* The problem of a graph under the options. */
 static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -84,7 +82,7 @@ out:
     return st;
 }
 
-/* What is the job's alone, given's too; its order stays. */
+/* Frees what the job and its given order do not share; the order stays. */
 static void problem_fini(mpl_ctx *ctx, mpl_job *job)
 {
     mpl_problem_free(ctx, job->own_problem);
@@ -167,8 +165,8 @@ out:
     return st;
 }
 
-/* Whose plans have to keep --algorithms: fast, and seldom far above the bound; other planners see
- * the problem that comes of it. */
+/* The planner whose plans --algorithms must keep within the limit. It is fast and seldom far above
+ * the bound. Other planners get the resulting problem. */
 #define JUDGE "greedy_size"
 
 mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
@@ -197,7 +195,7 @@ out:
     return st;
 }
 
-/* The bytes that --algorithms lead to. */
+/* Workspace bytes of the algorithms that --algorithms chooses. */
 static mpl_status chosen_bytes(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                mpl_device *dev, const mpl_job *job, uint64_t *bytes)
 {

@@ -1,4 +1,4 @@
-/* job_row.c -- what a row says of a job and its plan. See job.h. */
+/* job_row.c -- writes a job and its plan into a row. See job.h. */
 #include "harness/job/job.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
                     f->claim == MPL_RECOMPUTE_OPTIMAL ? "optimal" : "feasible");
 }
 
-/* What was asked of the problem. */
+/* Writes the options of the problem. */
 static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
     const mpl_graph *g = job->source.graph;
@@ -208,8 +208,7 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
     mpl_record_null(row, MPL_FIELD_cost);
     mpl_record_null(row, MPL_FIELD_cost_bound);
     mpl_record_null(row, MPL_FIELD_pools);
-    if (plan->spread.n > 0) { /* what the memories need together says little, and its bound nothing
-                               */
+    if (plan->spread.n > 0) { /* the sum over several memories says little, nor does its bound */
         mpl_record_int(row, MPL_FIELD_cost, plan->spread.cost);
         mpl_record_int(row, MPL_FIELD_cost_bound, plan->spread.cost_bound);
         mpl_record_null(row, MPL_FIELD_bound_bytes);

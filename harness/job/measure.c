@@ -28,8 +28,7 @@ static bool names_bound(const mpl_graph *g, const mpl_binding *b)
     return false;
 }
 
-/* The input that a binding means; n_inputs: none, it was folded away. An index counts the file's
- * inputs. */
+/* The input named by a binding; n_inputs: it was folded away. An index counts the file's inputs. */
 static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
 {
     const mpl_graph *g = job->source.graph;
@@ -109,7 +108,7 @@ void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs)
     memset(inputs, 0, sizeof *inputs);
 }
 
-/* LD_PRELOAD, then what glibc's malloc reads, by the names under which malloc_by has them. */
+/* LD_PRELOAD, then variables that glibc's malloc reads, with their names in malloc_by. */
 static const struct {
     const char *variable, *name;
 } malloc_settings[] = {
@@ -133,8 +132,8 @@ const char *mpl_malloc_by(char *text, size_t size)
     return n > 0 ? text : NULL;
 }
 
-/* The loader goes on without a library that it does not find: a row would name what was not
- * there. */
+/* Checks that preloaded libraries are loaded. The loader ignores absent ones, and a row would name
+ * an allocator that did not run. */
 static mpl_status check_preloaded(mpl_ctx *ctx)
 {
     const char *list = getenv("LD_PRELOAD");
@@ -186,8 +185,7 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     mpl_exec *exec = NULL;
 
     within.work_limit = job->work_limit;
-    within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no
-                                                         others */
+    within.op_workspace_limit = job->workspace_bytes; /* only the planned algorithms */
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
                          plan != NULL ? job->map : NULL, plan, &within, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++)
@@ -279,7 +277,7 @@ double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want)
         if (memcmp(a, b, g->value_bytes[v]) == 0 || !mpl_shape_count(&g->value_shape[v], &n))
             continue;
         error = mpl_compare(g->value_type[v], n, a, b);
-        /* bits differ though numbers do not (-0 and 0): that is not equal */
+        /* equal numbers with unequal bits (-0 and 0) count as unequal */
         worst = error > worst ? error : worst > 0 ? worst : 5e-324;
     }
     return worst;
@@ -310,7 +308,7 @@ mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_bac
         if (st != MPL_OK)
             break;
     }
-    if (st == MPL_EMEM) /* what does not fit without a plan is no failure of the plan */
+    if (st == MPL_EMEM) /* too little memory without a plan is no failure of the plan */
         st = MPL_OK;
 out:
     mpl_free(ctx, request);

@@ -1,5 +1,5 @@
-/* specs.c -- what options say beyond a word: planners, orders and recomputations with their
- * parameters; what can be checked before anything is planned. See job.h. */
+/* specs.c -- parses options with parameters: planners, orders and recomputations. Checks options
+ * before anything is planned. See job.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -235,7 +235,7 @@ out:
 
 /* ---- what can be checked without a graph ---- */
 
-/* --device is of the backend that is named; a bench's backends look at it themselves. */
+/* Checks --device against the named backend; the backends of a bench check it themselves. */
 static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -286,12 +286,12 @@ out:
 
 /* ---- what a file may claim ---- */
 
-/* A run of a graph from a file may do so much, and so much for each byte that it was given: what is
- * small says little, though it may claim anything. */
+/* Work allowed for a run of a graph from a file: a fixed amount, and more for each byte given. So a
+ * small file cannot demand much work. */
 static const uint64_t WORK_FREE = UINT64_C(1) << 28, WORK_A_BYTE = UINT64_C(1) << 18,
-                      MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, that count for it */
+                      MOST_INPUT_BYTES = UINT64_C(1) << 24; /* of inputs, counted at most */
 
-/* Bytes of inputs and weights, by whether a file brings them along. */
+/* Sums the bytes of inputs, and of inputs and weights with and without contents in the file. */
 static void outside_bytes(const mpl_graph *g, uint64_t *inputs, uint64_t *brought,
                           uint64_t *claimed)
 {

@@ -1,6 +1,6 @@
-/* train.c -- see train.h. The files of digits: Y. LeCun, C. Cortes, C. Burges, "The MNIST database
- * of handwritten digits": numbers are big-endian; 0x803, pictures, rows, columns, then bytes;
- * 0x801, labels, then bytes. */
+/* train.c -- see train.h. Files of digits: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of
+ * handwritten digits": numbers are big-endian; 0x803, pictures, rows, columns, then bytes; 0x801,
+ * labels, then bytes. */
 #include "harness/job/train.h"
 
 #include <math.h>
@@ -91,8 +91,7 @@ static const uint8_t segments[10] = {0x3f, 0x06, 0x5b, 0x4f, 0x66, 0x6d, 0x7d, 0
 static const uint8_t ends[7][4] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 1, 1, 2}, {0, 2, 1, 2},
                                    {0, 1, 0, 2}, {0, 0, 0, 1}, {0, 1, 1, 1}};
 
-/* An offset in [0, room), at most a fourteenth of it and one pixel from the middle, as MNIST's
- * digits lie. */
+/* A random offset in [0, room), within room / 14 + 1 of the middle, as in MNIST. */
 static uint32_t near_middle(uint32_t room, mpl_rng *rng)
 {
     uint32_t most = room / 14 + 1, least = room / 2 > most ? room / 2 - most : 0;
@@ -118,8 +117,7 @@ static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
     }
 }
 
-/* Shifts and scales all pixels alike, to mean 0 and variance 1: networks learn faster from these.
- */
+/* Normalises all pixels to mean 0 and variance 1, since networks learn faster from these. */
 static void centre(mpl_digits *d)
 {
     size_t n = (size_t)d->n * d->side * d->side;
@@ -135,7 +133,7 @@ static void centre(mpl_digits *d)
         d->pixel[i] = (float)((d->pixel[i] - mean) * scale);
 }
 
-/* Digits as a pocket calculator shows them, about the middle, of varying ink, with noise. */
+/* Draws seven-segment digits near the middle, with varying ink and noise. */
 static mpl_status draw_digits(mpl_ctx *ctx, uint32_t side, mpl_digits *out)
 {
     mpl_status st = MPL_OK;
@@ -158,7 +156,7 @@ typedef struct trainer {
     const mpl_options *options;
     const mpl_job *job;
     const mpl_plan *plan;
-    uint32_t data, labels; /* among the inputs */
+    uint32_t data, labels; /* indices of inputs */
     uint32_t batch, side;
     mpl_digits digits;
     float *image;
@@ -185,7 +183,7 @@ static bool has_updates(const mpl_graph *g)
     return false;
 }
 
-/* Which inputs are pictures and labels, and how large the pictures are. */
+/* Finds the inputs for pictures and labels, and the size of the pictures. */
 static mpl_status find_inputs(trainer *t)
 {
     mpl_status st = MPL_OK;
@@ -278,7 +276,7 @@ out:
     return st;
 }
 
-/* The next pictures, in the order of the set and round again. */
+/* Fills in the next pictures of the set, cyclically. */
 static void fill_batch(trainer *t, uint64_t iteration)
 {
     size_t pixels = (size_t)t->side * t->side;

@@ -1,8 +1,6 @@
-/* worker.c -- executions in processes of their own. See worker.h.
- *
- * The worker writes its report and outputs into memory that both share; one byte over a socket says
- * that a step is done, one byte back asks for the next run. Its end is seen as the end of the
- * socket. */
+/* worker.c -- executions in separate processes. See worker.h. The worker writes its report and
+ * outputs into shared memory. It sends one byte over a socket after each step, and receives one
+ * byte as the request for the next run. The end of the socket tells that it died. */
 #include "harness/job/worker.h"
 
 #include <errno.h>
@@ -20,7 +18,7 @@
 #include "harness/cli/isolate.h"
 
 typedef struct report {
-    mpl_status st; /* of the step that ended last */
+    mpl_status st; /* of the last step */
     char message[512];
     int64_t run_ns, other_ns;
     mpl_measured measured;
@@ -32,18 +30,18 @@ _Static_assert(sizeof(report) <= REPORT_ROOM, "a report ends before the outputs"
 struct mpl_worker {
     mpl_worker_task task;
     pid_t pid; /* 0: none */
-    int fd;    /* our end of the socket */
+    int fd;    /* the parent's end of the socket */
     report *shared;
     size_t shared_bytes;
     const char *status; /* NULL: no failure so far */
     char reason[600];
 };
 
-/* ---- the worker's side ---- */
+/* ---- the worker ---- */
 
 static void begin_child(pid_t parent)
 {
-    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent decides */
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all processes; the parent decides */
     signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -77,7 +75,7 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
         MPL_TRY(mpl_exec_run(*exec, NULL));
     if (task->plan != NULL && task->command != NULL) {
         st = mpl_measure_malloced(ctx, task->command, *exec, malloced, &out->measured.malloc_bytes);
-        if (st != MPL_EUNAVAIL) /* fields that are null say so */
+        if (st != MPL_EUNAVAIL) /* its fields stay null */
             MPL_TRY(st);
     }
     if (task->plan != NULL && task->job->backend->replay != NULL &&
@@ -88,7 +86,8 @@ out:
     return st;
 }
 
-/* Timed; on a device whose runs alternate, once each way; under --compare, beside the other. */
+/* One timed run; on a device whose runs alternate, one of each kind; under --compare, also the
+ * compared one. */
 static mpl_status run_once(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, report *out)
 {
     mpl_status st = MPL_OK;
@@ -121,7 +120,7 @@ static void child(const mpl_worker_task *task, report *out, int fd)
     _exit(0);
 }
 
-/* ---- this side ---- */
+/* ---- the parent ---- */
 
 static void __attribute__((format(printf, 3, 4)))
 failed(mpl_worker *w, const char *status, const char *format, ...)
@@ -134,7 +133,7 @@ failed(mpl_worker *w, const char *status, const char *format, ...)
     va_end(args);
 }
 
-/* The process ended without a word. */
+/* Records that the process ended without an answer. */
 static void bury(mpl_worker *w)
 {
     int how = 0;
@@ -149,7 +148,7 @@ static void bury(mpl_worker *w)
         failed(w, "crash", "the process that ran it ended with exit status %d", WEXITSTATUS(how));
 }
 
-/* Waits for the step under way. */
+/* Waits for the current step. */
 static bool step_done(mpl_worker *w)
 {
     int64_t until = mpl_clock_ns() + w->task.limit_ns, left;

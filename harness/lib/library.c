@@ -63,14 +63,14 @@ int64_t memplan_live_allocations(const memplan_ctx *ctx)
 
 /* ---- settings ---- */
 
-/* The options that are settings too. */
+/* Options that are also settings. */
 static const mpl_option_id settings[] = {
     MPL_OPT_safety,     MPL_OPT_order,   MPL_OPT_in_place, MPL_OPT_views,
     MPL_OPT_pin,        MPL_OPT_pools,   MPL_OPT_capacity, MPL_OPT_budget,
     MPL_OPT_time_limit, MPL_OPT_threads, MPL_OPT_seed,     MPL_OPT_dim,
 };
 
-/* The setting of that name; MPL_N_OPTIONS: there is none. */
+/* The setting with that name; MPL_N_OPTIONS: none. */
 static mpl_option_id setting_named(const char *name)
 {
     char text[MPL_OPTION_TEXT];
@@ -97,7 +97,7 @@ out:
     return st;
 }
 
-/* Any setting but dim. Where the command line knows more, or 0 as nothing, this does not. */
+/* Changes any setting but dim. Rejects values that only the command line takes, and 0 for none. */
 static mpl_status change(memplan_ctx *ctx, const char *name, const char *value, mpl_options *set)
 {
     mpl_status st = MPL_OK;
@@ -106,7 +106,7 @@ static mpl_status change(memplan_ctx *ctx, const char *name, const char *value, 
     MPL_TRY(mpl_options_default(&ctx->ctx, MPL_CMD_plan, name, value, set));
     if ((order = mpl_any_order_find(set->order)) == NULL)
         MPL_FAIL(&ctx->ctx, MPL_EINPUT, "order: there is no '%.100s'", value);
-    set->order = order->name; /* which outlives the text */
+    set->order = order->name; /* outlives the text */
     if (set->given[MPL_OPT_threads] && (set->threads < 1 || set->threads > 1024))
         MPL_FAIL(&ctx->ctx, MPL_EINPUT, "threads: '%.100s' is not from 1 to 1024", value);
     if (set->given[MPL_OPT_time_limit] && set->time_limit <= 0)
@@ -130,7 +130,7 @@ memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value
     } else if (id == MPL_OPT_dim) {
         MPL_TRY(add_dim(ctx, value));
     } else {
-        set.given[id] = false; /* a setting may be changed again */
+        set.given[id] = false; /* so that it may be changed again */
         MPL_TRY(change(ctx, name, value, &set));
         ctx->set = set;
     }
@@ -250,7 +250,7 @@ out:
     return (memplan_status)st;
 }
 
-/* The fields of a row that a reader of the plan file asks for: whence the problem came. */
+/* Writes the fields that a reader of the plan file asks for: the origin of the problem. */
 static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **text)
 {
     const memplan_task *task = plan->task;

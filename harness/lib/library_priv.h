@@ -1,6 +1,5 @@
-/* library_priv.h -- what the types of memplan.h hold, for library.c and library_task.c. It needs
- * rooms graphs and planners, and of this one only rows and options: who links the library links no
- * backend. */
+/* library_priv.h -- the types of memplan.h, for library.c and library_task.c. They need graphs,
+ * planners, and only rows and options of the harness, so that the library links no backend. */
 #ifndef MPL_LIBRARY_PRIV_H
 #define MPL_LIBRARY_PRIV_H
 
@@ -10,10 +9,10 @@
 
 struct memplan_ctx {
     mpl_ctx ctx;
-    mpl_options set; /* memplan_set; texts of `dim` are owned */
+    mpl_options set; /* of memplan_set; texts of `dim` are owned */
 };
 
-/* Two buffers each, as the caller named them. */
+/* Pairs of buffers, as the caller named them. */
 typedef struct library_pairs {
     size_t n, a_cap, b_cap;
     uint32_t *a, *b;
@@ -21,25 +20,24 @@ typedef struct library_pairs {
 
 struct memplan_task {
     memplan_ctx *owner;
-    mpl_options set; /* as they were when it was loaded, but for `dim` */
+    mpl_options set; /* copied when it was loaded, without `dim` */
     char *text;      /* GRAPH; NULL: built */
     mpl_problem *problem;
-    mpl_graph *graph;   /* NULL: a list, built, or of a plan file */
+    mpl_graph *graph;   /* NULL: a list, built, or from a plan file */
     mpl_value_map *map; /* of the graph */
-    bool kept_given;    /* an order was searched for, and the one given is better */
+    bool kept_given;    /* the given order was better than the one searched for */
 
-    /* While it is built: capacities of the problem's arrays, and what becomes its order and pairs.
-     */
+    /* While building: capacities of the problem's arrays, and its future order and pairs. */
     bool complete;
     size_t cap[7];
     library_pairs arcs;     /* a before b */
-    library_pairs in_place; /* b may lie in the place of a */
+    library_pairs in_place; /* b may overwrite a in place */
 };
 
 struct memplan_plan {
     memplan_task *task;
     mpl_plan *plan;
-    char *planner; /* as it was asked for; NULL: the plan came from outside */
+    char *planner; /* as asked for; NULL: an external plan */
 };
 
 #endif

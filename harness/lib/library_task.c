@@ -1,4 +1,4 @@
-/* library_task.c -- what the library plans: loaded, or built a buffer at a time. See memplan.h. */
+/* library_task.c -- tasks of the library: loaded, or built one buffer at a time. See memplan.h. */
 #include "harness/lib/library_priv.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 extern const mpl_planner mpl_planner_portfolio;
 
-enum { JUDGE_TICKS = 20000000 }; /* of a plan that tells which order is the better one */
+enum { JUDGE_TICKS = 20000000 }; /* of the plans that choose between orders */
 
 static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind,
                                 mpl_problem_options options, mpl_problem **problem,
@@ -51,8 +51,8 @@ static mpl_status judge(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bytes)
     return st == MPL_EMEM ? st : MPL_OK;
 }
 
-/* An order that is searched for is the best where concats copy: the order given may have the lower
- * plan. Then it is kept. */
+/* Chooses between the searched and the given order. The search assumes that concats copy, so the
+ * given order may have the lower plan. Then it is kept. */
 static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan_task *t)
 {
     mpl_status st = MPL_OK;
@@ -159,7 +159,7 @@ out:
     return (memplan_status)st;
 }
 
-/* Buffers that are there may be named, and the task still takes more. */
+/* Checks that buffers a and b exist and that the task is not complete. */
 static mpl_status check_open(memplan_task *t, uint32_t a, uint32_t b)
 {
     mpl_ctx *ctx = &t->owner->ctx;
@@ -270,7 +270,7 @@ static int by_step(const void *a, const void *b)
     return (x->in > y->in) - (x->in < y->in);
 }
 
-/* Pairs in the order that a problem has them, each once; the step is the birth of `out`. */
+/* Makes the pairs in the problem's order, without duplicates; the step is the birth of `out`. */
 static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *t, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -297,8 +297,8 @@ out:
     return st;
 }
 
-/* Names for all buffers or none, fixed places only where there are any: as a file would give the
- * same problem. */
+/* Makes names for all buffers or none, and fixed offsets only if there are any, as a file of the
+ * same problem would. */
 static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -326,7 +326,7 @@ out:
     return st;
 }
 
-/* What an earlier attempt has left, since a task that is wrong may be tried again. */
+/* Frees the results of an earlier attempt, since a wrong task may be corrected and tried again. */
 static void forget(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_before_free(ctx, (mpl_before *)p->before);

@@ -1,25 +1,25 @@
-/* memplan.h -- the library libmemplan: plan the memory of a graph, or of buffers of your own, from
- * C or C++.
+/* memplan.h -- the library libmemplan: plans the memory of a graph, or of your own buffers, from C
+ * or C++.
  *
  *     memplan_ctx *ctx = memplan_ctx_new();
  *     memplan_task *task = NULL;
  *     memplan_plan *plan = NULL;
  *
- *     if (memplan_load(ctx, "model.onnx", &task) != MEMPLAN_OK || memplan_run(task, "portfolio",
- *     &plan) != MEMPLAN_OK)
+ *     if (memplan_load(ctx, "model.onnx", &task) != MEMPLAN_OK ||
+ *         memplan_run(task, "portfolio", &plan) != MEMPLAN_OK)
  *         fprintf(stderr, "%s\n", memplan_message(ctx));
  *     for (uint32_t b = 0; plan != NULL && b < memplan_count(task); b++)
  *         printf("%s at %" PRIu64 "\n", memplan_name(task, b), memplan_offset(plan, b));
  *     memplan_plan_free(plan), memplan_task_free(task), memplan_ctx_free(ctx);
  *
- * A context, and all that was made with it, belongs to one thread at a time; contexts do not know
- * of each other, so each thread may have its own. Tasks outlive their plans, contexts their tasks.
- * On failure outputs are untouched, and nothing stays allocated but what stood before. Every plan
- * that is handed out was accepted by a verifier that shares no code with any planner.
+ * Only one thread at a time may use a context and its tasks and plans. Contexts are independent, so
+ * each thread may have its own. Free plans before their task, and tasks before their context. A
+ * failure leaves outputs untouched and leaks no memory. Every plan that is returned was accepted by
+ * a verifier that shares no code with any planner.
  *
- * Sizes and offsets are bytes. Ids of buffers go from 0, in the order of the file or of
- * memplan_add. Versions: functions are only ever added while the library's name is libmemplan.so.0;
- * each carries the version that brought it. */
+ * Sizes and offsets are bytes. Buffer ids count from 0, in the order of the file or of memplan_add.
+ * While the library's name is libmemplan.so.0, functions are only added; each carries the version
+ * that added it. */
 #ifndef MEMPLAN_H
 #define MEMPLAN_H
 
@@ -42,17 +42,16 @@ typedef enum memplan_status {
     MEMPLAN_OK,
     MEMPLAN_EMEM,     /* memory ran out */
     MEMPLAN_EINPUT,   /* a file or an argument is wrong */
-    MEMPLAN_ELIMIT,   /* budget, time or capacity ended before there was a plan; there may be one */
-    MEMPLAN_EINVALID, /* the verifier refused a plan, or it is proved that none fits the capacity */
-    MEMPLAN_EUNAVAIL, /* not in this build, or the task lacks what this planner needs */
+    MEMPLAN_ELIMIT,   /* budget, time or capacity ran out before a plan was found; one may exist */
+    MEMPLAN_EINVALID, /* rejected by the verifier, or proved that no plan fits the capacity */
+    MEMPLAN_EUNAVAIL, /* not in this build, or the task lacks what the planner needs */
 } memplan_status;
 
-/* What is known of a plan: it is valid, or no valid one is smaller. */
+/* A plan is valid, or also proved smallest. */
 typedef enum memplan_claim { MEMPLAN_IS_FEASIBLE, MEMPLAN_IS_OPTIMAL } memplan_claim;
 
 typedef struct memplan_ctx memplan_ctx;   /* settings, and the message of the last failure */
-typedef struct memplan_task memplan_task; /* what is to be planned: buffers, and which of them must
-                                             not overlap */
+typedef struct memplan_task memplan_task; /* buffers to place, and their conflicts */
 typedef struct memplan_plan memplan_plan; /* an offset for each buffer of one task */
 
 /* ---- contexts ---- */
@@ -63,47 +62,47 @@ MEMPLAN_API void memplan_ctx_free(memplan_ctx *ctx);
 /* One line about the last failure with this context; lives until the next. */
 MEMPLAN_API const char *memplan_message(const memplan_ctx *ctx);
 
-/* A setting, by the name and in the words of the command line (memplan plan --help): safety, order,
- * in-place, views, pin, pools, capacity [byte] and dim ("NAME=N", one more each time) for
- * memplan_load from then on, budget [ticks], time-limit [s], threads and seed for memplan_run.
- * value NULL: as it was at first. An order that is searched for gives way to the order given where
- * portfolio plans that lower: it is the best where concats copy, and plans need not. */
+/* Changes a setting, with names and values of the command line (memplan plan --help). For later
+ * calls of memplan_load: safety, order, in-place, views, pin, pools, capacity [byte] and dim
+ * ("NAME=N", one more each call). For memplan_run: budget [ticks], time-limit [s], threads and
+ * seed. value NULL restores the default. A search for an order assumes that concats copy; where
+ * portfolio plans the given order lower, the given order is used. */
 MEMPLAN_API memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value);
 
 /* ---- tasks ---- */
 
-/* GRAPH of the command line: an ONNX file, .graph text, a list of buffers in CSV, NAME.tensors.csv
- * with its partial order, a network of the zoo ("resnet50:batch=4"). */
+/* Loads GRAPH of the command line: an ONNX file, .graph text, a list of buffers in CSV,
+ * NAME.tensors.csv with its partial order, or a network of the zoo ("resnet50:batch=4"). */
 MEMPLAN_API memplan_status memplan_load(memplan_ctx *ctx, const char *graph, memplan_task **task);
 
-/* A task without buffers, for those that follow. Once it was planned or checked, it is complete.
- * name may be NULL. */
+/* An empty task, to be filled by the functions below. Planning or checking completes it. name may
+ * be NULL. */
 MEMPLAN_API memplan_status memplan_task_new(memplan_ctx *ctx, const char *name,
                                             memplan_task **task);
-/* One more buffer that lives in steps [birth, death), at an offset that is a multiple of `align`, a
- * power of two. name (may be NULL) is copied, id (may be NULL) receives its id. With birth = death
- * = 0, which is all or none of the buffers, the task has a partial order instead of steps: two
- * buffers may share memory only where one is before the other. */
+/* Adds a buffer that lives in steps [birth, death), at a multiple of `align`, a power of two. name
+ * (may be NULL) is copied; id (may be NULL) receives its id. With birth = death = 0, for all
+ * buffers or none, the task has a partial order instead of steps: two buffers may share memory only
+ * if one is before the other. */
 MEMPLAN_API memplan_status memplan_add(memplan_task *task, const char *name, uint64_t bytes,
                                        uint32_t align, uint32_t birth, uint32_t death,
                                        uint32_t *id);
-/* a's last use is before b's first in every execution. For tasks without steps; what follows from
- * other pairs may be left out. */
+/* States that a's last use is before b's first in every execution. Only for tasks without steps.
+ * Transitive pairs may be left out. */
 MEMPLAN_API memplan_status memplan_add_before(memplan_task *task, uint32_t a, uint32_t b);
-/* `out` may be written over `in`, at the very same offset; with steps, `in` must die with the step
- * at which `out` is born. */
+/* Allows `out` to overwrite `in`, at the very same offset. With steps, `in` must die at the step
+ * where `out` is born. */
 MEMPLAN_API memplan_status memplan_add_in_place(memplan_task *task, uint32_t in, uint32_t out);
 MEMPLAN_API memplan_status memplan_fix(memplan_task *task, uint32_t buffer, uint64_t offset);
-/* The arena must not be larger. UINT64_MAX: as large as is needed. */
+/* Limits the arena. UINT64_MAX: no limit. */
 MEMPLAN_API memplan_status memplan_set_capacity(memplan_task *task, uint64_t bytes);
-/* Says now what memplan_run would say of a built task that is not well-formed. */
+/* Checks a built task now; memplan_run would report the same errors. */
 MEMPLAN_API memplan_status memplan_check(memplan_task *task);
 MEMPLAN_API void memplan_task_free(memplan_task *task);
 
 MEMPLAN_API uint32_t memplan_count(const memplan_task *task);
 /* or MEMPLAN_NO_BUFFER */
 MEMPLAN_API uint32_t memplan_find(const memplan_task *task, const char *name);
-/* NULL or 0 where there is none, or no such buffer. */
+/* NULL or 0 if there is none, or no such buffer. */
 MEMPLAN_API const char *memplan_name(const memplan_task *task, uint32_t buffer);
 MEMPLAN_API uint64_t memplan_bytes(const memplan_task *task, uint32_t buffer);
 MEMPLAN_API uint32_t memplan_birth(const memplan_task *task, uint32_t buffer);
@@ -111,15 +110,15 @@ MEMPLAN_API uint32_t memplan_death(const memplan_task *task, uint32_t buffer);
 
 /* ---- plans ---- */
 
-/* "P:key=value,.." as --planner takes it; NULL: the default. Planners from outside (so:, exec:) are
- * the program's only. */
+/* Plans with "P:key=value,.." of --planner; NULL: the default. External planners (so:, exec:) are
+ * not available here. */
 MEMPLAN_API memplan_status memplan_run(memplan_task *task, const char *planner,
                                        memplan_plan **plan);
-/* A plan from elsewhere: offset[memplan_count(task)]. MEMPLAN_EINVALID: it is refused, and
- * the message names the first two buffers that overlap. */
+/* Verifies an external plan: offset[memplan_count(task)]. MEMPLAN_EINVALID: rejected; the message
+ * names the first two buffers that overlap. */
 MEMPLAN_API memplan_status memplan_verify(memplan_task *task, const uint64_t *offset,
                                           memplan_plan **plan);
-/* A plan file as memplan plan writes it; it holds its task. Both are the caller's. */
+/* Reads a plan file of memplan plan, with its task. The caller frees both. */
 MEMPLAN_API memplan_status memplan_read(memplan_ctx *ctx, const char *path, memplan_task **task,
                                         memplan_plan **plan);
 MEMPLAN_API memplan_status memplan_write(const memplan_plan *plan, const char *path);
@@ -132,15 +131,15 @@ MEMPLAN_API uint64_t memplan_peak_bytes(const memplan_plan *plan); /* size of th
 MEMPLAN_API uint64_t memplan_bound_bytes(const memplan_plan *plan);
 MEMPLAN_API memplan_claim memplan_claim_of(const memplan_plan *plan);
 
-/* Planners by number, from 0, in the order of every report; NULL after the last. */
+/* Name of the i-th planner, in the order of every report; NULL after the last. */
 MEMPLAN_API const char *memplan_planner_name(uint32_t i);
 
 /* ---- tests of your own ---- */
 
 /* The k-th allocation from now on (0: the next) fails as if memory had run out; negative: none
- * does. */
+ * fails. */
 MEMPLAN_API void memplan_fail_allocation(memplan_ctx *ctx, int64_t k);
-/* Allocations of this context that are not freed yet. */
+/* Allocations of this context that are not yet freed. */
 MEMPLAN_API int64_t memplan_live_allocations(const memplan_ctx *ctx);
 
 #ifdef __cplusplus

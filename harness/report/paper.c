@@ -1,4 +1,4 @@
-/* paper.c -- tables and figures that the files of results/paper ask for. See paper.h. */
+/* paper.c -- makes the tables and figures that results/paper asks for. See paper.h. */
 #include "harness/report/paper.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #define ASKED "results/paper"
 enum { MAX_WORDS = 32 };
 
-/* ---- what is made of a table ---- */
+/* ---- output of a table ---- */
 
 mpl_status mpl_paper_print(mpl_ctx *ctx, const mpl_paper_item *item, char **text)
 {
@@ -89,7 +89,7 @@ out:
     return st;
 }
 
-/* ---- lines that ask for something ---- */
+/* ---- requests ---- */
 
 typedef struct asked {
     const char *suite, *caption;
@@ -97,7 +97,7 @@ typedef struct asked {
     uint32_t n;
 } asked;
 
-/* "KEY=VALUE" among the words: VALUE, or NULL. */
+/* VALUE of the word "KEY=VALUE", or NULL. */
 static const char *setting(const asked *a, const char *key)
 {
     size_t n = strlen(key);
@@ -162,7 +162,6 @@ static bool ends_in(const char *text, const char *end)
     return n > n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* The whole table. */
 static mpl_status find_table(mpl_ctx *ctx, const asked *a, mpl_grid *all)
 {
     bool tsv = ends_in(a->word[2], ".tsv");
@@ -176,8 +175,7 @@ static mpl_status find_table(mpl_ctx *ctx, const asked *a, mpl_grid *all)
     return from_rows(ctx, a, all);
 }
 
-/* Whether a line has what each COLUMN=VALUE and COLUMN!=VALUE asks for; *lacks: a column that there
- * is not. */
+/* Whether a line matches each COLUMN=VALUE and COLUMN!=VALUE; *lacks: a column not found. */
 static bool wanted(const asked *a, const mpl_grid *all, uint32_t line, const char **lacks)
 {
     for (uint32_t i = 3; i < a->n; i++) {
@@ -198,7 +196,7 @@ static bool wanted(const asked *a, const mpl_grid *all, uint32_t line, const cha
     return true;
 }
 
-/* The heads of the columns that show= names, or of all. */
+/* Writes the heads of the columns named by show=, or of all columns. */
 static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, const mpl_grid *all,
                                  const mpl_strings *names, uint32_t *chosen, mpl_grid *table)
 {
@@ -216,7 +214,7 @@ out:
     return st;
 }
 
-/* The lines and columns that are asked for; none of a table that was not run. */
+/* Selects the requested lines and columns; none of a table that was not run. */
 static mpl_status choose(mpl_ctx *ctx, const asked *a, const mpl_grid *all, mpl_grid *table)
 {
     mpl_status st = MPL_OK;
@@ -268,7 +266,7 @@ out:
     return st;
 }
 
-/* "with=NAME.gp", else NAME.gp after the figure. */
+/* "with=NAME.gp", else NAME.gp named after the figure. */
 static mpl_status script_of(mpl_ctx *ctx, const asked *a, char **script)
 {
     const char *with = setting(a, "with");
@@ -301,7 +299,7 @@ out:
     return st;
 }
 
-/* One line behind "#!". */
+/* Reads one line after "#!". */
 static mpl_status read_line(mpl_ctx *ctx, const char *suite, char *line, mpl_paper *paper)
 {
     mpl_status st = MPL_OK;

@@ -1,21 +1,20 @@
-/* paper_files.c -- results that other programs wrote, as one table. See paper.h.
+/* paper_files.c -- reads results of other programs as one table. See paper.h.
  *
- * .tsv: cells apart by tabs. .csv: cells follow RFC 4180, with quotes around what holds commas or
- * line ends, doubled where they are meant. */
+ * .tsv: cells are separated by tabs. .csv: RFC 4180; cells with commas or line ends stand in
+ * quotes, and quotes inside are doubled. */
 #include <glob.h>
 #include <stdlib.h>
 
 #include "graphs/core/file.h"
 #include "harness/report/paper.h"
 
-/* A file on its way. */
 typedef struct source {
     mpl_ctx *ctx;
     const char *path, *at;
     bool csv;
 } source;
 
-/* The cell at s->at, in buffer, which has room for all of the file; *last: it ends the line. */
+/* Reads the cell at s->at into buffer, which is as large as the file; *last: it ends the line. */
 static void next_cell(source *s, char *buffer, bool *last)
 {
     const char *from = s->at, *stops = s->csv ? ",\n" : "\t\n";
@@ -77,8 +76,7 @@ out:
     return st;
 }
 
-/* What was to be counted and was not: no count, or a count of nothing, and nothing failed on the
- * way. */
+/* Whether a line was not run: its count is absent or zero, and nothing failed. */
 static bool not_run(const mpl_grid *all, const mpl_grid *file, uint32_t line)
 {
     const char *count = mpl_grid_in(file, line, "count");
@@ -90,7 +88,7 @@ static bool not_run(const mpl_grid *all, const mpl_grid *file, uint32_t line)
            (failures == NULL || strtoull(failures, NULL, 10) == 0);
 }
 
-/* The file's lines below the heads of all. */
+/* Adds the file's lines below the heads of all. */
 static mpl_status add_lines(mpl_ctx *ctx, const mpl_grid *file, mpl_grid *all)
 {
     mpl_status st = MPL_OK;

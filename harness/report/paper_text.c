@@ -1,11 +1,11 @@
-/* paper_text.c -- a text whose markers are filled. See paper.h. */
+/* paper_text.c -- fills the markers of a text. See paper.h. */
 #include <stdlib.h>
 
 #include "harness/report/paper.h"
 
 static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
 
-/* What stands between a marker and its end. */
+/* Writes the text between a marker and its end. */
 static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind,
                               const char *name, FILE *to)
 {
@@ -36,7 +36,7 @@ out:
     return st;
 }
 
-/* "table:NAME" between `at` and `end` taken apart; false: a comment of another kind. */
+/* Splits "table:NAME" between `at` and `end`; false: another kind of comment. */
 static bool is_marker(const char *at, const char *end, char kind[16], char name[400])
 {
     size_t n = strcspn(at, ": "), length = (size_t)(end - at);
@@ -48,12 +48,11 @@ static bool is_marker(const char *at, const char *end, char kind[16], char name[
     return true;
 }
 
-/* A text on its way. */
 typedef struct filling {
     mpl_ctx *ctx;
     const mpl_paper *paper;
     const char *where, *text;
-    const char *at; /* what is looked at, where a message says something failed */
+    const char *at; /* current position, for messages */
     FILE *to, *faults;
 } filling;
 
@@ -66,7 +65,7 @@ static uint32_t line_of(const filling *f)
     return line;
 }
 
-/* Running text up to `end`, as it is; figures in it that nothing keeps true are faults. */
+/* Copies running text up to `end`. Figures outside markers are faults. */
 static void put_text(filling *f, const char *end)
 {
     size_t to = (size_t)(end - f->text);
@@ -96,7 +95,7 @@ out:
     return st;
 }
 
-/* The marker at f->at, up to its end; a remark stays. */
+/* Fills the marker at f->at, up to its end; keeps a remark. */
 static mpl_status put_marker(filling *f)
 {
     static const char *const kinds[] = {"table", "figure", "value", "quoted", "holds"};
@@ -158,7 +157,7 @@ out:
     return st;
 }
 
-/* What was written to a memory stream, the caller's; the stream is closed. */
+/* Takes over the text of a memory stream and closes it; the caller frees it. */
 static mpl_status take_stream(mpl_ctx *ctx, FILE *f, char **buffer, char **text)
 {
     mpl_status st = MPL_OK;

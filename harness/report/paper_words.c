@@ -1,14 +1,14 @@
-/* paper_words.c -- figures as the paper writes them. See paper.h. */
+/* paper_words.c -- finds and compares figures of the paper. See paper.h. */
 #include <ctype.h>
 #include <stdlib.h>
 
 #include "harness/report/paper.h"
 
-/* Two blanks around it; longer ones first. */
+/* With blanks around; longer ones first. */
 static const char *const operators[] = {" != ", " <= ", " >= ", " = ", " < ", " > "};
 
-/* The last operator in the claim, as an index of operators; names of columns may hold blanks, not
- * operators. */
+/* The last operator in the claim, as an index of operators. Names of columns may contain blanks but
+ * no operators. */
 static const char *find_operator(const char *claim, size_t *which)
 {
     const char *found = NULL;
@@ -22,7 +22,7 @@ static const char *find_operator(const char *claim, size_t *which)
     return found;
 }
 
-/* "+3.21 %", "17 of 17": the number that a cell begins with. */
+/* The number that a cell begins with: "+3.21 %", "17 of 17". */
 static bool number(const char *text, double *value)
 {
     char *end;
@@ -66,8 +66,7 @@ out:
     return st;
 }
 
-/* Whether what stands at text[at] is running text: no table, head of a section, block or span of
- * code, or address of a link. */
+/* Whether text[at] is running text: no table, heading, block or span of code, or link address. */
 static bool runs(const char *text, size_t at)
 {
     size_t begin = at, ticks = 0;
@@ -84,7 +83,7 @@ static bool runs(const char *text, size_t at)
     return ticks % 2 == 0;
 }
 
-/* "section 8.8", "sections 8.8 and 9.1": no figure. */
+/* Whether it follows "section" or "sections .. and": a section number is no figure. */
 static bool follows_section(const char *text, size_t at)
 {
     size_t begin = at > 24 ? at - 24 : 0;

@@ -1,4 +1,4 @@
-/* relation.c -- queries over rows through SQLite; no other file includes it. See relation.h. */
+/* relation.c -- queries over rows through SQLite. No other file includes SQLite. See relation.h. */
 #include "harness/report/relation.h"
 
 #include "mpl_config.h"
@@ -13,7 +13,7 @@
 
 #define PUBLISHED "results/published.tsv"
 
-/* ---- functions of queries: formats, and sums that do not depend on the order of rows ---- */
+/* ---- SQL functions: formats, and sums independent of the order of rows ---- */
 
 static bool any_null(int n, sqlite3_value **value)
 {
@@ -112,7 +112,7 @@ static void refuse(sqlite3_context *to, int n, sqlite3_value **value)
     sqlite3_result_error(to, (const char *)sqlite3_value_text(value[0]), -1);
 }
 
-/* The numbers that an aggregate was given; ascending before they are used. */
+/* Arguments of an aggregate, sorted before use. */
 typedef struct numbers {
     size_t n;
     double *number;
@@ -206,8 +206,8 @@ out:
 
 #define SQL(ctx, db, call) MPL_TRY((call) == SQLITE_OK ? MPL_OK : failed(ctx, db))
 
-/* "CREATE TABLE rows (..); INSERT INTO rows ..", from fields.def: all but arrays of times is taken
- * from ?5, the row as JSON. */
+/* "CREATE TABLE rows (..); INSERT INTO rows ..", from fields.def. Takes all fields but arrays of
+ * times from ?5, the row as JSON. */
 static void write_schema(FILE *create, FILE *insert)
 {
     static const char *const type[] = {"TEXT", "INTEGER", "INTEGER", "REAL", "INTEGER", "TEXT"};
@@ -227,7 +227,8 @@ static void write_schema(FILE *create, FILE *insert)
     fputs(")", insert);
 }
 
-/* "resnet50", "A" of ../lists/A.1048576.csv: *graph then begins with the name; its length. */
+/* Finds the name in a graph ("resnet50", or "A" of ../lists/A.1048576.csv): sets *graph to its
+ * start and returns its length. */
 static int name_in(const char **graph)
 {
     const char *slash = strrchr(*graph, '/'), *dot = strrchr(*graph, '.');
@@ -296,7 +297,7 @@ out:
     return st;
 }
 
-/* What others published: a line each, its columns apart by tabs. */
+/* Inserts published results: one a line, columns separated by tabs. */
 static mpl_status insert_published(mpl_ctx *ctx, sqlite3 *db)
 {
     enum { N_COLUMNS = 8 };
@@ -339,11 +340,11 @@ out:
 
 /* ---- records as a table ---- */
 
-/* A query's records: n_cols cells each, NULL for null. */
+/* Records of a query: n_cols cells each, NULL for null. */
 typedef struct records {
     sqlite3_stmt *query;
     uint32_t n, n_cols;
-    uint32_t line, each, section; /* columns that are not printed; n_cols: there is none */
+    uint32_t line, each, section; /* columns that are not printed; n_cols: none */
     size_t cap;
     char **cell;
 } records;
@@ -353,7 +354,7 @@ static const char *cell_at(const records *r, uint32_t record, uint32_t column)
     return column < r->n_cols ? r->cell[(size_t)record * r->n_cols + column] : NULL;
 }
 
-/* The first record after `from` that differs from it in this column; `to`: none does. */
+/* Index of the first record after `from` with another value in this column; `to`: none. */
 static uint32_t end_of(const records *r, uint32_t column, uint32_t from, uint32_t to)
 {
     uint32_t end = from + 1;
@@ -401,7 +402,7 @@ static uint32_t column_named(const records *r, const char *name)
     return c;
 }
 
-/* The cell of a record, or its head: the column's name, `each` of the record for a %. */
+/* Writes a record's cell, or its head: the column's name, with `each` of the record for a %. */
 static mpl_status put_cell(mpl_ctx *ctx, const records *r, uint32_t record, uint32_t column,
                            bool head, mpl_grid *grid)
 {
@@ -414,8 +415,8 @@ static mpl_status put_cell(mpl_ctx *ctx, const records *r, uint32_t record, uint
     return mpl_grid_cell(ctx, grid, "%s", text != NULL ? text : "-");
 }
 
-/* One line of the table, of records from..to: columns that stand side by side with a % in their
- * heads are taken from each of the records in turn, the others from the first. */
+/* Writes one line for records from..to. Adjacent columns with a % in their heads take a cell of
+ * each record in turn; other columns take the first record's. */
 static mpl_status put_line(mpl_ctx *ctx, const records *r, uint32_t from, uint32_t to, bool head,
                            mpl_grid *grid)
 {
@@ -439,7 +440,7 @@ out:
     return st;
 }
 
-/* Records from..to of one section as a table below its heads. */
+/* Writes records from..to of one section as a table with heads. */
 static mpl_status put_section(mpl_ctx *ctx, const records *r, uint32_t from, uint32_t to,
                               mpl_grid *grid)
 {
@@ -474,7 +475,7 @@ static mpl_status put_answers(mpl_ctx *ctx, const records *r, mpl_answer_taker *
         MPL_TRY(take(ctx, &answer, arg));
         mpl_grid_fini(ctx, &answer.grid);
     }
-    if (r->n == 0) { /* heads alone; those with a % are of no record */
+    if (r->n == 0) { /* only heads, without those that have a % */
         MPL_TRY(put_line(ctx, r, 0, 0, true, &answer.grid));
         answer.grid.n_cols = answer.grid.n;
         MPL_TRY(take(ctx, &answer, arg));

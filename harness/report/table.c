@@ -1,4 +1,3 @@
-/* table.c -- tables made from rows. See table.h. */
 #include "harness/report/table.h"
 
 #include "graphs/core/size.h"
@@ -67,7 +66,7 @@ mpl_status mpl_table_make(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_ro
 
 /* ---- text ---- */
 
-/* Of the problems of one graph, backend and safety: what this one has and another has not. */
+/* Prints how this problem differs from the others of the same graph, backend and safety. */
 static void print_apart(const mpl_rows *rows, const mpl_record *row, const char *before, FILE *to)
 {
     static const mpl_field named[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_backend};
@@ -88,7 +87,7 @@ static void print_apart(const mpl_rows *rows, const mpl_record *row, const char 
     }
 }
 
-/* What stands above the rows of one problem. */
+/* Prints the text above the rows of one problem. */
 static void print_problem(const mpl_rows *rows, uint32_t first, FILE *to, bool tsv)
 {
     const mpl_record *row = rows->row[first];

@@ -1,4 +1,4 @@
-/* table.h -- tables made from rows: the queries of tables.sql, and what is computed. */
+/* table.h -- tables made from rows: by the queries of tables.sql, or computed. */
 #ifndef MPL_TABLE_H
 #define MPL_TABLE_H
 
@@ -8,8 +8,8 @@
 typedef struct mpl_table_kind {
     const char *name;
     const char *about;
-    mpl_field field;   /* some row must have it; MPL_N_FIELDS: each row will do */
-    const char *query; /* NULL: computed, whatever the rows are: none are read */
+    mpl_field field;   /* some row must have it; MPL_N_FIELDS: any row will do */
+    const char *query; /* NULL: computed without rows */
     mpl_status (*compute)(mpl_ctx *ctx, mpl_grid *grid);
 } mpl_table_kind;
 
@@ -20,15 +20,15 @@ const mpl_table_kind *mpl_table_find(const char *name);
  * MPL_EUNAVAIL: built without SQLite. */
 mpl_status mpl_table_make(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows,
                           mpl_grid *grid);
-/* *n_lines: those below heads. */
+/* *n_lines: lines without heads. */
 mpl_status mpl_table_print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv, uint32_t *n_lines);
 
-/* Begins the head of a column of times, which differ from run to run. */
+/* Prefix of the head of a column of times, which differ from run to run. */
 #define MPL_TIMED "~"
 
-/* table_pebble.c: all connected graphs of up to 6 vertices by what the pebble game takes, results
- * in place or not. */
+/* table_pebble.c: all connected graphs of up to 6 vertices by their cost in the pebble game, with
+ * results in place or not. */
 mpl_status mpl_table_pebble(mpl_ctx *ctx, mpl_grid *grid);
 mpl_status mpl_table_pebble_still(mpl_ctx *ctx, mpl_grid *grid);
 

@@ -1,4 +1,4 @@
-/* table_pebble.c -- what space costs in time: the pebble game on all connected graphs of up to 6
+/* table_pebble.c -- space against time: the pebble game on all connected graphs of up to 6
  * vertices. */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ typedef struct class
 {
     uint32_t vertices, graphs, n_points;
     mpl_pebble_point point[LARGEST];
-    mpl_dag first; /* the one of the lowest code */
+    mpl_dag first; /* the graph with the lowest code */
 } class;
 
 static int by_frontier(const void *a, const void *b)
@@ -32,7 +32,7 @@ static int by_frontier(const void *a, const void *b)
     return (x->n_points > y->n_points) - (x->n_points < y->n_points);
 }
 
-/* Counts one more graph of its class; classes stand in the order in which they were met. */
+/* Counts one more graph of its class; classes are in order of first appearance. */
 static mpl_status add_graph(mpl_ctx *ctx, const class *x, class **classes, size_t *cap, uint32_t *n)
 {
     mpl_status st = MPL_OK;

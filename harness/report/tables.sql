@@ -1,11 +1,10 @@
 -- tables.sql: every table that is made of rows, as one query.
 --
--- A table begins with `-- table NAME FIELD: ABOUT`, which may go on in lines that are indented.
--- Some row must have FIELD for the table to be of these rows (any: each row will do). A query may
--- use:
+-- A table begins with `-- table NAME FIELD: ABOUT`, continued in indented lines. Some row must have
+-- FIELD (any: each row will do). A query may use:
 --
---   rows       a column for each field of harness/rows/fields.def, null where the row does not say,
---              the median of an array of times; and
+--   rows       a column for each field of harness/rows/fields.def: null where the row has none, the
+--              median of an array of times; and
 --                id                 the order of the rows, from 1
 --                graph_name         "A" of ../lists/A.1048576.csv
 --                planner_name       "pool:level=0"
@@ -13,32 +12,32 @@
 --   published  the lines of results/published.tsv, with id
 --   the views below, which several tables share
 --
--- and these functions, which are null wherever an argument is:
+-- and these functions, which are null if an argument is:
 --
---   mib(bytes)       "12.345"; "512 bytes" where that would read 0.000
+--   mib(bytes)       "12.345"; "512 bytes" if that would read 0.000
 --   ms(ns)           "1.234"
 --   fixed(x, n)      x with n digits
 --   percent(x, n)    "33.3 %", of the part x, with n digits
 --   gap(bytes, b)    "+3.21 %" above the bound b, "0" at it
 --   less(a, b)       "33.3 %": how much less b is than a
 --   ratio(a, b)      a over b; null if b is not above 0
---   problem(id)      the id of the first row that is of the same problem and executed alike
---   refuse(text)     no table; the text says why
---   mean(x), geometric_mean(x), median(x)   aggregates that heed no order of rows
+--   problem(id)      the id of the first row with the same problem and execution
+--   refuse(text)     no table; the text is the reason
+--   mean(x), geometric_mean(x), median(x)   aggregates independent of the order of rows
 --
--- A column's name is its head; one that begins with ~ is of times, which differ from run to run.
--- Null is printed as "-". Three columns are not printed:
+-- A column's name is its head; a ~ at its start marks times, which differ from run to run. Null is
+-- printed as "-". Three columns are not printed:
 --
---   line     records of one line make one line of the table: the first gives it all its cells, the
---            others those whose heads hold a %
---   each     what stands in the head for %
---   section  the id of a row: a table of its own, below what tells that row's problem apart
+--   line     records of one line make one line of the table: the first fills all cells, the others
+--            those whose heads hold a %
+--   each     replaces % in heads
+--   section  the id of a row: starts a table of its own, below what distinguishes the row's problem
 --
--- Where the first column is named `heads`, the first record holds the heads. Sums of floating-point
--- numbers are left to the aggregates above, and every order ends in a key that no two records
--- share: tables are the same on every machine.
+-- If the first column is named `heads`, the first record holds the heads. Tables are the same on
+-- every machine: the aggregates above sum floating-point numbers, and every order ends in a unique
+-- key.
 
--- Each planner with each graph, both in the order of their first rows, and the last row of both.
+-- Each planner with each graph, in the order of their first rows, and the last row of each pair.
 CREATE TEMP VIEW places AS
 SELECT id, planner_name, graph_name || coalesce(' ' || backend, '')
   || iif(safety = 'parallel', ' parallel', '') AS graph_place FROM rows;
@@ -51,8 +50,8 @@ LEFT JOIN (SELECT planner_name, graph_place, max(id) AS id FROM places GROUP BY 
   USING (planner_name, graph_place)
 LEFT JOIN rows r USING (id);
 
--- What each planner reaches, in kinds of problems: by use, and by family of networks. No plan of a
--- problem is below its least: the highest bound that any planner proved.
+-- Results of each planner by use and by family of networks. `least` is the highest bound of a
+-- problem that any planner proved.
 CREATE TEMP VIEW over_least AS
 SELECT r.*, least, iif(status = 'ok', ratio(planned_bytes, least), NULL) AS above,
   CASE WHEN graph GLOB '*mode=train*' THEN 'training ' || safety
@@ -79,7 +78,7 @@ LEFT JOIN (SELECT *, count(*) FILTER (WHERE status IS NOT 'ok' AND status IS NOT
            FROM over_least JOIN kind ON name IN (use, family)) o USING (planner_name, place)
 GROUP BY line, place ORDER BY line, place;
 
--- The best plans of any planner on the two sides of a field, in the order of their first rows.
+-- The best plans of any planner for the two values of a field, in the order of their first rows.
 CREATE TEMP VIEW sided AS
 SELECT 'safety' AS field, safety AS side, * FROM rows WHERE safety IS NOT NULL
 UNION ALL SELECT 'in_place', iif(in_place, 'on', 'off'), * FROM rows WHERE in_place IS NOT NULL;
@@ -142,8 +141,7 @@ SELECT line, label AS planner, each, mib(measured_bytes) AS "%" FROM matrix ORDE
 
 -- table peers any: time to plan beside other solvers, taken in turns; a ratio above 1: the peer
 --   takes longer
--- A peer's time is that of its whole process; where it says what it took itself, that stands
--- beside, with a ratio of its own.
+-- A peer's time is that of its whole process. A time that it reports itself has its own ratio.
 WITH timed AS (
   SELECT *, planner IS NOT NULL AND planner GLOB 'exec:*' AS peer,
     min(id) OVER (PARTITION BY planner_name) AS place,
@@ -252,9 +250,8 @@ ORDER BY line, place;
 
 -- table savings planned_bytes: a line a graph: how much less memory it needs by sharing, in-place
 --   pairs, views, concats, order, fusion, recomputation; what parallel safety costs
--- A row shows one switch, where no other is set. Concats are copied where views or orders are
--- switched, too: that alone counts only where nothing else is. A graph's figure under a switch is
--- the least of any planner.
+-- A row counts for a switch only if no other switch is set. Views and orders are also switched with
+-- concats copied, so copied concats count alone. A figure is the least of any planner.
 WITH turned AS (
   SELECT *, (in_place IS 0) + (views IS 0) + (coalesce("order", 'given') <> 'given')
     + (optimise IS NOT NULL) + (recompute IS NOT NULL) + (safety IS 'parallel') AS n
@@ -334,8 +331,7 @@ WHERE r.id = r.line ORDER BY r.line, m.place;
 
 -- table switches planned_bytes: a line a run: order, concats, loops, changed inputs, what they
 --   cost in memory and copies, beside the first run of the graph
--- In all: the arena, and what is kept for a second evaluation where outputs are pinned, and so is
--- that.
+-- In all: the arena, and with pinned outputs also the values kept for a second evaluation.
 WITH run AS (
   SELECT *, min(id) OVER (PARTITION BY graph, safety, planner, backend) AS first,
     planned_bytes + iif('outputs' IN (SELECT value FROM json_each(pinned)),
@@ -390,9 +386,9 @@ SELECT graph, mib(before) AS "program MiB", mib(after) AS "searched MiB",
 
 -- table ablation any: a line for each engine or rule that a search did without (without=RULE): on
 --   how many graphs that was worse, better, no more proved, took more ticks
--- Beside a row of an order, a recomputation or a planner without a rule stands the first row of the
--- same graph and setting, with everything. A lower cost is better; it is proved where the bound is
--- as high.
+-- Compares a row without a rule (of an order, a recomputation or a planner) with the first row of
+-- the same graph and setting with all rules. Lower costs are better; a cost equal to its bound is
+-- proved.
 WITH searches AS (
   SELECT id, 1 AS place, coalesce("order", '') AS text, iif(status = 'ok', order_live_bytes, NULL)
     AS cost, order_bound_bytes AS bound, order_ticks AS effort FROM rows
@@ -432,7 +428,7 @@ GROUP BY x.search, x.rule ORDER BY min(s.id);
 
 -- table recompute recompute: training graphs with and without operations that run again: memory,
 --   work, time
--- Where nothing was asked for, nothing runs again: no work is told, and none is more.
+-- Without --recompute nothing runs again: the row has no work, and no extra work.
 WITH run AS (
   SELECT *, min(id) OVER (PARTITION BY graph, backend) AS first, recompute IS NULL AS plain,
     iif(forward_work + all_work + extra_work + recompute_ops IS NULL, NULL, forward_work) AS told
@@ -451,8 +447,8 @@ FROM run r JOIN run f ON f.id = r.first ORDER BY r.id;
 
 -- table views any: programs of views and writes, a line a way of making SSA of them: copies,
 --   kernels, peak, time
--- A network of the zoo says how SSA was made of it by its parameter ssa, which its program's name
--- goes without; a file by the option.
+-- The way of making SSA is the parameter ssa of a zoo network (left out of the program's name), or
+-- the option for a file.
 WITH marked AS (SELECT *, instr(graph, 'ssa=') AS mark,
   substr(graph, instr(graph, 'ssa=') + 4) || ',' AS tail FROM rows),
 programs AS (

@@ -1,5 +1,5 @@
-/* origin.c -- what rows are of: build and machine, problem, planner; and an order that does not
- * depend on where they came from. See rows.h. */
+/* origin.c -- origin of rows: build, machine, problem and planner. Sorts rows independently of
+ * their origin. See rows.h. */
 #include <stdlib.h>
 
 #include "harness/rows/rows.h"
@@ -106,7 +106,7 @@ const char *mpl_planner_label(const mpl_record *row, char *text)
          n < MPL_PLANNER_LABEL && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++) {
         size_t kind = strlen(key);
 
-        /* the library or command, which the planner's name stands for */
+        /* the planner's name already stands for the library or command */
         if (strncmp(planner, key, kind) == 0 && planner[kind] == ':')
             continue;
         n += snprintf(text + n, MPL_PLANNER_LABEL - (size_t)n, "%c%s=%s", before, key,

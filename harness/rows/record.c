@@ -1,4 +1,4 @@
-/* record.c -- rows through jansson; no other file of this room includes it. See record.h. */
+/* record.c -- rows through jansson. No other file of this folder includes it. See record.h. */
 #include "harness/rows/record.h"
 
 #include "graphs/core/text.h"
@@ -15,7 +15,7 @@ const mpl_field_info mpl_field_table[MPL_N_FIELDS] = {
 
 struct mpl_record {
     json_t *value[MPL_N_FIELDS]; /* NULL: null */
-    bool failed;                 /* memory ran out in a setter */
+    bool failed;                 /* a setter ran out of memory */
 };
 
 void mpl_fields_markdown(FILE *to)
@@ -93,8 +93,8 @@ static void put(mpl_record *r, mpl_field field, mpl_field_kind kind, json_t *val
     r->value[field] = value;
 }
 
-/* A JSON string; what is no UTF-8 (names from files may be anything) has '?' for its bytes beyond
- * ASCII. */
+/* A JSON string. If the text is not UTF-8 (a file name may be anything), bytes beyond ASCII become
+ * '?'. */
 static json_t *text_json(const char *text)
 {
     json_t *value = json_string(text);
@@ -136,7 +136,7 @@ void mpl_record_bool(mpl_record *r, mpl_field field, bool value)
 
 void mpl_record_real(mpl_record *r, mpl_field field, double value)
 {
-    /* JSON has no infinity: an output that is not a number at all differs by the most there is */
+    /* JSON has no infinity: use the largest difference for an output that is not a number */
     put(r, field, MPL_KIND_REAL, json_real(isfinite(value) ? value : 1e308));
 }
 
@@ -303,7 +303,7 @@ bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const c
     return true;
 }
 
-/* A value as text; empty where memory ran out. */
+/* Shows a value as text; empty if memory ran out. */
 static void show(const json_t *value, char *text, size_t size)
 {
     char *dumped = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -343,8 +343,8 @@ void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t si
 
 /* ---- text ---- */
 
-/* The character at `at`, whole UTF-8 that is not to be seen and below 2^16, by its number; how many
- * bytes it has. */
+/* Writes the escape of an invisible UTF-8 character below 2^16 at `at`; returns its length in
+ * bytes. */
 static size_t escape(const char *at, char number[7])
 {
     size_t n = (*at & 0x80) == 0 ? 1 : (*at & 0x20) == 0 ? 2 : 3;
@@ -356,8 +356,7 @@ static size_t escape(const char *at, char number[7])
     return n;
 }
 
-/* json's own text, moved into memory that ctx counts. What must not reach a terminal raw, and json
- * leaves so, goes by its number. */
+/* Moves jansson's text into memory of ctx. Escapes characters unsafe for a terminal. */
 static mpl_status take_text(mpl_ctx *ctx, char *dumped, char **text)
 {
     mpl_status st = MPL_OK;
@@ -379,7 +378,7 @@ static mpl_status take_text(mpl_ctx *ctx, char *dumped, char **text)
         memcpy(copy + used, at, n);
         used += n, at += n;
     }
-    *text = mpl_strdup(ctx, copy); /* of its own length */
+    *text = mpl_strdup(ctx, copy); /* of exact length */
     st = *text != NULL ? MPL_OK : MPL_EMEM;
 out:
     mpl_free(ctx, copy);
@@ -397,7 +396,7 @@ static mpl_status dump(mpl_ctx *ctx, const mpl_record *r, bool keys_only, char *
         if (!keys_only || mpl_field_table[i].key)
             failed |= json_object_set(object, mpl_field_table[i].name,
                                       r->value[i] != NULL ? r->value[i] : json_null());
-    /* a key must not depend on the order in which members of an object were set */
+    /* sorted: a key must not depend on the order in which members were set */
     st = take_text(
         ctx, failed ? NULL : json_dumps(object, JSON_COMPACT | (keys_only ? JSON_SORT_KEYS : 0)),
         text);

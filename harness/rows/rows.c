@@ -83,7 +83,7 @@ out:
     return st;
 }
 
-/* Cuts off what follows the last newline. */
+/* Cuts off everything after the last newline. */
 static mpl_status repair(mpl_ctx *ctx, mpl_row_file *file)
 {
     mpl_status st = MPL_OK;
@@ -102,13 +102,12 @@ out:
     return st;
 }
 
-/* The workers of a bench that was killed hold its lock until they notice: a moment, that is waited
- * for. */
+/* Locks the file, waiting up to 2 s: workers of a killed bench hold the lock for a moment. */
 static bool locked(int fd)
 {
     for (int tries = 0; tries < 200; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-            return true; /* where files cannot be locked, none is */
+            return true; /* where files cannot be locked, go on without */
         usleep(10000);
     }
     return false;
@@ -148,10 +147,9 @@ mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_recor
     errno = 0;
     written = write(file->fd, line, n + 1);
     if (written != (ssize_t)n + 1 || (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)) {
-        int why = errno != 0 ? errno : ENOSPC; /* a short write: what stopped it is told at the next
-                                                  one only */
+        int why = errno != 0 ? errno : ENOSPC; /* a short write sets no errno */
 
-        /* the rows before stay whole; a device has nothing to cut, so failing here is no news */
+        /* keeps the rows before whole; a device cannot be cut, so failing here does not matter */
         if (before >= 0 && ftruncate(file->fd, before) != 0)
             why = why != 0 ? why : errno;
         MPL_FAIL(ctx, MPL_EINPUT,

@@ -1,4 +1,4 @@
-/* gnuplot.c -- pictures through gnuplot. See gnuplot.h. */
+/* gnuplot.c -- draws pictures with gnuplot. See gnuplot.h. */
 #include "harness/view/gnuplot.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 extern char **environ;
 
-enum { STAMP = 56 }; /* "<!-- made from 16 digits, 16 digits -->\n" and its zero */
+enum { STAMP = 56 }; /* "<!-- made from 16 digits, 16 digits -->\n" with its zero */
 
 mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
 {
@@ -94,7 +94,7 @@ void mpl_svg_put(FILE *to, const char *svg, size_t size, uint64_t inputs)
 bool mpl_svg_fresh(const char *svg, size_t size, uint64_t inputs)
 {
     char text[STAMP];
-    size_t n = (size_t)stamp(svg, 0, inputs, text); /* its length is always the same */
+    size_t n = (size_t)stamp(svg, 0, inputs, text); /* its length never varies */
 
     if (size < n)
         return false;

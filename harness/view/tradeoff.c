@@ -13,7 +13,7 @@ enum { BUDGETS = 12 };
 static const double MIB = 1048576;
 
 typedef struct point {
-    double mib, work, ms; /* work: beside that of one run */
+    double mib, work, ms; /* work: added to that of one run */
     char how[40];         /* --recompute of its row */
 } point;
 
@@ -21,7 +21,7 @@ typedef struct curve {
     uint32_t n;
     size_t cap;
     point *point;
-    bool measured; /* ms is there: points are rows of executed plans */
+    bool measured; /* ms is set: points are rows of executed plans */
     char source[300];
 } curve;
 
@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-/* One budget; where nothing is found there is no point. */
+/* Tries one budget; *is_there: a solution was found. */
 static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *po,
                              uint64_t budget, mpl_recompute_found *found, bool *is_there)
 {
@@ -102,7 +102,7 @@ out:
 
 /* ---- from rows ---- */
 
-/* What names a run, but for what differs along the curve. */
+/* Key fields of a run that are equal along the curve. */
 static uint32_t same_fields(mpl_field same[MPL_N_FIELDS])
 {
     uint32_t n = 0;
@@ -162,8 +162,8 @@ static int by_memory(const void *a, const void *b)
     return strcmp(x->how, y->how);
 }
 
-/* The executed runs of the graph, alike in all but what runs again, the first one's kind. Times of
- * other builds or machines do not belong on one curve. */
+/* Reads the executed runs of the graph, equal to the first one in all but recomputation. Times of
+ * different builds or machines do not belong on one curve. */
 static mpl_status read_points(mpl_ctx *ctx, const mpl_options *options, const char *graph, curve *c)
 {
     mpl_status st = MPL_OK;
@@ -205,8 +205,7 @@ out:
 
 /* ---- the picture ---- */
 
-/* Whether another point has no more memory and takes no more of what the line shows, and less of
- * one. */
+/* Whether another point has no more memory and no more of the line's quantity, and less of one. */
 static bool is_beaten(const curve *c, uint32_t i)
 {
     const point *p = &c->point[i];

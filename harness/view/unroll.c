@@ -1,4 +1,4 @@
-/* unroll.c -- walks the program of a graph with control flow without running it. See unroll.h. */
+/* unroll.c -- walks the program of a graph with control flow without executing it. See unroll.h. */
 #include "harness/view/unroll.h"
 
 #include "runtime/exec/needs.h"
@@ -19,10 +19,10 @@ typedef struct walker {
     mpl_program *program;
     mpl_needs *needs;
     mpl_value *holder; /* [n_values] */
-    uint32_t *round;   /* [n_blocks] that a loop is in; behind it: how many there were */
-    uint32_t *rounds;  /* [n_blocks] to be shown */
-    uint32_t *branch;  /* [n_ops] that a case is in */
-    uint32_t *open;    /* [n_values] box that goes on; MPL_NONE */
+    uint32_t *round;   /* [n_blocks] current round; after a loop: its number of rounds */
+    uint32_t *rounds;  /* [n_blocks] number of rounds to show */
+    uint32_t *branch;  /* [n_ops] current branch of a case */
+    uint32_t *open;    /* [n_values] box to extend; MPL_NONE */
     mpl_unrolled *out;
 } walker;
 
@@ -68,7 +68,7 @@ static spot spot_of_buffer(const walker *w, mpl_buffer b)
                                                : (spot){b, w->plan->offset[b]};
 }
 
-/* The place of a value in the round and branch that the walk is in. */
+/* The place of a value in the current round and branch. */
 static spot spot_of(walker *w, mpl_value v)
 {
     const mpl_places *places = w->map->places;
@@ -109,7 +109,7 @@ static spot spot_of(walker *w, mpl_value v)
     return found;
 }
 
-/* A value, or a workspace, is at `at` in the column that was begun last. */
+/* Shows a value, or a workspace, at `at` in the newest column. */
 static mpl_status show(walker *w, mpl_value v, spot at, uint64_t bytes)
 {
     mpl_status st = MPL_OK;
@@ -132,7 +132,7 @@ out:
     return st;
 }
 
-/* One more column: what is needed at the step, and what the step makes. */
+/* Adds a column: values needed at the step, and its results. */
 static mpl_status add_column(walker *w, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -180,7 +180,7 @@ static uint32_t number_of_branch(const mpl_graph *g, uint32_t b)
     return k;
 }
 
-/* All steps: a round behind the other, a branch behind the other. */
+/* Walks all steps, with rounds and branches in sequence. */
 static mpl_status walk(walker *w)
 {
     mpl_status st = MPL_OK;

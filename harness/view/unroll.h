@@ -1,6 +1,5 @@
-/* unroll.h -- a plan of a graph with loops and branches over time: the rounds that its pointers
- * need to come round, one behind the other, and the branches of a case side by side. For
- * pictures. */
+/* unroll.h -- a plan of a graph with loops and branches over time, for pictures. Shows loop rounds
+ * in sequence, as many as the rotation of storage needs, and the branches of a case in sequence. */
 #ifndef MPL_UNROLL_H
 #define MPL_UNROLL_H
 
@@ -12,12 +11,12 @@ typedef struct mpl_box {
     uint32_t from, to; /* columns [from, to) */
     uint64_t offset, bytes;
     mpl_value value;   /* MPL_NONE: workspace `buffer` */
-    mpl_buffer buffer; /* MPL_NONE: a part of a buffer, or several */
+    mpl_buffer buffer; /* MPL_NONE: one or more parts of a buffer */
 } mpl_box;
 
-typedef struct mpl_mark { /* where a round or branch begins */
+typedef struct mpl_mark { /* start of a round or branch */
     uint32_t column, block;
-    uint32_t number; /* of the round, or the branch */
+    uint32_t number; /* of the round or branch */
 } mpl_mark;
 
 typedef struct mpl_unrolled {
@@ -32,8 +31,8 @@ typedef struct mpl_unrolled {
     size_t mark_cap;
 } mpl_unrolled;
 
-/* map->places must be there. A loop has as many rounds as the first special pointers and the cycles
- * of its values need, at most 8, within another at most 3. */
+/* map->places must be set. A loop gets as many rounds as its first special pointers and the cycles
+ * of its values need, at most 8; a nested loop at most 3. */
 mpl_status mpl_unroll(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
                       const mpl_value_map *map, const mpl_plan *plan, mpl_unrolled *out);
 void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *unrolled);

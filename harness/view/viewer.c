@@ -14,7 +14,7 @@ enum { NAME_BYTES = 80 };
 
 /* ---- the axis across ---- */
 
-/* Longest chains before each buffer, in an order that respects the relation. */
+/* Lengths of the longest chains before each buffer, in an order that respects the relation. */
 static mpl_status chain_depths(mpl_ctx *ctx, const mpl_before *before, uint32_t *depth)
 {
     mpl_status st = MPL_OK;
@@ -33,8 +33,8 @@ static mpl_status chain_depths(mpl_ctx *ctx, const mpl_before *before, uint32_t 
 
             if (--waiting[next] > 0)
                 continue;
-            depth[next] = depth[ready[i]] + 1; /* the queue is by depth: who frees it last is the
-                                                  deepest */
+            /* The queue is sorted by depth, so the last predecessor is the deepest. */
+            depth[next] = depth[ready[i]] + 1;
             ready[n++] = next;
         }
     mpl_assert(n == before->n);
@@ -100,7 +100,7 @@ void mpl_across_fini(mpl_ctx *ctx, mpl_spans_across *across)
 
 /* ---- the data ---- */
 
-/* A long name loses its middle, at borders of UTF-8 characters. */
+/* Shortens a long name in the middle, at UTF-8 boundaries. */
 static const char *short_name(const char *name, char text[NAME_BYTES + 8])
 {
     size_t n = strlen(name), head = NAME_BYTES / 2, tail = n - NAME_BYTES / 2;
@@ -148,7 +148,7 @@ static void put_names(FILE *to, const mpl_problem *p)
     fputc(']', to);
 }
 
-/* In-place pairs, and under parallel whom each buffer is before, by the transitive reduction. */
+/* Writes in-place pairs, and under parallel the transitive reduction. */
 static void put_relations(FILE *to, const mpl_problem *p)
 {
     fputs(",\npairs: [", to);

@@ -1,10 +1,9 @@
-/* exact.c -- the lowest plan there is, or whether one fits: bounds, heuristics, and a complete
+/* exact.c -- finds the lowest plan, or decides whether one fits: bounds, heuristics, and a complete
  * search between them.
  *
- * Idea     exact_serial.c; under a partial order, with gaps, pairs or families: exact_general.c.
+ * Idea     exact_serial.c; for a partial order, gaps, pairs or families exact_general.c.
  * Source   this project; exact_search.c
- * Cost     Exponential. Without budget and deadline the search ends after some 20 seconds of
- *          ticks. */
+ * Cost     Exponential. Without budget and deadline it ends after some 20 seconds of ticks. */
 #include "planners/exact/exact.h"
 
 #include "graphs/core/names.h"

@@ -1,13 +1,14 @@
-/* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is
- * slack. See exact_priv.h.
+/* exact_beam.c -- beam search: keeps the least wasteful states of a level. Finds plans where there
+ * is slack. See exact_priv.h.
  *
- * Idea     SEARCH.md, section 5. "Nobody" stays on its level, and the cell after it is branched on
- *          too. The beam gets the bottom right, where a mistake shows late, the search the top.
+ * Idea     SEARCH.md, section 5. The branch "nobody" stays on its level, and the next cell is
+ *          branched on too. The beam settles the lower part, where a mistake shows late; the
+ *          depth-first search settles the top.
  * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for
  *          beams
  * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each
  *          thread.
- * Limits   It forgets states, so that its failing proves nothing. */
+ * Limits   It drops states, so a failure proves nothing. */
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
@@ -15,42 +16,42 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define UNEVENNESS   0.1   /* of a floor with a step at each section, as waste per area */
-#define CHAIN        8     /* "nobody"s in a row that one state is followed through */
-#define PROBE_LEVELS 12    /* from one round of probes to the next */
-#define PROBE_FROM   2     /* a share of 1 in this many items is placed before the first */
+#define UNEVENNESS   0.1   /* waste per area of a floor with a step at each section */
+#define CHAIN        8     /* consecutive "nobody" branches followed from a state */
+#define PROBE_LEVELS 12    /* levels between rounds of probes */
+#define PROBE_FROM   2     /* no probe before 1 / PROBE_FROM of the items is placed */
 #define PROBE_NOISE  6     /* places that a probe's candidates move at random */
-#define WEIGHT_SHIFT 200.0 /* where slack counts: a section's waste weighs 1 / (slack + this) */
+#define WEIGHT_SHIFT 200.0 /* weighted: a section's waste counts 1 / (slack + this) */
 
-/* A state of the next level. row: est of the items not placed, -1 - offset of the others. */
+/* A state of the next level. row: est of open items, -1 - offset of placed ones. */
 typedef struct entry {
-    double score, closed; /* lower is better; weighted waste of the sections where all is placed */
+    double score, closed; /* lower is better; weighted waste of sections without open items */
     uint64_t hash;
-    uint64_t origin; /* parent and number of the child: one order for any number of threads */
+    uint64_t origin; /* parent and child number: an order that does not depend on threads */
     int32_t *row;
 } entry;
 
 typedef struct crowd crowd;
 
-/* What one thread has to itself. */
+/* The private data of a thread. */
 typedef struct worker {
     crowd *of;
     uint32_t index;
-    mpl_ctx own; /* of all workers but the first */
+    mpl_ctx own; /* of every worker but the first */
     mpl_ctx *ctx;
     mpl_exact_state *x;
     mpl_exact_search q;
-    uint32_t *rank; /* [n] of a probe */
-    mpl_len *est;   /* [n] a row, taken apart */
+    uint32_t *rank; /* [n] ranks of a probe */
+    mpl_len *est;   /* [n] est of an unpacked row */
     uint8_t *placed;
     entry *entries; /* [2 * width] */
     uint32_t n_entries;
     double worst;       /* scores above it are not among the best `width` */
-    int32_t *rows[2];   /* [2 * width * n] of this level and of the next */
+    int32_t *rows[2];   /* [2 * width * n] rows of this level and the next */
     int32_t **free_row; /* [2 * width] */
     uint32_t n_free;
     uint64_t *seen; /* [n_seen] hashes */
-    uint32_t found; /* the first probe that found a plan; MPL_NONE: none */
+    uint32_t found; /* first probe that found a plan; MPL_NONE: none */
     bool by_clock;
     mpl_status st;
 } worker;
@@ -87,7 +88,7 @@ static void *run_worker(void *argument)
     return NULL;
 }
 
-/* Lets all workers do their share; where a thread cannot start, this one does its share too. */
+/* Runs the job on all workers. This thread does the share of every thread that cannot start. */
 static mpl_status run_all(crowd *g, void (*job)(worker *w))
 {
     mpl_status st = MPL_OK;
@@ -120,8 +121,8 @@ static int by_score(const void *a, const void *b)
     return (x->origin > y->origin) - (x->origin < y->origin);
 }
 
-/* Sorts, and moves what is kept to the front: at most `width` entries, each state once. Returns how
- * many; those behind are in any order. */
+/* Sorts the entries and moves the kept ones to the front: at most `width`, each state once. Returns
+ * their number; the rest is in any order. */
 static uint32_t keep_best(crowd *g, uint64_t *seen, entry *e, uint32_t n)
 {
     uint32_t kept = 0;
@@ -154,7 +155,7 @@ static void prune(worker *w)
         w->worst = w->entries[kept - 1].score;
 }
 
-/* The worker's state becomes a candidate for the next level. */
+/* Makes the worker's state a candidate for the next level. */
 static void collect(worker *w, double score, double closed, uint64_t origin)
 {
     const mpl_exact_state *x = w->x;
@@ -188,7 +189,7 @@ static void load(worker *w, const entry *e)
     mpl_exact_state_load(w->x, w->est, w->placed);
 }
 
-/* Waste of the sections that item i, just placed, closes. */
+/* Waste of the sections that the placement of item i closes. */
 static double closed_by(const worker *w, int32_t i)
 {
     const mpl_exact_state *x = w->x;
@@ -200,8 +201,7 @@ static double closed_by(const worker *w, int32_t i)
     return waste;
 }
 
-/* Waste per placed area, and in how many steps the floor lies: on an even floor, long items still
- * fit. */
+/* Waste per placed area, plus a penalty for steps in the floor: a level floor fits long items. */
 static double score_of(const worker *w, double closed)
 {
     const mpl_exact_state *x = w->x;
@@ -222,7 +222,8 @@ static double score_of(const worker *w, double closed)
     return waste / area + UNEVENNESS * plateaus / x->c->n_sections;
 }
 
-/* All children of a state: whoever covers its cell, or, after nobody did, the next cell. */
+/* Expands the children of a state: items that can cover its cell, and after "nobody" the next
+ * cell. */
 static void expand(worker *w, const entry *e, uint64_t origin)
 {
     mpl_exact_state *x = w->x;
@@ -330,8 +331,8 @@ static void choose_probes(crowd *g)
                           : (uint32_t)mpl_rng_below(&rng, g->n_level);
 }
 
-/* est[] of the lowest probe that found a plan. What others did after it counts nothing: with one
- * thread, they had not begun. */
+/* Takes est[] of the lowest probe that found a plan. Ignores the work of later probes: a single
+ * thread would not have begun them. */
 static bool take_probe(crowd *g, mpl_len *est)
 {
     const worker *best = NULL;
@@ -400,7 +401,7 @@ static void set_weights(crowd *g)
     }
 }
 
-/* The best of what all workers collected are the next level. */
+/* Makes the next level from the best entries of all workers. */
 static void next_level(crowd *g)
 {
     g->n_level = 0;
@@ -424,7 +425,7 @@ static bool out_of_budget(const crowd *g)
     return by_clock || g->ticks >= g->o->tick_limit;
 }
 
-/* Probes from this level, where it is its turn; true: one found a plan. */
+/* Runs the probes of this level if they are due; true: one found a plan. */
 static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
 {
     mpl_status st = MPL_OK;

@@ -1,9 +1,9 @@
-/* exact_case.c -- a component of a pool as the exact search sees it. See exact_priv.h. */
+/* exact_case.c -- makes a case for the search by sections. See exact_priv.h. */
 #include "planners/exact/exact_priv.h"
 
 #include <stdlib.h>
 
-/* An item with its range in steps of the direction chosen. */
+/* An item and its range in steps, in the chosen direction of time. */
 typedef struct ranged {
     const mpl_exact_item *item;
     uint32_t index;
@@ -15,7 +15,7 @@ static int compare_u64(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* By all that matters, so that twins are neighbours; then by index. */
+/* Compares all properties, so that twins are neighbours; then the index. */
 static int by_left(const void *a, const void *b)
 {
     const ranged *x = a, *y = b;
@@ -38,8 +38,8 @@ static bool twins(const ranged *a, const ranged *b)
            a->item->fixed == b->item->fixed;
 }
 
-/* Ranges in sections: between two births, only the last set before a death is maximal, so a section
- * closes at the first death behind a birth. */
+/* Finds ranges in sections. Between two births only the last live set before a death is maximal, so
+ * a section closes at the first death after a birth. */
 static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, ranged *range,
                                 int32_t *n_sections)
 {
@@ -66,7 +66,7 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
     for (uint32_t k = 0; k < n_times; k++) {
         if (ends[k] && open)
             closed++, open = false;
-        section[k] = closed; /* the section that is open from time k on, or the next one */
+        section[k] = closed; /* section open from time k on, or the next one */
         open = open || begins[k];
     }
     for (uint32_t i = 0; i < n; i++) {

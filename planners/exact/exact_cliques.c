@@ -1,8 +1,8 @@
 /* exact_cliques.c -- cliques of a conflict relation. See exact_general.h.
  *
- * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else
- *          each member gets the heaviest ones that greedy growth finds.
- * Ticks    Words and rivals looked at. Listing takes no more than a part of what is left.
+ * Idea     An interval-like relation has few maximal cliques; all are listed. Otherwise each member
+ *          gets the heaviest cliques that greedy growth finds.
+ * Ticks    Words and rivals examined. Listing uses only a share of the remaining ticks.
  * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973,
  *          with the pivot of E. Tomita, A. Tanaka, H. Takahashi, 2006. */
 #include "planners/exact/exact_general.h"
@@ -10,10 +10,10 @@
 #include "graphs/core/rng.h"
 #include "planners/place/sort.h"
 
-/* maximal cliques that are listed before greed takes over */
+/* maximal cliques that are listed before greedy growth takes over */
 #define MAX_LISTED(n) (8 * (uint64_t)(n) + 256)
-#define STEPS_EACH    30 /* nodes of the listing, for each of them */
-#define SHARE         8  /* listing may use one part in so many of the ticks left */
+#define STEPS_EACH    30 /* nodes of the listing for each clique */
+#define SHARE         8  /* listing may use 1 / SHARE of the ticks left */
 
 typedef struct lister {
     mpl_ctx *ctx;
@@ -21,15 +21,15 @@ typedef struct lister {
     uint32_t n, n_words;
     mpl_exact_effort *effort;
     uint64_t tick_limit; /* of listing */
-    uint64_t *row;       /* stack of candidates and excluded, two rows a level */
+    uint64_t *row;       /* stack of candidates and excluded members, two rows a level */
     uint32_t *chosen;
     uint32_t n_chosen;
     uint64_t limit, steps;
     bool too_many;
     mpl_cliques *q;
-    uint64_t *hash; /* [q->n] of each clique */
+    uint64_t *hash; /* [q->n] */
     size_t room_begin, room_member, room_hash;
-    uint32_t *by_size; /* [n] the largest first */
+    uint32_t *by_size; /* [n] largest first */
 } lister;
 
 static bool is_late(lister *l)
@@ -40,7 +40,7 @@ static bool is_late(lister *l)
     return e->by_clock || e->ticks >= l->tick_limit;
 }
 
-/* Adds chosen[] as a clique, unless it is there already. */
+/* Adds chosen[] as a clique unless it is known. */
 static mpl_status add(lister *l)
 {
     mpl_status st = MPL_OK;
@@ -78,7 +78,7 @@ static uint32_t n_common(const uint64_t *a, const uint64_t *b, uint32_t n_words)
     return n;
 }
 
-/* The member of candidates or excluded with most rivals among the candidates. */
+/* The candidate or excluded member with the most rivals among the candidates. */
 static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uint64_t *excluded)
 {
     uint32_t pivot = MPL_NONE, most = 0;
@@ -95,7 +95,7 @@ static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uin
     return pivot;
 }
 
-/* Lists the maximal cliques that hold chosen[] and some of the candidates of `level`. */
+/* Lists the maximal cliques that contain chosen[] and some candidates of `level`. */
 static mpl_status list(lister *l, uint32_t level)
 {
     mpl_status st = MPL_OK;
@@ -141,7 +141,7 @@ static mpl_status add_chosen(lister *l)
     return add(l);
 }
 
-/* One clique around m: the next is the largest rival of all so far. */
+/* Grows one clique around m, always by the largest common rival. */
 static mpl_status grow_by_size(lister *l, uint32_t m)
 {
     clear_chosen(l, m);
@@ -159,7 +159,7 @@ static mpl_status grow_by_size(lister *l, uint32_t m)
     return add_chosen(l);
 }
 
-/* Cliques around each member, so that each is in one. */
+/* Grows cliques around each member, so that each is in one. */
 static mpl_status grow_all(lister *l)
 {
     mpl_status st = MPL_OK;
@@ -178,7 +178,7 @@ out:
     return st;
 }
 
-/* The cliques of each body. */
+/* Lists the cliques of each body. */
 static mpl_status index_bodies(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques *q)
 {
     mpl_status st = MPL_OK;
@@ -247,7 +247,7 @@ uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q)
     uint64_t bound = 0;
 
     for (uint32_t c = 0; c < q->n; c++) {
-        uint64_t sum = 0, rest = 0; /* the topmost may leave the end of its last slot open */
+        uint64_t sum = 0, rest = 0; /* of the topmost member's last slot */
 
         for (uint32_t i = q->begin[c]; i < q->begin[c + 1]; i++) {
             sum += b->member_size[q->member[i]];

@@ -1,8 +1,8 @@
-/* exact_core.c -- a conflict relation without what is dominated, searched. See exact_general.h.
+/* exact_core.c -- searches a conflict relation without its dominated bodies. See exact_general.h.
  *
- * Idea     A body whose rivals are all rivals of a larger one that is not among them lies where
- *          that one lies: it is left out. What stays, the core, goes to the search by sections if
- *          it is an interval order, else to the search by cliques.
+ * Idea     A body is dominated if all its rivals are rivals of a larger body that is not a rival
+ *          itself. It takes that body's offset and is left out. The remaining core is searched by
+ *          sections if it is an interval order, else by cliques.
  * Source   this project
  * Ticks    Those of the searches, and bodies compared. */
 #include "planners/exact/exact_general.h"
@@ -12,9 +12,9 @@
 #include "graphs/core/rng.h"
 #include "planners/place/sort.h"
 
-#define MAX_SEARCHED   2000  /* bodies of a core that is searched */
-#define ARENA_TICKS    10000 /* of local search, a body, in lap 0 */
-#define NODES_PER_ITEM 3     /* of a member in lap 0; each lap half as much again */
+#define MAX_SEARCHED   2000  /* bodies of the largest core that is searched */
+#define ARENA_TICKS    10000 /* of local search in lap 0, for each body */
+#define NODES_PER_ITEM 3     /* in lap 0; grows by half each lap */
 #define MAX_LAPS       64    /* node limits of 10^11 a body */
 #define NOISE_PER_LAP  4     /* places that candidates move at random */
 
@@ -28,14 +28,14 @@ static const struct member {
     {BY_SIZE, MPL_PICK_LOW},         {BY_LOAD, MPL_PICK_SCORE_HIGH}, {BY_AREA, MPL_PICK_LOW},
 };
 
-/* The bodies of a relation that have to be searched, and the search for them. */
+/* The bodies of a relation that must be searched, and their search. */
 typedef struct core {
     uint32_t n_all;      /* bodies of the whole relation */
-    uint32_t *dominator; /* [n_all] whose offset a body takes; itself: it stays */
-    uint32_t *dropped;   /* [n_dropped] bodies left out, in the order in which they went */
+    uint32_t *dominator; /* [n_all] body whose offset it takes; itself: not dropped */
+    uint32_t *dropped;   /* [n_dropped] dropped bodies, in order of dropping */
     uint32_t n_dropped;
-    mpl_bodies *b;    /* those that stay */
-    uint32_t *id;     /* [b->n] of the whole relation */
+    mpl_bodies *b;    /* remaining bodies */
+    uint32_t *id;     /* [b->n] ids in the whole relation */
     uint64_t *offset; /* [b->n] the best plan, of `height` bytes */
     uint64_t bound, height;
     bool opened, serial;
@@ -71,9 +71,9 @@ static bool left_to_try(const solver *s)
     return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
 }
 
-/* ---- what another body dominates ---- */
+/* ---- dominated bodies ---- */
 
-/* Whether j's place does for i as well. */
+/* Whether i may always take j's offset. */
 static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
 {
     bool same = b->bytes[i] == b->bytes[j] && b->align[i] == b->align[j];
@@ -92,7 +92,7 @@ static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
     return !same || j < i || (b->fixed != NULL && b->fixed[j] != MPL_UNFIXED);
 }
 
-/* Leaves out what some other body of t->b dominates; whether there was any. */
+/* Drops the bodies of t->b that another one dominates; returns whether there were any. */
 static bool drop_dominated(solver *s, core *t, uint32_t *kept, uint32_t *n_kept)
 {
     const mpl_bodies *b = t->b;
@@ -114,7 +114,7 @@ static bool drop_dominated(solver *s, core *t, uint32_t *kept, uint32_t *n_kept)
     return *n_kept < b->n;
 }
 
-/* The core of all the bodies: what stays once nothing in it is dominated. */
+/* Makes the core: drops dominated bodies until none is left. */
 static mpl_status core_init(solver *s, const mpl_bodies *all, core *t)
 {
     mpl_status st = MPL_OK;
@@ -145,7 +145,7 @@ out:
     return st;
 }
 
-/* A plan of all the bodies, offset[n_all], is one of the core. */
+/* Restricts a plan of all bodies, offset[n_all], to the core. */
 static void hand_down(core *t, const uint64_t *offset)
 {
     for (uint32_t i = 0; i < t->b->n; i++)
@@ -153,7 +153,7 @@ static void hand_down(core *t, const uint64_t *offset)
     t->height = mpl_bodies_height(t->b, t->offset);
 }
 
-/* The plan of the core, with everything else where its dominator lies. */
+/* Extends the plan of the core: dropped bodies take their dominator's offset. */
 static void hand_up(const core *t, uint64_t *offset)
 {
     for (uint32_t i = 0; i < t->b->n; i++)
@@ -174,7 +174,7 @@ static uint64_t in_units(const mpl_bodies *b, uint64_t bytes)
     return (bytes + b->unit - 1) / b->unit * b->unit;
 }
 
-/* The least height >= bytes (the largest <= bytes) at which a body can end, alignment aside. */
+/* The least height >= bytes, or largest <= bytes, at which a body can end, ignoring alignment. */
 static uint64_t height_above(const mpl_bodies *b, uint64_t bytes)
 {
     uint64_t least = UINT64_MAX;
@@ -247,8 +247,7 @@ static uint32_t n_ahead(const uint64_t *row, uint32_t n_words)
     return n;
 }
 
-/* Of a serial problem with gaps: the lifetimes themselves, where the gaps make no difference to the
- * conflicts of t. */
+/* Live ranges of a serial problem with gaps, if the gaps do not change the conflicts of t. */
 static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth,
                            uint32_t *death)
 {
@@ -262,9 +261,9 @@ static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *
     return true;
 }
 
-/* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets
- * of those before each are nested; their number is the birth, the first set that holds a body is
- * its death. *found: there are. */
+/* Finds live ranges whose overlaps are the conflicts of t; *found: they exist. In an interval order
+ * the sets of predecessors are nested. A body's birth is the number of its set, its death the first
+ * set that contains it. */
 static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint32_t *death,
                                  bool *found)
 {
@@ -321,7 +320,7 @@ out:
     return st;
 }
 
-/* The part as a problem with steps, of buffers 0, 1, ..; NULL: it is none. */
+/* Makes a problem with steps of the core, with buffers 0, 1, ..; NULL: it is no interval order. */
 static mpl_status make_serial(solver *s, const core *t, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
@@ -348,7 +347,7 @@ out:
     return st;
 }
 
-/* The part for the search by sections. */
+/* Searches the core by sections. */
 static mpl_status search_serial(solver *s, core *t, uint64_t goal, uint32_t lap, bool *found)
 {
     mpl_status st = MPL_OK;
@@ -436,7 +435,7 @@ out:
     return st;
 }
 
-/* Between goal and height: bisection, where an attempt that is stopped counts as a failure. */
+/* Bisects between goal and height. A stopped attempt counts as a failure. */
 static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
 {
     mpl_status st = MPL_OK;
@@ -471,7 +470,7 @@ out:
     return st;
 }
 
-/* A few rounds of local search, more each lap. */
+/* Runs a few rounds of local search, more each lap. */
 static mpl_status improve(solver *s, const mpl_bodies *b, uint64_t goal, uint32_t lap,
                           uint64_t *offset, uint64_t *height)
 {
@@ -483,7 +482,7 @@ static mpl_status improve(solver *s, const mpl_bodies *b, uint64_t goal, uint32_
         s->effort->tick_limit = s->effort->ticks + more;
     s->effort->seed += lap;
     if (!uses(s, MPL_RULE_arena))
-        s->effort->tick_limit = 0; /* the orders alone */
+        s->effort->tick_limit = 0; /* greedy orders only */
     st = mpl_arena_search(s->ctx, b, goal, s->effort, offset, height);
     s->effort->seed -= lap;
     s->effort->tick_limit = limit;
@@ -556,13 +555,13 @@ out:
 
 /* ---- refutations ---- */
 
-#define FIRST_NODES 256 /* of a search that is written down */
+#define FIRST_NODES 256 /* of the first search that writes a proof */
 
 typedef struct refuter {
     solver *s;
     uint64_t cap, node_limit;
     mpl_proof *proof;
-    bool any; /* it may yet be refuted */
+    bool any; /* an attempt stopped, so a refutation may still be found */
     bool done;
 } refuter;
 
@@ -613,7 +612,7 @@ static bool is_connected(const mpl_bodies *b)
     return n == b->n;
 }
 
-/* One round of attempts, each with its own choice of cells. */
+/* Makes one round of attempts, each with its own choice of cells. */
 static mpl_status refute_graph(refuter *r, core *t)
 {
     mpl_status st = MPL_OK;
@@ -632,7 +631,7 @@ static mpl_status refute_graph(refuter *r, core *t)
         q->rank = t->rank[members[k].order];
         q->pick = (mpl_exact_pick)members[k].pick;
         r->proof->n = mark;
-        if (!q->apart) /* else each component is named when its turn comes */
+        if (!q->apart) /* else each component is named at its turn */
             mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
         verdict = mpl_graph_search_run(q);
         if (q->no_memory || (r->proof->failed && !r->proof->full))
@@ -648,7 +647,7 @@ out:
     return st;
 }
 
-/* What has a plan, be it known only here (height 0), is not refuted. */
+/* Does nothing if a plan is known, be it only here (height 0). */
 static mpl_status refute_core(refuter *r, core *t)
 {
     mpl_status st = MPL_OK;
@@ -691,7 +690,7 @@ mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodi
     MPL_TRY(core_init(&s, b, &t));
     if (offset != NULL)
         hand_down(&t, offset);
-    for (uint32_t k = 0; k < t.n_dropped; k++) /* of one member each: it has their number */
+    for (uint32_t k = 0; k < t.n_dropped; k++) /* dropped bodies have one member and its number */
         mpl_proof_add(proof, 'd', b->buffer[t.dropped[k]], 0, 0);
     for (; r.any && !r.done && left_to_try(&s) && !proof->failed; r.node_limit *= 4) {
         r.any = false;

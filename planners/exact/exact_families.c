@@ -1,20 +1,18 @@
-/* exact_families.c -- the exact planner where buffers lie at decided distances from each other.
+/* exact_families.c -- exact search for families: buffers at decided distances from each other.
  *
- * Idea     A node has decided of some conflicting buffers which one is below, or that an in-place
- *          pair lies at one offset. Each decision is an arc, "that family begins at least so far
- *          behind this one"; the longest paths give the lowest place of every family at once. Where
- *          no two buffers break a rule there, they are a plan; else the two that are the hardest to
- *          part are decided, one way and the other. Complete: a plan decides each two in some way,
- *          and none of its families begins lower than the longest paths of its decisions say.
- *          Before that: greedy orders, with what ends at the top moved ahead; and the plan of whole
- *          families, sunk.
+ * Idea     A node has decided for some conflicting buffers which one is below, or that an in-place
+ *          pair lies at one offset. Each decision is a difference constraint (arc) between the
+ *          starts of two families; longest paths give the lowest start of every family. If no two
+ *          buffers break a rule there, the starts are a plan. Else the conflict that costs most to
+ *          resolve is branched on. Complete: a plan decides every conflict, and no family in it
+ *          starts below the longest paths of its decisions. Before the search: greedy orders with
+ *          the buffers that end at the top moved ahead, and the plan of whole families, sunk.
  * Source   This project; arcs between what excludes each other are E. Balas's, "Machine sequencing
  *          via disjunctive graphs", 1969.
- * Bound    Of all that is alive at one step and from some offset on: that offset and their sizes,
+ * Bound    For each live set and each offset: that offset plus the sizes of the buffers from it on,
  *          within the cap.
- * Cost     Exponential in the conflicts; a node looks at all of them and at the live sets.
- * Limits   Beyond MAX_PAIRS conflicts of a pool there is no search; no record is written of what it
- *          refutes. */
+ * Cost     Exponential in the conflicts; a node examines all conflicts and live sets.
+ * Limits   No search of a pool with more than MAX_PAIRS conflicts. Refutations are not written. */
 #include "graphs/problem/bounds/bounds.h"
 #include "planners/exact/exact_general.h"
 #include "planners/place/placement.h"
@@ -23,12 +21,12 @@
 #include <stdlib.h>
 
 #define MAX_PAIRS       20000
-#define REPAIR_PATIENCE 50 /* placements in a row that repair nothing */
+#define REPAIR_PATIENCE 50 /* successive placements without progress */
 
 extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mpl_planner_best_fit,
     mpl_planner_first_fit;
 
-/* `to` begins at least `distance` behind the family whose list it is in. */
+/* `to` starts at least `distance` above `from`. Each family lists its arcs. */
 typedef struct arc {
     uint32_t from, to, next;
     int64_t distance; /* [byte] */
@@ -45,30 +43,28 @@ typedef struct search {
     const mpl_problem *p;
     uint32_t n; /* members */
     mpl_buffer *buffer;
-    uint32_t *family; /* [n] of a member, dense from 0 */
-    int64_t *at;      /* [n] of a member in it [byte] */
+    uint32_t *family; /* [n] family of a member, dense from 0 */
+    int64_t *at;      /* [n] offset of a member in its family [byte] */
     uint32_t n_families;
-    int64_t *align, *end, *fixed; /* [n_families] of its start; from it to its end; MPL_UNFIXED: -1
-                                     [byte] */
-    bool even;                    /* all are aligned to the same */
+    int64_t *align, *end, *fixed; /* [n_families] of its start; start to end; start or -1 [byte] */
+    bool even;                    /* all families have the same alignment */
     int64_t grain;                /* least alignment */
     uint32_t n_pairs;
     two *pair;
     uint32_t n_cliques;
-    uint32_t *clique_begin, *clique; /* members that are alive at one step, in-place outputs aside
-                                      */
+    uint32_t *clique_begin, *clique; /* members alive at one step, without in-place outputs */
     uint32_t *sorted;                /* [n] scratch */
-    int64_t *start;                  /* [n_families] lowest, by what is decided [byte] */
+    int64_t *start;                  /* [n_families] lowest start by the decisions [byte] */
     uint32_t *head;                  /* [n_families] first of its arcs, or MPL_NONE */
     arc *arcs;
     size_t n_arcs, arcs_room;
     mpl_trail trail; /* starts of families */
-    uint32_t *queue; /* [n_families + 1] a ring */
+    uint32_t *queue; /* [n_families + 1] ring */
     uint8_t *queued;
-    int64_t cap; /* every plan that is looked for ends there at the latest [byte] */
+    int64_t cap; /* highest end of a plan that is searched for [byte] */
     uint64_t enough;
     uint64_t *offset;       /* of the problem's buffers: the best plan */
-    uint64_t height, bound; /* of it; proved before */
+    uint64_t height, bound; /* height of the best plan; bound on entry */
     mpl_exact_effort *effort;
     bool stopped;
 } search;
@@ -80,7 +76,7 @@ static int64_t round_up(int64_t at, int64_t align)
     return at >= 0 ? (at + align - 1) / align * align : -(-at / align * align);
 }
 
-/* Lifts a family to `least`; *holds false: it cannot be there. */
+/* Raises a family to `least`; *holds false: it cannot start there. */
 static mpl_status lift(search *s, uint32_t family, int64_t least, bool *holds)
 {
     mpl_status st = MPL_OK;
@@ -94,8 +90,8 @@ out:
     return st;
 }
 
-/* What follows from starts that have risen, those queued; `origin`, whose new arc began it, must
- * not rise in turn where all are aligned alike: it would for ever. */
+/* Propagates raised starts from the queue. `origin` is the lower end of the new arc. With equal
+ * alignments it must not rise in turn: that is a cycle without end. */
 static mpl_status propagate(search *s, uint32_t first, uint32_t origin, bool *holds)
 {
     mpl_status st = MPL_OK;
@@ -134,7 +130,7 @@ out:
     return st;
 }
 
-/* `upper` begins at least `distance` behind `lower`. */
+/* Adds the arc: `upper` starts at least `distance` above `lower`. */
 static mpl_status decide(search *s, uint32_t lower, uint32_t upper, int64_t distance, bool *holds)
 {
     mpl_status st = MPL_OK;
@@ -188,7 +184,7 @@ static void undo(search *s, state to)
 
         s->start[t->what] = t->old;
     }
-    while (s->n_arcs > to.n_arcs) { /* the last one made is the first of its list */
+    while (s->n_arcs > to.n_arcs) { /* the newest arc is the first of its list */
         const arc *last = &s->arcs[--s->n_arcs];
 
         s->head[last->from] = last->next;
@@ -207,8 +203,7 @@ static int64_t bytes_of(const search *s, uint32_t i)
     return (int64_t)s->p->bytes[s->buffer[i]];
 }
 
-/* How far the higher of the two families rises in each of the ways, at least; -1: it cannot. False:
- * the two break no rule. */
+/* Least rise of the higher family in each of the ways; -1: impossible. False: no rule is broken. */
 static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
 {
     uint32_t i = t->i, j = t->j, fi = s->family[i], fj = s->family[j];
@@ -229,8 +224,8 @@ static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
     return true;
 }
 
-/* The conflict to be decided: one that has one way out or none, else that which costs most either
- * way. MPL_NONE: the starts are a plan. */
+/* Chooses the conflict to branch on: one with at most one way out, else the one whose cheapest way
+ * costs most. MPL_NONE: the starts are a plan. */
 static uint32_t choose(search *s, int64_t rise[N_WAYS])
 {
     uint32_t chosen = MPL_NONE, fewest = N_WAYS + 1;
@@ -274,7 +269,7 @@ static bool too_high(search *s)
             s->sorted[to] = m;
         }
         s->effort->ticks += n;
-        for (uint32_t k = 0; k < n; k++) { /* from the top down */
+        for (uint32_t k = 0; k < n; k++) { /* top down */
             int64_t slots = round_up(bytes_of(s, s->sorted[k]), s->grain);
 
             sum += slots;
@@ -317,7 +312,7 @@ static mpl_status visit(search *s)
     bool holds = true;
 
     for (uint32_t f = 0; f < s->n_families; f++)
-        holds = holds && s->start[f] + s->end[f] <= s->cap; /* it may have sunk meanwhile */
+        holds = holds && s->start[f] + s->end[f] <= s->cap; /* the cap may have sunk meanwhile */
     if (!holds || is_done(s) || too_high(s))
         return MPL_OK;
     k = choose(s, rise);
@@ -400,7 +395,7 @@ static void find_grain(search *s)
         s->even = s->even && s->align[f] == s->grain && s->fixed[f] < 0;
 }
 
-/* *fits: they are not too many. */
+/* *fits: there are at most MAX_PAIRS. */
 static mpl_status add_pairs(search *s, bool *fits)
 {
     mpl_status st = MPL_OK;
@@ -433,7 +428,7 @@ static bool is_alive(const mpl_problem *p, mpl_buffer b, uint32_t step)
     return p->birth[b] <= step && step < p->death[b];
 }
 
-/* Whether m overwrites something that is alive at `step`: it needs no room of its own there. */
+/* Whether m may overwrite a buffer alive at `step`, so that it needs no room of its own there. */
 static bool may_rest_on_another(const search *s, uint32_t m, uint32_t step)
 {
     const mpl_problem *p = s->p;
@@ -444,7 +439,7 @@ static bool may_rest_on_another(const search *s, uint32_t m, uint32_t step)
     return false;
 }
 
-/* The live sets at births, of steps apart. */
+/* Lists the live sets at births; a partial order has none. */
 static mpl_status add_cliques(search *s)
 {
     mpl_status st = MPL_OK;
@@ -527,8 +522,7 @@ mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
         goto out;
     MPL_TRY(visit(&s));
     if (!s.stopped && s.height > mpl_max_u64(s.bound, enough))
-        *bound = mpl_min_u64(s.height, (uint64_t)s.cap + 1); /* nothing lies below, or within the
-                                                                capacity */
+        *bound = mpl_min_u64(s.height, (uint64_t)s.cap + 1); /* proved by search */
     *height = s.height;
 out:
     search_fini(&s);
@@ -540,13 +534,12 @@ out:
 typedef struct first {
     mpl_run *run;
     const mpl_problem *p;
-    mpl_exact_solver *solve; /* of whole families */
+    mpl_exact_solver *solve; /* plans whole families */
     mpl_exact_effort *effort;
     mpl_plan *trial;
     uint64_t *offset;              /* of the best plan, pool by pool */
-    uint64_t tick_limit;           /* of the stage in hand */
-    uint64_t *height, *goal, *got; /* [n_pools] of it; where there is nothing to gain; of the plan
-                                      in hand [byte] */
+    uint64_t tick_limit;           /* of the current stage */
+    uint64_t *height, *goal, *got; /* [n_pools] best plan, goal, current plan [byte] */
 } first;
 
 static void offer(first *f)
@@ -585,8 +578,7 @@ out:
     return st;
 }
 
-/* From the plan in hand: by rising offset, then what ends too high ahead of all others, again and
- * again. */
+/* Repairs the current plan: places by rising offset, then again with what ends too high first. */
 static mpl_status repair(first *f)
 {
     mpl_status st = MPL_OK;
@@ -623,7 +615,7 @@ out:
     return st;
 }
 
-/* The plan of whole families, with a quarter of the budget, if there is as much left. */
+/* Plans whole families with a quarter of the budget, if that much is left. */
 static mpl_status plan_whole(first *f)
 {
     mpl_status st = MPL_OK;
@@ -702,7 +694,7 @@ mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exac
         memcpy(f.trial->offset, run->start_offsets, p->n * sizeof *offset);
         offer(&f);
     }
-    f.tick_limit = effort->tick_limit / 2; /* of repairs, so that something is left */
+    f.tick_limit = effort->tick_limit / 2; /* of repairs, so that ticks are left */
     MPL_TRY(ask_quick(&f));
     f.tick_limit = effort->tick_limit;
     if (!all_good(&f))

@@ -1,7 +1,6 @@
-/* exact_general.c -- the exact planner where there is a partial order, or where there are in-place
- * pairs.
+/* exact_general.c -- the exact planner for a partial order, gaps, in-place pairs or families.
  *
- * Idea     Pool by pool: the bound of the problem, greedy plans and local search, and the complete
+ * Idea     For each pool: the bound of the problem, greedy plans and local search, and the complete
  *          search between the two. With pairs, the first plan is that of the folded problem, found
  *          in the same way.
  * Source   this project; exact_core.c, exact_pairs.c */
@@ -26,8 +25,7 @@ static bool has_families(const mpl_problem *p, uint32_t pool)
     return false;
 }
 
-/* Two buffers whose fixed places alone break the rules, the lower one first: then no plan exists,
- * of whatever height. */
+/* Finds two buffers whose fixed offsets break the rules, the lower first. Then no plan exists. */
 static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
 {
     for (mpl_buffer a = 0; p->fixed != NULL && a < p->n; a++)
@@ -42,8 +40,8 @@ static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
     return false;
 }
 
-/* Whether what shares memory may. Folding presumes pairs as graphs have them: of any other partial
- * order, two buffers that overwrite a third, one after the other, may conflict. */
+/* Whether a plan breaks no conflict. Folding assumes the pairs that graphs produce. In other
+ * partial orders two buffers that overwrite a third, one after the other, may conflict. */
 static bool is_valid(const mpl_problem *p, const uint64_t *offset)
 {
     for (mpl_buffer a = 0; a < p->n; a++)
@@ -54,15 +52,14 @@ static bool is_valid(const mpl_problem *p, const uint64_t *offset)
     return true;
 }
 
-/* Whether all that is to be done is the first plan: pools with pairs are too large to be searched,
- * and there is but one pool. */
+/* Whether the first plan is the whole work: one pool, too large for the search of pairs. */
 static bool first_is_all(const mpl_problem *p)
 {
     return p->n_pools == 1 && p->n > MPL_EXACT_PAIRS_MOST;
 }
 
-/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a
- * quarter of the budget, if more is to be done. */
+/* Plans `easier`, a problem without pairs; into[] maps the buffers of p to it. Uses a quarter of
+ * the budget if more work follows. */
 static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_problem *easier,
                               const uint32_t *into, mpl_exact_effort *effort, mpl_plan *out)
 {
@@ -91,7 +88,7 @@ out:
     return st;
 }
 
-/* A first plan: pairs taken up wherever that is possible, else none. */
+/* Makes a first plan with all pairs taken where possible, else with none. */
 static mpl_status plan_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
                              mpl_plan *out)
 {
@@ -111,7 +108,7 @@ out:
     return st;
 }
 
-/* One pool without pairs. */
+/* Solves one pool without pairs. */
 static mpl_status solve_pool(const mpl_run *run, const mpl_problem *p, uint32_t pool,
                              uint64_t enough, uint64_t most, mpl_exact_effort *effort,
                              uint64_t *offset, uint64_t *height, uint64_t *bound)
@@ -177,7 +174,7 @@ static uint64_t fixed_at(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
 }
 
-/* Below so many bytes lies some plan of each pool, if there is any. */
+/* Every feasible pool has a plan below this height. */
 static uint64_t ample(const mpl_problem *p)
 {
     uint64_t sum = 0;
@@ -189,7 +186,7 @@ static uint64_t ample(const mpl_problem *p)
     return sum;
 }
 
-/* Neither at one offset nor apart can the two be where they must. */
+/* Proves that the two can lie neither at one offset nor apart. */
 static mpl_status prove_clash(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer two[2],
                               mpl_refutation *out)
 {
@@ -230,7 +227,7 @@ out:
     return st;
 }
 
-/* The set of buffers that proves more than `within` bytes, if there is one. */
+/* Writes a clique that needs more than `within` bytes, if there is one. */
 static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t within,
                                 mpl_proof *proof, bool *done)
 {
@@ -259,7 +256,7 @@ out:
     return st;
 }
 
-/* By search. */
+/* Writes a refutation found by search. */
 static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *r,
                                    const uint64_t *offset, mpl_exact_effort *effort,
                                    mpl_proof *proof, bool *done)
@@ -286,7 +283,7 @@ out:
     return st;
 }
 
-/* Why the pool has no plan within out->within. */
+/* Proves that the pool has no plan within out->within. */
 static mpl_status prove_pool(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *offset,
                              mpl_exact_effort *effort, mpl_refutation *out)
 {
@@ -309,7 +306,7 @@ out:
     return st;
 }
 
-/* Whether the plan claims more of its bytes than some set of buffers proves. */
+/* Whether the plan claims more than a clique proves. */
 static mpl_status needs_proof(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, bool *needs)
 {
     mpl_status st = MPL_OK;
@@ -348,7 +345,7 @@ out:
     return st;
 }
 
-/* A problem with a partial order, gaps, in-place pairs or families. */
+/* Plans a problem with a partial order, gaps, in-place pairs or families. */
 static mpl_status plan_general(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                                mpl_exact_effort *effort, mpl_plan *out)
 {

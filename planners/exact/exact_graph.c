@@ -1,22 +1,24 @@
-/* exact_graph.c -- complete search where conflicts are any relation. See exact_general.h.
+/* exact_graph.c -- complete search for any conflict relation. See exact_general.h.
  *
  * Idea     SEARCH.md, section 6: one branch for each member of a clique that may cover its floor,
- * one for nobody. It is enough that no open rival of a candidate lies below it: then all of them
- * end up above it once it is placed. Complete: push a completion down. If then a candidate lies at
- * the floor, it is found in a branch of the first kind; else each candidate rests on an open body
- * outside the clique, at its est at least, or on one of the clique that does so in turn. Source
- * this project; exact_search.c has the same for intervals. Bound    In every clique and for every
- * est e among its open members: e and the sizes of those from e on, within the cap. Ticks Members
- * of cliques looked at, rivals looked at. */
+ *          and one for nobody. It suffices that no open rival of a candidate lies below it: then
+ *          all of them end up above it once it is placed. Complete: push a completion down. If a
+ *          candidate then lies at the floor, a branch of the first kind finds it. Else each
+ *          candidate rests on an open body outside the clique, at its est at least, or on a clique
+ *          member that rests so in turn.
+ * Source   this project; exact_search.c has the same for intervals.
+ * Bound    For every clique and every est e among its open members: e plus the sizes of those with
+ *          est from e on, within the cap.
+ * Ticks    Members of cliques examined, rivals examined. */
 #include "planners/exact/exact_general.h"
 
 #include <stdlib.h>
 
 #define NEVER       UINT64_MAX
 #define PLACED      (-1)              /* in the trail */
-#define CLOCK_TICKS UINT64_C(1000000) /* from one look at the clock to the next */
+#define CLOCK_TICKS UINT64_C(1000000) /* between two readings of the clock */
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static bool same_relation(const mpl_bodies *b, uint32_t i, uint32_t j)
 {
@@ -32,7 +34,7 @@ static bool same_relation(const mpl_bodies *b, uint32_t i, uint32_t j)
     return true;
 }
 
-/* Rivals that differ in nothing may change places. */
+/* Finds rivals that are identical, which may be exchanged. */
 static void find_twins(mpl_graph_search *s)
 {
     const mpl_bodies *b = s->b;
@@ -119,14 +121,14 @@ out:
 
 /* ---- states ---- */
 
-/* A record about a buffer, if somebody writes. */
+/* Adds a record about a buffer if a proof is written. */
 static void note(mpl_graph_search *s, char kind, uint32_t buffer, uint32_t set)
 {
     if (s->proof != NULL)
         mpl_proof_add(s->proof, kind, buffer, set, 0);
 }
 
-/* Likewise about a body. */
+/* Adds a record about a body if a proof is written. */
 static void note_body(mpl_graph_search *s, char kind, uint32_t i)
 {
     if (s->proof != NULL)
@@ -153,7 +155,7 @@ static void undo(mpl_graph_search *s, size_t mark)
         s->queued[s->queue[--s->n_queue]] = 0;
 }
 
-/* Body i lies at `at` or above; false: it cannot. */
+/* Raises body i to `at` or above; false: impossible. */
 static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
 {
     const mpl_bodies *b = s->b;
@@ -178,7 +180,7 @@ static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
     return true;
 }
 
-/* Places body i at its est; its open rivals move above it. */
+/* Places body i at its est and raises its open rivals above it. */
 static bool place(mpl_graph_search *s, uint32_t i)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
@@ -202,7 +204,7 @@ static uint32_t body_of(const mpl_graph_search *s, uint32_t member)
     return s->b->body[member];
 }
 
-/* Members of a clique by est; from the topmost down, what they need at least above their est. */
+/* Sorts the members of a clique by est and checks, from the top down, the room above each est. */
 static bool clique_fits(mpl_graph_search *s, uint32_t c)
 {
     const mpl_bodies *b = s->b;
@@ -249,9 +251,9 @@ static bool settle(mpl_graph_search *s)
 
 typedef struct cell {
     uint32_t clique;
-    uint32_t score;  /* branches */
+    uint32_t score;  /* number of branches */
     uint64_t floor;  /* [byte] */
-    uint64_t margin; /* cap less floor and open sizes [byte] */
+    uint64_t margin; /* cap minus floor and open sizes [byte] */
     bool nobody;
 } cell;
 
@@ -292,9 +294,9 @@ static void enter_clique(mpl_graph_search *s, uint32_t c)
     s->effort->ticks += s->q->begin[c + 1] - s->q->begin[c];
 }
 
-/* Where a body could rest on an open one outside of the clique entered last, at the lowest; it need
- * be no lower than `enough`. What is written down does without two refinements: it leaves
- * alignments out, and counts bodies that the clique has one member of. */
+/* Lowest offset at which body i could rest on an open body outside the clique entered last; may
+ * stop at `enough`. With a proof it ignores alignments and counts clique bodies of several
+ * members. */
 static uint64_t rest_outside(mpl_graph_search *s, uint32_t i, uint64_t enough)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
@@ -317,7 +319,7 @@ static uint64_t rest_outside(mpl_graph_search *s, uint32_t i, uint64_t enough)
     return low;
 }
 
-/* Whether a candidate of the clique could rest outside of it at or below `high`. */
+/* Whether a candidate of the clique could rest outside it at or below `high`. */
 static bool some_can_rest(mpl_graph_search *s, uint32_t c, uint64_t floor, uint64_t high)
 {
     bool can = false;
@@ -331,7 +333,7 @@ static bool some_can_rest(mpl_graph_search *s, uint32_t c, uint64_t floor, uint6
     return can;
 }
 
-/* Looks at a clique with open members; false: it cannot be branched on. */
+/* Examines a clique with open members; false: it cannot be branched on. */
 static bool look(mpl_graph_search *s, uint32_t c, uint32_t best_score, cell *out)
 {
     const mpl_bodies *b = s->b;
@@ -383,7 +385,7 @@ static bool better(mpl_exact_pick pick, const cell *a, const cell *b)
     return a->score < b->score;
 }
 
-/* Between nodes, whatever the number of cliques. */
+/* Checks the effort between nodes, independent of the number of cliques. */
 static bool spent(mpl_graph_search *s)
 {
     mpl_exact_effort *e = s->effort;
@@ -395,8 +397,7 @@ static bool spent(mpl_graph_search *s)
     return e->by_clock || e->ticks >= e->tick_limit;
 }
 
-/* The cell to branch on among the cliques of these open bodies; false: there is none, or the effort
- * ended. */
+/* Chooses the cell to branch on among these open bodies' cliques; false: none, or effort ended. */
 static bool choose(mpl_graph_search *s, const uint64_t *open, cell *best)
 {
     bool found = false, by_score = s->pick <= MPL_PICK_SCORE_HIGH;
@@ -427,7 +428,7 @@ static bool choose(mpl_graph_search *s, const uint64_t *open, cell *best)
     return found;
 }
 
-/* Pushes the bodies that may cover the cell, by rank; returns how many. */
+/* Pushes the bodies that may cover the cell, by rank; returns their number. */
 static uint32_t push_candidates(mpl_graph_search *s, const cell *at)
 {
     uint32_t n = 0, *list;
@@ -457,7 +458,7 @@ static uint32_t push_candidates(mpl_graph_search *s, const cell *at)
     return n;
 }
 
-/* Nobody covers the cell: its candidates move up. */
+/* Takes the branch in which no body covers the cell: its candidates rise. */
 static bool lift(mpl_graph_search *s, const cell *at)
 {
     uint32_t begin = s->q->begin[at->clique], end = s->q->begin[at->clique + 1];
@@ -470,7 +471,7 @@ static bool lift(mpl_graph_search *s, const cell *at)
         return false;
     }
     enter_clique(s, at->clique);
-    own = s->rows + base; /* where each member could rest outside of the clique, or lies */
+    own = s->rows + base; /* lowest rest outside the clique of each member, or its est */
     for (uint32_t i = begin; i < end; i++) {
         uint32_t k = body_of(s, s->q->member[i]);
 
@@ -503,7 +504,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A name for the open bodies of a component and their est. */
+/* Hashes the open bodies of a component and their est. */
 static void make_key(const mpl_graph_search *s, const uint64_t *open, uint64_t key[2])
 {
     key[0] = key[1] = 1;
@@ -524,7 +525,7 @@ static bool out_of_budget(mpl_graph_search *s)
            (s->proof != NULL && s->proof->failed);
 }
 
-/* Pushes a row of n_words zeros; false without memory. */
+/* Pushes a row of n_words zeros; false: out of memory. */
 static bool push_row(mpl_graph_search *s)
 {
     if (mpl_reserve(s->ctx, s->rows, s->rows_room, s->n_rows + s->b->n_words) != MPL_OK) {
@@ -536,8 +537,7 @@ static bool push_row(mpl_graph_search *s)
     return true;
 }
 
-/* Moves the open bodies that are connected with the first one of rows[from ..] into rows[to ..];
- * false: none is left. */
+/* Moves the open bodies connected with the first of rows[from ..] into rows[to ..]; false: none. */
 static bool take_component(mpl_graph_search *s, size_t from, size_t to)
 {
     uint64_t *left = s->rows + from, *taken = s->rows + to;
@@ -572,7 +572,7 @@ static bool take_component(mpl_graph_search *s, size_t from, size_t to)
 
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row);
 
-/* Whether the component of that key failed before. While somebody writes: in the text as it is. */
+/* Whether this component failed before. With a proof, its refutation must still be in the text. */
 static bool failed_before(mpl_graph_search *s, const uint64_t key[2])
 {
     size_t at;
@@ -588,7 +588,7 @@ static bool failed_before(mpl_graph_search *s, const uint64_t key[2])
     return at != SIZE_MAX;
 }
 
-/* rows[row ..] is one component of open bodies, all bounds looked at. */
+/* Solves rows[row ..], one component of open bodies, with all bounds checked. */
 static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
@@ -599,8 +599,7 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
     make_key(s, s->rows + row, key);
     if (failed_before(s, key))
         return MPL_EXACT_FAILED;
-    while (nobody && verdict == MPL_EXACT_FAILED) { /* each round leaves out the candidates of the
-                                                       last */
+    while (nobody && verdict == MPL_EXACT_FAILED) { /* without the last round's candidates */
         size_t mark = s->trail.n, inner = s->n_rows;
         uint32_t n;
         cell at = {0};
@@ -643,8 +642,8 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
     return verdict;
 }
 
-/* The component in rows[taken ..] is on its own from here, if it is not all there was; rows[left
- * ..] are those after it. */
+/* Records that the component in rows[taken ..] is searched alone, unless it is the only one.
+ * rows[left ..] are the components after it. */
 static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool more)
 {
     uint32_t w = 0;
@@ -658,8 +657,8 @@ static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool 
     return more;
 }
 
-/* rows[row ..] are the open bodies below a node: their components in turn, one that fails ends it.
- * Eats the row. */
+/* Solves the components of rows[row ..], the open bodies below a node, until one fails. Consumes
+ * it. */
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
@@ -670,7 +669,7 @@ static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
         return MPL_EXACT_STOPPED;
     while (verdict == MPL_EXACT_FOUND && take_component(s, row, base)) {
         if (s->proof != NULL)
-            s->proof->n = text; /* what is written of one that has a plan proves nothing */
+            s->proof->n = text; /* the text of a solved component proves nothing */
         more = note_component(s, row, base, more);
         verdict = solve_component(s, base);
     }
@@ -680,8 +679,8 @@ static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
     return verdict;
 }
 
-/* clique_fits() before anything is placed. Where the bodies are not connected, those connected with
- * the clique alone stay first: their sizes count as rounded only then. */
+/* clique_fits() before the first placement. If the bodies are not connected, the component of the
+ * clique is isolated first: only then do sizes count as rounded. */
 static bool clique_fits_first(mpl_graph_search *s, uint32_t c)
 {
     mpl_proof *proof = s->proof;
@@ -698,7 +697,7 @@ static bool clique_fits_first(mpl_graph_search *s, uint32_t c)
     return clique_fits(s, c);
 }
 
-/* The text begins with the cliques. */
+/* Writes the cliques at the start of the text. */
 static void write_sets(mpl_graph_search *s)
 {
     mpl_proof_forget(s->proof);

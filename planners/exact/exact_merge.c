@@ -1,12 +1,13 @@
-/* exact_merge.c -- plans put together from pairs: two items that waste little beside each other
- * become one. See exact_priv.h.
+/* exact_merge.c -- plans by merging: two items that waste little together become one. See
+ * exact_priv.h.
  *
- * Idea     SEARCH.md, section 5: pairs beside or on each other, wheels of five, least waste first;
- *          repairs take neighbours apart and merge them otherwise; what is left is searched.
+ * Idea     SEARCH.md, section 5: pairs beside or on each other, wheels of five, least waste first.
+ *          Repairs split neighbours and merge them otherwise; the remaining items are searched.
  * Source   this project; that cuts and wheels make most packings of rectangles is known from the
  *          floorplans of chips, as hierarchies of order 5: T. C. Wang, D. F. Wong, 1990
- * Cost     O(sections) a pair, O(n^2) pairs first, then for each repair those of what is left.
- * Limits   Other plans are found only where the search finds that part of them. Its failing proves
+ * Cost     O(sections) a pair, O(n^2) pairs first, then for each repair the pairs of the remaining
+ *          items.
+ * Limits   Other plans are found only where the search finds that part of them. A failure proves
  *          nothing. */
 #include "planners/exact/exact_priv.h"
 
@@ -15,30 +16,28 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LARGEST_N 1500
-#define DEEPEST   24 /* mergers taken apart in a repair */
-#define PATIENCE  4  /* one repair in so many may leave an item more, one in its square two, .. */
-#define STACK_COST                                                                                 \
-    0.02 /* of lying on each other, as waste for the smaller item: beside each other leaves more   \
-            choice */
+#define LARGEST_N      1500
+#define DEEPEST        24   /* mergers split in one repair */
+#define PATIENCE       4    /* one repair in 4 may leave one item more, in 16 two, .. */
+#define STACK_COST     0.02 /* of stacking, as waste per area: side by side leaves more choice */
 #define REST_N         48   /* items left that are searched */
-#define REST_REPAIRS   16   /* repairs from one search of as few as ever to the next */
+#define REST_REPAIRS   16   /* repairs between searches of an equally small rest */
 #define NODES_PER_ITEM 3    /* of such a search */
-#define TICKS_PER_ITEM 2000 /* likewise */
-#define MEMBERS        3    /* likewise */
+#define TICKS_PER_ITEM 2000 /* of such a search */
+#define MEMBERS        3    /* of such a search */
 #define NEVER          1e300
 
 enum { PAIR = 2, WHEEL = 5 };
 
-/* An item, or several that became one. A pair: the first beside the second in time, or under it. A
- * wheel: the lower, the left, the middle, the right, the upper one. */
+/* An item, or several merged into one. A pair: the first item is beside the second in time, or
+ * below it. A wheel: the lower, left, middle, right and upper item. */
 typedef struct node {
     int32_t left, right; /* [section] */
     mpl_len size;
     double area; /* size * sections */
     int32_t n_kids, kid[WHEEL];
     int32_t partner; /* of its best pair; -1: none */
-    double score;    /* of that; lower is better */
+    double score;    /* of its best pair; lower is better */
 } node;
 
 typedef struct wheel {
@@ -46,7 +45,7 @@ typedef struct wheel {
     double score;
 } wheel;
 
-/* A merger, or one taken apart. */
+/* A merger or a split. */
 typedef struct change {
     int32_t id, n_kids, kid[WHEEL];
     bool apart;
@@ -57,16 +56,15 @@ typedef struct merger {
     const mpl_exact_part *part;
     const mpl_exact_case *c;
     node *node;              /* [2 * n] the items first */
-    mpl_len *slack;          /* [section] what may still be wasted */
-    int32_t *left, n_left;   /* [n] nodes that are not merged */
+    mpl_len *slack;          /* [section] waste still allowed */
+    int32_t *left, n_left;   /* [n] unmerged nodes */
     int32_t *at;             /* [2 * n] index into left */
-    int32_t *spare, n_spare; /* [n] nodes not in use */
-    int32_t *head[2]; /* [n_sections + 1] of the lists of what is left by its left, right section;
-                         -1: none */
-    int32_t *next[2]; /* [2 * n] */
-    change *log;      /* of a repair */
+    int32_t *spare, n_spare; /* [n] unused nodes */
+    int32_t *head[2];        /* [n_sections + 1] lists of unmerged nodes by left, right section */
+    int32_t *next[2];        /* [2 * n] */
+    change *log;             /* of a repair */
     size_t n_log, log_room;
-    int32_t avoided[DEEPEST][2], n_avoided; /* pairs that were just taken apart */
+    int32_t avoided[DEEPEST][2], n_avoided; /* pairs just split */
     double noise;                           /* of scores */
     uint32_t without;                       /* bits of mpl_exact_rule */
     uint64_t ticks;
@@ -75,7 +73,7 @@ typedef struct merger {
 
 /* ---- pairs ---- */
 
-/* Whether sections [from, to) can waste so much. */
+/* Whether sections [from, to) can waste this much. */
 static bool can_waste(merger *m, int32_t from, int32_t to, mpl_len waste)
 {
     int32_t s = from;
@@ -93,7 +91,7 @@ static bool is_stacked(const node *x, const node *y)
     return x->left < y->right && y->left < x->right;
 }
 
-/* x and y, x not behind y, as one. */
+/* Merges x and y, where x is not after y. */
 static node make_pair(const node *x, const node *y)
 {
     node both = {.left = x->left < y->left ? x->left : y->left,
@@ -128,7 +126,7 @@ static void waste(merger *m, int32_t from, int32_t to, mpl_len much)
         m->slack[s] -= much;
 }
 
-/* What x, y as one waste is taken off the slack; sign -1: given back. */
+/* Subtracts the waste of merging x and y from the slack; sign -1 restores it. */
 static void account(merger *m, const node *x, const node *y, const node *both, mpl_len sign)
 {
     if (is_stacked(x, y)) {
@@ -153,7 +151,7 @@ static bool is_avoided(const merger *m, int32_t a, int32_t b)
     return false;
 }
 
-/* Takes the pair i, j over where it is the best of one of them. */
+/* Records the pair i, j if it is the best of either. */
 static void weigh(merger *m, int32_t i, int32_t j)
 {
     node *x = &m->node[i], *y = &m->node[j], both = make_pair(x, y);
@@ -258,7 +256,7 @@ static void weigh_wheel(merger *m, const int32_t kid[WHEEL], wheel *best)
     }
 }
 
-/* Wheels around kid[2], of which kid[0] and kid[1] are known. */
+/* Tries the wheels around kid[2] with known kid[0] and kid[1]. */
 static void close_wheel(merger *m, int32_t kid[WHEEL], wheel *best)
 {
     const node *middle = &m->node[kid[2]];
@@ -269,7 +267,7 @@ static void close_wheel(merger *m, int32_t kid[WHEEL], wheel *best)
                 weigh_wheel(m, kid, best);
 }
 
-/* The five, if any, that waste least as a wheel. */
+/* Finds the wheel of least waste, if any. */
 static void find_wheel(merger *m, wheel *best)
 {
     int32_t kid[WHEEL];
@@ -361,7 +359,7 @@ out:
     return st;
 }
 
-/* The node left with the best pair, or -1. */
+/* The unmerged node with the best pair, or -1. */
 static int32_t find_best(merger *m)
 {
     int32_t best = -1;
@@ -396,8 +394,7 @@ static bool holds(merger *m, const wheel *w)
     return wheel_fits(m, w->kid, &all);
 }
 
-/* The pair of i and its partner becomes one, if it still can: the partner or the slack may be
- * gone. */
+/* Merges i with its partner if that is still possible: the partner or the slack may be gone. */
 static mpl_status try_pair(merger *m, int32_t i)
 {
     int32_t kid[PAIR] = {i, m->node[i].partner};
@@ -410,8 +407,7 @@ static mpl_status try_pair(merger *m, int32_t i)
     return MPL_OK;
 }
 
-/* Merges until nothing fits. Wheels are looked for when the last one is gone, or there are no more
- * pairs. */
+/* Merges until nothing fits. Looks for a wheel when the last one is gone or no pairs are left. */
 static mpl_status reduce(merger *m)
 {
     mpl_status st = MPL_OK;
@@ -471,8 +467,7 @@ static int32_t pick_near(merger *m, const node *v)
     return pick;
 }
 
-/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at
- * once. */
+/* Splits a few neighbours, from `id` on. Most of the pairs must not be merged again at once. */
 static mpl_status loosen(merger *m, int32_t id)
 {
     mpl_status st = MPL_OK;
@@ -507,7 +502,7 @@ static void undo(merger *m)
     }
 }
 
-/* Takes something apart and merges it otherwise; taken back if more is left than before. */
+/* Splits some mergers and merges otherwise; undone if more nodes are left than before. */
 static mpl_status repair(merger *m)
 {
     static const double noises[] = {0, 0, 0.1, 0.3};
@@ -536,7 +531,7 @@ out:
     return st;
 }
 
-/* ---- what is left ---- */
+/* ---- the remaining nodes ---- */
 
 static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
 {
@@ -555,7 +550,7 @@ out:
     return st;
 }
 
-/* Where the k-th part of v lies in it. [unit] */
+/* Offset of the k-th part of v in v. [unit] */
 static mpl_len height_in(const merger *m, const node *v, int32_t k)
 {
     const node *first = &m->node[v->kid[0]];
@@ -569,7 +564,7 @@ static mpl_len height_in(const merger *m, const node *v, int32_t k)
     return k > 0 && is_stacked(first, &m->node[v->kid[1]]) ? first->size : 0;
 }
 
-/* offset[n] of the items from those of what was left. [byte] */
+/* offset[n] of the items from those of the remaining nodes. [byte] */
 static mpl_status spread(const merger *m, const mpl_exact_part *rest, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -618,7 +613,7 @@ out:
 
 /* ---- one run ---- */
 
-/* All items by themselves, the slack that of the case. */
+/* Starts with all items unmerged and the slack of the case. */
 static void begin(merger *m)
 {
     const mpl_exact_case *c = m->c;
@@ -666,30 +661,30 @@ static void merger_fini(mpl_ctx *ctx, merger *m)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-/* Runs of which the first in order that finds a plan counts, whichever thread is the fastest. */
+/* Runs on several threads. The result is that of the first run, in order, that finds a plan. */
 typedef struct race {
     const mpl_exact_part *part;
     uint64_t cap, seed;
-    const mpl_exact_effort *effort; /* of all */
-    uint64_t limit;                 /* of ticks, of each run */
+    const mpl_exact_effort *effort; /* of all runs */
+    uint64_t limit;                 /* of ticks for each run */
     uint32_t n_runs;
     uint64_t *ticks;   /* [n_runs] */
-    atomic_uint next;  /* run that nobody has begun */
-    atomic_uint first; /* run that found a plan; UINT32_MAX: none yet */
+    atomic_uint next;  /* next run to begin */
+    atomic_uint first; /* first run with a plan; UINT32_MAX: none */
 } race;
 
 typedef struct runner {
     race *of;
     uint32_t index;
-    mpl_ctx own; /* of all but the first */
+    mpl_ctx own; /* of every runner but the first */
     mpl_ctx *ctx;
-    uint64_t *offset; /* [n] the plan of its first run that found one */
+    uint64_t *offset; /* [n] the plan of its first successful run */
     uint32_t found;   /* that run; MPL_NONE: none */
     bool by_clock;
     mpl_status st;
 } runner;
 
-/* Repairs, and searches of what they leave whenever that is little. */
+/* Repairs, and searches the remaining nodes whenever they are few. */
 static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *effort,
                           mpl_exact_verdict *verdict)
 {
@@ -747,7 +742,7 @@ out:
     return st;
 }
 
-/* Runs are begun in order: those before the first that finds a plan are all finished. */
+/* Runs begin in order, so all runs before the first successful one are finished. */
 static void *run_share(void *argument)
 {
     runner *w = argument;
@@ -785,7 +780,7 @@ out:
     return st;
 }
 
-/* The plan of the first run that found one, and the work of the runs up to it. */
+/* Takes the plan of the first successful run, and the ticks of the runs up to it. */
 static void take(const race *g, const runner *worker, uint32_t n, mpl_exact_part *part,
                  mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {

@@ -1,15 +1,15 @@
-/* exact_pairs.c -- in-place pairs, each taken up or not, as the lowest plan has it.
+/* exact_pairs.c -- complete search over in-place pairs, each taken or not.
  *
- * Idea     A node of the search has pairs that are taken (one offset for both), apart (a conflict
- *          like any other) and open. Its relaxation lets the two of an open pair overlap in any
- *          way; it is solved as a general conflict relation. Is it not below the best plan, the
- *          node is done; has its plan no open pair that overlaps at two offsets, it is a plan of
- *          the problem; else such a pair is taken, then kept apart. Members of one offset keep
- *          their sizes: what conflicts only with a small output may lie above it, beside the place
- *          of the large input. Folding cannot do that.
+ * Idea     In a node each pair is taken (one offset), apart (a conflict like any other) or open.
+ *          The relaxation lets the two buffers of an open pair overlap in any way; it is solved as
+ *          a general conflict relation. If it is not below the best plan, the node is done. If its
+ *          plan overlaps no open pair at two offsets, it is a plan of the problem. Else such a pair
+ *          is first taken, then kept apart. Members of one offset keep their sizes: a buffer that
+ *          conflicts only with a small output may lie above it, beside the large input. Folding
+ *          cannot do that.
  * Source   this project
  * Cost     Exponential in the pairs that matter.
- * Limits   More than MPL_EXACT_PAIRS_MOST in a pool: the folded plan stays. */
+ * Limits   A pool with more than MPL_EXACT_PAIRS_MOST buffers keeps the folded plan. */
 #include "planners/exact/exact_general.h"
 
 enum { NO_PAIR, OPEN, TAKEN, APART };
@@ -20,12 +20,12 @@ typedef struct pairs {
     uint32_t n, n_words;
     mpl_buffer *buffer; /* [n] of the pool */
     uint64_t *rival;    /* [n * n_words] conflicts, pairs or not */
-    uint8_t *state;     /* [n * n] of each two, symmetric */
-    uint32_t *body;     /* [n] of the node in hand */
+    uint8_t *state;     /* [n * n] state of each two, symmetric */
+    uint32_t *body;     /* [n] body of each in the current node */
     mpl_exact_effort *effort;
     uint64_t enough, most;
     uint64_t *offset;       /* of the problem's buffers: the best plan */
-    uint64_t height, bound; /* its height; proved of all */
+    uint64_t height, bound; /* height of the best plan; bound of all plans */
     bool proved;            /* no node was left undecided */
 } pairs;
 
@@ -44,7 +44,7 @@ static uint64_t fixed_at(const pairs *s, uint32_t i)
     return s->p->fixed != NULL ? s->p->fixed[s->buffer[i]] : MPL_UNFIXED;
 }
 
-/* Whether i and j, both at one offset, break a rule. */
+/* Whether i and j break a rule at one offset. */
 static bool clash(pairs *s, uint32_t i, uint32_t j)
 {
     uint8_t state = *state_of(s, i, j);
@@ -57,7 +57,7 @@ static bool clash(pairs *s, uint32_t i, uint32_t j)
            (b != MPL_UNFIXED && b % s->p->align[s->buffer[i]] != 0);
 }
 
-/* body[]: buffers that taken pairs connect, dense from 0; false: some of one body clash. */
+/* Groups buffers that taken pairs connect into body[], dense from 0; false: two of a body clash. */
 static bool group(pairs *s)
 {
     uint32_t n_bodies = 0;
@@ -88,7 +88,7 @@ static bool group(pairs *s)
     return true;
 }
 
-/* The node's relaxation. */
+/* Makes the relaxation of the node. */
 static mpl_status relax(pairs *s, mpl_bodies **out)
 {
     mpl_status st = MPL_OK;
@@ -106,7 +106,7 @@ out:
     return st;
 }
 
-/* The open pair of most bytes that overlaps at two offsets; false: there is none. */
+/* Finds the open pair of most bytes that overlaps at two offsets; false: none. */
 static bool find_broken(pairs *s, const mpl_bodies *b, const uint64_t *place, uint32_t *left,
                         uint32_t *right)
 {
@@ -145,7 +145,7 @@ static mpl_status search(pairs *s, bool root)
         s->proved = false;
         return MPL_OK;
     }
-    s->effort->ticks += (uint64_t)s->n * s->n / 2; /* of the relation, made anew */
+    s->effort->ticks += (uint64_t)s->n * s->n / 2; /* the relation is rebuilt */
     MPL_TRY(relax(s, &b));
     MPL_TRY(mpl_new(s->ctx, place, b->n));
     MPL_TRY(mpl_general_solve(s->ctx, s->p, b, mpl_max_u64(s->bound, s->enough), s->height - 1,
@@ -245,7 +245,7 @@ out:
 
 /* ---- refutations ---- */
 
-/* Two of one body that break a rule at one offset. */
+/* Finds a buffer that breaks a rule with another one of its body. */
 static uint32_t find_clash(pairs *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
@@ -255,8 +255,8 @@ static uint32_t find_clash(pairs *s)
     return 0;
 }
 
-/* Writes why the node has no plan within s->most bytes: its relaxation has none, or neither has it
- * with a pair taken, nor with that pair apart. *done: false: not found within the effort. */
+/* Writes a refutation of the node within s->most bytes: of its relaxation, or of both branches,
+ * with a pair taken and with that pair apart. *done: whether one was found within the effort. */
 static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;

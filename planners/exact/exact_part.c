@@ -1,16 +1,16 @@
-/* exact_part.c -- one component of a pool: its units, its two directions of time, and which search
- * comes next.
+/* exact_part.c -- one connected part of a pool: its units, its two directions of time, and the
+ * schedule of its searches.
  *
- * Idea     A search that goes wrong early rarely recovers, another order of candidates often walks
- *          straight through: so members (order, choice of cell, direction) take turns with small
- *          limits that grow from lap to lap. What one refutes, none has to look at again. A member
- *          that ends below its limit has proved that there is no plan. */
+ * Idea     A search that goes wrong early rarely recovers, but another order of candidates often
+ *          succeeds at once. So members (order, choice of cell, direction) take turns with small
+ *          limits that grow from lap to lap. They share the states that failed. A member that ends
+ *          below its limit has proved that there is no plan. */
 #include "planners/exact/exact_priv.h"
 
 #include "graphs/core/rng.h"
 #include "planners/place/sort.h"
 
-#define NODES_PER_ITEM 3 /* of a member in lap 0; each lap half as much again */
+#define NODES_PER_ITEM 3 /* in lap 0; grows by half each lap */
 #define NOISE_PER_LAP  4 /* places that candidates move at random */
 #define MAX_LENGTH     (INT64_C(1) << 60)
 
@@ -29,9 +29,9 @@ static const struct member {
 
 /* ---- units ---- */
 
-/* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every
- * alignment and fixed place is whole or of no effect: a plan that is pushed down has only such
- * offsets. */
+/* The largest unit that divides all sizes (rounded up to the least alignment) and for which every
+ * alignment and fixed offset is a multiple or has no effect. A pushed-down plan has only offsets
+ * that are its multiples. */
 static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32_t n)
 {
     uint64_t grain = UINT64_MAX, unit = 0, before;
@@ -52,14 +52,13 @@ static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32
     return unit;
 }
 
-/* What the unit adds to an item's bytes, which the topmost one leaves out. [byte] */
+/* Bytes that the unit adds to an item, which the topmost item does not need. [byte] */
 static uint64_t rest_of(const mpl_exact_part *part, uint32_t item)
 {
     return (uint64_t)part->item[item].size * part->unit - part->item[item].bytes;
 }
 
-/* Live sums over time, less the largest rest among the live; of a vast part, less the largest of
- * all. */
+/* Live sums over time minus the largest rest of a live item (of any item in a vast part). */
 static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
 {
     mpl_status st = MPL_OK;
@@ -200,8 +199,7 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
 
 /* ---- members ---- */
 
-/* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest
- * section, Z size. */
+/* rank[n] of the items, descending by three of W lifetime, A area, T heaviest section, Z size. */
 static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
 {
     enum { WIDTH, AREA, TOP, SIZE, N_KEYS };
@@ -212,7 +210,7 @@ static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
     mpl_status st = MPL_OK;
     const mpl_exact_case *c = side->c;
     uint32_t n = (uint32_t)c->n, *sorted = NULL;
-    uint64_t *key[N_KEYS] = {NULL}; /* the largest comes first */
+    uint64_t *key[N_KEYS] = {NULL}; /* largest first */
     mpl_len *load = NULL;
 
     MPL_TRY(mpl_new(ctx, sorted, n));
@@ -368,10 +366,10 @@ out:
 #define BEAM_PROBES       48
 #define BEAM_FILTER_SLACK 10 /* [unit] */
 #define BEAM_LARGEST_N    5000
-#define BEAM_NUMBERS      (UINT64_C(1) << 26) /* of the rows of one level */
+#define BEAM_NUMBERS      (UINT64_C(1) << 26) /* most numbers in the rows of a level */
 #define BEAM_STAGES       16
 
-/* The kinds of beam, the one that came deepest in the last stage first. */
+/* The k-th kind of beam, beginning with the one that came deepest in the last stage. */
 static uint32_t kind_of(const mpl_exact_part *part, uint32_t k)
 {
     uint32_t deepest = 0;

@@ -1,11 +1,11 @@
-/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See
- * exact_priv.h and CERTIFICATES.md.
+/* exact_proof.c -- repeats the search and writes a refutation. See exact_priv.h and
+ * CERTIFICATES.md.
  *
- * Idea     What the portfolio refuted in a hurry is refuted again by one member at a time, without
- *          noise, in the steps that a checker can follow. Which cell comes next is all that matters
- *          to the size of a tree without solutions, so the members differ in that; each gets a few
- *          nodes, then all get more. A state that failed before is referred to, if its refutation
- *          is still in the text: that of a component in which a solution turned up is taken back.
+ * Idea     One member at a time, without noise, refutes again what the portfolio refuted, in steps
+ *          that a checker can follow. The choice of cells alone decides the size of a tree without
+ *          solutions, so the members differ in it. Each gets a few nodes, then all get more. A
+ *          state that failed before is referred to while its refutation is in the text; the text of
+ *          a component with a solution is removed.
  * Source   this project */
 #include "planners/exact/exact_priv.h"
 #include "planners/plan/proof.h"

@@ -1,6 +1,6 @@
 /* exact_search.c -- depth-first search for a completion of a state. See exact_priv.h.
  *
- * Idea     SEARCH.md, section 4: somebody covers the lowest cell and lies exactly there, or nobody
+ * Idea     SEARCH.md, section 4: an item covers the lowest cell and lies exactly there, or none
  *          does.
  * Source   this project
  * Cost     Exponential; a node costs about the items alive in the sections that it touches. */
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown with failures: small problems pay little */
+#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grows with failures, so small problems pay little */
 #define MEMO_MAX_SLOTS (UINT64_C(1) << 22)
 
 /* ---- memory of failures ---- */
@@ -56,7 +56,7 @@ static void memo_grow(mpl_exact_memo *memo)
 
     larger.n_slots = memo->n_slots > 0 ? 4 * memo->n_slots : MEMO_SLOTS;
     if (mpl_new(memo->ctx, larger.slot, larger.n_slots) != MPL_OK)
-        return; /* it only saves work */
+        return; /* the memo only saves work */
     for (size_t i = 0; i < memo->n_slots; i++)
         if (memo->slot[i][0] != 0)
             memcpy(larger.slot[memo_find(&larger, memo->slot[i])], memo->slot[i],
@@ -114,8 +114,8 @@ static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
     }
 }
 
-/* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) with right,
- * left equal to t. */
+/* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) that end, begin
+ * at t. */
 static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
 {
     const mpl_exact_state *x = q->x;
@@ -135,9 +135,9 @@ static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
     }
 }
 
-/* Whether nobody may cover the floor of s: some item ends low enough outside s for the candidates,
- * which span [from, to), to rest on, or some item of s is not a candidate (its est is `next`) and
- * lies low enough. */
+/* Whether the floor of s may stay uncovered. Then the candidates, which span [from, to), can rest
+ * on an item outside s that ends low enough, or an item of s that is no candidate (its est is
+ * `next`) lies low enough. */
 static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int32_t to,
                         mpl_len next)
 {
@@ -231,7 +231,7 @@ mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b)
         if (best.section < 0 || better(q, &cell, &best))
             best = cell;
     }
-    mpl_assert(best.section >= 0); /* the sections with the lowest floor can all be branched on */
+    mpl_assert(best.section >= 0); /* all sections of the lowest floor can be branched on */
     return best;
 }
 
@@ -307,7 +307,7 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
     }
 }
 
-/* ---- what is written down ---- */
+/* ---- proof records ---- */
 
 static void note(mpl_exact_search *q, char kind, int32_t item, uint32_t set, uint64_t last)
 {
@@ -315,7 +315,7 @@ static void note(mpl_exact_search *q, char kind, int32_t item, uint32_t set, uin
         mpl_proof_add(q->proof, kind, item >= 0 ? q->id[item] : 0, set, last);
 }
 
-/* Only the open items of sections [a, b), which are a component, stay. */
+/* Restricts the proof to the open items of sections [a, b), which are a component. */
 static void note_component(mpl_exact_search *q, int32_t a, int32_t b)
 {
     int32_t i = q->x->c->first[a];
@@ -328,7 +328,7 @@ static void note_component(mpl_exact_search *q, int32_t a, int32_t b)
     mpl_proof_add(q->proof, 'o', q->id[i], 0, 0);
 }
 
-/* A branch on the floor of a section, with so many children. */
+/* Records a branch on the floor of a section, with n children. */
 static void note_branch(mpl_exact_search *q, int32_t section, int32_t n)
 {
     if (q->proof != NULL)
@@ -352,8 +352,8 @@ static bool no_room(const mpl_exact_state *x, int32_t s, mpl_len least)
     return least + sum > x->cap[s];
 }
 
-/* States that item i leads to a contradiction. Where the items are not connected, those of i alone
- * stay first: their sizes count as rounded only then. */
+/* Records that item i leads to a contradiction. If the items are not connected, the component of i
+ * is isolated first: only then do sizes count as rounded. */
 static void note_against(mpl_exact_search *q, char kind, int32_t i, uint32_t set)
 {
     if (q->apart)
@@ -361,7 +361,7 @@ static void note_against(mpl_exact_search *q, char kind, int32_t i, uint32_t set
     note(q, kind, i, set, 0);
 }
 
-/* States the contradiction in which conclusions ended. */
+/* Records the contradiction that propagation found. */
 static void note_contradiction(mpl_exact_search *q)
 {
     const mpl_exact_state *x = q->x;
@@ -416,7 +416,7 @@ void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *
 
 /* ---- search ---- */
 
-/* Memory ran out, or what is found can no longer be written down. */
+/* Whether memory ran out or the proof cannot be written. */
 static bool is_broken(const mpl_exact_search *q)
 {
     return q->x->no_memory || q->lost || (q->proof != NULL && q->proof->failed);
@@ -426,7 +426,7 @@ static bool out_of_budget(mpl_exact_search *q)
 {
     if (is_broken(q) || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
         return true;
-    if (mpl_exact_late(q->deadline_ns, q->watch)) /* cheap beside any node */
+    if (mpl_exact_late(q->deadline_ns, q->watch)) /* cheap compared with a node */
         q->by_clock = true;
     return q->by_clock;
 }
@@ -443,8 +443,8 @@ static bool step(mpl_exact_search *q, int32_t i, int32_t s)
     return settle(q);
 }
 
-/* Whether the component of that key failed before. With a proof: in the text as it is now, by
- * key[1], to which every item adds something. */
+/* Whether the component with this key failed before. With a proof, its refutation must still be in
+ * the text; it is found by key[1], to which every item contributes. */
 static bool failed_before(mpl_exact_search *q, const uint64_t key[2])
 {
     size_t at;
@@ -466,7 +466,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     size_t base = q->n_stack, mark = q->x->trail.n, begin = q->proof != NULL ? q->proof->n : 0;
-    bool nobody = cell->nobody || q->proof != NULL; /* a checker has to see why nobody cannot */
+    bool nobody = cell->nobody || q->proof != NULL; /* a checker must see why "nobody" fails */
     uint64_t key[2];
     int32_t n;
 
@@ -492,7 +492,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
     return verdict;
 }
 
-/* The one candidate of a cell that nobody else can cover takes it. */
+/* Places the only candidate of a cell that must be covered. */
 static mpl_exact_verdict step_forced(mpl_exact_search *q, const mpl_exact_cell *cell)
 {
     size_t mark = q->x->trail.n;
@@ -543,7 +543,7 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
             if (end - from != next)
                 continue;
             if (q->proof != NULL)
-                q->proof->n = text; /* what is written of one that has a plan proves nothing */
+                q->proof->n = text; /* the text of a solved component proves nothing */
             note_component(q, from, end);
             verdict = solve(q, from, end);
         }
@@ -614,7 +614,7 @@ mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q)
     bool holds;
 
     q->n_stack = 0;
-    if (q->apart) /* sums of sizes count as rounded once a component is on its own */
+    if (q->apart) /* the filter needs a component of its own, whose sizes count as rounded */
         q->x->filter_slack = -1;
     holds = settle(q);
     q->x->filter_slack = filter_slack;

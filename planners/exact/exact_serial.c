@@ -1,11 +1,10 @@
-/* exact_serial.c -- the complete search of a serial problem: lifetimes without gaps, no pairs, no
- * families. See exact.h.
+/* exact_serial.c -- the complete search of a serial problem without gaps, pairs and families. See
+ * exact.h.
  *
- * Most problems are solved by a heuristic that meets the bound. Else each part of a pool that time
- * connects is searched at the height of the bound first, which nearly always has a plan; where it
- * has none, that is proved and the bound rises. Between proved and found height the search goes on,
- * halving what is left. Once, and first where sizes are ragged, orders of placement are searched as
- * under a partial order (arena.c). */
+ * A heuristic that meets the bound solves most problems. Otherwise each connected part of a pool is
+ * first searched at the height of the bound, where there nearly always is a plan. A refutation
+ * there raises the bound. The search then bisects between proved and found height. Once, and first
+ * where sizes are ragged, orders of placement are searched as under a partial order (arena.c). */
 #include "planners/exact/exact_general.h"
 
 #include "graphs/problem/bounds/bounds.h"
@@ -18,11 +17,11 @@ typedef struct solver {
     mpl_run *run;
     const mpl_problem *p; /* without pairs */
     uint64_t *offset;     /* [p->n] best plan known [byte] */
-    mpl_exact_part *part; /* all pools' parts, pool by pool */
+    mpl_exact_part *part; /* the parts of all pools, pool by pool */
     uint32_t *pool;       /* [n_parts] */
     uint32_t n_parts;
     mpl_exact_effort effort;
-    uint64_t told_height, told_bound; /* of pool 0, as the caller knows them [byte] */
+    uint64_t told_height, told_bound; /* of pool 0, as last reported [byte] */
     const mpl_exact_options *options;
 } solver;
 
@@ -46,7 +45,7 @@ out:
     return st;
 }
 
-/* Cuts each pool where no buffer lives on. */
+/* Cuts each pool where no buffer is alive across the step. */
 static mpl_status make_parts(solver *s)
 {
     mpl_status st = MPL_OK;
@@ -81,7 +80,7 @@ out:
     return st;
 }
 
-/* Takes over what is better than what each part has. */
+/* Takes the offsets of each part where they are lower. */
 static void offer(solver *s, const uint64_t *offset)
 {
     for (uint32_t k = 0; k < s->n_parts; k++) {
@@ -100,7 +99,7 @@ static void offer(solver *s, const uint64_t *offset)
 
 /* ---- heights ---- */
 
-/* What a pool needs at least, as proved; what it needs as planned. */
+/* The proven lower bound of a pool, and its planned height. */
 static uint64_t pool_bound(const solver *s, uint32_t pool)
 {
     uint64_t bound = 0;
@@ -121,7 +120,7 @@ static uint64_t pool_height(const solver *s, uint32_t pool)
     return height;
 }
 
-/* Tells the caller of what has become better. */
+/* Reports an improvement to the caller. */
 static void report(solver *s)
 {
     const mpl_watch *watch = s->run->watch;
@@ -135,7 +134,7 @@ static void report(solver *s)
     watch->progress(watch->arg, height, bound);
 }
 
-/* The height at which nothing more is to be gained. */
+/* The height at which the search of a pool ends. */
 static uint64_t goal(const solver *s, uint32_t pool)
 {
     uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)),
@@ -153,10 +152,10 @@ static bool budget_left(const solver *s)
 
 /* ---- heuristics ---- */
 
-#define REPAIR_N        2000 /* buffers of a part from which on the orders are repaired */
-#define REPAIR_PATIENCE 50   /* placements in a row that repair nothing */
+#define REPAIR_N        2000 /* from so many buffers on, orders of a part are repaired */
+#define REPAIR_PATIENCE 50   /* successive placements without progress */
 
-/* First the buffers that stand high in the key; ties go to the longer lifetime. */
+/* Orders by a key, descending; ties go to the longer live range. */
 static const struct greedy {
     enum { BY_SIZE, BY_AREA, BY_LIFETIME, BY_PEAK } key;
     mpl_fit fit;
@@ -169,12 +168,12 @@ static const struct greedy {
 
 enum { N_GREEDIES = sizeof greedies / sizeof *greedies };
 
-/* One placement after another. */
+/* Scratch for successive placements. */
 typedef struct greed {
     mpl_plan *plan;
     mpl_buffer *order, *next; /* [n] */
     uint64_t *key;            /* [n] */
-    uint32_t *peak;           /* [n_pools] the heaviest step */
+    uint32_t *peak;           /* [n_pools] step of the peak */
 } greed;
 
 static uint64_t greedy_key(const mpl_problem *p, const greed *g, mpl_buffer b, int kind)
@@ -213,8 +212,8 @@ out:
     return st;
 }
 
-/* Who ends too high may choose before all others the next time, until that has long repaired
- * nothing. */
+/* Places buffers that end too high before all others the next time, until REPAIR_PATIENCE
+ * placements bring no progress. */
 static mpl_status repair(solver *s, greed *g, mpl_fit fit)
 {
     mpl_status st = MPL_OK;
@@ -243,8 +242,8 @@ out:
     return st;
 }
 
-/* Simple orders; with `repairs`, what comes of each is repaired, the last first: on large problems
- * it comes closest. */
+/* Tries simple orders. With `repairs` it repairs each result, the last order first: it comes
+ * closest on large problems. */
 static mpl_status try_greedy(solver *s, bool repairs)
 {
     mpl_status st = MPL_OK;
@@ -288,14 +287,14 @@ out:
 
 /* ---- search ---- */
 
-#define MERGE_N     32    /* items of a part from which on merging comes before searching */
-#define FIRST_TICKS 12000 /* of the one run that comes before all else, for each item */
-#define MERGE_TICKS 20000 /* of a run for each item; doubled with every other lap */
-#define MERGE_RUNS  2     /* of lap 0; doubled with each */
+#define MERGE_N     32    /* from so many items on, merging precedes searching */
+#define FIRST_TICKS 12000 /* per item, of the run before everything else */
+#define MERGE_TICKS 20000 /* of a run per item; doubled every other lap */
+#define MERGE_RUNS  2     /* in lap 0; doubled each lap */
 #define MERGE_LAPS  6
-#define ARENA_TICKS 4000 /* of the search over orders, for each item */
-#define ARENA_MOST  2000 /* items of a part that it takes */
-#define BEAM_SHARE  8    /* what beams at the goal may cost, in costs of the rest of the search */
+#define ARENA_TICKS 4000 /* of the search over orders, per item */
+#define ARENA_MOST  2000 /* items of the largest part whose orders are searched */
+#define BEAM_SHARE  8    /* beams at the goal may cost this multiple of the search */
 
 static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs,
                         uint64_t ticks, mpl_exact_verdict *verdict)
@@ -306,8 +305,7 @@ static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t 
     *verdict = MPL_EXACT_STOPPED;
     if (!uses(s, MPL_RULE_merge) || s->effort.tick_limit < before ||
         s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
-        return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay
-                          for it */
+        return MPL_OK; /* a run must merge everything once; the rest of the budget is too small */
     MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
     part->search_ticks += s->effort.ticks - before;
 out:
@@ -322,8 +320,7 @@ static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, ui
     return merge(s, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
 }
 
-/* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as
- * a failure. */
+/* Bisects between the goal and the height of a part. A stopped attempt counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
     mpl_status st = MPL_OK;
@@ -351,7 +348,7 @@ out:
     return st;
 }
 
-/* Beams at the goal, as long as they cost no more than their share. */
+/* Runs beams at the goal while they cost no more than their share. */
 static mpl_status run_beams(solver *s, uint32_t pool, mpl_exact_part *part)
 {
     mpl_status st = MPL_OK;
@@ -369,8 +366,7 @@ out:
     return st;
 }
 
-/* A little search over orders: it knows nothing of time, and finds what the searches by sections
- * walk past. */
+/* Searches orders briefly. It ignores time and finds plans that the searches by sections miss. */
 static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
                             mpl_exact_verdict *verdict)
 {
@@ -406,8 +402,8 @@ out:
     return st;
 }
 
-/* Whether some sizes are no multiples of the unit: then it matters who is at the top, which the
- * searches by sections learn last. */
+/* Whether some sizes are no multiples of the unit. Then the choice of the topmost buffer matters,
+ * which the searches by sections make last. */
 static bool is_ragged(const mpl_exact_part *part)
 {
     bool ragged = false;
@@ -458,7 +454,7 @@ out:
     return st;
 }
 
-/* Whether some part is so large that searches alone come to little. */
+/* Whether a part is too large for searches alone. */
 static bool needs_repair(const solver *s, uint32_t pool)
 {
     bool large = false;
@@ -483,14 +479,13 @@ static mpl_status search_pool(solver *s, uint32_t pool)
         if (lap == 0 && uses(s, MPL_RULE_repair) && needs_repair(s, pool))
             MPL_TRY(try_greedy(s, true));
         else if (s->effort.ticks == ticks)
-            break; /* nothing left that can be searched */
+            break; /* nothing left to search */
     }
 out:
     return st;
 }
 
-/* What has been shown of the pools: a capacity that cannot be met, that is not met, or that all is
- * well. */
+/* Derives the claim: a capacity that cannot be met, one that is not met, or success. */
 static mpl_claim claim_of(const solver *s)
 {
     mpl_claim claim = MPL_OPTIMAL;
@@ -506,8 +501,8 @@ static mpl_claim claim_of(const solver *s)
     return claim;
 }
 
-/* The refutation behind `infeasible`, or behind a bound that no set of buffers proves, if it can be
- * written down with what is left of the effort. */
+/* Writes the refutation for `infeasible`, or for a bound that no clique proves, if effort is
+ * left. */
 static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
 {
     mpl_status st = MPL_OK;

@@ -1,8 +1,8 @@
-/* exact_state.c -- what is known of the offsets, what follows, and how to take it back. See
+/* exact_state.c -- lower bounds of the offsets, their propagation, and the way back. See
  * exact_priv.h.
  *
- * Idea     SEARCH.md, section 4: lower bounds for what is not placed. Release dates: in each
- * section and for each est e, the items with est >= e need their sizes above e. Filling: where a
+ * Idea     SEARCH.md, section 4: lower bounds for open items. Release dates: in each section and
+ *          for each est e, the items with est >= e need their sizes above e. Filling: where a
  *          section may waste next to nothing, an offset is a sum of sizes, up to the waste.
  * Source   the bounds of M. D. Moffitt, "MiniMalloc", 2023, in each section and for every est; sums
  *          of sizes: this project */
@@ -60,7 +60,7 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
     mpl_free(ctx, x);
 }
 
-/* Sections [a, b) become members. */
+/* Adds sections [a, b) to the set. */
 static void set_range(uint64_t *set, int32_t a, int32_t b)
 {
     uint32_t first = (uint32_t)a / 64, last = (uint32_t)(b - 1) / 64;
@@ -87,8 +87,7 @@ static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
         x->dead = x->no_memory = true;
 }
 
-/* Items not placed in x->sorted, ascending by est; returns how many. Merges runs of doubled
- * length. */
+/* Sorts the open items into x->sorted, ascending by est; returns their number. Merge sort. */
 static int32_t sort_open(mpl_exact_state *x)
 {
     int32_t *from = x->sorted, *to = x->sorted + x->c->n, n = 0;
@@ -175,8 +174,7 @@ void mpl_exact_raise(mpl_exact_state *x, int32_t i, mpl_len est)
     set_range(x->stale, c->left[i], c->right[i]);
 }
 
-/* Takes item i out of its sections; its place behind the others is found again by
- * mpl_exact_undo. */
+/* Moves item i behind the open items of its sections, where mpl_exact_undo finds it. */
 static void leave_sections(mpl_exact_state *x, int32_t i)
 {
     const mpl_exact_case *c = x->c;
@@ -211,7 +209,7 @@ void mpl_exact_place(mpl_exact_state *x, int32_t i)
     const int32_t *first_section = x->order + c->begin[c->left[i]];
 
     leave_sections(x, i);
-    for (int32_t s = c->left[i]; s < c->right[i]; s++) /* what is left there lies above */
+    for (int32_t s = c->left[i]; s < c->right[i]; s++) /* open items there lie above */
         set_floor(x, s, end);
     for (int32_t k = 0; k < x->count[c->left[i]]; k++)
         if (x->est[first_section[k]] < end)
@@ -308,7 +306,7 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
     x->ticks += (uint64_t)n;
 }
 
-/* Finds floor[s] again, which is known to be no lower than it was. */
+/* Recomputes floor[s], which never sinks here. */
 static void find_floor(mpl_exact_state *x, int32_t s)
 {
     const int32_t *order = x->order + x->c->begin[s];
@@ -322,8 +320,8 @@ static void find_floor(mpl_exact_state *x, int32_t s)
     x->ticks += (uint64_t)k + 1;
 }
 
-/* Release dates in section s: for every est e, e plus the sizes of the items with est >= e. At or
- * below cap - rest all sizes together fit, so only what was raised above that can break it. */
+/* Checks the release dates of section s: for every est e, e plus the sizes of the items with est >=
+ * e. At or below cap - rest all sizes fit, so only an est above that can break it. */
 static bool bound_holds(mpl_exact_state *x, int32_t s)
 {
     const int32_t *order = x->order + x->c->begin[s];
@@ -345,8 +343,7 @@ static bool bound_holds(mpl_exact_state *x, int32_t s)
 
 /* ---- filling ---- */
 
-/* Sums of the sizes of items of one section that end at or below an offset, as bits from the floor
- * on. */
+/* Bits, from the floor on: sums of sizes of items of a section that end at or below an offset. */
 typedef struct fill {
     uint64_t *bit;
     mpl_len floor, slack, reach; /* offsets up to `reach` can be judged */
@@ -416,8 +413,7 @@ static mpl_len next_sum(const fill *f, mpl_len above)
     return MPL_LEN_MAX;
 }
 
-/* Lowest offset at or above `at` under which the items that could lie there leave no more than the
- * slack. */
+/* Lowest offset >= `at` below which the possible items leave at most the slack unused. */
 static mpl_len lowest_filled(fill *f, mpl_len at)
 {
     for (;;) {
@@ -505,7 +501,7 @@ static bool any_dirty(const mpl_exact_state *x)
     return all != 0;
 }
 
-/* Whether counts, rests and floors are those of the items not placed. */
+/* Whether counts, rests and floors match the open items. */
 static bool sections_ok(const mpl_exact_state *x)
 {
     const mpl_exact_case *c = x->c;

@@ -1,30 +1,31 @@
 /* ilp.c -- placement as a mixed integer program, solved by GLPK: an oracle that shares no search
- * with the others.
+ * code with other planners.
  *
- * Idea     A real offset for each buffer, a binary for each pair that conflicts, the height to be
- *          minimised between the bound and the best heuristic, below which alone a plan is worth
- *          finding. Plain big-M proves up to about 50 pairs in a minute; what makes it usable: the
- *          bounds on the height, rows for whole sets of conflicting buffers, identical buffers in
- *          order, and smaller programs (below).
+ * Idea     A real offset for each buffer and a binary for each conflicting pair. The height is
+ *          minimised between the bound and the best heuristic, since only a lower plan is worth
+ *          finding. Plain big-M proves up to about 50 pairs in a minute. Bounds on the height, rows
+ *          for whole cliques, an order among identical buffers, and smaller programs (below) make
+ *          it usable.
  * Source   Big-M placement is folklore (Sekiyama et al., "Profile-guided memory optimization for
  *          deep neural networks", 2018, give it for memory plans); rows and reductions are this
  *          project's.
- * Smaller  A buffer that conflicts with all others of its component goes to the bottom. One that
- *          finds a place below the bound wherever the others are (each forbids at most its own size
- *          and this one's of starting places) is put back last, like a node of low degree when a
- *          graph is coloured. What falls apart is solved part by part; a part whose heuristic is no
- *          higher than the bound needs no program.
- * Capacity Where a pool has one, a plan within it ends the search, and the programs look no higher;
- * minimise=1 goes on. Families A pool that has some is one part: no buffer moves alone. Two rows
- * hold each distance.
- * Cold     start=cold tells the programs nothing of the heuristics, whose plans remain for what no
+ * Smaller  A buffer that conflicts with all others of its component goes to the bottom. A buffer
+ *          that always finds a place below the bound (each other buffer forbids at most as many
+ *          starts as both sizes together) is put back last, like a node of low degree in graph
+ *          colouring. Components are solved separately. A part whose heuristic reaches the bound
+ *          needs no program.
+ * Capacity If the pool has one, a plan within it ends the search, and the programs search no
+ *          higher; minimise=1 continues.
+ * Families A pool with families is one part, since no buffer moves alone. Two rows fix each
+ *          distance.
+ * Cold     start=cold keeps the heuristics' plans from the programs; they remain for parts that no
  *          program solves.
- * Cost     Exponential; 2e10 ticks where nothing else ends it. ticks: pivots of the simplex method,
- *          each as many as the program has rows and columns, and the heuristics' own. Limits are
- *          looked at between nodes and in the first relaxation.
- * Limits   GLPK works in doubles: the offsets that it gives are rounded and checked, heights beyond
- *          2^21 of the finest unit prove nothing, and parts of more than max_pairs pairs stay with
- *          the heuristic. */
+ * Cost     Exponential; stops after 2e10 ticks if nothing else ends it. ticks: pivots of the
+ *          simplex method, each weighted by the program's rows and columns, plus those of the
+ *          heuristics. Limits are checked between nodes and in the first relaxation.
+ * Limits   GLPK works in doubles: its offsets are rounded and checked, heights beyond 2^21 of the
+ *          finest unit prove nothing, and parts of more than max_pairs pairs keep the heuristic's
+ *          plan. */
 #include "planners/ilp/ilp.h"
 
 #include "graphs/problem/bounds/bounds.h"
@@ -33,18 +34,17 @@
 #include "planners/ilp/ilp_priv.h"
 #include "planners/verify/verify.h"
 
-#define MAX_BUFFERS 4096               /* of a pool; beyond it only the heuristics */
+#define MAX_BUFFERS 4096               /* of a pool; larger pools get only the heuristics */
 #define MAX_PAIRS   4000               /* of a part, unless the parameter says otherwise */
 #define MAX_NODES   1000000            /* of all parts */
-#define ARENA_TICKS UINT64_C(20000000) /* of the heuristic search at the start, at most */
+#define ARENA_TICKS UINT64_C(20000000) /* at most, of the heuristic search at the start */
 
 extern const mpl_planner mpl_planner_none, mpl_planner_greedy_size, mpl_planner_best_fit,
     mpl_planner_nnc_arena;
 
 /* ---- the pool in units ---- */
 
-/* Offsets of a packing pushed down are sums of slots rounded up to alignments, from zero or from a
- * fixed offset. */
+/* Offsets of a pushed-down packing are sums of aligned slots, from 0 or a fixed offset. */
 static void find_unit(mpl_ilp *s, uint64_t *finest)
 {
     const mpl_problem *p = s->p;
@@ -61,8 +61,8 @@ static void find_unit(mpl_ilp *s, uint64_t *finest)
             unit = mpl_divisor(unit, p->inside_at[s->id[i]]);
     }
     s->unit = unit;
-    for (uint32_t i = 0; i < s->n; i++) /* one that does not divide it makes it a power of two below
-                                           that one */
+    /* an alignment that does not divide the unit caps it at a power of two */
+    for (uint32_t i = 0; i < s->n; i++)
         if (unit % p->align[s->id[i]] != 0)
             s->unit = mpl_divisor(s->unit, p->align[s->id[i]]);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -92,7 +92,7 @@ out:
     return st;
 }
 
-/* lowest[] and apart[], where some family has two parts. Needs the unit. */
+/* Fills lowest[] and apart[] if some family has two parts. Needs the unit. */
 static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
 {
     mpl_status st = MPL_OK;
@@ -162,8 +162,7 @@ static void close_pool(mpl_ilp_driver *d)
 
 /* ---- one pool ---- */
 
-/* No plan is lower: the problem's bound, in heights that there are, and what is fixed. Needs
- * open_pool. */
+/* The problem's bound, rounded up to a possible height, and fixed ends. Needs open_pool. */
 static mpl_status first_bound(mpl_ilp_driver *d, uint32_t pool)
 {
     mpl_status st = MPL_OK;
@@ -181,8 +180,8 @@ out:
     return st;
 }
 
-/* All of the pool as one part, from the plan that there is: what makes parts smaller moves buffers
- * one by one. */
+/* Solves the whole pool as one part, starting from the given plan; the reductions move buffers one
+ * by one and do not apply. */
 static mpl_status pack_families(mpl_ilp_driver *d, const uint64_t *plan)
 {
     mpl_status st = MPL_OK;
@@ -203,8 +202,7 @@ out:
     return st;
 }
 
-/* offset[] comes in with a plan, and leaves with one that is no higher. d->proved_bytes: no plan of
- * the pool is lower. */
+/* Improves the plan in offset[], or leaves it. d->proved_bytes: lower bound of the pool. */
 static mpl_status solve_pool(mpl_ilp_driver *d, uint32_t pool, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -235,8 +233,7 @@ out:
 
 /* ---- the planner ---- */
 
-/* One heuristic's plan; where it is lower, out[] takes its offsets, pool by pool. p has no
- * capacities. */
+/* Runs one heuristic on p without capacities; out[] takes each pool in which it is lower. */
 static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_planner *planner,
                               bool first, uint64_t *out)
 {
@@ -252,8 +249,8 @@ static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_plan
     run->ticks += part.ticks;
     plan->claim = MPL_FEASIBLE;
     st = mpl_verify(run->ctx, p, plan);
-    if (st == MPL_EINVALID && !first) { /* pairs that no operator has: folding them in a row need
-                                           not be a plan */
+    /* a chain of in-place pairs that no operator makes may fold into an invalid plan */
+    if (st == MPL_EINVALID && !first) {
         st = MPL_OK;
         goto out;
     }
@@ -268,7 +265,7 @@ out:
     return st;
 }
 
-/* The best plan of each pool among the heuristics; cold: nothing shared. */
+/* The best heuristic plan of each pool; cold: a plan without sharing. */
 static mpl_status start(mpl_run *run, const mpl_problem *p, bool cold, uint64_t *offset)
 {
     static const mpl_planner *const warm_planners[] = {
@@ -291,7 +288,7 @@ out:
     return st;
 }
 
-/* *claim comes in with what the pools before this one have shown. */
+/* Updates *claim, which holds the result of the earlier pools. */
 static void claim_pool(const mpl_ilp_driver *d, uint32_t pool, mpl_claim *claim)
 {
     if (*claim == MPL_INFEASIBLE || d->proved_bytes > d->capacity_bytes)
@@ -345,7 +342,7 @@ const mpl_planner mpl_planner_ilp = {
     .plan = MPL_HAVE_GLPK ? plan : NULL,
 };
 
-/* ---- a file ---- */
+/* ---- writing a file ---- */
 
 mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *known,
                          const char *path)

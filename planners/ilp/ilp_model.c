@@ -2,14 +2,14 @@
  *
  * Columns  H; the offset of each member in its steps; for each conflicting pair {i, j}, i < j, a
  *          binary "i lies below j", whose complement is "j lies below i". An in-place pair has a
- *          binary for each direction instead; both 0: the same offset.
- * Rows     Pairs:   x_i + z_i <= x_j where i is below j, else nothing (big-M, M as small as the
- *          bounds allow). Cliques: in a set S of pairwise conflicting members, all that is below i
- *          fits below it, x_i >= base + sum z_j (j below i), and all that is above it fits above
- *          it. Where members of an in-place pair of S lie at one offset, the smaller one counts
- *          twice and is taken off again. Families: x_k - x_lowest is what is decided, as two rows.
- * Fixed    Pairs that bounds decide; members that nothing tells apart, by index; the direction of
- *          one pair where the packing turned upside down would be as good. */
+ *          binary for each direction; both 0 means the same offset.
+ * Rows     Pairs: x_i + z_i <= x_j if i is below j, else no constraint (big-M, M as small as the
+ *          bounds allow). Cliques: in a set S of pairwise conflicting members, everything below i
+ *          fits below it, x_i >= base + sum z_j (j below i), and everything above it fits above it.
+ *          Members of an in-place pair of S at one offset count the smaller one twice, so it is
+ *          subtracted again. Families: two rows fix x_k - x_lowest.
+ * Fixed    Pairs that bounds decide; the order by index of identical members; the direction of one
+ *          pair if the packing turned upside down is equally good. */
 #include "planners/ilp/ilp_priv.h"
 
 #include <math.h>
@@ -18,16 +18,16 @@ typedef struct builder {
     const mpl_ilp *s;
     const mpl_ilp_part *part;
     mpl_lp *lp;
-    uint64_t *inside; /* [n_words] the members, as a row */
-    uint8_t *linked;  /* [n] members of families of several */
-    uint32_t *pair;   /* [n * n] members k, l: column of "k below l", k < l, or of an in-place pair;
-                         else MPL_NONE */
+    uint64_t *inside; /* [n_words] the members as a row of bits */
+    uint8_t *linked;  /* [n] members of families with several parts */
+    /* [n * n] members k, l: column of "k below l", for k < l or an in-place pair; else MPL_NONE */
+    uint32_t *pair;
     uint64_t *low, *high; /* [n] of offsets [unit] */
     bool whole_units;     /* every end is a whole number of units */
     uint32_t *clique;     /* [n] members of one clique */
     uint32_t n_clique;
     size_t entries_left;
-    /* the row in hand: sum value * column >= floor */
+    /* the current row: sum value * column >= floor */
     uint32_t *col;
     double *value;
     uint32_t n_terms;
@@ -78,7 +78,7 @@ static void add_offset(builder *b, uint32_t k, double sign)
     add(b, 1 + k, sign * (double)b->s->step[id(b, k)]);
 }
 
-/* value, if member k lies below member l */
+/* Adds value * "member k lies below member l". */
 static void add_below(builder *b, uint32_t k, uint32_t l, double value)
 {
     if (k < l || joins(b, k, l)) {
@@ -114,8 +114,8 @@ static void bound_offsets(builder *b)
         b->high[k] = bytes <= b->part->high_bytes
                          ? (b->part->high_bytes - bytes) / s->unit / step * step
                          : 0;
-        b->high[k] = mpl_max_u64(b->high[k], b->low[k]); /* H's row refuses it where that is too
-                                                            high */
+        /* the row of H rejects an offset that is too high */
+        b->high[k] = mpl_max_u64(b->high[k], b->low[k]);
     }
 }
 
@@ -147,7 +147,7 @@ static bool can_be_below(const builder *b, uint32_t k, uint32_t l)
     return b->low[k] + b->s->size[id(b, k)] <= b->high[l];
 }
 
-/* Nothing tells k and l apart: the same size and steps, the same conflicts inside the part. */
+/* Whether k and l are interchangeable: equal sizes and steps, equal conflicts inside the part. */
 static bool identical(const builder *b, uint32_t k, uint32_t l)
 {
     const mpl_ilp *s = b->s;
@@ -174,7 +174,7 @@ static bool identical(const builder *b, uint32_t k, uint32_t l)
     return true;
 }
 
-/* Columns of one conflicting pair k < l, without rows. */
+/* Adds the columns of one conflicting pair k < l, without rows. */
 static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
 {
     mpl_status st = MPL_OK;
@@ -192,16 +192,16 @@ static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
     }
     if (up && identical(b, k, l))
         down = false;
-    /* where neither is possible the pair's rows have no solution, which is the answer */
+    /* if neither direction is possible, the pair's rows make the program infeasible */
     MPL_TRY(mpl_lp_add_column(b->lp, true, up && !down, up || !down, 0, 'y', i, j,
                               pair_column(b, k, l)));
 out:
     return st;
 }
 
-/* A packing turned upside down is one, unless something is fixed, aligned or ends within a slot.
- * Then one pair's direction is free: k below l. Turning may disturb the order of identical members,
- * so the pair has none. */
+/* Whether a packing turned upside down is valid: nothing is fixed, aligned, or ends within a slot.
+ * Then one pair may be set to k below l. Turning may change the order of identical members, so the
+ * pair must contain none. */
 static bool may_turn(const builder *b)
 {
     bool free = b->whole_units && b->s->joins == NULL && b->s->lowest == NULL;
@@ -219,7 +219,7 @@ static bool has_twin(const builder *b, uint32_t k)
     return false;
 }
 
-/* The pair with the most bytes that may be turned; false: none. */
+/* The pair of most bytes whose direction may be set; false: none. */
 static bool pick_turned(const builder *b, uint32_t *k_out, uint32_t *l_out)
 {
     double most = 0;
@@ -263,7 +263,7 @@ out:
 
 /* ---- rows of pairs ---- */
 
-/* x_l - x_k >= z_k where k is below l. */
+/* x_l - x_k >= z_k if k is below l. */
 static mpl_status add_order_row(builder *b, uint32_t k, uint32_t l)
 {
     double big = (double)b->high[k] + size(b, k) - (double)b->low[l];
@@ -277,7 +277,7 @@ static mpl_status add_order_row(builder *b, uint32_t k, uint32_t l)
     return row_end(b);
 }
 
-/* Where neither is below the other, x_k = x_l. */
+/* x_k = x_l if neither is below the other. */
 static mpl_status add_join_rows(builder *b, uint32_t k, uint32_t l)
 {
     mpl_status st = MPL_OK;
@@ -307,7 +307,7 @@ static mpl_status add_pair_rows(builder *b)
     mpl_status st = MPL_OK;
 
     for (uint32_t k = 0; k < b->part->n; k++) {
-        /* H is above its end */
+        /* H is at least its end */
         row_begin(b, (double)mpl_ilp_bytes(b->s, id(b, k)) / (double)b->s->unit);
         add(b, 0, 1);
         add_offset(b, k, -1);
@@ -325,8 +325,8 @@ out:
     return st;
 }
 
-/* A part of a family lies neither nearer to the lowest one nor farther from it than is decided.
- * Families are never torn apart, so that members of the pool stand in id order here. */
+/* Two rows fix the distance of each part from the family's lowest one. Families are never split, so
+ * members of the pool are in id order here. */
 static mpl_status add_family_rows(builder *b)
 {
     mpl_status st = MPL_OK;
@@ -345,8 +345,7 @@ out:
 
 /* ---- rows of cliques ---- */
 
-/* What the in-place pairs of the clique count twice where they lie at one offset; k's own pairs
- * aside. */
+/* Subtracts what in-place pairs of the clique count twice at one offset; k's own pairs excepted. */
 static void add_joined(builder *b, uint32_t k)
 {
     for (uint32_t i = 0; b->s->joins != NULL && i < b->n_clique; i++)
@@ -401,14 +400,13 @@ static mpl_status offer_clique(builder *b)
 {
     size_t entries = 2 * (size_t)b->n_clique * b->n_clique;
 
-    if (b->n_clique < 3 || entries > b->entries_left) /* the rows of its one pair say as much */
+    if (b->n_clique < 3 || entries > b->entries_left) /* the rows of its only pair suffice */
         return MPL_OK;
     b->entries_left -= entries;
     return add_clique_rows(b);
 }
 
-/* The members alive at the birth of k, if that set is maximal: somebody dies before anybody else is
- * born. */
+/* The members alive at the birth of k, if that set is maximal: one dies before the next birth. */
 static bool live_set(builder *b, uint32_t k)
 {
     const mpl_problem *p = b->s->p;
@@ -419,7 +417,7 @@ static bool live_set(builder *b, uint32_t k)
         mpl_buffer i = b->s->id[id(b, l)];
 
         if (p->birth[i] == now && l < k)
-            return false; /* had its turn */
+            return false; /* done for a lower index */
         if (p->birth[i] > now && p->birth[i] < next_birth)
             next_birth = p->birth[i];
         if (p->birth[i] > now || p->death[i] <= now)
@@ -431,7 +429,7 @@ static bool live_set(builder *b, uint32_t k)
     return next_death <= next_birth;
 }
 
-/* Cliques under a partial order: from each pair that is in none yet, grown by ascending index. */
+/* Cliques under a partial order: extends each pair that is in no clique yet, by ascending index. */
 static mpl_status cover_pairs(builder *b)
 {
     mpl_status st = MPL_OK;
@@ -478,8 +476,7 @@ out:
 
 /* ---- the program ---- */
 
-/* Most terms of a row: an offset and H, the pairs of one member, and both columns of every in-place
- * pair. */
+/* Most terms of a row: an offset, H, one member's pairs, both columns of every in-place pair. */
 static size_t most_terms(const mpl_ilp *s, const mpl_ilp_part *part)
 {
     return 4 + (size_t)part->n + 2 * (size_t)s->p->n_in_place;

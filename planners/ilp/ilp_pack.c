@@ -1,4 +1,4 @@
-/* ilp_pack.c -- a pool taken apart into small programs, and one of these solved. See ilp.c. */
+/* ilp_pack.c -- splits a pool into small programs, and solves one. See ilp.c. */
 #include "planners/ilp/ilp_priv.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ uint64_t mpl_ilp_end_bytes(const mpl_ilp *s, uint32_t i)
 #define DEFAULT_TICKS UINT64_C(20000000000) /* about a minute */
 #define MAX_HEIGHT    (UINT64_C(1) << 21)   /* [finest unit]; GLPK's tolerance is 1e-7 of it */
 
-/* ---- placing one after the other ---- */
+/* ---- placing in sequence ---- */
 
 void mpl_ilp_place_lowest(mpl_ilp_driver *d, uint32_t i, uint64_t base)
 {
@@ -54,7 +54,7 @@ void mpl_ilp_place_lowest(mpl_ilp_driver *d, uint32_t i, uint64_t base)
 
 enum { BY_PLAN, BY_SIZE, BY_AREA, BY_LOAD, N_ORDERS };
 
-/* Highest first, then index. */
+/* Sorts the highest first, then by index. */
 static uint64_t order_key(const mpl_ilp_driver *d, int order, const mpl_ilp_part *part, uint32_t i,
                           const uint64_t *plan)
 {
@@ -73,7 +73,7 @@ static uint64_t order_key(const mpl_ilp_driver *d, int order, const mpl_ilp_part
     return order == BY_AREA ? s->size[i] * (n + 1) : load;
 }
 
-/* Places the members of a part in one order, the fixed ones first. Its height. [byte] */
+/* Places the members of a part in one order, fixed ones first. Returns the height [byte]. */
 static mpl_status place_part(mpl_ilp_driver *d, const mpl_ilp_part *part, int order,
                              const uint64_t *plan, uint64_t *height)
 {
@@ -158,8 +158,8 @@ uint64_t mpl_ilp_height_of(const mpl_ilp *s, const mpl_ilp_part *part)
     return height;
 }
 
-/* at[] of the members from GLPK's point, rounded; where that is no packing, their order is: each as
- * low as it goes, in the order of the point. Its height. [byte] */
+/* Sets at[] of the members from GLPK's point, rounded. If that is no packing, places each as low as
+ * possible in the order of the point. Returns the height [byte]. */
 static mpl_status take_point(mpl_ilp_driver *d, const mpl_ilp_part *part, const double *x,
                              uint64_t *height)
 {
@@ -175,7 +175,7 @@ static mpl_status take_point(mpl_ilp_driver *d, const mpl_ilp_part *part, const 
     *height = mpl_ilp_height_of(s, part);
     if (mpl_ilp_is_valid(s, part))
         goto out;
-    if (s->lowest != NULL) { /* no order of single buffers makes a plan of families */
+    if (s->lowest != NULL) { /* placing single buffers in sequence cannot keep families together */
         *height = UINT64_MAX;
         goto out;
     }
@@ -188,8 +188,8 @@ out:
     return st;
 }
 
-/* What doubles prove: the next height at or above bound units, where their tolerance is below half
- * of the finest. [byte] */
+/* The height [byte] that a bound in doubles proves: the next possible one at or above bound units,
+ * if the tolerance is below half of the finest unit. */
 static uint64_t proved_by(const mpl_ilp_driver *d, double bound, uint64_t high_bytes)
 {
     double fine = bound * (double)d->s.unit / (double)d->finest;
@@ -199,19 +199,19 @@ static uint64_t proved_by(const mpl_ilp_driver *d, double bound, uint64_t high_b
     return (uint64_t)ceil(fine - 0.01 - 2e-7 * fine) * d->finest;
 }
 
-/* What the answer proves: no packing of the part is lower. [byte] */
+/* The lower bound [byte] of the part that the answer proves. */
 static uint64_t proved_by_answer(const mpl_ilp_driver *d, const mpl_ilp_part *part,
                                  const mpl_lp_answer *answer)
 {
     if (answer->state != MPL_LP_INFEASIBLE)
         return proved_by(d, answer->bound, part->high_bytes);
-    /* nothing from low to high: the next height is as low as it gets */
+    /* no plan from low to high: the least possible height is the next one */
     if (part->high_bytes / d->finest > MAX_HEIGHT)
         return 0;
     return part->high_bytes + d->finest;
 }
 
-/* A budget is needed where nothing else ends the search. */
+/* Ticks left; a default applies if nothing else ends the search. */
 static uint64_t ticks_left(const mpl_ilp_driver *d)
 {
     const mpl_run *run = d->run;
@@ -241,8 +241,8 @@ mpl_status mpl_ilp_solve_part(mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t *h
     size = (uint64_t)mpl_lp_rows(lp) + mpl_lp_columns(lp);
     limits.max_pivots = (ticks_left(d) + size - 1) / size;
     st = mpl_lp_solve(lp, &limits, &answer, x);
-    d->run->solver_gave_up |= st == MPL_EMEM || answer.gave_up; /* max_mib is a limit: what there is
-                                                                   stands */
+    /* max_mib is a limit: the current plan stays */
+    d->run->solver_gave_up |= st == MPL_EMEM || answer.gave_up;
     MPL_TRY(st == MPL_EMEM ? MPL_OK : st);
     d->nodes_left -= mpl_min_u64(answer.n_nodes, d->nodes_left);
     d->run->ticks += answer.n_pivots * size;
@@ -285,8 +285,8 @@ bool mpl_ilp_range_of(const mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t heig
            ticks_left(d) > 0;
 }
 
-/* A part that falls into no smaller ones: orders, then the program where no order is good enough.
- * plan[]: offsets of the whole problem's plan. [byte] */
+/* Solves a part that does not split: tries orders, then the program if no order is good enough.
+ * plan[]: offsets of the whole problem's plan [byte]. */
 static mpl_status pack_leaf(mpl_ilp_driver *d, mpl_ilp_part *part, const uint64_t *plan)
 {
     mpl_status st = MPL_OK;
@@ -314,7 +314,7 @@ out:
 
 /* ---- smaller parts ---- */
 
-/* Whether i finds a place below the bound, from base on, whatever the others of the set do. */
+/* Whether i finds a place below the bound, from base on, however the rest of the set is placed. */
 static bool always_fits(const mpl_ilp_driver *d, const uint64_t *set, uint32_t i, uint64_t base)
 {
     const mpl_ilp *s = &d->s;
@@ -322,7 +322,7 @@ static bool always_fits(const mpl_ilp_driver *d, const uint64_t *set, uint32_t i
 
     if (mpl_ilp_fixed(s, i) || room < mpl_ilp_bytes(s, i))
         return false;
-    room = (room - mpl_ilp_bytes(s, i)) / s->unit; /* its highest start */
+    room = (room - mpl_ilp_bytes(s, i)) / s->unit; /* highest start */
     if (room < mpl_ilp_round_up(base, step))
         return false;
     for (uint32_t w = 0; w < s->n_words; w++)
@@ -334,7 +334,7 @@ static bool always_fits(const mpl_ilp_driver *d, const uint64_t *set, uint32_t i
     return lost <= (room - mpl_ilp_round_up(base, step)) / step;
 }
 
-/* Takes out of the set, onto the stack, all that can be put back last. */
+/* Moves all buffers that can be put back last from the set to the stack. */
 static void strip(mpl_ilp_driver *d, uint64_t *set, uint64_t base)
 {
     bool again = true;
@@ -375,8 +375,8 @@ static bool next_component(const mpl_ilp_driver *d, uint64_t *set, uint32_t *par
     return true;
 }
 
-/* Whether i may lie below everything else in the set without loss: it conflicts with all of it,
- * fills its slots, and lifts the others by what keeps them aligned. */
+/* Whether i may lie below all others of the set without loss: it conflicts with all of them, fills
+ * its slots, and its size keeps the others aligned. */
 static bool belongs_below(const mpl_ilp_driver *d, const uint64_t *set, uint32_t i, uint64_t base)
 {
     const mpl_ilp *s = &d->s;
@@ -393,7 +393,7 @@ static bool belongs_below(const mpl_ilp_driver *d, const uint64_t *set, uint32_t
     return true;
 }
 
-/* Puts what belongs below the rest at base, which rises. True if there was any. */
+/* Places buffers that belong below the rest at base, which rises. Returns whether there was any. */
 static bool peel(mpl_ilp_driver *d, uint64_t *set, uint64_t *base)
 {
     bool any = false;

@@ -1,9 +1,8 @@
-/* lp.c -- mixed integer programs through GLPK. See lp.h.
- *
- * The program lives in our own arrays; GLPK sees it for the length of one call. GLPK ends the
- * process on an internal error or when memory runs out, unless its hook does not return: ours jumps
- * back into guarded(), which then throws GLPK's environment away, as its manual demands. No memory
- * of ours is taken or given back between the two. */
+/* lp.c -- mixed integer programs through GLPK. See lp.h. The program lives in our own arrays; GLPK
+ * holds it only during one call. GLPK ends the process on an internal error or without memory,
+ * unless its hook does not return. Our hook jumps back into guarded(), which then frees GLPK's
+ * environment, as its manual demands. Between hook setup and jump we allocate and free no memory of
+ * our own. */
 #include "planners/ilp/lp.h"
 
 #include "graphs/core/file.h"
@@ -30,7 +29,7 @@ struct mpl_lp {
     char *name;
     column *col;
     double *row_low;
-    size_t *row_begin; /* [n_rows + 1] into the entries, which begin at 1, as GLPK's lists do */
+    size_t *row_begin; /* [n_rows + 1] into the entries, which start at 1 like GLPK's lists */
     int *entry_col;    /* from 1 */
     double *entry_value;
     uint32_t n_cols, n_rows;
@@ -114,11 +113,10 @@ uint32_t mpl_lp_columns(const mpl_lp *lp)
 typedef struct call {
     mpl_lp *lp;
     uint32_t max_mib;
-    int scaling;  /* GLPK's, of a solution */
-    bool gave_up; /* an error within GLPK, not of memory */
+    int scaling;  /* GLPK's scaling flags, of a solution */
+    bool gave_up; /* an internal error of GLPK other than memory */
     jmp_buf back;
-    char said[200]; /* the last line that GLPK would have printed, but for the place in its source
-                     */
+    char said[200]; /* last message of GLPK, without its source location */
     glp_prob *prob;
     mpl_status st;
     /* of a solution */
@@ -126,7 +124,7 @@ typedef struct call {
     mpl_lp_answer *answer;
     double *x;
     /* of a file */
-    const char *path, *file; /* as the user names it, as GLPK does */
+    const char *path, *file; /* the user's name; GLPK's name */
 } call;
 
 static int keep_line(void *info, const char *text)
@@ -135,7 +133,7 @@ static int keep_line(void *info, const char *text)
 
     if (text[0] != '\0' && text[0] != '\n' && strncmp(text, "Error detected", 14) != 0)
         snprintf(c->said, sizeof c->said, "%s", text);
-    return 1; /* nothing more to print */
+    return 1; /* suppresses printing */
 }
 
 static void jump_back(void *info)
@@ -145,7 +143,7 @@ static void jump_back(void *info)
     longjmp(c->back, 1);
 }
 
-/* What the hook came for: memory, or GLPK found itself, or the program, wrong. */
+/* Tells the cause of the hook's call: out of memory, or an internal error of GLPK. */
 static mpl_status failure(call *c)
 {
     c->said[strcspn(c->said, "\n")] = '\0';
@@ -189,10 +187,10 @@ static void load(call *c)
     }
 }
 
-/* Runs body between loading and deleting, with GLPK's hooks in our hands. */
+/* Runs body between loading and deleting, with our hooks installed in GLPK. */
 static mpl_status guarded(call *c, void (*body)(call *c))
 {
-    int was_there = glp_init_env(); /* 1: another library of this process has it in use */
+    int was_there = glp_init_env(); /* 1: another library of this process uses it */
 
     if (was_there > 1)
         return mpl_fail(c->lp->ctx, MPL_EMEM, __FILE__, __LINE__, "GLPK cannot start");
@@ -204,7 +202,7 @@ static mpl_status guarded(call *c, void (*body)(call *c))
         body(c);
         glp_delete_prob(c->prob);
     } else {
-        glp_free_env(); /* the only way on after an error; frees the problem too */
+        glp_free_env(); /* required after an error; frees the problem too */
         return failure(c);
     }
     glp_term_hook(NULL, NULL);
@@ -216,7 +214,7 @@ static mpl_status guarded(call *c, void (*body)(call *c))
 
 /* ---- solving ---- */
 
-/* Milliseconds left, at least one, for GLPK's own limits. */
+/* Milliseconds left for GLPK's own limits, at least one. */
 static int time_left(const call *c)
 {
     int64_t left;
@@ -237,14 +235,14 @@ static uint64_t pivots(const call *c)
     return (uint64_t)glp_get_it_cnt(c->prob);
 }
 
-/* GLPK calls this several times in each node. */
+/* GLPK's callback, called several times in each node. */
 static void watch(glp_tree *tree, void *info)
 {
     call *c = info;
     mpl_lp_answer *answer = c->answer;
     int best = glp_ios_best_node(tree);
 
-    answer->n_pivots = pivots(c); /* what is known of them where GLPK gives up */
+    answer->n_pivots = pivots(c); /* pivots known so far, in case GLPK fails */
     if (best != 0)
         answer->bound = fmax(answer->bound, glp_ios_node_bound(tree, best));
     if (glp_ios_reason(tree) == GLP_IPREPRO)
@@ -260,7 +258,7 @@ static void watch(glp_tree *tree, void *info)
     }
 }
 
-/* The relaxation: false when there is nothing to branch on. */
+/* Solves the relaxation. False: no branching needed. */
 static bool relax(call *c)
 {
     glp_smcp param;
@@ -305,7 +303,7 @@ static void solve(call *c)
     answer->n_pivots = pivots(c);
     status = glp_mip_status(c->prob);
     if (code != 0 && code != GLP_ESTOP && code != GLP_EMIPGAP && code != GLP_ETMLIM)
-        status = GLP_UNDEF; /* a basis that cannot be factorised: no verdict */
+        status = GLP_UNDEF; /* the basis cannot be factorised: no verdict */
     if (status == GLP_OPT || status == GLP_FEAS) {
         answer->objective = glp_mip_obj_val(c->prob);
         for (uint32_t j = 0; j < c->lp->n_cols; j++)
@@ -318,13 +316,13 @@ static void solve(call *c)
     }
     if (status == GLP_OPT)
         answer->bound = answer->objective;
-    if (status == GLP_FEAS) /* what is left of the tree may be worse than x[] already */
+    if (status == GLP_FEAS) /* the open nodes may be worse than x[] */
         answer->bound = fmin(answer->bound, answer->objective);
 }
 
-/* GLPK's dual simplex ends in an assertion where coefficients far apart were scaled by factors that
- * round. Powers of two do not; with no factors at all the tolerances are those of the program as it
- * is. */
+/* GLPK's dual simplex hits an assertion when coefficients of very different size were scaled by
+ * rounded factors. Powers of two avoid that. Without scaling, the tolerances are those of the
+ * original program. */
 static const int scalings[] = {GLP_SF_AUTO, GLP_SF_GM | GLP_SF_EQ | GLP_SF_2N, GLP_SF_SKIP};
 
 mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *answer, double *x)
@@ -358,8 +356,7 @@ static void write_file(call *c)
                          "%s: the program cannot be written", c->path);
 }
 
-/* GLPK gets the file's descriptor as its name: it ends the program where a name is longer than a
- * line of its terminal. */
+/* Passes the file's descriptor as its name: GLPK aborts on names longer than a terminal line. */
 mpl_status mpl_lp_write(mpl_lp *lp, uint32_t max_mib, const char *path)
 {
     mpl_status st = MPL_OK;

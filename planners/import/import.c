@@ -1,5 +1,4 @@
-/* import.c -- finds the format of a production allocator's plan; what the readers share. See
- * import.h. */
+/* import.c -- detects the format of a production allocator's plan. See import.h. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>

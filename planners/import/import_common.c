@@ -1,5 +1,4 @@
-/* import_common.c -- what readers of plans share: lines, names, lists of buffers. See
- * import_priv.h. */
+/* import_common.c -- helpers of the readers: lines, names, lists of buffers. See import_priv.h. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -96,7 +95,7 @@ out:
     return st;
 }
 
-/* The slot that has the key, or the free one where it belongs. */
+/* The slot that has the key, or a free slot for it. */
 static size_t slot_of(const mpl_names *names, const char *key, size_t n)
 {
     size_t at = mpl_table_hash(0, key, n) & (names->n_slots - 1);
@@ -175,7 +174,7 @@ void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
     memset(list, 0, sizeof *list);
 }
 
-/* A broken problem is named together with its file. */
+/* Names the file in the message of a broken problem. */
 static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
 {
     char why[sizeof ctx->message];

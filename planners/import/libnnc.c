@@ -1,6 +1,5 @@
-/* libnnc.c -- what libnnc's allocator was recorded to do; graphs/io/lists/nnc_csv.c reads it.
- * Production's buffers stand end to end, each as large as its furthest tensor's end, rounded up to
- * its 64 bytes. */
+/* libnnc.c -- recorded plans of libnnc's allocator, read by graphs/io/lists/nnc_csv.c. Its buffers
+ * stand end to end; each extends to the furthest end of its tensors, rounded up to 64 bytes. */
 #include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
@@ -15,7 +14,7 @@ bool mpl_import_is_libnnc(const mpl_import_in *in)
            memcmp(in->text, header, sizeof header - 1) == 0;
 }
 
-/* Blocks as dense ids in the order of their first tensors, and where each of them begins. */
+/* Numbers blocks densely in the order of their first tensors, and finds their begins. */
 static mpl_status place_blocks(mpl_ctx *ctx, const mpl_import_in *in, const mpl_nnc_record *record,
                                const mpl_problem *p, mpl_plan *plan)
 {

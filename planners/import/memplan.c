@@ -1,4 +1,4 @@
-/* memplan.c -- memplan's own plan files, and its plans in ONNX models, as one format among others;
+/* memplan.c -- memplan's own plan files, and plans in ONNX models, as an import format;
  * planners/plan/plan_file.c reads them. */
 #include "graphs/source.h"
 #include "planners/import/import_priv.h"

@@ -1,11 +1,10 @@
-/* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them;
- * graphs/io/lists/csv.c reads them. */
+/* minimalloc.c -- MiniMalloc's lists of buffers with offsets, read by graphs/io/lists/csv.c. */
 #include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
 #include "graphs/problem/problem.h"
 
-/* Whether the first line names the column. */
+/* Whether the header line names the column. */
 static bool has_column(const mpl_import_in *in, const char *name)
 {
     mpl_lines lines = mpl_lines_of(in->text, in->size);

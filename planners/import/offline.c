@@ -1,14 +1,12 @@
-/* offline.c -- the offline plan of TFLite Micro: offsets alone, for the tensors of a GRAPH beside.
+/* offline.c -- the offline plan of TFLite Micro: only offsets, for the tensors of a given GRAPH.
  *
  * Source   tflite-micro, docs/memory_management.md: the buffer of the metadata
  *          "OfflineMemoryAllocation" is a list of 32-bit integers: format version, subgraph, n,
  *          then n offsets, -1 for "at run time". Version 0 or 1, subgraph 0 here.
- * Accepted the buffer's bytes (little endian); the same numbers as text, commas and brackets
- * between or not; or
- *          {"OfflineMemoryAllocation": [..]}.
- * Tensors  Where all buffers of the list beside have whole numbers for names, these are the
- *          tensors' numbers, and every tensor with an offset must be there; else tensor i is buffer
- *          i. */
+ * Accepted the buffer's bytes (little endian); the same numbers as text, with or without commas and
+ *          brackets; or {"OfflineMemoryAllocation": [..]}.
+ * Tensors  If all buffers of the given list are named by whole numbers, these are tensor numbers,
+ *          and every tensor with an offset must be in the list. Otherwise tensor i is buffer i. */
 #include "planners/import/import_priv.h"
 
 enum { HEAD = 3 }; /* version, subgraph, n */
@@ -27,7 +25,7 @@ static bool is_binary(const mpl_import_in *in)
            memchr(in->text, '\0', 4 * HEAD) != NULL;
 }
 
-/* Nothing but numbers and what may stand between them. */
+/* Whether the text holds only numbers and separators. */
 static bool is_numbers(const mpl_import_in *in)
 {
     return strspn(in->text, "0123456789-+,;[](){} \t\r\n") == in->size;
@@ -116,7 +114,7 @@ out:
     return st;
 }
 
-/* The number that is all of a buffer's name; false: it is something else. */
+/* Parses a buffer's whole name as a number; false: it is no number. */
 static bool number_of(const mpl_problem *p, mpl_buffer b, uint64_t *number)
 {
     const char *name = p->buffer_name != NULL ? p->buffer_name[b] : NULL, *end;

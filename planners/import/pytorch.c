@@ -6,24 +6,23 @@
  *          json.dump(torch.cuda.memory._snapshot(), file) after
  *          torch.cuda.memory._record_memory_history().
  * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may
- *          be used again; what was there before the history lives from 0, what is there after it to
- *          the end.
- * Sizes    As they were asked for, which is what events have; of blocks requested_size, where it is
- *          there.
- * Places   Addresses within the segments, which stand end to end in the order of their addresses;
- *          aligned to 512 bytes where all are, as the allocator rounds to.
- * Arena    The most that the segments took at once: what the snapshot has, and the history of
- *          segments backwards from it. Where segments were given back or unmapped, addresses are no
- *          places in one arena, and the note says so.
- * Limits   One device, the first that has events. Streams are not told apart: a block may have been
- *          out of reach. */
+ *          be reused. Blocks older than the history live from 0; blocks left at its end live to the
+ *          end.
+ * Sizes    As requested, as in events; for blocks requested_size, if present.
+ * Places   Addresses within the segments, which stand end to end by address; aligned to 512 bytes,
+ *          the allocator's rounding, if all are.
+ * Arena    The most bytes that the segments took at once: from the snapshot, and the history of
+ *          segments backwards. If segments were returned or unmapped, addresses are no offsets in
+ *          one arena; the note says so.
+ * Limits   One device, the first with events. Streams are not distinguished: a block may have been
+ *          unavailable to a stream. */
 #include "planners/import/import_priv.h"
 #include "planners/plan/plan_json.h"
 
 #include <stdlib.h>
 
-enum { ROUND = 512 };             /* what the allocator rounds to [byte] */
-enum kind { ALLOC, FREE, STAYS }; /* STAYS: the snapshot has it in use */
+enum { ROUND = 512 };             /* rounding of the allocator [byte] */
+enum kind { ALLOC, FREE, STAYS }; /* STAYS: in use in the snapshot */
 
 typedef struct event {
     uint64_t addr, size;
@@ -32,19 +31,19 @@ typedef struct event {
 } event;
 
 typedef struct range {
-    uint64_t addr, end, base; /* base: where it begins in the arena */
+    uint64_t addr, end, base; /* base: begin in the arena */
 } range;
 
 typedef struct reader {
     mpl_ctx *ctx;
     const char *path;
     const json_t *trace, *segments;
-    uint32_t device, n_devices; /* n_devices: that have events */
+    uint32_t device, n_devices; /* n_devices: devices with events */
     size_t n, cap;
     event *event;
     size_t n_ranges, range_cap;
     range *range;
-    uint64_t reserved; /* by the segments of the snapshot */
+    uint64_t reserved; /* total of the snapshot's segments */
     uint64_t peak;
     bool returns;
     mpl_import_list list;
@@ -59,7 +58,7 @@ bool mpl_import_is_pytorch(const mpl_import_in *in)
             mpl_text_has(in->text, in->size, "\"segments\""));
 }
 
-/* A whole number from 0 in an object; `what` and `i` say whose in the message. */
+/* A non-negative whole number of an object; `what` and `i` name the object in messages. */
 static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what,
                          size_t i, uint64_t *out)
 {
@@ -181,7 +180,7 @@ static bool one_of(const char *text, const char *a, const char *b)
     return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-/* Backwards, so that what was reserved at each event follows from what is at the end. */
+/* Reads backwards, since the bytes reserved at each event follow from those at the end. */
 static mpl_status read_trace(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -230,7 +229,7 @@ static int by_addr(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Ranges that touch or overlap become one; then each knows where it begins in the arena. */
+/* Merges ranges that touch or overlap, then computes their begins in the arena. */
 static void merge_ranges(reader *r)
 {
     size_t n = 0;
@@ -250,7 +249,7 @@ static void merge_ranges(reader *r)
     }
 }
 
-/* The buffer of an event, alive in [birth, death). */
+/* Adds the buffer of an event, alive in [birth, death). */
 static mpl_status add_buffer(reader *r, const event *e, uint32_t birth, uint32_t death)
 {
     mpl_status st = MPL_OK;
@@ -286,11 +285,11 @@ static int by_addr_and_step(const void *a, const void *b)
         return x->addr > y->addr ? 1 : -1;
     if (x->step != y->step)
         return x->step > y->step ? 1 : -1;
-    return (x->size > y->size) - (x->size < y->size); /* the snapshot names a block twice: refused
-                                                         below */
+    /* a block twice in the snapshot: rejected below */
+    return (x->size > y->size) - (x->size < y->size);
 }
 
-/* The events of one address, in order: allocs and frees take turns. */
+/* Reads the events of one address in order: allocs and frees must alternate. */
 static mpl_status read_address(reader *r, const event *e, size_t n, uint32_t end)
 {
     mpl_status st = MPL_OK;

@@ -1,14 +1,14 @@
-/* tflm.c -- what TFLite Micro's GreedyMemoryPlanner prints: one line a buffer with its size,
- * offset, first and last use.
+/* tflm.c -- the plan that TFLite Micro's GreedyMemoryPlanner prints: for each buffer a line with
+ * its size, offset, first and last use.
  *
  * Source   tflite-micro, GreedyMemoryPlanner::PrintMemoryPlan, in its two forms:
- *            a (id=10): size=256, offset=512, first_used=1 last_used=3 Planner buffer ID: 10,
- *            calculated offset: 512, size required: 256, first_time_created: 1, last_time_used: 3
+ *            a (id=10): size=256, offset=512, first_used=1 last_used=3
+ *            Planner buffer ID: 10, calculated offset: 512, size required: 256,
+ *            first_time_created: 1, last_time_used: 3
  *          Times are operators, the last use included: a life is [first, last + 1) here. The
- *          picture that follows, one row a time, is skipped, and so is whatever a log puts before
- *          these words.
- * Limits   Ids rise from 0, so that a line lost in the middle is seen; one lost at the end is
- *          not. */
+ *          picture after these lines is skipped, and so is any text of a log before them.
+ * Limits   Ids count up from 0, so that a missing line in the middle is noticed; one missing at the
+ *          end is not. */
 #include "planners/import/import_priv.h"
 
 static const struct form {

@@ -4,19 +4,17 @@
  *          HloLiveRange::ToString:
  *            allocation 1: size 640, preallocated-temp:
  *             value: <7 dot.3 @0> (size=256,offset=128): f32[8,8]{1,0}
- *          and, behind it in the file or in NAME-live-range.txt beside NAME-buffer-assignment.txt,
+ *          and, after it in the file, or in NAME-live-range.txt beside NAME-buffer-assignment.txt,
  *            BufferLiveRange:
  *              dot.3{}:2-4
  *          Both ends of a range are live: [2, 5) here. Older dumps put an address before "size".
- * Planned  preallocated-temp only. Parameters, constants, outputs and what is thread-local are
- *          XLA's callers', or nobody's. Several such allocations stand end to end, each a block.
- * In place XLA lets a value take over the place of another that ends where it begins (a loop's
- * state, an operand that is
- *          overwritten), and does not say where it might. Where the dump has such a pair at one
- *          offset, it is offered; where it has none, none is.
- * Aliases  Values of one buffer are cut so that they touch in one step at most. One that is left
- *          with a single step, the first of another at the same place and of the same size, is that
- *          other, and is dropped. */
+ * Planned  preallocated-temp only. Parameters, constants, outputs and thread-local allocations are
+ *          left out. Several such allocations stand end to end, each a block.
+ * In place XLA lets a value take the place of another that ends where it begins (a loop's state, an
+ *          overwritten operand), and does not list where it may. A pair is offered where the dump
+ *          has such values at one offset.
+ * Aliases  Values of one buffer are cut so that they share one step at most. A value cut to a
+ *          single step is dropped if another of the same place and size begins at that step. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -30,7 +28,7 @@ typedef struct reader {
     uint64_t (*range)[2]; /* [n_ranges] first and last step */
     size_t n_ranges, range_cap;
 
-    bool planned; /* the allocation that is being read */
+    bool planned; /* the current allocation is planned */
     uint64_t size, base;
     uint32_t block, n_blocks, n_left_out;
     uint64_t left_out_bytes, arena_bytes;
@@ -62,7 +60,7 @@ bool mpl_import_is_xla(const mpl_import_in *in)
 
 /* ---- live ranges ---- */
 
-/* "name{1}:3-17": the name without an empty {}, and the two ends. False: no such line. */
+/* Splits "name{1}:3-17" into the name, without an empty {}, and the two ends. False: no such. */
 static bool split_range(const mpl_lines *lines, size_t *n, uint64_t range[2])
 {
     const char *end = lines->text + lines->n, *colon = memrchr(lines->text, ':', lines->n), *at;
@@ -116,8 +114,7 @@ out:
     return st;
 }
 
-/* "X-buffer-assignment.txt" to the text of "X-live-range.txt", which the names of the ranges point
- * into. */
+/* Reads "X-live-range.txt" beside "X-buffer-assignment.txt"; range names point into its text. */
 static mpl_status read_beside(reader *r, char **text)
 {
     static const char from[] = "-buffer-assignment.txt", to[] = "-live-range.txt";
@@ -164,7 +161,7 @@ out:
     return st;
 }
 
-/* "value: <7 dot.3{1} (phi) @0>": the two words behind the '<'. */
+/* Splits "value: <7 dot.3{1} (phi) @0>": takes the two words after the '<'. */
 static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id, size_t *id_n,
                               const char **name, size_t *name_n)
 {
@@ -253,10 +250,10 @@ out:
 
 typedef struct place {
     uint64_t offset, bytes, birth, death;
-    uint32_t i; /* in the list */
+    uint32_t i; /* index in the list */
 } place;
 
-/* Of equal places and first steps the longest life first. */
+/* Sorts equal places and first steps by the longest life first. */
 static int by_start(const void *a, const void *b)
 {
     const place *x = a, *y = b;
@@ -339,8 +336,7 @@ static int by_step(const void *a, const void *b)
     return (x->in > y->in) - (x->in < y->in);
 }
 
-/* Of each buffer that begins at a place and step where another ends: a pair with each such other
- * that is large enough. */
+/* Pairs each buffer with each large enough one that ends at the place and step where it begins. */
 static mpl_status find_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, pair **pairs,
                              size_t *n)
 {

@@ -1,11 +1,12 @@
-/* arena.c -- one arena under a general conflict relation: greedy orders, and a local search over
+/* arena.c -- one arena under a general conflict relation: greedy orders and local search over
  * orders.
  *
- * Idea     Each body in turn takes the lowest place where none of its rivals lies. The orders of a
- *          small portfolio are tried; the best is improved by moving a body that ends at the peak
- *          ahead of one that holds it up.
- * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
- * Cost     O(n * placed) time an order, early exits aside; ticks are bodies looked at.
+ * Idea     Each body in turn takes the lowest offset free of its rivals. The orders of a small
+ *          portfolio are tried. The best is improved by moving a body that ends at the peak ahead
+ *          of one that holds it up.
+ * Source   this project; the move is that of hill climbing over allocation orders as in TVM's
+ *          USMP.
+ * Cost     O(n * placed) time an order, early exits aside; ticks are bodies examined.
  * Limits   Local search: a plan above the bound need not be optimal. */
 #include "planners/place/bodies.h"
 
@@ -13,17 +14,15 @@
 
 #include <stdlib.h>
 
-#define PATIENCE                                                                                   \
-    400 /* moves without a better plan before the search starts from the best again                \
-         */
+#define PATIENCE 400 /* moves without progress before a restart from the best order */
 
 typedef struct search {
     const mpl_bodies *b;
-    uint32_t n, n_fixed; /* fixed bodies stand first in every order */
+    uint32_t n, n_fixed; /* fixed bodies come first in every order */
     uint32_t *order;     /* [n] current */
     uint32_t *trial;     /* [n] */
     uint32_t *best;      /* [n] */
-    uint32_t *at;        /* [n] by body: position in trial */
+    uint32_t *at;        /* [n] position of each body in trial */
     uint64_t *offset;    /* [n] of the last placement */
     uint32_t *sorted;    /* [n] placed bodies by (offset, id) */
     mpl_exact_effort *effort;
@@ -35,7 +34,7 @@ static uint64_t end_of(const search *s, uint32_t i)
     return s->offset[i] + s->b->bytes[i];
 }
 
-/* Lowest offset where i fits beside the n placed bodies, where distances depend on both. */
+/* Lowest offset where i fits among the n placed bodies, with distances that depend on both. */
 static uint64_t lowest_apart(search *s, uint32_t i, uint32_t n)
 {
     uint64_t low = 0;
@@ -48,7 +47,7 @@ static uint64_t lowest_apart(search *s, uint32_t i, uint32_t n)
             mpl_above(s->b, c, s->offset[c], i) <= low)
             continue;
         low = mpl_above(s->b, c, s->offset[c], i);
-        k = MPL_NONE; /* what lay above may be in the way now */
+        k = MPL_NONE; /* a body passed above may be in the way now */
     }
     return low;
 }
@@ -92,8 +91,7 @@ static void insert_sorted(search *s, uint32_t i, uint32_t n)
     s->sorted[lo] = i;
 }
 
-/* Places trial[] from position `from` on; what stands before it keeps the offsets of the last
- * placement. Peak. [byte] */
+/* Places trial[] from position `from` on; earlier bodies keep their offsets. The peak. [byte] */
 static uint64_t place(search *s, uint32_t from)
 {
     uint64_t peak = 0;
@@ -116,7 +114,7 @@ static uint64_t place(search *s, uint32_t from)
     return peak;
 }
 
-/* Position of a random rival ahead of trial[x] that is free to move, or x when there is none. */
+/* Position of a random movable rival ahead of trial[x], or x if there is none. */
 static uint32_t pick_ahead(search *s, uint32_t x)
 {
     uint32_t n_seen = 0, pick = x;
@@ -139,7 +137,7 @@ static uint32_t pick_peak(search *s, uint64_t peak)
     return pick;
 }
 
-/* list[]: the body at `from` moves to `to` <= from. */
+/* Moves the body of list[] at `from` to `to` <= from. */
 static void move_ahead(uint32_t *list, uint32_t from, uint32_t to)
 {
     uint32_t b = list[from];
@@ -148,8 +146,7 @@ static void move_ahead(uint32_t *list, uint32_t from, uint32_t to)
     list[to] = b;
 }
 
-/* From best[] until the bound, the budget or the clock ends it; best[] and *best_peak are
- * improved. */
+/* Improves best[] and *best_peak until the bound, the budget or the clock ends it. */
 static void improve(search *s, uint64_t bound, uint64_t *best_peak)
 {
     uint64_t peak;
@@ -163,7 +160,7 @@ static void improve(search *s, uint64_t bound, uint64_t *best_peak)
         uint32_t x = pick_peak(s, peak), y = pick_ahead(s, x);
         uint64_t got;
 
-        if (y == x) /* nothing ahead of it holds it up */
+        if (y == x) /* no rival ahead holds it up */
             return;
         move_ahead(s->trial, x, y);
         got = place(s, y);
@@ -209,7 +206,7 @@ static int by_key(const void *left, const void *right)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Bytes and number of the rivals of a body. */
+/* Sums and counts the rivals of a body. [byte] */
 static void weigh_rivals(const mpl_bodies *b, uint32_t i, uint64_t *bytes, uint64_t *count)
 {
     *bytes = *count = 0;
@@ -237,7 +234,7 @@ static void set_keys(const search *s, int kind, const uint64_t *start, keyed *li
     }
 }
 
-/* The orders of the portfolio, the first that of the offsets there are. */
+/* Tries the orders of the portfolio, beginning with the order of the given offsets. */
 static mpl_status try_orders(mpl_ctx *ctx, search *s, uint64_t bound, const uint64_t *start,
                              uint64_t *best_peak)
 {

@@ -1,4 +1,4 @@
-/* bodies.c -- making a general conflict relation. See bodies.h. */
+/* bodies.c -- builds a general conflict relation. See bodies.h. */
 #include "planners/place/bodies.h"
 
 #include "graphs/problem/before.h"
@@ -6,9 +6,8 @@
 
 #define MAX_LENGTH (UINT64_C(1) << 60)
 
-/* The largest number that divides all sizes and fixed places, and which every alignment either
- * divides or is a multiple of: offsets of a plan that is pushed down are sums of sizes, fixed
- * places and roundings to alignments. */
+/* The largest number that divides all sizes and fixed offsets and that each alignment divides or is
+ * a multiple of: offsets of a pushed-down plan are sums of sizes, fixed offsets and alignments. */
 static void find_unit(mpl_bodies *b)
 {
     uint64_t before;
@@ -90,7 +89,7 @@ out:
     return st;
 }
 
-/* Rivals and distances of bodies with several members, from those of the members. */
+/* Derives rivals and distances of bodies from those of their members. */
 static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
 {
     mpl_status st = MPL_OK;
@@ -114,7 +113,7 @@ out:
     return st;
 }
 
-/* Whether the relations are symmetric, and no two members of one body are rivals. */
+/* Whether the relations are symmetric and no two members of one body are rivals. */
 static bool relations_ok(const mpl_bodies *b)
 {
     for (uint32_t i = 0; i < b->n; i++)

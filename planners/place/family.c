@@ -1,13 +1,13 @@
-/* family.c -- where a family of buffers, whose distances are decided, finds room. See placement.h.
+/* family.c -- places a family of buffers at decided distances. See placement.h.
  *
- * What lies at [x, x + n) and conflicts with the part that is `at` bytes behind the family's start
- * and k bytes long keeps that start out of (x - at - k, x + n - at). The start takes the lowest or
- * best fitting place outside of all of these. */
+ * Let a part begin `at` bytes above the family's start and be k bytes long. A conflicting buffer at
+ * [x, x + n) forbids the starts in (x - at - k, x + n - at). The start takes the lowest or
+ * best-fitting offset outside all of these intervals. */
 #include "planners/place/placement.h"
 
 #include <stdlib.h>
 
-/* Starts that some placed buffer forbids: those between the two. [byte] */
+/* Starts between low and high, forbidden by a placed buffer. [byte] */
 typedef struct wall {
     int64_t low, high;
 } wall;
@@ -66,7 +66,7 @@ static mpl_gap find_gap(const mpl_placement *s, mpl_buffer first, const wall *wa
     return best;
 }
 
-/* Whether the family may begin at `start`, in-place partners at the same offset aside. */
+/* Whether the family may begin at `start`, ignoring in-place partners at the same offset. */
 static bool may_begin(mpl_placement *s, mpl_buffer first, uint64_t start)
 {
     const mpl_problem *p = s->p;

@@ -1,8 +1,8 @@
 /* handover.c -- the allocation graph of a plan. See handover.h.
  *
- * Between two neighbouring ends of buffers memory is of one piece: those that lie there follow each
- * other in time, and each hands the piece to the next. Neighbouring pieces with the same two owners
- * are one range. */
+ * Memory between two neighbouring ends of buffers is one piece. Its owners follow each other in
+ * time, and each hands it to the next. Neighbouring pieces with the same two owners are one
+ * range. */
 #include "planners/place/handover.h"
 
 #include "graphs/problem/before.h"
@@ -14,7 +14,7 @@ typedef struct place {
     uint64_t offset;
 } place;
 
-/* A buffer that lies over the piece in hand, by time. */
+/* A buffer that covers the current piece. */
 typedef struct owner {
     uint32_t time;
     mpl_buffer b;
@@ -24,13 +24,13 @@ typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_problem *p;
     const mpl_plan *plan;
-    uint32_t *time; /* [n] what comes later is larger */
-    owner *live;    /* [n] owners of the piece in hand, by (time, id) */
+    uint32_t *time; /* [n] rises with time */
+    owner *live;    /* [n] owners of the current piece, by (time, id) */
     uint32_t n_live;
     mpl_buffer *by_place; /* [n] by (pool, offset, id) */
     mpl_handover *list;
     size_t n, cap;
-    uint32_t *last; /* [n + 1] latest handover from each buffer, or from the source: index + 1 */
+    uint32_t *last; /* [n + 1] index + 1 of the latest handover from each buffer or the source */
 } tracer;
 
 static int by_place(const void *left, const void *right)
@@ -39,7 +39,7 @@ static int by_place(const void *left, const void *right)
 
     if (x->pool != y->pool)
         return x->pool < y->pool ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset); /* equal places are one */
+    return (x->offset > y->offset) - (x->offset < y->offset); /* equal keys are one cut */
 }
 
 static mpl_status set_times(tracer *t)
@@ -89,7 +89,7 @@ static int by_time(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Grows the latest range of `from` where it goes on to the same `to`, else begins one. */
+/* Extends the latest range of `from` if it continues to the same `to`, else begins one. */
 static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
                        uint64_t bytes)
 {
@@ -126,7 +126,7 @@ out:
     return st;
 }
 
-/* Owners that end at `at`, or lie in another pool, leave. */
+/* Removes owners that end at `at` or lie in another pool. */
 static void leave_at(tracer *t, const place *at)
 {
     uint32_t n = 0;

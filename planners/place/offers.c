@@ -1,4 +1,4 @@
-/* offers.c -- what the structures that know free bytes share. See placement.h. */
+/* offers.c -- shared by the structures that know the free bytes. See placement.h. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 

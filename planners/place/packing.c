@@ -1,4 +1,4 @@
-/* packing.c -- conflicts as lists, the placement of an order, and the frame around a search. See
+/* packing.c -- conflict lists, the placement of an order, and the frame of a search. See
  * packing.h. */
 #include "planners/place/packing.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -70,8 +70,7 @@ static void sort_far(mpl_packing *q, uint32_t member)
     }
 }
 
-/* Between two placements few offsets change, so the lists are nearly sorted already; the first time
- * they are not. */
+/* Few offsets change between placements, so the lists are nearly sorted, except at first. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member)
 {
     uint32_t begin = q->begin[member], end = q->begin[member + 1];
@@ -141,7 +140,7 @@ bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *p
     return true;
 }
 
-/* The lowest free offset of b among the members that stand before it. */
+/* The lowest free offset of b among the members before it in the order. */
 static uint64_t lowest_free(mpl_packing *q, uint32_t b)
 {
     uint64_t low = 0, mask = q->align[b] - 1, at;
@@ -198,15 +197,14 @@ static const mpl_buffer *parts_of(const mpl_packing *q, uint32_t a, uint32_t *n)
     return q->family.item + q->family.begin[b];
 }
 
-/* How long a member is there, and the sum over its buffers of how long each is, times its bytes. */
+/* The live range of a member, and the sum over its buffers of bytes times live range. */
 static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64_t *area)
 {
     const mpl_problem *p = q->p;
     uint32_t n, birth = MPL_NONE, death = 0;
     const mpl_buffer *part = parts_of(q, a, &n);
 
-    *area = *lifetime = 0; /* the rivals' bytes are within 2^63: the placement of all has been
-                              checked */
+    *area = *lifetime = 0; /* no overflow: the placement has checked the sum of all bytes */
     for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
         *lifetime += q->bytes[q->rival[i]];
     if (p->before != NULL) {
@@ -268,7 +266,7 @@ static int64_t part_at(const mpl_problem *p, mpl_buffer b)
     return p->inside != NULL ? (int64_t)p->inside_at[b] : 0;
 }
 
-/* What b keeps the start of a's member out of, counted from that of its own. */
+/* Forbidden interval of a's member, relative to the start of b's member. */
 static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     int64_t shift = part_at(p, b) - part_at(p, a);
@@ -277,7 +275,7 @@ static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b
                               INT64_MAX};
 }
 
-/* Calls of one pair of buffers: counted, while rival[] is not there, or entered. */
+/* Handles one conflict: counts it while rival[] does not exist, then enters it. */
 static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
 {
     uint32_t x = member[a], y = member[b];
@@ -295,8 +293,7 @@ static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_
     q->rival[q->begin[y + 1]++] = x;
 }
 
-/* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there
- * are too many. */
+/* Visits all conflicts of by_birth[n], by birth or by testing each two; false: too many. */
 static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth,
                       uint32_t n)
 {
@@ -367,7 +364,7 @@ static int by_rival(const void *left, const void *right)
     return (x->wall.high > y->wall.high) - (x->wall.high < y->wall.high);
 }
 
-/* Of two partners: one of the walls between them opens where the two lie at one offset. */
+/* Opens one of the intervals between two partners where both lie at one offset. */
 static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
 {
     mpl_packing_wall w = wall_of(q->p, a, b);
@@ -380,8 +377,7 @@ static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_
         }
 }
 
-/* Walls of one rival that overlap, of no partners, become one: what keeps a member away at some
- * place counts once. */
+/* Merges overlapping intervals of one rival, except partners', so that an offset counts once. */
 static mpl_status join_walls(mpl_packing *q, const uint32_t *member)
 {
     mpl_status st = MPL_OK;
@@ -420,7 +416,7 @@ out:
     return st;
 }
 
-/* The same of an in-place pair. */
+/* Counts or enters an in-place pair. */
 static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a,
                          mpl_buffer b)
 {
@@ -475,7 +471,7 @@ static void packing_fini(mpl_packing *q)
     mpl_families_free(q->run->ctx, &q->family);
 }
 
-/* Which member each buffer is of; those of other pools are of none. */
+/* Numbers the members of the pool; buffers of other pools have none. */
 static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
 {
     const mpl_problem *p = q->p;
@@ -505,7 +501,7 @@ out:
     return st;
 }
 
-/* The pool's members at the offsets of `start`, a valid plan; its bound and goal. */
+/* Makes the pool's members at the offsets of `start`, a valid plan, with bound and goal. */
 static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start,
                                uint32_t *member)
 {
@@ -580,7 +576,7 @@ out:
     return st;
 }
 
-/* Searches all pools of `start`, a plan; run->ticks are those used so far. */
+/* Searches all pools of the plan `start`; run->ticks are those used so far. */
 static mpl_status search_pools(mpl_run *run, const mpl_problem *p, uint64_t limit,
                                mpl_status (*search)(mpl_packing *q), uint64_t *start)
 {
@@ -599,7 +595,7 @@ out:
     return st;
 }
 
-/* Whether nothing is left to be gained: all pools are at their bounds. */
+/* Whether all pools are at their bounds. */
 static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *offset, bool *at)
 {
     mpl_status st = MPL_OK;
@@ -614,8 +610,7 @@ out:
     return st;
 }
 
-/* The same search where each family is one buffer, with a quarter of the ticks and of the time;
- * what it finds sinks, part by part. */
+/* Searches with families as single buffers, in a quarter of ticks and time; sinks the parts. */
 static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
                                 uint64_t limit, mpl_status (*search)(mpl_packing *q),
                                 uint64_t *offset)

@@ -1,5 +1,4 @@
-/* placement.c -- the order of placement, fixed offsets, in-place partners, pools. See
- * placement.h. */
+/* placement.c -- order of placement, fixed offsets, in-place partners, pools. See placement.h. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
@@ -50,8 +49,7 @@ out:
 
 /* ---- one pool ---- */
 
-/* Offsets stay below the sum of all bytes and alignments above the highest fixed end, so if that
- * fits nothing overflows. */
+/* Offsets stay below the highest fixed end plus all bytes and alignments; checks that this fits. */
 static mpl_status check_sum(const mpl_placement *s)
 {
     mpl_status st = MPL_OK;

@@ -1,4 +1,4 @@
-/* sink.c -- buffers of a plan moved down as far as they go. See placement.h. */
+/* sink.c -- moves the buffers of a plan down. See placement.h. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 

@@ -1,4 +1,4 @@
-/* spans.c -- sorted lists of byte ranges of which no two touch. See placement.h. */
+/* spans.c -- sorted lists of byte ranges, none of which touch. See placement.h. */
 #include "planners/place/placement.h"
 
 uint32_t mpl_spans_find(const mpl_spans *spans, uint64_t at)
@@ -45,7 +45,7 @@ mpl_status mpl_spans_add(mpl_ctx *ctx, mpl_spans *spans, mpl_span span)
 
     if (span.begin == span.end)
         return MPL_OK;
-    /* one that ends at span.begin touches it */
+    /* a range that ends at span.begin touches it */
     first = span.begin > 0 ? mpl_spans_find(spans, span.begin - 1) : 0;
     for (last = first; last < spans->n && spans->item[last].begin <= span.end; last++) {
         span.begin = mpl_min_u64(span.begin, spans->item[last].begin);

@@ -1,16 +1,15 @@
-/* sweep.c -- what is free at the moment, for buffers that come in order of birth.
+/* sweep.c -- the free bytes at the current step, for buffers in order of birth.
  *
- * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it
- * conflicts with: the gaps of that moment are free for all its life. O(log n + gaps) a buffer. */
+ * All placed buffers were born earlier, so a buffer conflicts exactly with those alive at its
+ * birth. The gaps at its birth stay free for its whole live range. O(log n + gaps) a buffer. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
 struct mpl_space {
-    mpl_spans hole;     /* the last one has no end */
-    uint32_t *by_death; /* [n_members] slots by (death, place in the order) */
+    mpl_spans hole;     /* the last one is unbounded */
+    uint32_t *by_death; /* [n_members] slots by (death, position in the order) */
     uint32_t n_dead;
-    mpl_span *held; /* [n_members] by slot: what its death sets free, less than it fills once
-                       another joined it */
+    mpl_span *held; /* [n_members] by slot: range that its death frees, less joined buffers */
 };
 
 static void sweep_close(mpl_placement *s)
@@ -70,7 +69,7 @@ out:
     return st;
 }
 
-/* An input born at the same step may itself have joined one that must not meet b. */
+/* An input born at the same step may have joined a buffer that conflicts with b. */
 static bool sweep_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
 {
     return s->p->birth[partner] < s->p->birth[b] &&

@@ -1,25 +1,24 @@
-/* timeline.c -- what is free over any stretch of time: a tree over time whose nodes know the
- * occupied byte ranges.
+/* timeline.c -- the free bytes of any live range: a tree over time whose nodes know the occupied
+ * bytes.
  *
- * Time counts in births: two buffers live together if and only if both are alive at the later
- * birth. Neighbouring births form groups, the leaves of a binary tree. Each node holds, as sorted
- * disjoint ranges, the bytes that anything alive in its time occupies (`all`), and those occupied
- * during all of it by buffers that do not already fill its parent's time (`cover`). A leaf lists
- * the buffers that live in only part of it (`guest`). Nodes of longer times than any buffer lives
- * are never asked and hold nothing.
+ * Time counts in births: two buffers are alive together iff both are alive at the later birth.
+ * Neighbouring births form groups, the leaves of a binary tree. Each node holds sorted disjoint
+ * byte ranges: those that any buffer alive in its time occupies (`all`), and those occupied during
+ * all of its time by buffers that do not fill its parent's time (`cover`). A leaf lists the buffers
+ * alive in only part of it (`guest`). Nodes longer than any live range are never queried and stay
+ * empty.
  *
- * The bytes in the way of a buffer are then the union of few lists: `all` of the nodes that make up
- * its time, `cover` of the nodes above them, and the guests of the two groups where its time begins
- * and ends. Candidates rise through these lists side by side and stop at the first gap. Touching
- * ranges melt into one, so the better the packing the shorter the lists: this, and stopping early,
- * is what spares looking at every conflicting buffer. */
+ * The bytes in a buffer's way are the union of few lists: `all` of the nodes that make up its live
+ * range, `cover` of their ancestors, and the guests of the groups where it begins and ends. A
+ * candidate offset rises through these lists in parallel and stops at the first gap. Touching
+ * ranges merge, so a better packing has shorter lists. This and the early stop avoid a look at
+ * every conflicting buffer. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
 enum {
-    GROUP_EVENTS = 512,     /* births and deaths in one group, unless one birth alone has more */
-    MAX_LISTS = 4 * 32 + 2, /* a level of the tree gives at most four, the guests of two groups two
-                             */
+    GROUP_EVENTS = 512,     /* births and deaths in a group, unless one birth has more */
+    MAX_LISTS = 4 * 32 + 2, /* at most four a level, and the guests of two groups */
 };
 
 typedef struct guest {
@@ -35,17 +34,16 @@ typedef struct cursor {
 struct mpl_space {
     uint32_t n_births;
     uint32_t *from; /* [n_members] by slot: index of the birth */
-    uint32_t *to;   /* [n_members] by slot: index of the first birth at or after the death */
+    uint32_t *to;   /* [n_members] by slot: first birth at or after the death */
     uint32_t n_groups;
     uint32_t *group_birth; /* [n_groups + 1] first birth index of each group */
-    uint32_t *group_reach; /* [n_groups] how far a buffer lives that is alive at the group's first
-                              birth */
+    uint32_t *group_reach; /* [n_groups] last end of a buffer alive at its first birth */
     uint32_t *group_guest; /* [n_groups + 1] into guest */
     uint32_t *n_guests;    /* [n_groups] */
     guest *guest;          /* by group, each by span.begin */
-    mpl_spans *all;        /* [2 * n_groups - 1] a node, its left subtree, its right subtree */
+    mpl_spans *all;        /* [2 * n_groups - 1] node, left subtree, right subtree */
     mpl_spans *cover;
-    mpl_span *filtered; /* room for the guests of two groups */
+    mpl_span *filtered; /* space for the guests of two groups */
     uint32_t n_filtered;
     cursor list[MAX_LISTS];
     uint32_t n_lists;
@@ -68,14 +66,14 @@ static node right_child(node v)
     return (node){v.id + 2 * (middle - v.first), middle, v.last};
 }
 
-/* Whether any buffer's time includes all of v: if not, nobody asks for v's lists and they stay
+/* Whether some live range contains all of v. Otherwise v's lists are never queried and stay
  * empty. */
 static bool is_used(const mpl_space *space, node v)
 {
     return space->group_reach[v.first] >= space->group_birth[v.last];
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static void timeline_close(mpl_placement *s)
 {
@@ -105,8 +103,7 @@ static void timeline_close(mpl_placement *s)
     s->space = NULL;
 }
 
-/* Numbers the births, and counts in events[index] the births at it and the deaths just before
- * it. */
+/* Numbers the births. events[index] counts the births there and the deaths just before. */
 static mpl_status index_time(mpl_placement *s, uint32_t *events)
 {
     mpl_status st = MPL_OK;
@@ -148,8 +145,7 @@ out:
     return st;
 }
 
-/* Nothing, placed or asked about, fills a longer time from a group's first birth on than reach
- * says. */
+/* Sets group_reach: no live range extends further from a group's first birth. */
 static mpl_status measure_reach(mpl_placement *s)
 {
     mpl_status st = MPL_OK;
@@ -171,8 +167,7 @@ out:
     return st;
 }
 
-/* Cuts the births into groups. A guest's birth or death lies in its group, so events bound the
- * guests. */
+/* Cuts births into groups. A guest is born or dies in its group, so events bound the guests. */
 static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
 {
     mpl_status st = MPL_OK;
@@ -273,7 +268,7 @@ static mpl_status timeline_insert(mpl_placement *s, mpl_buffer b, mpl_buffer par
     return add(s->run->ctx, space, (node){0, 0, space->n_groups}, &new);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void use_list(mpl_space *space, const mpl_span *item, uint32_t n)
 {
@@ -281,10 +276,9 @@ static void use_list(mpl_space *space, const mpl_span *item, uint32_t n)
         space->list[space->n_lists++] = (cursor){item, n, 0};
 }
 
-/* Those guests of a group that live in [from, to). Some may overlap, as not all live together;
- * stretching each to the farthest end before it leaves the union as it is and lets ends rise like
- * begins, which is all that a search needs. No branch here depends on the data: which guests match
- * cannot be foreseen. */
+/* Lists the guests of a group that are alive in [from, to). Guests may overlap. Stretching each
+ * range to the farthest end so far keeps the union and makes the ends ascend, as the search needs.
+ * The loop has no data-dependent branch, because matches are unpredictable. */
 static void use_guests(mpl_space *space, uint32_t group, uint32_t from, uint32_t to)
 {
     const guest *list = space->guest + space->group_guest[group];
@@ -338,8 +332,7 @@ static void use_time(mpl_space *space, uint32_t from, uint32_t to)
         use_node(space, (node){0, 0, space->n_groups}, from, to);
 }
 
-/* Moves on to the first range that ends behind `at`: short steps first, then doubling ones, then
- * halving. */
+/* Moves to the first range that ends above `at`, by galloping, then bisection. */
 static void move_on(cursor *list, uint64_t at)
 {
     uint32_t low = list->at, step = 1, high;
@@ -350,8 +343,7 @@ static void move_on(cursor *list, uint64_t at)
         low += step;
         step *= 2;
     }
-    high = low + step < list->n ? low + step : list->n; /* item[low] ends too early, item[high] does
-                                                           not */
+    high = low + step < list->n ? low + step : list->n; /* low ends too early, high not */
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -386,7 +378,7 @@ static uint64_t next_free(mpl_placement *s, uint64_t at, uint64_t bytes, uint64_
     return at;
 }
 
-/* Where the gap that next_free found ends. */
+/* The end of the gap that next_free found. */
 static uint64_t gap_end(const mpl_space *space)
 {
     uint64_t end = UINT64_MAX;
@@ -420,10 +412,10 @@ static bool is_free(mpl_placement *s, uint32_t from, uint32_t to, uint64_t at, u
     return next_free(s, at, bytes, 1) == at;
 }
 
-/* b's inputs share only its first step, its outputs only its last. In those steps, whatever meets
- * the partner's bytes is the partner's own partner and lies at the same offset; it may stay if it
- * is b's partner too. So the rest of b's time must be free, and in its last step the bytes behind
- * its outputs. */
+/* b's inputs share only its first step, its outputs only its last. In those steps each buffer on
+ * the partner's bytes is a partner of the partner, at the same offset. It may stay if it is also
+ * b's partner. So the rest of b's live range must be free, and in its last step the bytes above
+ * outputs. */
 static bool timeline_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
 {
     const mpl_problem *p = s->p;

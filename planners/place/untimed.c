@@ -1,9 +1,9 @@
-/* untimed.c -- what is free among buffers of which only mpl_conflict is known: those placed, looked
- * through in address order. O(placed) a buffer. */
+/* untimed.c -- the free bytes if only mpl_conflict is known: scans placed buffers in address order.
+ * O(placed) a buffer. */
 #include "planners/place/placement.h"
 
 struct mpl_space {
-    mpl_buffer *by_offset; /* [n] those placed, by (offset, id) */
+    mpl_buffer *by_offset; /* [n] placed buffers by (offset, id) */
     uint32_t n;
 };
 

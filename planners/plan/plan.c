@@ -1,5 +1,4 @@
-/* plan.c -- making and freeing plans; what a block plan needs when its blocks are packed. See
- * plan.h. */
+/* plan.c -- makes and frees plans; packs the blocks of a block plan. See plan.h. */
 #include "planners/plan/plan.h"
 #include "graphs/problem/bounds/bounds.h"
 
@@ -32,7 +31,7 @@ mpl_status mpl_plan_spread(mpl_ctx *ctx, mpl_plan *plan, uint32_t n)
     MPL_TRY(mpl_new(ctx, spread->memory, plan->n));
     spread->n = n;
 out:
-    return st; /* what was made goes with the plan */
+    return st; /* the plan owns what was made */
 }
 
 void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
@@ -94,17 +93,16 @@ out:
 
 /* ---- packing blocks ---- */
 
-/* One block of pool 0, as a rectangle: its extent in memory, and the time from its first birth to
- * its last death. */
+/* One block of pool 0: its range of memory, and its time from first birth to last death. */
 typedef struct block {
-    uint64_t begin, end; /* where the plan has it; once placed, where the packing puts it [byte] */
+    uint64_t begin, end; /* in the plan; once placed, in the packing [byte] */
     uint64_t bytes;      /* extent [byte] */
     uint32_t align;
     uint32_t birth, death;
     uint32_t id;
 } block;
 
-/* Placed blocks by birth, as a tree over their rank that knows the last death below each node. */
+/* Placed blocks by birth, as a tree over ranks. Each node knows the latest death below it. */
 typedef struct packer {
     mpl_ctx *ctx;
     const mpl_problem *p;
@@ -112,14 +110,13 @@ typedef struct packer {
     uint32_t n;
     block *block;       /* [n] by id of the block */
     uint32_t *by_birth; /* [n] */
-    uint32_t *rank;     /* [n] its place in by_birth */
+    uint32_t *rank;     /* [n] position in by_birth */
     uint32_t leaves;    /* a power of two >= n */
     uint32_t *last;     /* [2 * leaves] serial: latest death of the placed blocks below; 0: none */
-    uint64_t *after;  /* [n * words] parallel: the buffers that every buffer of the block is before
-                       */
-    uint64_t *member; /* [n * words] parallel: its own buffers */
+    uint64_t *after;  /* [n * words] parallel: buffers that come after every buffer of the block */
+    uint64_t *member; /* [n * words] parallel: the block's buffers */
     uint32_t words;
-    block **met; /* [n] scratch: placed blocks that conflict with the one to be placed */
+    block **met; /* [n] scratch: placed blocks in conflict with the new one */
     uint32_t n_met;
 } packer;
 
@@ -150,8 +147,7 @@ static int earlier_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Collects placed blocks below `node` (which spans `width` ranks from `first`) that are alive
- * within b's time. */
+/* Collects placed blocks alive during b's time, below `node`, which spans `width` from `first`. */
 static void meet(packer *k, const block *b, uint32_t node, uint32_t first, uint32_t width)
 {
     if (k->last[node] <= b->birth || first >= k->n ||
@@ -253,8 +249,7 @@ out:
     return st;
 }
 
-/* Puts b at the lowest offset where it overlaps no conflicting block placed before (order[0 ..
- * n_placed)). */
+/* Puts b at the lowest offset where it overlaps no conflicting block of order[0 .. n_placed). */
 static void place(packer *k, block **order, uint32_t n_placed, block *b)
 {
     uint64_t at = 0;

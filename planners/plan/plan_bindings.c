@@ -1,9 +1,6 @@
-/* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a
- * plan file: its `bindings`, and `copies: [{value, from, when, block, bytes}, ..]`. See
- * plan_bindings.h.
- *
- * They are made from the graph alone, so the reader makes them again, and demands the same of the
- * file. */
+/* plan_bindings.c -- the `bindings` and `copies: [{value, from, when, block, bytes}, ..]` of a plan
+ * file. See plan_bindings.h. Both follow from the graph alone, so the reader recomputes them and
+ * requires the file to agree. */
 #include "planners/plan/plan_bindings.h"
 
 #include <stdlib.h>
@@ -93,7 +90,7 @@ out:
     return st;
 }
 
-/* The fields of a plan file, which are memplan's own. */
+/* Parses memplan's own fields of a plan file. */
 static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
 {
     return mpl_json_parse(ctx, "the fields of a plan file", text, strlen(text),
@@ -150,7 +147,7 @@ out:
     return st;
 }
 
-/* One of the two lists, entry by entry. */
+/* Compares one of the two lists, entry by entry. */
 static mpl_status compare_lists(mpl_ctx *ctx, const char *path, const json_t *want,
                                 const json_t *have, const char *what)
 {

@@ -1,9 +1,7 @@
-/* plan_file.c -- plans as JSON files that stand alone. The format is on this folder's page; see
- * plan.h.
- *
- * Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
- * the hash. The reader believes nothing: types, ranges, counts and the embedded hash are checked,
- * and the partial order is closed again from its pairs. */
+/* plan_file.c -- plans as self-contained JSON files. See plan.h, and this folder's README for the
+ * format. Bytes of a name that are not UTF-8 are written as '?'; names do not enter the hash. The
+ * reader checks types, ranges, counts and the embedded hash, and closes the partial order again
+ * from its pairs. */
 #include "graphs/problem/before.h"
 #include "graphs/core/file.h"
 #include "graphs/source.h"
@@ -36,7 +34,7 @@ static json_t *pools_of(const mpl_problem *p, const mpl_plan *plan)
     return list;
 }
 
-/* The memories of pool 0, where it has several. */
+/* The memories of a spread pool 0. */
 static json_t *memories_of(const mpl_spread *spread)
 {
     json_t *list = json_array();
@@ -49,7 +47,7 @@ static json_t *memories_of(const mpl_spread *spread)
     return list;
 }
 
-/* Where a lifetime has gaps: [[from, to], ..]. */
+/* The gaps of a lifetime: [[from, to], ..]. */
 static json_t *gaps_of(const mpl_problem *p, mpl_buffer b)
 {
     json_t *list = json_array();
@@ -87,7 +85,7 @@ static json_t *buffers_of(const mpl_problem *p, const mpl_plan *plan)
     return list;
 }
 
-/* null: lifetimes decide */
+/* The partial order; null: lifetimes decide conflicts. */
 static json_t *before_of(const mpl_problem *p)
 {
     json_t *list = p->before != NULL ? json_array() : json_null();
@@ -130,7 +128,7 @@ static json_t *fixed_of(const mpl_problem *p)
     return list;
 }
 
-/* The refutation or the set of buffers that proves the bound, or null. */
+/* The refutation or clique that proves the bound, or null. */
 static json_t *certificate_of(const mpl_plan *plan)
 {
     const mpl_refutation *proof = &plan->refutation;
@@ -148,8 +146,7 @@ static json_t *certificate_of(const mpl_plan *plan)
     return json_pack("{s:s, s:o}", "kind", "clique", "buffers", list);
 }
 
-/* What a plan file holds, in its order: what the caller tells stands before what the plan knows,
- * which overwrites it. */
+/* The contents of a plan file: the caller's fields, then the plan's own, which overwrite them. */
 static json_t *plan_of(const mpl_problem *p, const mpl_plan *plan, json_t *fields)
 {
     const mpl_spread *spread = &plan->spread;
@@ -176,7 +173,8 @@ static json_t *plan_of(const mpl_problem *p, const mpl_plan *plan, json_t *field
     root = mpl_json_put(root, "in_place", pairs_of(p));
     root = mpl_json_put(root, "inside", families_of(p));
     root = mpl_json_put(root, "fixed", fixed_of(p));
-    if (!json_is_array(json_object_get(root, "bindings"))) /* the caller's, of control flow */
+    /* else the caller's, from control flow */
+    if (!json_is_array(json_object_get(root, "bindings")))
         root = mpl_json_put(root, "bindings", json_array());
     return mpl_json_put(root, "certificate", certificate_of(plan));
 }
@@ -224,7 +222,7 @@ mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
 
     MPL_TRY(build(ctx, p, plan, fields_json, &root));
     MPL_TRY(mpl_file_begin(ctx, path, &file));
-    /* A failed write leaves its mark on the stream, which the commit looks at. */
+    /* A failed write sets the stream's error flag, which the commit checks. */
     if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
         MPL_TRY(mpl_json_no_memory(ctx));
     fputc('\n', file.stream);
@@ -247,7 +245,7 @@ typedef struct reader {
 
 #define REFUSE(r, ...) MPL_FAIL((r)->ctx, MPL_EINPUT, __VA_ARGS__)
 
-/* A whole number in [0, most]; `what` names it in the message. */
+/* A whole number in [0, most]; `what` names it in messages. */
 static mpl_status read_number(const reader *r, const json_t *value, const char *what, uint64_t most,
                               uint64_t *out)
 {
@@ -263,7 +261,7 @@ out:
     return st;
 }
 
-/* The same of a member; `whose` ("a buffer's ") stands before its name in the message. */
+/* The same for a member; `whose` ("a buffer's ") precedes its name in messages. */
 static mpl_status get_number(const reader *r, const json_t *object, const char *whose,
                              const char *key, uint64_t most, uint64_t *out)
 {
@@ -284,7 +282,7 @@ static mpl_status get_u32(const reader *r, const json_t *object, const char *who
     return st;
 }
 
-/* A capacity; null: there is none. */
+/* A capacity; null means none. */
 static mpl_status get_capacity(const reader *r, const json_t *object, const char *whose,
                                uint64_t *out)
 {
@@ -307,7 +305,7 @@ out:
     return st;
 }
 
-/* A row of n numbers, each at most most[i]. */
+/* An array of n numbers, each at most most[i]. */
 static mpl_status read_row(const reader *r, const json_t *row, const char *what, size_t n,
                            const uint64_t *most, uint64_t *out)
 {
@@ -419,7 +417,7 @@ out:
     return st;
 }
 
-/* The gaps of all lifetimes, which only those buffers name that have some. */
+/* The gaps of all lifetimes. Only buffers with gaps name them. */
 static mpl_status read_gaps(reader *r, const json_t *list)
 {
     mpl_status st = MPL_OK;
@@ -693,7 +691,7 @@ out:
     return st;
 }
 
-/* A broken problem is named together with its file. */
+/* Names the file in the message of a broken problem. */
 static mpl_status check_problem(const reader *r)
 {
     mpl_status st = MPL_OK;
@@ -707,7 +705,7 @@ out:
     return st;
 }
 
-/* The fields that are not the plan's own, as text again. */
+/* Keeps the fields that are not the plan's own, as text. */
 static mpl_status keep_fields(const reader *r, char **fields_json)
 {
     static const char *const own[] = {"schema",  "kind",     "name",        "problem_hash",

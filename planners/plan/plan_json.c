@@ -16,7 +16,7 @@ mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, siz
     *out = json_loadb(text, size, flags, &error);
     if (*out != NULL)
         return MPL_OK;
-    /* jansson leaves the text of its error empty where an allocation failed */
+    /* jansson leaves its error text empty when an allocation fails */
     if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
         return mpl_json_no_memory(ctx);
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.200s:%d: no JSON: %s", where,

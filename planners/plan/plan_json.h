@@ -1,7 +1,6 @@
-/* plan_json.h -- JSON values for plan files, through jansson.
- *
- * Makers return NULL where memory ran out, and take NULL for what could not be made, as json_pack
- * does: one look at the end is enough. Values that they are given are theirs. */
+/* plan_json.h -- JSON values for plan files, through jansson. Makers return NULL when memory runs
+ * out, and accept NULL arguments as json_pack does, so one check at the end suffices. They take
+ * ownership of the values they are given. */
 #ifndef MPL_PLAN_JSON_H
 #define MPL_PLAN_JSON_H
 
@@ -10,15 +9,15 @@
 #include "graphs/core/base.h"
 
 mpl_status mpl_json_no_memory(mpl_ctx *ctx);
-/* flags: jansson's. MPL_EINPUT: no JSON, after `where` and the line. */
+/* flags: jansson's. MPL_EINPUT: not JSON; the message names `where` and the line. */
 mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, size_t size,
                           size_t flags, json_t **out);
 
 json_t *mpl_json_push(json_t *list, json_t *value);
 json_t *mpl_json_put(json_t *object, const char *key, json_t *value);
-/* null: 2^63 and more */
+/* null for 2^63 and above */
 json_t *mpl_json_number(uint64_t value);
-/* null: NULL. Where a text is not UTF-8, '?' stands for its bytes beyond ASCII. */
+/* null for NULL. In text that is not UTF-8, '?' replaces bytes beyond ASCII. */
 json_t *mpl_json_text(const char *text);
 json_t *mpl_json_row(size_t n, const uint64_t *item);
 

@@ -1,5 +1,4 @@
-/* plan_ok.c -- what always holds of a plan that a planner of ours made. See mpl_plan_ok in
- * plan.h. */
+/* plan_ok.c -- the invariants of a plan that our own planner made. See mpl_plan_ok in plan.h. */
 #include "planners/plan/plan.h"
 
 static bool offset_ok(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)

@@ -82,8 +82,7 @@ void mpl_proof_forget(mpl_proof *proof)
 
 /* ---- text ---- */
 
-/* Writes a record; number[] holds those of sets and states, by the place of their first record.
- * Returns its length. */
+/* Writes a record, returns its length. number[]: of sets and states, by their first record. */
 static size_t put(char *out, const mpl_proof_record *r, const uint32_t *number)
 {
     int n;

@@ -1,5 +1,5 @@
-/* proof.h -- the writer of refutations. What their records mean, and why each is sound:
- * CERTIFICATES.md; the reader is certify.c. */
+/* proof.h -- the writer of refutations. CERTIFICATES.md explains the records and why they are
+ * sound; certify.c reads them. */
 #ifndef MPL_PROOF_H
 #define MPL_PROOF_H
 
@@ -7,28 +7,28 @@
 
 typedef struct mpl_proof_record {
     char kind;
-    bool used; /* 'k', 'c': some record refers to the state or the set */
+    bool used; /* 'k', 'c': some record refers to the state or set */
     uint32_t a, b;
-    uint64_t c; /* 'r': E; 'k': the writer's own name of the state */
+    uint64_t c; /* 'r': E; 'k': the writer's name of the state */
 } mpl_proof_record;
 
-/* A failed state by its name, and where its record 'k' is. */
+/* Maps a failed state's name to its record 'k'. */
 typedef struct mpl_proof_slot {
     uint64_t name;
-    size_t at; /* place + 1; 0: empty */
+    size_t at; /* index + 1; 0: empty */
 } mpl_proof_slot;
 
-/* Records in the order of the text. Zero-initialised but for ctx. Sets and numbered states are
- * named by the place in record[] of the first 'c' and of the 'k': T of 'b' is a, of the others b; N
- * of 'm' is a. */
+/* Records in the order of the text. Zero-initialised except ctx. Sets and numbered states are named
+ * by the index in record[] of their first 'c' or their 'k': T of 'b' is a, T of other records is b,
+ * and N of 'm' is a. */
 typedef struct mpl_proof {
     mpl_ctx *ctx;
     mpl_proof_record *record;
     size_t n, room;
     mpl_proof_slot *slot;
     size_t n_slots, n_used;
-    bool failed; /* memory ran out, or there are more than MPL_PROOF_MOST records */
-    bool full;   /* the latter */
+    bool failed; /* out of memory, or over MPL_PROOF_MOST records */
+    bool full;   /* over MPL_PROOF_MOST records */
 } mpl_proof;
 
 #define MPL_PROOF_NOT_ASKED "none was asked for (proof=0)"
@@ -39,13 +39,12 @@ typedef struct mpl_proof {
 #define MPL_PROOF_MOST ((size_t)1 << 22)
 
 void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t c);
-/* Where the state of that name begins, which has been refuted in the text as it is now; SIZE_MAX:
- * nowhere. */
+/* Index where the state of that name begins, if the text so far refutes it; else SIZE_MAX. */
 size_t mpl_proof_known(const mpl_proof *proof, uint64_t name);
 void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at);
-/* Forgets all names: those of another conflict relation would be the same. */
+/* Forgets all names, for a new conflict relation: equal names would mean different states. */
 void mpl_proof_forget(mpl_proof *proof);
-/* A new text; numbers and sets that no record refers to are left out. */
+/* Makes a new text. Leaves out numbers and sets that no record refers to. */
 mpl_status mpl_proof_text(const mpl_proof *proof, char **text);
 void mpl_proof_fini(mpl_proof *proof);
 

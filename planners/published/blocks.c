@@ -15,7 +15,7 @@ static uint64_t group_key(const mpl_problem *p, mpl_block_group group, mpl_buffe
     return p->pool[b];
 }
 
-/* Whether two buffers differ in a part of the key above `from`. */
+/* Whether the keys of two buffers differ in part `from` or a later one. */
 static bool keys_differ(const mpl_problem *p, mpl_block_group group, mpl_buffer a, mpl_buffer b,
                         int from)
 {
@@ -97,8 +97,7 @@ uint32_t mpl_blocks_lowest(const mpl_blocks *s, uint32_t first, uint32_t end)
 
     if (first >= end)
         return MPL_NONE;
-    /* climb until a subtree at or to the right of `first` holds something, then descend to its left
-     * end */
+    /* climb until a subtree at or right of `first` has a block, then descend to its leftmost */
     while (s->oldest_age[at] == MPL_NONE) {
         while ((at & 1) != 0)
             at /= 2;
@@ -151,7 +150,7 @@ uint32_t mpl_blocks_oldest(const mpl_blocks *s, uint32_t first, uint32_t end)
     return best - s->n_leaves;
 }
 
-/* ---- what a rule does ---- */
+/* ---- queries and actions of a rule ---- */
 
 bool mpl_blocks_alone(const mpl_blocks *s, mpl_buffer x)
 {
@@ -164,7 +163,7 @@ mpl_buffer mpl_blocks_partner(const mpl_blocks *s, mpl_buffer x, uint32_t i)
         return MPL_NONE;
     for (uint32_t pair = s->pair_first[x]; pair < s->pair_end[x]; pair++) {
         mpl_buffer in = s->p->in_place_in[pair];
-        /* an input born at this very step may itself have overwritten what must not meet x */
+        /* an input born at this step may have overwritten a buffer that conflicts with x */
         bool free =
             !s->handed_on[in] && !mpl_blocks_alone(s, in) && s->p->birth[in] < s->p->birth[x];
 
@@ -223,8 +222,8 @@ static void clear(mpl_blocks *s)
         s->shelf_oldest[c] = s->shelf_newest[c] = MPL_NONE;
 }
 
-/* Gives back the blocks of everything that died at or before `step`, from `at` on; returns how far
- * it came. */
+/* Frees the blocks of all buffers, from `at` on, dead at or before `step`; returns the next
+ * position. */
 static uint32_t release_until(mpl_blocks *s, uint32_t at, uint32_t step, bool keep_unused)
 {
     const mpl_problem *p = s->p;
@@ -311,7 +310,7 @@ out:
     return st;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creation and release ---- */
 
 static mpl_status make_events(mpl_ctx *ctx, mpl_blocks *s)
 {
@@ -338,8 +337,7 @@ out:
     return st;
 }
 
-/* Pairs are sorted by (step, out, in), so those of one output, which is born once, stand
- * together. */
+/* Pairs are sorted by (step, out, in), so the pairs of one output are neighbours. */
 static mpl_status index_pairs(mpl_ctx *ctx, mpl_blocks *s)
 {
     mpl_status st = MPL_OK;

@@ -1,15 +1,15 @@
-/* by_birth.c -- in order of birth: each buffer in the lowest gap that is large enough (first_fit),
- * or in the one that it fills best (best_fit).
+/* by_birth.c -- places buffers in order of birth: first_fit takes the lowest gap that is large
+ * enough, best_fit the gap that it fills best.
  *
- * Idea     What a running program's allocator would do: no knowledge of what comes.
+ * Idea     What an allocator does at run time, without knowledge of the future.
  * Source   D. E. Knuth, "The Art of Computer Programming", volume 1, section 2.5; offline, as
  *          memory planners use it.
- * Differs  Gaps are those of one contiguous arena, which grows at its end when nothing fits. Births
- *          at one step go larger first, then by id. In-place pairs are taken up; for best_fit, an
- *          in-place partner counts as a gap of the partner's size.
- * Cost     O(n log n) and the gaps of each moment, 70 n bytes of scratch. Parallel: O(n^2), in an
+ * Differs  One contiguous arena has the gaps and grows at its end when nothing fits. Births at one
+ *          step go larger first, then by id. In-place pairs are taken; for best_fit, an in-place
+ *          partner counts as a gap of the partner's size.
+ * Cost     O(n log n) and the gaps of each step, 70 n bytes of scratch. Parallel: O(n^2), in an
  *          order that respects the partial order.
- * Limits   Sizes play no part in the order, so late large buffers meet a broken-up arena. */
+ * Limits   The order ignores sizes, so late large buffers meet a fragmented arena. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
@@ -24,9 +24,9 @@ static void count_before(const mpl_problem *p, uint64_t *count)
                 count[64 * word + (uint32_t)__builtin_ctzll(bits)]++;
 }
 
-/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no
- * births, by the number of buffers that are before: if a is before b, then b has all of a's and a
- * itself, so this respects the order. O(n log n); under parallel O(n^2). */
+/* Sorts all ids by birth, larger first, then by id. Under parallel, which has no births, by the
+ * number of predecessors: if a is before b, b has all of a's and a itself, so this respects the
+ * order. O(n log n); under parallel O(n^2). */
 static mpl_status order_by_birth(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *order)
 {
     mpl_status st = MPL_OK;

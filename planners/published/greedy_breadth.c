@@ -1,28 +1,26 @@
-/* greedy_breadth.c -- the operation with the most live bytes first: its buffers, largest first, at
- * the lowest free offset.
+/* greedy_breadth.c -- takes the operation with the most live bytes first: its buffers, largest
+ * first, at the lowest free offset.
  *
- * Idea     The peak arises where most is alive, so those buffers are laid out while everything is
- *          still free.
+ * Idea     The peak arises where most bytes are live, so those buffers are placed while everything
+ *          is free.
  * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
  *          "Greedy by Breadth".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Equal breadths
- *          go to the earlier step, equal sizes to the longer lifetime, then to the id. Breadth is
- *          that of all pools together. Without steps (parallel), a buffer's breadth is the bytes of
- *          everything that it conflicts with. In-place pairs are taken up.
+ * Differs  Takes the lowest gap that is large enough; the source takes the smallest. Equal breadths
+ *          go to the earlier step, equal sizes to the longer live range, then to the id. Breadth
+ *          sums all pools. Without steps (parallel), a buffer's breadth is the bytes of its
+ *          conflicts. In-place pairs are taken.
  * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
  *          O(n^2).
- * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
- */
+ * Limits   Never moves a placed buffer; no bound on the distance to the optimum. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
-/* What the breadth of a step is made of. Live bytes change upwards at births only, so steps count
- * in births. */
+/* Breadth by step. Live bytes rise only at births, so steps are counted in births. */
 typedef struct steps {
-    uint32_t n;     /* births at different steps */
-    uint32_t *from; /* [p->n] birth of each buffer, as an index */
+    uint32_t n;     /* number of distinct births */
+    uint32_t *from; /* [p->n] index of each buffer's birth */
     uint32_t *to;   /* [p->n] first birth at or after its death */
-    uint64_t *live; /* [n] live bytes there */
+    uint64_t *live; /* [n] live bytes */
     uint32_t *rank; /* [n] 0: the broadest step */
     uint32_t *best; /* [2 * n] tree of the least ranks, leaves from n on */
 } steps;
@@ -36,14 +34,14 @@ static void steps_fini(mpl_ctx *ctx, steps *s)
     mpl_free(ctx, s->best);
 }
 
-/* Fills from, to and live. Sums that pass 2^64 wrap here; placement refuses such problems. */
+/* Fills from, to and live. Sums above 2^64 wrap here; the placement rejects such problems. */
 static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, uint64_t *key,
                           steps *s)
 {
     mpl_status st = MPL_OK;
     uint32_t index = 0, at = 0;
     uint64_t live = 0;
-    uint32_t *step = s->rank; /* not needed yet */
+    uint32_t *step = s->rank; /* rank is not needed yet */
 
     mpl_ids_ascending(p->n, id);
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -90,7 +88,7 @@ static uint32_t least(const uint32_t *tree, uint32_t n, uint32_t from, uint32_t 
     return rank;
 }
 
-/* key[b] = rank of the broadest step in b's life. */
+/* key[b] = rank of the broadest step in b's live range. */
 static mpl_status rank_serial(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, uint64_t *key)
 {
     mpl_status st = MPL_OK;
@@ -117,7 +115,7 @@ out:
     return st;
 }
 
-/* key[b]: the more bytes b conflicts with, the smaller. */
+/* key[b] falls with the bytes of b's conflicts. */
 static void rank_parallel(const mpl_problem *p, uint64_t *key)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {

@@ -1,16 +1,17 @@
-/* greedy_size.c -- the largest buffer first, each at the lowest offset that is free all its life.
+/* greedy_size.c -- places the largest buffer first, each at the lowest offset free for its live
+ * range.
  *
- * Idea     Large buffers have few places to go, so they choose first; small ones fill the holes.
+ * Idea     Large buffers have few offsets to choose from, so they go first; small ones fill the
+ *          holes.
  * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
  *          "Greedy by Size for Offset Calculation".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the
- *          longer lifetime (under parallel: the more conflicts), then to the id; the source leaves
- *          them open. In-place pairs are taken up. A family goes where its parts fit, by the size
- *          of all of it.
+ * Differs  Takes the lowest gap that is large enough; the source takes the smallest. Ties go to the
+ *          longer live range (under parallel: the more conflicts), then to the id; the source
+ *          leaves them open. In-place pairs are taken. A family counts with its whole size and goes
+ *          where its parts fit.
  * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
  *          O(n^2).
- * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
- */
+ * Limits   Never moves a placed buffer; no bound on the distance to the optimum. */
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 

@@ -1,20 +1,19 @@
-/* hill_climb.c -- an order of placement, improved by swaps among the buffers that hold up the
+/* hill_climb.c -- improves an order of placement by swaps among the buffers that hold up the
  * highest one.
  *
- * Idea     The buffer at the peak lies where it does because of what was placed before it: exchange
- *          two of its rivals that were, or of their rivals that were placed before them, and keep
- *          the order where the peak falls.
+ * Idea     The buffer at the peak lies there because of buffers placed before it. Swap two of its
+ *          earlier rivals, or of their earlier rivals, and keep the order if the peak falls.
  * Source   Apache TVM, Unified Static Memory Planner, src/tir/usmp/algo/hill_climb.cc (1.0 and
  *          before): the start by size, then number of conflicts; 500 attempts; one of the buffers
  *          at the peak; the first of the two swapped from the first level, the other from the
  *          second (three times of four) or the first; an order that is worse is kept with a
  *          probability that falls with the attempts.
- * Differs  The best plan is kept, where the source keeps the last one that it accepted; an attempt
- *          without a swap leaves the order as it is, where the source repeats the swap before; ties
- *          end in the id, not in the name; another generator of random numbers. Each pool has its
- *          own attempts. Plans of greedy_size are never made worse.
- * Families Each is placed as one, where its parts fit; with a quarter of the budget at first as
- * whole buffers, which then sink.
+ * Differs  Keeps the best plan; the source keeps the last one accepted. An attempt without a swap
+ *          leaves the order; the source repeats the previous swap. Ties end in the id, not in the
+ *          name. Another random generator. Each pool has its own attempts. Never worse than
+ *          greedy_size.
+ * Families Each is placed as one, where its parts fit. At first, a quarter of the budget goes to
+ *          whole buffers, which then sink.
  * Cost     O(conflicts) an attempt, 8 bytes a conflict. Without a budget the attempts end it.
  * Limits   Swaps far from the peak are never tried; no bound on the distance to the optimum. */
 #include "graphs/core/rng.h"
@@ -34,7 +33,7 @@ static bool stands_ahead(const mpl_packing *q, uint32_t c, uint32_t a)
     return q->at[c] < q->at[a] && q->fixed[c] == MPL_UNFIXED;
 }
 
-/* How many rivals of a stand before it. */
+/* Number of a's rivals that come before it in the order. */
 static uint32_t count_ahead(mpl_packing *q, uint32_t a)
 {
     uint32_t n = 0;
@@ -66,8 +65,7 @@ static uint32_t pick_peak(climb *s, uint64_t height)
     return pick;
 }
 
-/* One of the second level: a rival of a rival of `a`, placed before that one; as often as it is
- * reached. */
+/* Picks from the second level, with repetitions: a rival of a rival of `a`, placed before that. */
 static uint32_t pick_second(climb *s, uint32_t a, uint64_t n_second)
 {
     mpl_packing *q = s->q;
@@ -79,7 +77,7 @@ static uint32_t pick_second(climb *s, uint32_t a, uint64_t n_second)
     return nth_ahead(q, q->rival[i], k);
 }
 
-/* The two to be swapped; false: there is no choice. */
+/* Picks the two members to swap; false: there is no choice. */
 static bool pick_swap(climb *s, uint64_t height, uint32_t *x, uint32_t *y)
 {
     mpl_packing *q = s->q;
@@ -112,7 +110,7 @@ static void swap(climb *s, uint32_t x, uint32_t y)
     s->q->at[y] = at_x;
 }
 
-/* Whether an order of the height `got` replaces one of the height `height`. */
+/* Whether an order of height `got` replaces one of height `height`. */
 static bool accepts(climb *s, uint64_t height, uint64_t got, int64_t attempt)
 {
     uint64_t above, percent;

@@ -1,17 +1,15 @@
 /* mxnet.c -- blocks within a match range: the best fit up to R times too large, else the largest
  * down to R times too small.
  *
- * Idea     A block of about the right size is reused, enlarged if need be; far too large a block is
- *          left for others.
+ * Idea     Reuse a block of about the right size and enlarge it if needed; leave a far too large
+ *          one to others.
  * Source   MXNet / NNVM, PlanMemory pass ("Optimizing Memory Consumption in Deep Learning"
  *          describes it).
- * Differs  Equal element count and type are read from the problem: equal bytes and equal type ids
- *          (bytes alone where types are unknown). Shapes count in bytes, where NNVM assumes four a
- *          number. The optional colouring is left out.
+ * Differs  Equal element count and type mean equal bytes and equal type ids here (bytes alone where
+ *          types are unknown). Shapes count in bytes; NNVM assumes four a number. The optional
+ *          colouring is left out.
  * Cost     O(n log n) time, 80 n bytes of scratch; range=auto six times the time.
- * Limits   The total is the sum of the largest size each block reached; blocks are not placed among
- *          each other.
- */
+ * Limits   The total is the sum of the largest size of each block; blocks do not share memory. */
 #include "planners/published/blocks.h"
 
 #include <stdlib.h>
@@ -32,7 +30,7 @@ static uint32_t class_at_least(const mpl_blocks *s, uint32_t first, uint32_t end
     return first;
 }
 
-/* Equal element count and type mean equal bytes and type. */
+/* A partner of equal bytes and type, which stands for equal element count and type. */
 static mpl_buffer equal_partner(const mpl_blocks *s, mpl_buffer x)
 {
     const mpl_problem *p = s->p;
@@ -116,7 +114,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     const char *text = mpl_run_param(run, "range");
-    uint64_t range = DEFAULT_RANGE; /* match range R; 0: nothing is shared */
+    uint64_t range = DEFAULT_RANGE; /* match range R; 0: no sharing */
     mpl_blocks *blocks = NULL;
 
     MPL_TRY(mpl_blocks_new(run, p, MPL_GROUP_POOL, &blocks));

@@ -1,16 +1,15 @@
-/* nnc_2018.c -- NNC's allocation graph as first published: most interference first, with the
- * pairing step.
+/* nnc_2018.c -- NNC's allocation graph as first published: most interferences first, with pairing.
  *
- * Idea     The buffers with most interferences choose first; each may bring a larger one that it
- *          does not interfere with, and both take one offset.
+ * Idea     The buffer with the most interferences goes first. It may bring a larger buffer that it
+ *          does not interfere with; both take one offset.
  * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018;
  *          see nnc_graph.h.
  * Differs  Equal keys go by id; production leaves them to its sort. They are many, and matter: with
- *          ids turned round in either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB,
+ *          ids reversed in either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB,
  *          Inception-v3 10.55 to 15.90, VGG-16 training 931 to 980, around the 13.40, 13.26 and 980
  *          of libnnc.
  * Cost     O(n) candidates a round, sorted: O(n^2 log n + n (n + arcs)); n^2 / 4 bytes.
- * Limits   Loop-carry companions, the third member of a tuple, come with loops. */
+ * Limits   The third member of a tuple, a loop-carry companion, needs loops. */
 #include "planners/published/nnc_graph.h"
 
 #include "graphs/problem/before.h"
@@ -52,8 +51,7 @@ static uint32_t most_interferences(const mpl_nnc_graph *g)
     return most;
 }
 
-/* All tuples of this round into list; a alone and a with each larger k of its pool that it does not
- * interfere with. */
+/* Lists this round's tuples: a alone, and a with each larger k of its pool without interference. */
 static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
 {
     mpl_status st = MPL_OK;

@@ -1,14 +1,14 @@
-/* nnc_2019.c -- NNC's allocation graph, the largest buffer first: libnnc's production allocator
- * since July 2019.
+/* nnc_2019.c -- NNC's allocation graph, largest buffer first: libnnc's production allocator since
+ * July 2019.
  *
- * Idea     Largest size first, most interferences among equals; into the tightest place in time
- *          that the allocation graph offers, else into a block of its own.
+ * Idea     Largest size first, then most interferences. It goes into the tightest range in time
+ *          that the allocation graph offers, else into a new block.
  * Source   libnnc's tensor allocation in production; see nnc_graph.h.
  * Differs  Equal keys go by id.
  * Cost     O(n (n + arcs)) time, n^2 / 4 bytes. */
 #include "planners/published/nnc_graph.h"
 
-/* The largest size among the buffers that are left. */
+/* The largest size of a buffer not yet inserted. */
 static uint64_t largest_left(const mpl_nnc_graph *g)
 {
     uint64_t most = 0;
@@ -19,8 +19,8 @@ static uint64_t largest_left(const mpl_nnc_graph *g)
     return most;
 }
 
-/* Of the buffers of that size, the one with most interferences that has a usable edge; else the one
- * with most. */
+/* Inserts, of the buffers of that size, the one with most interferences that has a usable edge;
+ * else the one with most interferences. */
 static mpl_status insert_next(mpl_nnc_graph *g)
 {
     uint64_t size = largest_left(g);

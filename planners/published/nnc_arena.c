@@ -1,19 +1,19 @@
-/* nnc_arena.c -- the allocation graph's idea without its structural losses: one arena, ranges may
- * be joined, and the order of selection is searched.
+/* nnc_arena.c -- the allocation graph without its structural losses: one arena, ranges may be
+ * joined, and the order of selection is searched.
  *
- * Idea     NNC loses memory in three places: a buffer takes a prefix of one edge, never the union
- *          of neighbouring ranges; blocks freeze at their opening size; the order of selection is
- *          fixed. Here each buffer in turn takes the lowest range of one arena that no interfering
- *          buffer holds (any union of ranges that were handed on), the orders of a small portfolio
- *          are tried, and the best is improved: a buffer that ends at the peak moves ahead of one
- *          that holds it up (arena.c). Where the portfolio does not meet the antichain bound, which
- *          ends the search, the plan of nnc_2019 is a start and an incumbent too, so that the
- *          result is never above it.
- * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
+ * Idea     NNC loses memory in three ways: a buffer takes a prefix of one edge, never a union of
+ *          neighbouring ranges; blocks keep their first size; the order of selection is fixed. Here
+ *          each buffer takes the lowest range of one arena that no interfering buffer holds (any
+ *          union of ranges handed on). The orders of a small portfolio are tried. The best is
+ *          improved by moving a buffer that ends at the peak ahead of one that holds it up
+ *          (arena.c). The antichain bound ends the search. Where the portfolio misses it, the plan
+ *          of nnc_2019 is also a start and an incumbent, so the result is never above it.
+ * Source   this project; the move is that of hill climbing over allocation orders as in TVM's
+ *          USMP.
  * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges
- *          looked at.
- * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer while
- *          it searches; then its parts sink. */
+ *          examined.
+ * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer during
+ *          the search; then its parts sink. */
 #include "graphs/problem/bounds/bounds.h"
 #include "planners/place/bodies.h"
 #include "planners/published/nnc_graph.h"
@@ -25,8 +25,8 @@
 
 extern const mpl_planner mpl_planner_nnc_2019;
 
-/* One pool of the folded problem: offset[] of its buffers, *height where it ends. *first, the plan
- * of nnc_2019, is made when it is first needed. */
+/* Plans one pool of the folded problem: offset[] of its buffers, *height. *first is the plan of
+ * nnc_2019, made on first use. */
 static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool,
                             mpl_exact_effort *effort, mpl_plan **first, uint64_t *offset,
                             uint64_t *height)
@@ -39,7 +39,7 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool,
     MPL_TRY(mpl_bodies_of_pool(run->ctx, p, pool, &b));
     MPL_TRY(mpl_new(run->ctx, place, b->n));
     *height = b->n > 0 ? UINT64_MAX : 0;
-    effort->tick_limit = 0; /* the orders alone */
+    effort->tick_limit = 0; /* greedy orders only */
     MPL_TRY(mpl_arena_search(run->ctx, b, bound, effort, place, height));
     effort->tick_limit = limit;
     if (*height > bound) {
@@ -89,8 +89,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     }
     for (mpl_buffer b = 0; b < p->n; b++)
         out->offset[b] = offset[into[b]];
-    /* The bound is the problem's own, where a pair may be taken up or not; folding is one way to
-     * choose. */
+    /* The bound holds for each choice of the pairs; folding is one of them. */
     MPL_TRY(p->before != NULL ? mpl_antichain(run->ctx, p, 0, &out->bound_bytes, NULL)
                               : mpl_peak_live(run->ctx, p, 0, &out->bound_bytes, NULL, NULL));
     out->claim = peak == out->bound_bytes ? MPL_OPTIMAL : MPL_FEASIBLE;

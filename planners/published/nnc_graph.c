@@ -2,8 +2,8 @@
  *
  * Invariant: the ranges on the edges that leave (enter) an inserted buffer tile its own range
  * exactly; flow is conserved.
- * Cost      O(n) edges; an insertion scans them once and measures two longest paths, O(n + arcs).
- * Limits    n^2 / 4 bytes for the two relations: 65,536 buffers need 1 GiB. */
+ * Cost     O(n) edges; an insertion scans them once and measures two longest paths, O(n + arcs).
+ * Limits   n^2 / 4 bytes for the two relations: 65,536 buffers need 1 GiB. */
 #include "planners/published/nnc_graph.h"
 
 #include "graphs/problem/before.h"
@@ -40,15 +40,14 @@ static mpl_status start_time(mpl_nnc_graph *g)
     if (access == NULL)
         MPL_TRY(mpl_before_rank(g->ctx, g->p->before, t->rank));
     for (uint32_t e = 0; access != NULL && e < t->n; e++)
-        t->rank[e] = e; /* events stand in program order */
+        t->rank[e] = e; /* events are in program order */
     for (uint32_t at = 0; at < t->n; at++)
         t->pos[t->rank[at]] = at;
 out:
     return st;
 }
 
-/* Interfering, not inserted buffers of b as words: neither before nor after it, of its pool, not
- * itself. */
+/* Open buffers that interfere with b, as words: of its pool, neither before, after nor b itself. */
 static uint64_t rivals(const mpl_nnc_graph *g, mpl_buffer b, uint32_t w)
 {
     size_t at = (size_t)b * g->n_words + w;
@@ -65,8 +64,7 @@ static mpl_status start_counts(mpl_nnc_graph *g)
     mpl_status st = MPL_OK;
     const mpl_problem *p = g->p;
     char label[24];
-    uint32_t *grain = NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its
-                               widest alignment */
+    uint32_t *grain = NULL; /* [n_pools] widest alignment, which every range must have */
 
     MPL_TRY(mpl_new(g->ctx, grain, p->n_pools));
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -112,8 +110,8 @@ out:
     return st;
 }
 
-/* Where a buffer begins (last = false) or ends in time: items of the time graph, [*begin, *end) of
- * the list returned. Without events a buffer is its own item. */
+/* Where b begins (last = false) or ends in time: [*n] items of the time graph. Without events a
+ * buffer is its own item. */
 static const uint32_t *items_of(const mpl_nnc_graph *g, const mpl_buffer *b, bool last, uint32_t *n)
 {
     const mpl_access *access = g->p->access;
@@ -123,7 +121,7 @@ static const uint32_t *items_of(const mpl_nnc_graph *g, const mpl_buffer *b, boo
     return access == NULL ? b : (last ? access->last_item : access->first_item) + begin[*b];
 }
 
-/* Lowest and highest position in time of where `b` begins or ends. */
+/* Lowest and highest position in time at which `b` begins or ends. */
 static void span_of(const mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t *low, uint32_t *high)
 {
     uint32_t n;
@@ -137,7 +135,7 @@ static void span_of(const mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t *l
     }
 }
 
-/* Longest path found at where `b` begins or ends: its edges, 0 where nothing was reached. */
+/* Longest path measured to the begin or end of `b`: its edges, 0 if none was reached. */
 static uint32_t hops_at(const mpl_nnc_graph *g, mpl_buffer b, bool last)
 {
     uint32_t n, most = 0;
@@ -157,8 +155,8 @@ static void set_hops(mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t value)
         g->time.hop[item[i]] = value;
 }
 
-/* hop[e] = nodes on the longest path from e to where `first` begins, for positions from `low` on.
- * hop[] is all zero before, and wiped by wipe() after. */
+/* hop[e] = nodes on the longest path from e to the begin of `first`, for positions from `low` on.
+ * hop[] is zero before; wipe() clears it after. */
 static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
 {
     mpl_nnc_time *t = &g->time;
@@ -177,7 +175,7 @@ static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
     return high;
 }
 
-/* hop[e] = nodes on the longest path from where `last` ends to e, for positions up to `high`. */
+/* hop[e] = nodes on the longest path from the end of `last` to e, for positions up to `high`. */
 static uint32_t measure_from(mpl_nnc_graph *g, mpl_buffer last, uint32_t high)
 {
     mpl_nnc_time *t = &g->time;
@@ -234,7 +232,7 @@ static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     return most;
 }
 
-/* Gathers the usable edges of a tuple and the span of time that they reach over; their number. */
+/* Gathers the usable edges of a tuple and their span of time; returns their number. */
 static uint32_t gather_usable(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t *low,
                               uint32_t *high)
 {
@@ -331,8 +329,8 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
     g->offset[b] = offset;
 }
 
-/* Edges of the tuple inside (from, to): the parts of [offset, offset + size) that each member takes
- * over from the one before it in time, and hands on. */
+/* Adds the edges of the tuple inside (from, to): the parts of [offset, offset + size) that each
+ * member takes over from the one before it in time, and hands on. */
 static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to,
                              uint32_t block, uint64_t offset)
 {
@@ -366,7 +364,7 @@ out:
     return st;
 }
 
-/* Whether the ranges that leave and those that enter every inserted buffer add up to its size. */
+/* Whether the ranges that enter an inserted buffer, and those that leave it, add up to its size. */
 static bool flow_is_conserved(const mpl_nnc_graph *g)
 {
     for (mpl_buffer b = 0; b < g->p->n; b++) {
@@ -416,8 +414,7 @@ out:
     return st;
 }
 
-/* Blocks end to end in their pools; block ids and offsets of the folded problem to the buffers of
- * the whole one. */
+/* Lays blocks end to end in their pools; maps block ids and offsets to the whole problem. */
 static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const uint32_t *into,
                              mpl_plan *out)
 {
@@ -427,7 +424,7 @@ static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const
     MPL_TRY(mpl_new(g->ctx, base, g->n_blocks));
     MPL_TRY(mpl_new(g->ctx, end, p->n_pools));
     MPL_TRY(mpl_new(g->ctx, out->block, p->n));
-    for (mpl_buffer b = 0; b < g->p->n; b++) /* a block starts aligned for all that is in it */
+    for (mpl_buffer b = 0; b < g->p->n; b++) /* a block has the alignment of all its buffers */
         if (base[g->block[b]] < g->p->align[b])
             base[g->block[b]] = g->p->align[b];
     for (uint32_t i = 0; i < g->n_blocks; i++) {

@@ -1,14 +1,13 @@
-/* none.c -- nothing shared: the buffers end to end.
+/* none.c -- shares nothing: lays the buffers end to end.
  *
- * Idea     The measure of all sharing: what a program needs that frees nothing.
+ * Idea     The reference for all sharing: the memory of a program that frees nothing.
  * Source   this project
  * Differs  -
  * Cost     O(n) time, 8 bytes a buffer and a pool of scratch.
- * Limits   Buffers with a fixed offset stay there; the others begin behind the last of them.
- */
+ * Limits   Buffers with a fixed offset stay there; the others begin above the last of them. */
 #include "planners/planner.h"
 
-/* Bytes from b to the end of its family, which it begins; of one that another begins: 0. */
+/* Bytes from b to the end of its family if b begins it, else 0. */
 static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, uint64_t **span)
 {
     mpl_status st = MPL_OK;

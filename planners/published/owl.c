@@ -1,21 +1,21 @@
-/* owl.c -- blocks that grow: the smallest free block that is big enough, else the largest,
+/* owl.c -- blocks that grow: the smallest free block that is large enough, else the largest,
  * enlarged.
  *
- * Idea     A finished node's block goes to the next node that fits it best; where none fits,
- *          enlarging the largest costs least. An operation that can overwrite its parent does so.
+ * Idea     A finished node's block goes to the next node that fits it best. If none fits, enlarging
+ *          the largest costs least. An operation that can overwrite its parent does so.
  * Source   P. Vandenhove, "Functional Design of Computation Graph", Algorithm 1, and Owl's code.
  * Differs  The text's "always favour in-place" is a rule here (rule=paper). In Owl's code it is
- *          only an effect: a parent's block is free just before the node chooses, and last released
- *          goes first among equals (rule=code). Here a parent's block that the node leaves alone
- *          becomes free with the other parents'. No other output of the same step can take it. A
- *          node used twice by one consumer (x * x) is released once; Owl's code leaks it.
+ *          only an effect: a parent's block is free just before the node chooses, and the last
+ *          released block goes first among equals (rule=code). Here a parent's block that the node
+ *          does not take becomes free with the other parents', so no other output of the step can
+ *          take it. A node used twice by one consumer (x * x) is released once; Owl's code leaks
+ *          it.
  * Cost     O(n log n) time, 80 n bytes of scratch.
- * Limits   The total is the sum of the blocks as finally grown; nothing is split, so one large
- *          buffer fixes a block's size.
- */
+ * Limits   The total is the sum of the blocks as finally grown. Blocks are not split, so one large
+ *          buffer fixes a block's size. */
 #include "planners/published/blocks.h"
 
-/* The free partner with the smallest block, the first (code: the last released) among equals;
+/* The free partner with the smallest block, the first among equals (last: the last released);
  * MPL_NONE: there is none. */
 static mpl_buffer smallest_partner(const mpl_blocks *s, mpl_buffer x, bool last)
 {

@@ -1,24 +1,22 @@
 /* pool.c -- a pool of blocks that never grow: outputs take from it, dead inputs return to it.
  *
- * Idea     Liveness says which inputs an operation is the last to read; their memory serves later
- *          outputs. An operation that can work in place returns its input before it takes its
- *          output's memory, every other after.
+ * Idea     Liveness gives the last reader of each input; the input's memory serves later outputs.
+ *          An in-place operation returns its input before it takes its output's memory, every other
+ *          operation after.
  * Source   PaddlePaddle, "Memory Optimization" design (memory sharing policy); level=0|1: the
  *          transpiler of that time.
  * Differs  The document does not say which block is taken: here the smallest that is large enough,
- *          the last returned among equals. What it calls the input of an in-place operation is any
- *          input that the output may overwrite. An output that nobody reads returns after its step.
- *          Without shape ids, level=0 compares bytes.
+ *          the last returned among equals. Its input of an in-place operation is any input that the
+ *          output may overwrite here. An unread output returns after its step. Without shape ids,
+ *          level=0 compares bytes.
  * Cost     O(n log n) time, 80 n bytes of scratch.
- * Limits   A block keeps the size of its first tenant. level=0|1 works in no place, and loses
- *          outputs that nobody reads.
- */
+ * Limits   A block keeps its first size. level=0|1 never works in place and loses unread
+ *          outputs. */
 #include "planners/published/blocks.h"
 
 typedef enum pool_level { LEVEL_SHAPE, LEVEL_BYTES, LEVEL_DOCUMENT } pool_level;
 
-/* The document's rule for one output: its inputs are in the pool already where they may be
- * overwritten. */
+/* The document's rule for one output: inputs that it may overwrite are already in the pool. */
 static void place_document(mpl_blocks *s, mpl_buffer x)
 {
     uint32_t class = s->buffer_class[x], found = mpl_blocks_lowest(s, class, s->class_end[class]);
@@ -28,7 +26,7 @@ static void place_document(mpl_blocks *s, mpl_buffer x)
     for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++) {
         uint64_t bytes = mpl_blocks_bytes(s, s->block_of[partner]);
 
-        if (bytes <= least) { /* it came back last */
+        if (bytes <= least) { /* it was returned last */
             least = bytes;
             best = partner;
         }

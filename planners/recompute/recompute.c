@@ -17,7 +17,7 @@ mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *witho
                              without);
 }
 
-/* The game covers the program's runs, and mostly ends where the program does not. */
+/* The game covers the program's runs and often finishes where the program does not. */
 static mpl_status choose_budget(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
@@ -90,7 +90,7 @@ out:
     return st;
 }
 
-/* Nothing has to run again. */
+/* The run without repeats. */
 static mpl_status keep_as_it_is(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
@@ -134,7 +134,7 @@ mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task 
     MPL_TRY(mpl_recompute_before(ctx, g, task->options, &found->before_bytes));
     MPL_TRY(choose(method, task));
     MPL_TRY(mpl_rerun_peak(ctx, g, task->n, task->run, task->options, &found->peak_bytes, NULL));
-    /* What the method does not count may take it beyond the budget. */
+    /* Memory outside the method's model may exceed the budget. */
     if (task->budget != MPL_LEAST_PEAK && found->peak_bytes > task->budget)
         MPL_FAIL(ctx, MPL_ELIMIT,
                  "graph '%s': what method '%s' found needs %" PRIu64 " bytes, more than %" PRIu64,

@@ -1,64 +1,64 @@
-/* recompute.h -- training graphs within a budget of memory, some operations running again: methods
- * by name. */
+/* recompute.h -- methods that fit training graphs into a budget by running operations again. */
 #ifndef MPL_PLANNERS_RECOMPUTE_H
 #define MPL_PLANNERS_RECOMPUTE_H
 
 #include "planners/recompute/rerun.h"
 
-#define MPL_LEAST_PEAK UINT64_MAX /* a budget: as little as can be found */
+#define MPL_LEAST_PEAK UINT64_MAX /* a budget: the least peak that can be found */
 
 typedef enum mpl_recompute_claim {
     MPL_RECOMPUTE_FEASIBLE,
-    MPL_RECOMPUTE_OPTIMAL, /* of the method's own model: none does less work within the budget */
+    MPL_RECOMPUTE_OPTIMAL, /* in the method's own model, no run within the budget does less work */
 } mpl_recompute_claim;
 
 typedef struct mpl_recompute_found {
     mpl_rerun_facts facts;
     uint64_t before_bytes; /* peak live bytes before and after [byte] */
     uint64_t peak_bytes;
-    bool has_bound; /* bound_work is proved, by a program's relaxation or search (in doubles) */
-    uint64_t bound_work; /* nothing within the budget does less again: of budget, of what it chooses
-                            from; of round, whatever runs again */
+    bool has_bound; /* bound_work is proved, in doubles, by a program's relaxation or search */
+    /* least repeated work within the budget: for method budget, among the runs it chooses from; for
+     * round, among all runs */
+    uint64_t bound_work;
     mpl_recompute_claim claim;
     uint64_t ticks;    /* states of the game, and pivots of the programs */
-    uint32_t n_groups; /* groups of operations that it chose from; 0: it does not group */
+    uint32_t n_groups; /* groups of operations to choose from; 0: no grouping */
 } mpl_recompute_found;
 
-/* What is asked for, and what a method chose. */
+/* A request, and what a method chose. */
 typedef struct mpl_recompute_task {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options; /* read as serial */
     uint64_t budget;                    /* of peak live bytes, or MPL_LEAST_PEAK */
-    uint32_t without;                   /* bits by mpl_recompute_without; 0: every rule is used */
-    uint32_t n;                         /* written, with what follows */
+    uint32_t without;                   /* bits by mpl_recompute_without; 0: use every rule */
+    uint32_t n;                         /* written by the method, like the rest */
     mpl_op *run;                        /* [n] the operations to run, owned by the caller */
     mpl_recompute_found found;
 } mpl_recompute_task;
 
-/* Writes run, and of found what it proves; found.before_bytes is known. MPL_EINVALID: proved, no
- * run is within the budget; MPL_ELIMIT: none was found. */
+/* Writes run, and what it proves of found; found.before_bytes is known. MPL_EINVALID: proved that
+ * no run is within the budget; MPL_ELIMIT: none was found. */
 typedef mpl_status mpl_recompute_choose(mpl_recompute_task *task);
 
 typedef struct mpl_recompute_method {
     const char *name;
-    const char *about; /* one line */
+    const char *about; /* one line of help */
     bool needs_budget;
     mpl_recompute_choose *choose; /* NULL: not in this build */
 } mpl_recompute_method;
 
 extern const mpl_recompute_method mpl_recompute_methods[]; /* ends with name NULL */
 const mpl_recompute_method *mpl_recompute_find(const char *name);
-/* The rules of "A+B+.." (recompute_rules.def) as bits. MPL_EINPUT: there is no such rule. */
+/* The rules of "A+B+.." (recompute_rules.def) as bits. MPL_EINPUT: unknown rule. */
 mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *without);
 
 /* Peak live bytes of g in its own order, read as serial. [byte] */
 mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g,
                                 const mpl_problem_options *options, uint64_t *peak);
 
-/* The graph that the method makes of a training graph within the budget, in the order in which
- * operations then stand; task->run is taken back. MPL_EINPUT: no training graph, or no budget where
- * one is needed; MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
+/* Makes the graph that the method chooses for a training graph within the budget, its operations in
+ * their new order. Frees task->run. MPL_EINPUT: no training graph, or a missing budget;
+ * MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
 mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
                          mpl_graph **out);
 

@@ -1,11 +1,12 @@
-/* recompute_bound.c -- work that no run within a budget gets around. See recompute_priv.h.
+/* recompute_bound.c -- a lower bound of the work of runs within a budget. See recompute_priv.h.
  *
- * Idea     When an operation runs for the first time, what was made before and will be read by an
- *          operation yet to run is there, or is made again later, and so is what that reads. What
- *          is there has to fit. The least work is an integer program of one memory row; the bound
- *          of its search, stopped early, holds for all runs. The moments that need most are tried.
- * Limits   First runs are in the order of the graph. Where concats, splits or slices share storage,
- *          the model counts bytes twice: there is no bound then. */
+ * Idea     When an operation first runs, each earlier result that a later first run reads is either
+ *          in memory, or is made again later, and then the same holds for its operands. What is in
+ *          memory has to fit. The least work is an integer program with one memory row; the bound
+ *          of its search, stopped early, holds for all runs. The moments that need most memory are
+ *          tried.
+ * Limits   First runs are in the order of the graph. No bound where concats, splits or slices share
+ *          storage: the model counts their bytes twice. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,17 +25,17 @@ typedef struct moment {
     const mpl_stage_model *m;
     uint32_t without;
     uint64_t budget;
-    uint32_t t;        /* the group that runs */
+    uint32_t t;        /* the group that runs first */
     mpl_op op;         /* its operation */
-    double byte, work; /* a unit of rows; of the objective */
-    uint32_t *again;   /* [n] column: the group runs again; MPL_NONE */
-    uint32_t *there;   /* [n_lumps] column: the lump is there; MPL_NONE */
+    double byte, work; /* unit of rows; unit of the objective */
+    uint32_t *again;   /* [n] column: the group runs again; or MPL_NONE */
+    uint32_t *there;   /* [n_lumps] column: the lump is in memory; or MPL_NONE */
     mpl_lp *lp;
-    uint32_t *term; /* scratch: a row */
+    uint32_t *term; /* scratch for a row */
     double *value;
 } moment;
 
-/* Whether the model may count bytes that are not there. */
+/* Whether the model may count bytes twice. */
 static bool may_share(const mpl_stage_model *m)
 {
     const mpl_graph *g = m->g;
@@ -53,7 +54,7 @@ static bool may_share(const mpl_stage_model *m)
 
 static uint32_t last_user(const mpl_stage_model *m, uint32_t v)
 {
-    return m->user[m->user_begin[v + 1] - 1]; /* a lump has one */
+    return m->user[m->user_begin[v + 1] - 1]; /* every lump has a reader */
 }
 
 static bool reads(const mpl_stage_model *m, uint32_t group, uint32_t v)
@@ -64,7 +65,7 @@ static bool reads(const mpl_stage_model *m, uint32_t group, uint32_t v)
     return false;
 }
 
-/* What a group of this operation alone need not have beside its operands. [byte] */
+/* Bytes that a group of this operation alone may share with its operands. */
 static uint64_t saved(const mpl_stage_model *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -78,11 +79,11 @@ static uint64_t saved(const mpl_stage_model *m, mpl_op op)
                          : 0;
 
     if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
-        bytes += m->inner[m->group_of[op]]; /* lies where what it updates does */
+        bytes += m->inner[m->group_of[op]]; /* lies in the place of what it updates */
     return bytes;
 }
 
-/* Bytes that are certainly there. */
+/* Bytes that are in memory in every run. */
 static uint64_t certain(const mpl_stage_model *m, uint32_t t, mpl_op op)
 {
     uint64_t need = m->inner[t], less = saved(m, op);
@@ -95,13 +96,13 @@ static uint64_t certain(const mpl_stage_model *m, uint32_t t, mpl_op op)
     return need - mpl_min_u64(need, less);
 }
 
-/* Whether it is open if lump v is there. */
+/* Whether lump v may be in memory or not. */
 static bool is_open(const mpl_stage_model *m, uint32_t t, uint32_t v)
 {
     return !m->fixed[v] && m->maker[v] < t && !reads(m, t, v);
 }
 
-/* All that would be there if nothing ran again. */
+/* Bytes in memory if no operation ran again. */
 static uint64_t all_of(const mpl_stage_model *m, uint32_t t, mpl_op op)
 {
     uint64_t need = certain(m, t, op);
@@ -127,7 +128,7 @@ out:
     return st;
 }
 
-/* A later reader of v (MPL_NONE: one yet to run) finds it there, or made again. */
+/* Row: a later reader of v (MPL_NONE: a first run) finds v in memory or made again. */
 static mpl_status add_need(moment *c, uint32_t v, uint32_t reader)
 {
     uint32_t n = 0, again = c->again[c->m->maker[v]];
@@ -140,7 +141,7 @@ static mpl_status add_need(moment *c, uint32_t v, uint32_t reader)
     return mpl_lp_add_row(c->lp, reader == MPL_NONE ? 1 : 0, n, c->term, c->value);
 }
 
-/* The open lump of most bytes that the maker of v reads; MPL_NONE. */
+/* The largest open lump that the maker of v reads; or MPL_NONE. */
 static uint32_t before_lump(const moment *c, uint32_t v)
 {
     const mpl_stage_model *m = c->m;
@@ -153,8 +154,8 @@ static uint32_t before_lump(const moment *c, uint32_t v)
     return best;
 }
 
-/* Every integer point has these, the relaxation not: of the lumps on a path back from v, which is
- * needed, one is there, or the first one's maker runs again. */
+/* Adds rows that hold for integer points but not for the relaxation: on a path of lumps back from
+ * v, which is needed, one lump is in memory or the maker of the path's first lump runs again. */
 static mpl_status add_paths(moment *c, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -250,7 +251,7 @@ static mpl_status try_moment(const mpl_stage_model *m, mpl_recompute_task *task,
     task->found.ticks += answer.n_pivots;
     *fits = *fits && answer.state != MPL_LP_INFEASIBLE;
     work = answer.bound * c.work * (1 - 1e-9);
-    if (work > 0) /* work is whole, bounds are doubles */
+    if (work > 0) /* work is an integer, bounds are doubles */
         task->found.bound_work = mpl_max_u64(task->found.bound_work, (uint64_t)ceil(work));
 out:
     close_moment(&c);
@@ -258,7 +259,7 @@ out:
     return st;
 }
 
-/* ---- which moments ---- */
+/* ---- choice of moments ---- */
 
 typedef struct need {
     uint64_t bytes;
@@ -307,7 +308,7 @@ mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits)
     MPL_TRY(mpl_new(task->ctx, begins, task->g->n_ops));
     memset(begins, 1, task->g->n_ops);
     st = mpl_stage_model_new(task->ctx, task->g, task->options, begins, NULL, &m);
-    if (st == MPL_EINPUT) { /* too large: nothing is proved */
+    if (st == MPL_EINPUT) { /* too large: no bound */
         st = MPL_OK;
         goto out;
     }

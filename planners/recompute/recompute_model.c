@@ -2,24 +2,24 @@
  *
  * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor
  *          Rematerialization", 2020, section 4.
- * Differs  Nodes are groups of operations with several results; a result that the last reader may
- *          write over is not counted beside it. */
+ * Differs  Nodes are groups of operations with several results. A result that the last reader may
+ *          overwrite is not counted beside the reader's result. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
 
 static const uint64_t MOST_PAIRS = UINT64_C(1) << 22;
-enum { SMALL = 16 }; /* what is this much smaller than another result of its operation is kept */
+enum { SMALL = 16 }; /* a result this many times smaller than another of its operation is kept */
 
-/* ---- values become lumps ---- */
+/* ---- values to lumps ---- */
 
 typedef struct builder {
     mpl_stage_model *m;
     const mpl_problem_options *options;
     mpl_value *root;     /* [n_values] */
-    uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: only its group reads it */
+    uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: read only by its group */
     uint32_t *reader_at; /* [n_values + 1] into reader, of a root */
-    uint32_t *reader;    /* groups that read it, ascending, distinct, the maker apart */
+    uint32_t *reader;    /* groups that read it except the maker, ascending, distinct */
     uint32_t *n_readers; /* [n_values] */
     uint32_t *final;     /* [n_values] the last operation that reads a root */
 } builder;
@@ -57,7 +57,7 @@ static mpl_status find_readers(builder *b)
         if (g->op_in[i] != MPL_NONE)
             b->reader_at[b->root[g->op_in[i]] + 1]++;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        b->reader_at[v + 1] += b->reader_at[v] + 1; /* one more for what is kept to the end */
+        b->reader_at[v + 1] += b->reader_at[v] + 1; /* one more entry, for values kept to the end */
         b->final[v] = g->value_op[v];
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -72,7 +72,7 @@ static mpl_status find_readers(builder *b)
                 (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
                 b->reader[b->reader_at[v] + (*n)++] = group;
         }
-    for (mpl_value v = 0; v < g->n_values; v++) { /* an unpinned output stays to the end */
+    for (mpl_value v = 0; v < g->n_values; v++) { /* unpinned outputs stay to the end */
         uint32_t *n = &b->n_readers[v], last = b->m->n - 1;
 
         if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 &&
@@ -92,7 +92,7 @@ static bool same_readers(const builder *b, uint32_t lump, mpl_value v)
                                           b->reader + b->reader_at[v], n * sizeof *m->user) == 0;
 }
 
-/* Whether v is kept: it is small beside other results, or cannot be made again. */
+/* Whether v is kept because it is small beside other results or cannot be made again. */
 static bool is_fixed(const builder *b, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = b->m->g;
@@ -170,7 +170,7 @@ out:
 
 /* ---- groups ---- */
 
-/* What dies inside a group with this operation, each once. */
+/* Bytes of the values inside a group that die at this operation. */
 static uint64_t freed(builder *b, mpl_op op)
 {
     const mpl_graph *g = b->m->g;
@@ -213,7 +213,7 @@ static void weigh_groups(builder *b)
     }
 }
 
-/* A group of one operation may overwrite a lump of one value, best one that dies there. */
+/* The lump of one value that a group of one operation may overwrite; best one that dies there. */
 static void find_over(builder *b, mpl_op op)
 {
     mpl_stage_model *m = b->m;
@@ -267,19 +267,18 @@ out:
     return st;
 }
 
-/* The weight or input that v shows, itself or through views; MPL_NONE. */
 mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
 {
     v = mpl_shown_source(g, v);
     return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
 }
 
-/* What reads a weight runs no more once the weight is updated. */
+/* A reader of a weight does not run again after the weight's update. */
 static mpl_status find_until(mpl_stage_model *m)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
-    mpl_op *update = NULL; /* [n_values] of a weight */
+    mpl_op *update = NULL; /* [n_values] the operation that updates a weight */
 
     MPL_TRY(mpl_new(m->ctx, m->until, m->n));
     MPL_TRY(mpl_new(m->ctx, update, g->n_values));
@@ -309,7 +308,7 @@ static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
     return !m->may[i] ? i : m->need[i] < m->until[i] ? m->need[i] : m->until[i];
 }
 
-/* Who reads what, and until which stage anything may be of use. */
+/* Indexes the readers of lumps, and the last stages in which runs are useful. */
 static mpl_status index_reads(mpl_stage_model *m)
 {
     mpl_status st = MPL_OK;
@@ -318,7 +317,7 @@ static mpl_status index_reads(mpl_stage_model *m)
         mpl_lists_turn(m->ctx, m->n, m->n_lumps, m->user_begin, m->user, &m->read_begin, &m->read));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
-    for (uint32_t v = m->n_lumps; v-- > 0;) { /* lumps ascend with makers */
+    for (uint32_t v = m->n_lumps; v-- > 0;) { /* lumps ascend by maker */
         for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
             m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
         if (!m->fixed[v])
@@ -403,7 +402,7 @@ void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s)
     *s = (mpl_stages){0};
 }
 
-/* Whether lump v, not a fixed one, is read in the stage, by a group from `from` on. */
+/* Whether a group from `from` on reads lump v, which is not fixed, in the stage. */
 static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, uint32_t from,
                     uint32_t stage)
 {
@@ -420,8 +419,8 @@ void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
                 *out = in + m->n_lumps;
 
         memset(runs, 0, t);
-        for (uint32_t v = 0; v < m->n_lumps; v++) /* what is made later or no more read is not
-                                                     carried */
+        /* do not carry lumps that are made later or no longer read */
+        for (uint32_t v = 0; v < m->n_lumps; v++)
             out[v] = out[v] && m->maker[v] <= t && m->last[v] > t;
         for (uint32_t i = t + 1; i-- > 0;) {
             for (uint32_t v = 0; v < m->n_lumps && i < t; v++)
@@ -449,7 +448,7 @@ static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, 
                   *out = in + m->n_lumps;
     uint32_t maker = m->maker[v];
 
-    if (m->fixed[v]) /* carried to its last stage, of which group t is the last to run */
+    if (m->fixed[v]) /* carried to its last stage, which group t ends */
         return maker == t ? i == t
                           : maker < t && t <= m->last[v] &&
                                 !(m->overwrites[i] == v && t == m->last[v] && i == t);
@@ -490,7 +489,7 @@ mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_run_list list = {0};
-    uint32_t *begin = NULL; /* of a group: its first operation */
+    uint32_t *begin = NULL; /* [n + 1] first operation of a group */
     mpl_op op = 0;
 
     MPL_TRY(mpl_run_list_init(m->ctx, g, m->options, &list));
@@ -504,7 +503,7 @@ mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_
             for (mpl_op o = begin[i]; s->runs[(size_t)t * m->n + i] && o < begin[i + 1]; o++)
                 if (m->group_of[o] == i)
                     MPL_TRY(mpl_run_list_add(&list, o));
-        for (; op < begin[t + 1]; op++) /* views among them */
+        for (; op < begin[t + 1]; op++) /* includes views */
             MPL_TRY(mpl_run_list_add(&list, op));
     }
     for (; op < g->n_ops; op++)

@@ -1,17 +1,17 @@
-/* recompute_pebble.c -- the pebble game with sizes: the least work that runs again within a budget,
- * exactly.
+/* recompute_pebble.c -- the pebble game with sizes: the exact least repeated work within a budget.
  *
- * Idea     A state is the operations that have run and the lumps that are there. A move runs an
- *          operation whose operands are there, results beside or over an operand; or drops a lump,
- *          where something does not fit. What nobody can need is dropped at once. A* by the work of
- *          repeats; what is left is at least the work of makers of lumps that are gone and will be
- *          read, and so forth back. That never falls by more than a move costs: states close once.
+ * Idea     A state is the set of operations that have run and the set of lumps in memory. A move
+ *          runs an operation whose operands are in memory, with its results beside or over an
+ *          operand; or drops a lump when something does not fit. Useless lumps are dropped at once.
+ *          A* by the work of repeats. The heuristic is the work of the makers of dropped lumps that
+ *          will still be read, and recursively of their operands. It falls by at most the cost of a
+ *          move, so each state closes once.
  * Source   R. Sethi, "Complete register allocation problems", 1975, for the game; P. Hart, N.
  *          Nilsson, B. Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost
  *          Paths", 1968, for the search.
- * Cost     MOST_STATES states at most; exponential in the operations.
- * Limits   Bytes as recompute_priv.h counts them. Where states run out, segments or rounding
- *          answer, with the bound of the search. */
+ * Cost     At most MOST_STATES states; exponential in the operations.
+ * Limits   Bytes as recompute_priv.h counts them. When states run out, segments or rounding answer,
+ *          with the bound of the search. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
@@ -20,16 +20,16 @@ enum { MOST = 64, MOST_STATES = 1 << 20, N_SLOTS = 1 << 22 };
 
 typedef struct state {
     uint64_t done, there;
-    uint64_t work, left; /* of repeats up to here; at least to come */
-    uint32_t from;       /* index of the state before; MPL_NONE */
-    uint8_t at;          /* MPL_GAME_STAGES: repeats before this one are over */
-    uint8_t ran;         /* the group of the move here; MOST: a lump was dropped */
+    uint64_t work, left; /* of repeats so far; lower bound of those to come */
+    uint32_t from;       /* index of the previous state; or MPL_NONE */
+    uint8_t at;          /* MPL_GAME_STAGES: only repeats from this group on remain */
+    uint8_t ran;         /* group of the last move; MOST: a lump was dropped */
     bool closed;
 } state;
 
-typedef struct entry { /* of the heap */
+typedef struct entry { /* entry of the heap */
     uint64_t sum;
-    uint32_t done; /* how many have run */
+    uint32_t done; /* number of groups that have run */
     uint32_t state;
 } entry;
 
@@ -40,8 +40,8 @@ typedef struct game {
     uint32_t without;
     uint64_t budget;
     uint64_t reads[MOST], makes[MOST], remakes[MOST]; /* sets of lumps, by group */
-    uint64_t waits[MOST];  /* set of groups that run first before it does */
-    uint64_t spoils[MOST]; /* set of groups that must not run again once it has run */
+    uint64_t waits[MOST];  /* set of groups whose first run must precede its own */
+    uint64_t spoils[MOST]; /* set of groups that must not run again after it */
     uint64_t spoiled_by[MOST];
     uint64_t fixed, stays; /* sets of lumps */
     uint64_t users[MOST];  /* set of groups, by lump */
@@ -52,8 +52,8 @@ typedef struct game {
     entry *heap;
     size_t n_heap, heap_cap;
     uint32_t *slot; /* [N_SLOTS] states by hash; MPL_NONE */
-    uint64_t least; /* the sum of the last state that was closed */
-    bool full;      /* states ran out */
+    uint64_t least; /* sum of the last closed state */
+    bool full;      /* out of states */
     uint64_t ticks; /* states expanded */
 } game;
 
@@ -68,7 +68,7 @@ static inline uint32_t lowest(uint64_t set)
 
 /* ---- the graph as sets ---- */
 
-/* The group that makes v, through views; MPL_NONE: an input or weight. */
+/* The group that makes v, through views; MPL_NONE: v is an input or weight. */
 static uint32_t maker_of(const game *a, mpl_value v)
 {
     const mpl_graph *g = a->m->g;
@@ -78,7 +78,7 @@ static uint32_t maker_of(const game *a, mpl_value v)
     return g->value_op[v] == MPL_NONE ? MPL_NONE : a->m->group_of[g->value_op[v]];
 }
 
-/* What reads a weight must not run again once the weight is updated. */
+/* A reader of a weight must not run again after the weight's update. */
 static void note_updates(game *a, mpl_op op)
 {
     const mpl_graph *g = a->m->g;
@@ -136,12 +136,12 @@ static uint64_t bytes_of(const game *a, uint64_t lumps)
     return bytes;
 }
 
-/* The lumps of use: read by who has not run, or who runs again for such a lump. */
+/* The useful lumps: read by a group that has not run, or that must run again for a useful lump. */
 static uint64_t of_use(const game *a, uint64_t done)
 {
     uint64_t use = a->stays, readers = a->all & ~done;
 
-    for (uint32_t v = a->m->n_lumps; v-- > 0;) { /* users come behind makers */
+    for (uint32_t v = a->m->n_lumps; v-- > 0;) { /* users come after makers */
         uint32_t maker = a->m->maker[v];
 
         use |= (a->users[v] & readers) != 0 ? bit(v) : 0;
@@ -151,7 +151,7 @@ static uint64_t of_use(const game *a, uint64_t done)
     return use;
 }
 
-/* The least work of repeats to the end; UINT64_MAX: there is no way. */
+/* Lower bound of the work of repeats still needed; UINT64_MAX: no way to the end. */
 static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
 {
     uint64_t again = 0, work = 0;
@@ -173,7 +173,7 @@ static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
 
 /* ---- states by the sum ---- */
 
-/* Less work, then more done, then the earlier state. */
+/* Less work first, then more groups done, then the earlier state. */
 static bool is_before(const entry *x, const entry *y)
 {
     if (x->sum != y->sum)
@@ -212,7 +212,7 @@ static entry pop(game *a)
     return top;
 }
 
-/* The slot of a state, or the empty one where it belongs. */
+/* The slot of a state, or the empty slot for it. */
 static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
 {
     uint64_t key[3] = {done, there, at};
@@ -227,7 +227,7 @@ static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
     }
 }
 
-/* A way to the state next, without what is of no use. */
+/* Records a way to state next, without its useless lumps. */
 static mpl_status reach(game *a, state next)
 {
     mpl_status st = MPL_OK;
@@ -263,7 +263,7 @@ out:
 
 /* ---- moves ---- */
 
-/* Whether group i may be the next to run; *again: it did before. */
+/* Whether group i may run next; *again: it has run before. */
 static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, bool *again)
 {
     *again = (s->done & bit(i)) != 0;
@@ -276,7 +276,7 @@ static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, boo
            (a->rule == MPL_GAME_FREE || (a->all & ~s->done & (bit(i) - 1)) == 0);
 }
 
-/* Group i runs, beside its operands or over one; *tight: more room would be of use. */
+/* Runs group i beside its operands or over one; *tight: more room would help. */
 static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, bool *tight)
 {
     mpl_status st = MPL_OK;
@@ -329,7 +329,7 @@ out:
     return st;
 }
 
-/* *end: the state in which all have run; MPL_NONE: there is none, or states ran out (a->full). */
+/* *end: the state in which all groups have run; MPL_NONE: none, or out of states (a->full). */
 static mpl_status search(game *a, uint32_t *end)
 {
     mpl_status st = MPL_OK;
@@ -362,7 +362,7 @@ out:
 
 /* ---- the answer ---- */
 
-/* The views of what `maker` made (MPL_NONE: of inputs and weights). */
+/* Adds the views of what `maker` made (MPL_NONE: of inputs and weights). */
 static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
 {
     mpl_status st = MPL_OK;
@@ -413,7 +413,7 @@ out:
     return st;
 }
 
-/* The least budget, a multiple of the alignment, that there is a run for. */
+/* The least budget, a multiple of the alignment, that has a run. */
 static mpl_status find_least(game *a, uint64_t enough)
 {
     mpl_status st = MPL_OK;

@@ -1,15 +1,15 @@
-/* recompute_program.c -- the least work within a budget, as an integer program and by rounding its
+/* recompute_program.c -- the least work within a budget, by an integer program or by rounding its
  * relaxation.
  *
  * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor
  *          Rematerialization", 2020: stages, runs (r), carried lumps (c), section 4; rounding,
  *          section 5.
- * Differs  A lump lies in memory while group i of stage t runs if it is made later and was carried
- *          in, or was made before and is carried out or read from here on. The latter has a column
- *          (q) for each reader, at least that reader's r and the next one's q: no products of
- *          variables. Lumps that are kept have no columns.
- * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are never less
- *          than are alive, more where concats or pieces share. */
+ * Differs  A lump is in memory while group i of stage t runs if it was carried in and is made
+ *          later, or was made before and is carried out or read from here on. The second case has a
+ *          column (q) for each reader, at least that reader's r and the next reader's q, which
+ *          avoids products of variables. Fixed lumps have no columns.
+ * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are never
+ *          below the live bytes, and above them where concats or pieces share storage. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "planners/ilp/lp.h"
@@ -29,12 +29,11 @@ typedef struct program {
     uint32_t without;
     mpl_lp *lp;
     bool integer;
-    double byte, work; /* a unit of rows; of the objective */
-    uint32_t *run; /* [n * n] column of group i in stage t; MPL_NONE: it does not run, or i == t */
-    uint32_t *carry;    /* [(n + 1) * n_lumps] column; MPL_NONE: it is not carried */
-    uint32_t *presence; /* [n * n_lumps] first of the columns of lump v in stage t; MPL_NONE: none
-                         */
-    uint32_t *column;   /* scratch: a row */
+    double byte, work; /* unit of rows; unit of the objective */
+    uint32_t *run;     /* [n * n] column of group i in stage t; MPL_NONE: does not run, or i == t */
+    uint32_t *carry;   /* [(n + 1) * n_lumps] column; MPL_NONE: not carried */
+    uint32_t *presence; /* [n * n_lumps] first presence column of lump v in stage t; or MPL_NONE */
+    uint32_t *column;   /* scratch for a row */
     double *value;
     uint32_t n_terms;
 } program;
@@ -64,7 +63,7 @@ static mpl_status end_row(program *p, double low)
     return st;
 }
 
-/* a - b >= 0, where both are there; a that is 0 makes b 0. */
+/* Row a - b >= 0, if both columns exist: a = 0 implies b = 0. */
 static mpl_status at_least(program *p, uint32_t a, uint32_t b)
 {
     if (b == MPL_NONE)
@@ -101,7 +100,7 @@ static bool is_active(const program *p, uint32_t t, uint32_t i)
     return i == t || (i < t && run_of(p, t, i) != MPL_NONE);
 }
 
-/* How many active readers of v come before `from`. */
+/* The number of active readers of v before `from`. */
 static uint32_t first_reader(const program *p, uint32_t t, uint32_t v, uint32_t from)
 {
     const mpl_stage_model *m = p->m;
@@ -123,7 +122,7 @@ static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
     return false;
 }
 
-/* The presence columns of lump v in stage t, and their rows; none if group t reads it. */
+/* Adds the presence columns of lump v in stage t, and their rows; none if group t reads it. */
 static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -152,7 +151,7 @@ out:
 
 /* ---- rows ---- */
 
-/* What group j of stage t reads is there: carried, or made again. */
+/* What group j of stage t reads is carried in or made again. */
 static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
 {
     mpl_status st = MPL_OK;
@@ -173,7 +172,7 @@ out:
     return st;
 }
 
-/* What is carried out was carried in, or made. */
+/* What is carried out was carried in or made. */
 static mpl_status add_carries(program *p, uint32_t t)
 {
     mpl_status st = MPL_OK;
@@ -191,7 +190,7 @@ out:
     return st;
 }
 
-/* Whether lump v is there while group i of stage t runs; *column where that decides. */
+/* Whether v is certainly in memory while group i of stage t runs; otherwise *column decides. */
 static bool is_there(const program *p, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
 {
     const mpl_stage_model *m = p->m;
@@ -264,10 +263,10 @@ static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
     return MPL_NONE;
 }
 
-/* Every integer point has these, its relaxation not: whoever reads v in stage u gets what was
- * carried into stage t, or what was made from then on; that was made of the lump before it, which
- * was carried into stage t, or made from then on, and so forth. Else one half of a lump, carried,
- * makes both halves of the next one, in two stages. */
+/* Adds rows that hold for integer points but not for the relaxation. A reader of v in stage u gets
+ * what was carried into stage t or made since. What was made since was made from the lump before
+ * it, for which the same holds, and so on. Without these rows, half a carried lump makes both
+ * halves of the next lump, in two stages. */
 static mpl_status add_paths(program *p, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -312,7 +311,8 @@ static mpl_status program_init(program *p, uint64_t budget)
 
     for (uint32_t i = 0; i < m->n; i++)
         most = mpl_max_u64(most, m->work[i]);
-    p->work = (double)most / 100; /* both within the numbers that a simplex method likes */
+    /* keeps both units in a numerically good range for the simplex method */
+    p->work = (double)most / 100;
     p->byte = (double)mpl_max_u64(budget, 1) / 1000;
     MPL_TRY(mpl_lp_new(ctx, "recompute", &p->lp));
     MPL_TRY(mpl_new(ctx, p->run, n_runs));
@@ -334,7 +334,7 @@ out:
 
 /* ---- answers ---- */
 
-/* Stages from x: a column that is at least `least` counts as 1. */
+/* Stages from x: a column of at least `least` counts as 1. */
 static void read_stages(const program *p, const double *x, double least, mpl_stages *s)
 {
     const mpl_stage_model *m = p->m;
@@ -363,7 +363,7 @@ out:
     return st;
 }
 
-/* The objective as work, rounded up: work is whole, and the objective is a double. */
+/* The objective as work, rounded up because work is an integer and the objective a double. */
 static uint64_t as_work(const program *p, double objective)
 {
     double work = objective * p->work * (1 - 1e-9);
@@ -373,7 +373,7 @@ static uint64_t as_work(const program *p, double objective)
 
 /* ---- the integer program ---- */
 
-/* The run of `start`, if it finds one, with a bound that holds for whatever runs again. */
+/* The run of `start`, if it finds one, with a bound that holds for all runs. */
 static mpl_status find_known(mpl_recompute_task *known, mpl_recompute_choose *start, uint64_t *work)
 {
     mpl_rerun_facts facts = {0};
@@ -387,7 +387,7 @@ static mpl_status find_known(mpl_recompute_task *known, mpl_recompute_choose *st
     return st == MPL_EINPUT || st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;
 }
 
-/* Only what does less work than the known run. */
+/* Allows only less work than that of the known run. */
 static mpl_status cut_off(program *p, uint64_t work)
 {
     const mpl_stage_model *m = p->m;
@@ -398,7 +398,7 @@ static mpl_status cut_off(program *p, uint64_t work)
     return end_row(p, -((double)work - 1) / p->work);
 }
 
-/* The program has no point: the known run is the best, or there is none. */
+/* The program has no solution: the known run is optimal, or no run exists. */
 static mpl_status take_known(mpl_recompute_task *task, mpl_recompute_task *known, uint64_t work,
                              bool proved)
 {
@@ -414,7 +414,7 @@ static mpl_status take_known(mpl_recompute_task *task, mpl_recompute_task *known
     return MPL_OK;
 }
 
-/* The answer of the program p, which is made and knows of a run. */
+/* Solves the program p, which is cut off at the known run. */
 static mpl_status solve_exactly(mpl_recompute_task *task, program *p, mpl_recompute_task *known,
                                 uint64_t known_work)
 {
@@ -487,7 +487,7 @@ out:
 
 /* ---- rounding ---- */
 
-/* What a threshold makes of the relaxation. */
+/* Rounds the relaxation at one threshold. */
 static void round_at(mpl_rounding *r, const program *p, const double *x, double least)
 {
     mpl_stages swap = r->now;
@@ -495,7 +495,8 @@ static void round_at(mpl_rounding *r, const program *p, const double *x, double 
 
     read_stages(p, x, least, &r->now);
     mpl_stages_complete(r->m, &r->now);
-    mpl_stages_complete(r->m, &r->now); /* some of what ran was for what nobody reads after all */
+    /* the first pass may leave runs whose results are no longer read */
+    mpl_stages_complete(r->m, &r->now);
     work = mpl_stages_work(r->m, &r->now);
     if (mpl_stages_peak(r->m, &r->now) > r->budget || work >= r->work)
         return;

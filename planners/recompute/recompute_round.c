@@ -1,21 +1,21 @@
-/* recompute_round.c -- the relaxation over groups of operations, rounded; or segments, if they do
- * less work. Large graphs are grouped: segments of the forward part, and behind it what lies
- * between the first reads of one segment and of an earlier one. Within ever smaller budgets until
- * something fits.
+/* recompute_round.c -- rounds the relaxation over groups of operations, or takes segments if they
+ * do less work. Groups of a large graph: segments of the forward part; after it, the operations
+ * between the first reads of one segment and of an earlier one. The relaxation gets ever smaller
+ * budgets until a rounding fits.
  *
- * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; the rest: this project.
- */
+ * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; the rest: this
+ *          project. */
 #include "planners/recompute/recompute_priv.h"
 
 enum {
-    FEW_GROUPS = 40, /* operations of a graph that is rounded without being grouped */
-    SEGMENTS = 16,   /* of the forward part, where it is */
-    SHRINKS = 5,     /* budgets that are tried for the relaxation, each by a part less */
+    FEW_GROUPS = 40, /* operations of a graph that is rounded ungrouped */
+    SEGMENTS = 16,   /* of the forward part of a larger graph */
+    SHRINKS = 5,     /* budgets tried for the relaxation, each a part smaller */
 };
 
 /* ---- groups ---- */
 
-/* Bytes that an operation makes. */
+/* Bytes of an operation's results. */
 static uint64_t made(const mpl_graph *g, mpl_op op)
 {
     uint64_t bytes = 0;
@@ -25,7 +25,7 @@ static uint64_t made(const mpl_graph *g, mpl_op op)
     return bytes;
 }
 
-/* crossing[i]: bytes that forward operations up to i make and later ones read. */
+/* crossing[i]: bytes made by forward operations up to i and read by later ones. */
 static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
                                 uint64_t *crossing)
 {
@@ -45,8 +45,8 @@ out:
     return st;
 }
 
-/* A segment ends where least crosses, between half and one and a half times its share of all bytes.
- * segment[n_ops]: of a forward operation. */
+/* Ends a segment where the fewest bytes cross, between half and one and a half times its share of
+ * all bytes. segment[n_ops]: of a forward operation. */
 static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
                               uint32_t *segment)
 {
@@ -78,8 +78,7 @@ out:
     return st;
 }
 
-/* Groups of a training graph: segments of the forward part, and behind it what lies between the
- * first reads of one segment and of an earlier one. */
+/* Groups of a training graph: see the head of this file. */
 static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
                               uint8_t *begins)
 {
@@ -114,10 +113,10 @@ out:
 typedef struct candidate {
     uint32_t n;
     mpl_op *run;   /* NULL: none */
-    uint64_t work; /* what runs again */
+    uint64_t work; /* of repeats */
 } candidate;
 
-/* From the relaxation; only forward operations repeat. c->run NULL: nothing found. */
+/* From the relaxation; only forward operations repeat. c->run NULL: none found. */
 static mpl_status by_groups(mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;
@@ -165,7 +164,7 @@ static mpl_status by_segments(const mpl_recompute_task *task, candidate *c)
     return st == MPL_ELIMIT ? MPL_OK : st;
 }
 
-/* Takes repeats out; drops a run that is beyond the budget or repeats after an update. */
+/* Removes repeats; drops a run beyond the budget or with a repeat after an update of its weight. */
 static mpl_status improve(const mpl_recompute_task *task, candidate *c)
 {
     mpl_status st = MPL_OK;

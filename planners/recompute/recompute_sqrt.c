@@ -1,30 +1,30 @@
 /* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute_priv.h.
  *
- * Idea     A cut is the values that cross between two forward operations. A segment between two
- *          cuts that is dropped costs the values of the cut behind it until the backward part
- * comes, then all that the backward part reads of it, and its work once more. A kept one costs
- *          itself. The least work within a limit on those bytes comes from dynamic programming over
- *          the cuts. Several limits are tried; the peak of each result's graph counts.
+ * Idea     A cut is the set of values that cross between two forward operations. A dropped segment
+ *          costs the values of the cut after it until the backward part begins, then everything
+ *          that the backward part reads of it, and its work once more. A kept segment costs its own
+ *          bytes. Dynamic programming over the cuts gives the least work within a limit on those
+ *          bytes. Several limits are tried; the peak of each result's graph decides.
  * Source   T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
  *          2016, algorithms 2 and 3.
- * Differs  Segments end where little crosses, may be kept, and are chosen by dynamic programming.
- * Cost     O(cuts^2 * POINTS) a limit, at most CUTS cuts; then O(size) of the graph. */
+ * Differs  Segments end where few bytes cross, may be kept, and are chosen by dynamic programming.
+ * Cost     O(cuts^2 * POINTS) for each limit, at most CUTS cuts; then O(size) of the graph. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
 
 enum {
-    CUTS = 400,  /* places where segments may end */
-    POINTS = 64, /* ways to reach a cut that are gone on from */
-    LIMITS = 24, /* that are tried between the least and the most */
+    CUTS = 400,  /* possible ends of segments */
+    POINTS = 64, /* ways kept to reach a cut */
+    LIMITS = 24, /* limits tried between the least and the most */
     HALVINGS = 8,
-    SMALL = 16, /* what is this much smaller than another result of its operation is kept */
+    SMALL = 16, /* a result this many times smaller than another of its operation is kept */
 };
 
 typedef struct point { /* a way to reach a cut */
     uint64_t kept, work;
-    uint32_t from, from_point; /* the cut and point before */
-    bool dropped;              /* the segment between */
+    uint32_t from, from_point; /* previous cut, and point there */
+    bool dropped;              /* the segment in between */
 } point;
 
 typedef struct reach {
@@ -37,18 +37,18 @@ typedef struct segments {
     const mpl_graph *g;
     const mpl_problem_options *options;
     uint32_t halvings;
-    uint32_t n;      /* forward operations, views apart */
+    uint32_t n;      /* forward operations without views */
     mpl_op *op;      /* [n] */
     uint32_t *at;    /* [n_ops] index into op[]; MPL_NONE */
-    mpl_value *root; /* [n_values] what it is a view of, or itself */
-    uint32_t *last;  /* [n_values] of a root: index of its last forward reader, or of its maker */
-    uint8_t *back;   /* [n_values] of a root: the backward part reads it */
+    mpl_value *root; /* [n_values] the value it is a view of, or itself */
+    uint32_t *last;  /* [n_values] of a root: index of its last forward reader, else of its maker */
+    uint8_t *back;   /* [n_values] the backward part reads the root */
     uint8_t *small;  /* [n_values] always kept */
-    uint64_t *bytes; /* [n_values] of a root made forward: what it takes; 0: pinned */
+    uint64_t *bytes; /* [n_values] of a root made forward; 0: pinned */
     uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before this operation */
     reach *reach;          /* [n_cuts] */
-    point slot[POINTS];    /* of the cut at hand */
-    uint32_t n_ends, *end; /* [n_ends] behind the last operation of each segment */
+    point slot[POINTS];    /* of the current cut */
+    uint32_t n_ends, *end; /* [n_ends] one past the last operation of each segment */
     uint8_t *dropped;      /* [n_ends] */
 } segments;
 
@@ -71,7 +71,7 @@ static void note_reads(segments *s, const uint8_t *forward)
         }
 }
 
-/* What an operation makes, in slots; the small and the unrepeatable are kept. */
+/* Slot bytes of an operation's results. Keeps small ones and those that cannot be made again. */
 static void weigh(segments *s, mpl_op op)
 {
     const mpl_graph *g = s->g;
@@ -93,7 +93,7 @@ static void weigh(segments *s, mpl_op op)
     }
 }
 
-/* Bytes that cross from before operation i, for i of [0, n]. */
+/* Bytes that cross the border before operation i, for i of [0, n]. */
 static mpl_status crossing(segments *s, uint64_t **out)
 {
     mpl_status st = MPL_OK;
@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-/* Of each stretch of operations, the place where least crosses. */
+/* In each stretch of operations, the place where the fewest bytes cross. */
 static mpl_status choose_cuts(segments *s)
 {
     mpl_status st = MPL_OK;
@@ -185,12 +185,12 @@ static void close_segments(segments *s)
 
 /* ---- the best segments within a limit ---- */
 
-/* A segment as it grows towards the front; its end stays. [byte] */
+/* A segment with a fixed end, while its front is extended [byte]. */
 typedef struct segment {
-    uint64_t inside; /* what the backward part reads of it, and no kept value holds */
-    uint64_t behind; /* what is kept of it if it is dropped */
-    uint64_t whole;  /* what is kept of it if it is kept */
-    uint64_t work;   /* to run it again */
+    uint64_t inside; /* read by the backward part and not held by a kept value */
+    uint64_t behind; /* kept of it if it is dropped */
+    uint64_t whole;  /* kept of it if it is kept */
+    uint64_t work;   /* of running it again */
 } segment;
 
 static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
@@ -217,7 +217,7 @@ static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
         x->work = mpl_add_work(x->work, mpl_op_work(g, op));
 }
 
-/* Into the slot of what it keeps, if it does less work; slot 0 keeps least. */
+/* Puts a point of less work into the slot of its kept bytes; slot 0 takes the least bytes. */
 static void offer(segments *s, point p, uint64_t limit)
 {
     uint32_t k = 1 + (uint32_t)((double)p.kept / ((double)limit + 1) * (POINTS - 1));
@@ -235,7 +235,7 @@ static void clear_slots(segments *s)
         s->slot[k] = (point){.kept = UINT64_MAX, .work = UINT64_MAX};
 }
 
-/* Those slots that do less work than all that keep less. */
+/* Keeps the points that do less work than all points with fewer bytes. */
 static void take_slots(segments *s, reach *r)
 {
     uint64_t work = UINT64_MAX;
@@ -248,7 +248,7 @@ static void take_slots(segments *s, reach *r)
         }
 }
 
-/* Every way to reach the cut at hand by a segment from cut i. */
+/* Extends every way to reach cut i by a segment up to the current cut. */
 static void extend(segments *s, uint32_t i, const segment *x, uint64_t limit)
 {
     const reach *from = &s->reach[i];
@@ -285,7 +285,7 @@ static bool solve(segments *s, uint64_t limit)
     if (s->reach[at].n == 0)
         return false;
     s->n_ends = 0;
-    for (k = s->reach[at].n - 1; at > 0;) { /* from the last segment to the first */
+    for (k = s->reach[at].n - 1; at > 0;) { /* from the last segment back to the first */
         const point *p = &s->reach[at].point[k];
 
         s->end[s->n_ends] = s->cut[at];
@@ -302,7 +302,7 @@ typedef struct writer {
     segments *s;
     mpl_run_list list;
     uint32_t *segment_of; /* [n] index into end[] */
-    uint8_t *written;     /* [n_ends] its repeats are in the list */
+    uint8_t *written;     /* [n_ops] its repeats are already in the list */
 } writer;
 
 /* Whether the value outlives its segment. */
@@ -334,7 +334,7 @@ out:
     return st;
 }
 
-/* What the backward operation reads is there, then. */
+/* Writes what the backward operation reads, unless it is in memory. */
 static mpl_status write_needed(writer *w, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -384,8 +384,8 @@ out:
 /* ---- limits ---- */
 
 typedef struct best {
-    uint64_t budget; /* UINT64_MAX: the least peak counts */
-    uint64_t peak;   /* of run; UINT64_MAX: there is none */
+    uint64_t budget; /* UINT64_MAX: minimise the peak */
+    uint64_t peak;   /* of run; UINT64_MAX: none */
     uint64_t work;
     uint32_t n;
     mpl_op *run; /* owned */
@@ -400,7 +400,7 @@ static bool is_better(const best *b, uint64_t peak, uint64_t work)
     return b->peak == UINT64_MAX || work < b->work || (work == b->work && peak < b->peak);
 }
 
-/* The graph of a limit; *fits: within the budget. */
+/* Makes the graph of a limit; *fits: within the budget. */
 static mpl_status try_limit(segments *s, uint64_t limit, best *b, bool *fits)
 {
     mpl_status st = MPL_OK;
@@ -427,7 +427,7 @@ out:
     return st;
 }
 
-/* Between `low`, which is too little or the least, and `high`. */
+/* A limit between `low` (too little, or the least) and `high`. */
 static uint64_t between(uint64_t low, uint64_t high, uint32_t i, uint32_t n)
 {
     return low + (uint64_t)((double)(high - low) * i / n);
@@ -450,7 +450,7 @@ static mpl_status search(segments *s, best *b)
             too_little = middle;
     }
     for (uint32_t i = 0; i <= LIMITS; i++) {
-        /* closer where there is little */
+        /* limits are denser at the low end */
         uint64_t limit = between(least, most, i * i, LIMITS * LIMITS);
 
         MPL_TRY(try_limit(s, limit, b, &fits));

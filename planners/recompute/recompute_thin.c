@@ -1,10 +1,10 @@
-/* recompute_thin.c -- repeats taken out as long as memory allows. See rerun.h.
+/* recompute_thin.c -- removes repeats while memory allows. See rerun.h.
  *
- * Idea     Without a repeat its readers read the copy before, which lives longer; what ran again
- *          for it alone goes too. Repeats are tried from the most work to the least until none can
- *          go. Copies' lives added up tell what a run takes; the graph of the result has to be
- *          within the budget, or half of what was taken out comes back, and so on.
- * Cost     O(size of the run) a repeat and round. */
+ * Idea     Without a repeat, its readers read the previous copy, which lives longer; repeats that
+ *          served only this one go too. Repeats are tried from the most work to the least until
+ *          none can go. The sum of the copies' lives estimates the peak. The graph of the result
+ *          has to be within the budget; otherwise half of the removed repeats come back, and so on.
+ * Cost     O(size of the run) for each repeat and round. */
 #include <stdlib.h>
 
 #include "graphs/orders/work.h"
@@ -17,11 +17,11 @@ typedef struct thinner {
     const mpl_graph *g;
     const mpl_problem_options *options;
     const mpl_value *root; /* [n_values] */
-    uint64_t *bytes; /* [n_values] of a root that an operation makes: what it takes; 0: pinned */
-    uint32_t *made, *last; /* [n_values] where the latest copy was made and last read */
+    uint64_t *bytes;       /* [n_values] of a root that an operation makes; 0: pinned */
+    uint32_t *made, *last; /* [n_values] where the latest copy was made, and last read */
     uint32_t room;         /* longest run */
     uint64_t *live;        /* [room + 1] */
-    uint8_t *slid;         /* [room] its result lies in an operand's place */
+    uint8_t *slid;         /* [room] its result overwrites an operand */
     uint8_t *ran;          /* [n_ops] */
 } thinner;
 
@@ -42,7 +42,7 @@ static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
     return false;
 }
 
-/* The latest copy of v dies. */
+/* Ends the life of the latest copy of v. */
 static void close_copy(thinner *t, const mpl_op *run, mpl_value v)
 {
     uint32_t end = t->last[v] + 1;
@@ -121,7 +121,7 @@ static void close_thinner(thinner *t)
     MPL_FREE_ALL(t->ctx, arrays);
 }
 
-/* ---- one repeat after the other ---- */
+/* ---- removing repeats one by one ---- */
 
 typedef struct heavy {
     uint64_t work;
@@ -137,8 +137,8 @@ static int by_work(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The run without the last repeat of op, and without what that leaves in vain; *without is its
- * length, n where op has no repeat. */
+/* The run without the last repeat of op, and without the repeats that nothing then reads. *without:
+ * its length; n if op has no repeat. */
 static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl_op op, mpl_op *to,
                             uint32_t *without)
 {
@@ -159,7 +159,7 @@ out:
     return st;
 }
 
-/* Takes out up to `most` repeats while lives stay within limit; *n_out: how many. */
+/* Removes up to `most` repeats while live bytes stay within limit; *n_out: how many. */
 static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run,
                        uint32_t *n_out)
 {

@@ -19,11 +19,11 @@ typedef struct replay {
     mpl_graph *to;
     bool bare;
     mpl_value *now, *first; /* [n_values] latest and first copy; MPL_NONE: not made yet */
-    mpl_value *shows;       /* [n_values] the weight it shows, itself or through views */
+    mpl_value *shows;       /* [n_values] the weight it is or is a view of */
     uint32_t *n_runs;       /* [n_ops] copies so far */
-    uint8_t *updated;       /* [n_values] weights */
-    bool waiting;           /* something runs again: updates wait for every reader */
-    uint32_t *waits; /* [n_values] of a weight: the last that reads it, into wait[]; MPL_NONE */
+    uint8_t *updated;       /* [n_values] of weights */
+    bool waiting;           /* there are repeats: updates wait for every reader */
+    uint32_t *waits; /* [n_values] of a weight: its last reader so far, into wait[]; or MPL_NONE */
     wait *wait;
     uint32_t n_waits;
     size_t wait_cap;
@@ -31,7 +31,7 @@ typedef struct replay {
 
 /* ---- what may run again ---- */
 
-/* The repeat takes the moments' types from the scale. */
+/* The repeat takes the types of the moments from the scale. */
 static bool norm_repeats(const mpl_graph *g, mpl_op op)
 {
     for (uint32_t i = 1; i < 3; i++)
@@ -72,7 +72,7 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 
 /* ---- one operation of a run ---- */
 
-/* "NAME.again", "NAME.again2", .., or what comes next that nobody is called. */
+/* "NAME.again", "NAME.again2", .., or the next such name that is free. */
 static const char *repeat_name(const replay *r, mpl_value v, uint32_t k, char *text)
 {
     do {
@@ -93,7 +93,7 @@ static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
     return false;
 }
 
-/* The update of a weight waits for every copy that reads it, not for the first only. */
+/* The update of a weight waits for every copy that reads it. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
     mpl_status st = MPL_OK;
@@ -116,7 +116,7 @@ out:
     return st;
 }
 
-/* What the k-th copy reads: in[], of the first or of a repeat. */
+/* The inputs in[] of the k-th copy: of the first or of a repeat. */
 static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uint32_t *n_in)
 {
     mpl_status st = MPL_OK;
@@ -152,7 +152,7 @@ static uint32_t count_waits(const replay *r, mpl_op op)
     return n;
 }
 
-/* Batch norm cannot wait: its statistics are read by nobody else. */
+/* Batch norm cannot wait for repeats; no other operation reads its statistics. */
 static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
 {
     mpl_status st = MPL_OK;
@@ -179,11 +179,11 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
     if (k > 0 && g->op_kind[op] == MPL_OP_batch_norm_train)
         return MPL_OP_batch_norm_again;
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
-        return MPL_OP_dropout_grad; /* the same on the mask */
+        return MPL_OP_dropout_grad; /* the same, applied to the mask */
     return (mpl_op_kind)g->op_kind[op];
 }
 
-/* Names of outputs; those that must be there but are not remade stay out. */
+/* Names of the outputs of the k-th copy. Skips those that a repeat does not make. */
 static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char **name,
                              char (*text)[NAME_SIZE])
 {
@@ -253,7 +253,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- the graph ---- */
 
 static mpl_status copy_value(replay *r, mpl_value v)
 {
@@ -305,7 +305,7 @@ static mpl_status build(replay *r, uint32_t n, const mpl_op *run)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
             MPL_TRY(copy_value(r, v));
-    for (mpl_op op = 0; op < g->n_ops; op++) /* views come behind what they show */
+    for (mpl_op op = 0; op < g->n_ops; op++) /* views come after what they show */
         for (uint32_t i = 0; mpl_may_be_view(g, op) && i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
                 r->shows[mpl_op_output(g, op, i)] = r->shows[mpl_op_input(g, op, 0)];
@@ -323,7 +323,7 @@ out:
     return st;
 }
 
-/* Operations that a loss needs; all of them where there is none. */
+/* Counts the operations that a loss needs; all operations if there is no loss. */
 static mpl_status count_work(const replay *r, mpl_rerun_facts *facts)
 {
     mpl_status st = MPL_OK;
@@ -376,10 +376,11 @@ mpl_status mpl_rerun(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op 
     return replay_run(&(replay){.ctx = ctx, .g = g}, n, run, out, facts);
 }
 
-/* ---- what runs in vain ---- */
+/* ---- useless repeats ---- */
 
-/* From the end: needed[v], somebody reads the copy of v that is there. A repeat of which nothing is
- * needed goes; then nobody notices, since reads in between would have needed it. */
+/* Scans from the end. needed[v]: the current copy of v is read later. Removes a repeat that makes
+ * no needed value. Its removal changes no other read: a read in between would have made it
+ * needed. */
 mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op *run)
 {
     mpl_status st = MPL_OK;
@@ -389,7 +390,7 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
     MPL_TRY(mpl_new(ctx, needed, g->n_values));
     MPL_TRY(mpl_new(ctx, vain, *n));
     MPL_TRY(mpl_new(ctx, seen, g->n_ops));
-    for (uint32_t i = 0; i < *n; i++) { /* 1: a repeat, for now */
+    for (uint32_t i = 0; i < *n; i++) { /* at first: marks repeats */
         vain[i] = seen[run[i]];
         seen[run[i]] = 1;
     }

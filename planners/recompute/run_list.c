@@ -1,4 +1,4 @@
-/* run_list.c -- runs as they are written down. See rerun.h. */
+/* run_list.c -- builds lists of runs. See rerun.h. */
 #include "planners/recompute/rerun.h"
 
 mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-/* The views from the root to v that show an older copy, the outermost first. */
+/* Appends the views from the root to v that show an older copy, outermost first. */
 static mpl_status refresh(mpl_run_list *l, mpl_value v)
 {
     mpl_status st = MPL_OK;

@@ -1,15 +1,14 @@
-/* beam.c -- many unfinished plans side by side, one more buffer in each at every level, the least
- * wasteful kept.
+/* beam.c -- beam search: each level adds one buffer to many partial plans and keeps the least
+ * wasteful.
  *
- * Idea     Each part of a pool that time connects is searched by the beams of exact_beam.c, half
- *          way between the best height and what failed below it, a few times, then at the height
- *          where nothing more is to be gained. Lap by lap the beams are twice as wide, until they
- *          are wide for so few buffers.
+ * Idea     The beams of exact_beam.c search each connected part of a pool. A few times they try the
+ *          middle between the best height and the last failure, then the goal. Each lap doubles the
+ *          width, until it is large for the number of buffers.
  * Source   this project; exact_beam.c
- * Differs  From `exact`: no complete search beside the beams, so nothing is refuted. In-place pairs
- *          are folded first.
+ * Differs  From `exact`: no complete search, so nothing is refuted. In-place pairs are folded
+ *          first.
  * Cost     Doubles with the width. Without budget and deadline it ends after DEFAULT_TICKS.
- * Limits   A family is one buffer while it searches; then its parts sink. Serial problems; parts of
+ * Limits   A family is one buffer during the search; then its parts sink. Serial problems; parts of
  *          at most 5000 buffers. Never above the plan of greedy_size. */
 #include "graphs/problem/fold_pairs.h"
 #include "planners/exact/exact_priv.h"
@@ -19,10 +18,10 @@
 #define DEFAULT_TICKS  UINT64_C(1000000000) /* a few seconds */
 #define FIRST_TURN     UINT64_C(1000000000)
 #define FIRST_STEPS    6    /* between the goal and the best height; one more each lap */
-#define LARGEST_N      5000 /* of exact_beam.c's own */
-#define FIRST_WIDTH    16   /* likewise */
+#define LARGEST_N      5000 /* as in exact_part.c */
+#define FIRST_WIDTH    16   /* as in exact_part.c */
 #define WIDTH_PER_ITEM 8    /* at most */
-#define MOST_NUMBERS   (UINT64_C(1) << 24) /* width * n at most */
+#define MOST_NUMBERS   (UINT64_C(1) << 24) /* highest width * n */
 
 extern const mpl_planner mpl_planner_greedy_size;
 
@@ -31,7 +30,7 @@ typedef struct beams {
     const mpl_problem *p; /* without pairs */
     mpl_plan *plan;       /* of p */
     mpl_exact_effort effort;
-    uint64_t limit; /* of ticks, in all */
+    uint64_t limit; /* of ticks in total */
     bool minimise;
 } beams;
 
@@ -41,14 +40,14 @@ static bool is_over(beams *s)
     return s->effort.by_clock || s->effort.ticks >= s->limit;
 }
 
-/* One beam of each kind at one height, in so many ticks. */
+/* Runs one beam of each kind at one height, in the lap's ticks. */
 static mpl_status try_height(beams *s, mpl_exact_part *part, uint64_t cap, uint32_t lap)
 {
     uint64_t set_up = MPL_EXACT_BEAMS * (uint64_t)part->n * (FIRST_WIDTH << lap);
     uint64_t turn = FIRST_TURN << lap;
     mpl_exact_verdict verdict;
 
-    s->effort.ticks += set_up; /* rows that are made, whatever becomes of them */
+    s->effort.ticks += set_up; /* the rows are made in any case */
     if (is_over(s))
         return MPL_OK;
     s->effort.tick_limit = mpl_min_u64(turn, s->limit - s->effort.ticks) + s->effort.ticks;
@@ -90,8 +89,7 @@ out:
     return st;
 }
 
-/* The buffers buffer[n] of a pool, which time connects; *floor: the height that the pool has
- * anyway. */
+/* Improves a connected part, buffer[n], of a pool. *floor: a height that the pool has anyway. */
 static mpl_status improve(beams *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n,
                           uint64_t *floor)
 {
@@ -117,7 +115,7 @@ out:
     return st;
 }
 
-/* All pools, cut where no buffer lives on. */
+/* Improves all pools, cut where no buffer is alive across the step. */
 static mpl_status improve_all(beams *s)
 {
     mpl_status st = MPL_OK;

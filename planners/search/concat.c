@@ -1,8 +1,7 @@
-/* concat.c -- which concats share, by the exact search. See concat.h.
+/* concat.c -- chooses the concats that share, by exact search. See concat.h.
  *
- * Idea     No plan of a choice is lower than its bound. So the choices come by rising bound; each
- *          is planned, and what the best plan needs ends the search where the next bound is no
- *          lower.
+ * Idea     No plan of a choice is lower than its bound. Choices are planned by rising bound until
+ *          the next bound is not below the best plan.
  * Source   this project
  * Limits   Plans of up to SMALL buffers, in TICKS each and MOST_TICKS in all; beyond them nothing
  *          is decided. */
@@ -29,8 +28,8 @@ static void take(const mpl_concats *concats, uint32_t set, uint8_t *shared)
         shared[concats->op[i]] = set >> i & 1;
 }
 
-/* The least bytes of the choice `shared`; *decided false: the search ended before it knew. Then
- * *bytes is what it proved. */
+/* Finds the least bytes of the choice `shared`. *decided false: the search ended early, and *bytes
+ * is a lower bound. */
 static mpl_status plan_choice(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                               const mpl_problem_options *options, const uint8_t *shared,
                               uint64_t *ticks, uint64_t *bytes, bool *decided)
@@ -67,7 +66,7 @@ out:
     return st;
 }
 
-/* The best of the choices by what they need; *by stays what it is where that is too much work. */
+/* Finds the choice of the least plan. Where that is too much work, found->by stays. */
 static mpl_status plan_choices(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                const mpl_problem_options *options, const mpl_concats *concats,
                                uint8_t *shared, mpl_concat_found *found)

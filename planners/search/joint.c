@@ -1,17 +1,16 @@
-/* joint.c -- order and placement together. See joint.h.
+/* joint.c -- chooses order and placement together. See joint.h.
  *
- * Idea     No plan of any order needs less than the least peak. An order of that peak is placed; if
- *          its plan ends at the peak, nothing is better. Else, of graphs of up to 64 operations all
- *          orders that may still lead lower are placed, one after the other, each within one byte
- *          less than the best plan: exact, when each of them is decided. Of larger ones, operations
- *          of the best order are moved, and what results is placed, in turns.
+ * Idea     The least peak is a bound of every plan of every order. An order of that peak is placed;
+ *          if its plan ends at the peak, it is optimal. Else, in graphs of up to 64 operations, all
+ *          orders that may lead lower are placed, each within one byte less than the best plan. The
+ *          result is exact if each of them is decided. In larger graphs, operations of the best
+ *          order are moved and the result is placed, in turns.
  * Source   this project.
  * Cost     Placements times the cost of `exact`, within the budget.
- * Limits   Graphs with control flow have each block's least peak. Sizes that are no multiple of the
- *          alignment: a plan may end within the last slot of its topmost buffer. The least peak is
- *          then a bound only less the largest such rest; the least peak of the bytes alone, without
- *          slots, is one too. Where both are below the plan, only the listing of orders can close
- *          that. */
+ * Limits   Graphs with control flow get the least peak of each block. If sizes are no multiples of
+ *          the alignment, a plan may end within the last slot of its topmost buffer. Then the least
+ *          peak minus the largest such rest is a bound, and so is the least peak in bytes, without
+ *          slots. If both are below the plan, only listing all orders can close the gap. */
 #include "planners/search/joint.h"
 
 #include "graphs/core/rng.h"
@@ -20,7 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* in all; of one placement, unless more is left */
+/* in total; of one placement, unless more is left */
 static const uint64_t DEFAULT_TICKS = 2000000000, TURN = 20000000;
 
 extern const mpl_planner mpl_planner_exact, mpl_planner_portfolio;
@@ -32,13 +31,13 @@ typedef struct joint {
     mpl_problem_options options;
     uint64_t ticks, budget;
     mpl_op *order;        /* [n_ops] of the best plan */
-    uint64_t arena;       /* of it [byte] */
-    uint64_t bound, rest; /* of every plan; of a last slot, at most [byte] */
-    uint64_t undecided;   /* orders whose placement was not decided */
+    uint64_t arena;       /* of the best plan [byte] */
+    uint64_t bound, rest; /* of every plan; most unused bytes of a last slot [byte] */
+    uint64_t undecided;   /* orders whose placement is undecided */
 } joint;
 
-/* Places `order`; *arena UINT64_MAX: not within options.capacity. *decided: the plan is the best
- * one of this order, or there is none. */
+/* Places `order`; *arena UINT64_MAX: not within options.capacity. *decided: the plan is the best of
+ * this order, or there is none. */
 static mpl_status place(joint *j, const mpl_planner *planner, const mpl_op *order, uint64_t *arena,
                         bool *decided)
 {
@@ -82,7 +81,7 @@ static void take(joint *j, const mpl_op *order, uint64_t arena)
     memcpy(j->order, order, j->g->n_ops * sizeof *order);
 }
 
-/* Every order that may need less, within one byte less than the best plan. */
+/* Places every order that may need less, within one byte less than the best plan. */
 static mpl_status list_all(joint *j)
 {
     mpl_status st = MPL_OK;
@@ -100,8 +99,7 @@ static mpl_status list_all(joint *j)
             break;
         j->options.capacity = j->arena - 1;
         MPL_TRY(place(j, &mpl_planner_exact, order, &arena, &decided));
-        /* A plan within the capacity ends the search: a better one of the same order may be
-         * left. */
+        /* A plan within the capacity ends the search, but the order may have a better one. */
         while (arena < j->arena && arena > j->bound) {
             take(j, order, arena);
             j->options.capacity = j->arena - 1;
@@ -118,8 +116,7 @@ out:
     return st;
 }
 
-/* Moves one operation to another place between those that it must follow and those that must follow
- * it. */
+/* Moves one operation to another position between its predecessors and its successors. */
 static void shake(const joint *j, mpl_rng *rng, mpl_op *order, uint32_t *place_of)
 {
     const mpl_graph *g = j->g;
@@ -148,7 +145,7 @@ static void shake(const joint *j, mpl_rng *rng, mpl_op *order, uint32_t *place_o
     order[to] = op;
 }
 
-/* Moved orders, placed in turns; those that need no more than the best are gone on from. */
+/* Moves operations and places the result, in turns; continues from orders that need no more. */
 static mpl_status alternate(joint *j, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
@@ -181,8 +178,7 @@ out:
     return st;
 }
 
-/* The parameters that the order of least peak takes as well are not handed on: "ticks" is of both
- * together. */
+/* Reads a parameter. The search for the least peak does not get it: "ticks" limits the sum. */
 static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t otherwise,
                              uint64_t *out)
 {
@@ -204,7 +200,7 @@ out:
     return st;
 }
 
-/* What no order and placement needs less than, from what no order has less live than. */
+/* Derives a bound for all orders and placements from the least peak. */
 static mpl_status bound_all(joint *j, const mpl_order_run *peak)
 {
     mpl_status st = MPL_OK;
@@ -237,11 +233,10 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
     bool decided;
     mpl_op *first = NULL;
 
-    if (g->n_blocks != 1) /* a block of a graph with control flow, by itself: it is not placed alone
-                           */
+    if (g->n_blocks != 1) /* one block of a graph with control flow is not placed alone */
         return mpl_order_find("least_peak")->search(run, g, order);
     j.options = run->options != NULL ? *run->options : mpl_problem_options_default();
-    j.options.concat = MPL_CONCAT_COPY; /* as the orders' objective has it */
+    j.options.concat = MPL_CONCAT_COPY; /* as in the orders' objective */
     j.options.parallel = false;
     j.options.capacity = MPL_NO_CAPACITY;
     MPL_TRY(read_param(run, "ticks",

@@ -1,18 +1,17 @@
-/* local_search.c -- plans that are too high are repaired: what does not fit is put where it pushes
- * out the least.
+/* local_search.c -- repairs plans that are too high: a buffer that does not fit displaces the least
+ * weight.
  *
- * Idea     Take the best plan and lower the ceiling a little. The buffers above it are out. One
- *          after the other comes back: into a gap if there is one, else to the place where the
- *          buffers in the way weigh the least; those are then out themselves. A buffer that found
- *          no gap grows heavier, so that what is hard to place is no longer pushed out, and buffers
- *          that have room are moved about, so that gaps change. When none is out, the plan is
- *          better, and the ceiling sinks again; by less, from the best plan, when that takes too
- *          long.
- * Source   this project; pushing out by learnt weights is Y. Nagata and O. Braysy's for fleets of
+ * Idea     Take the best plan and lower the ceiling a little; the buffers above it are removed.
+ *          Each in turn goes back into a gap, or else to the offset where the buffers in its way
+ *          weigh least; those are removed. A buffer without a gap becomes heavier, so hard buffers
+ *          are displaced less often. Buffers with room are moved about, so that gaps change. When
+ *          all are placed, the plan is better and the ceiling sinks again. When that takes too
+ *          long, it restarts from the best plan with a smaller step.
+ * Source   this project; displacement by learnt weights is Y. Nagata and O. Braysy's for fleets of
  *          vehicles, "A powerful route minimization heuristic for the vehicle routing problem with
  *          time windows", 2009.
- * Start    The best of the placements by size, area, conflicts and lifetime.
- * Families As in hill_climb: a rival may keep a family away in several places.
+ * Start    The best of the placements by size, area, conflicts and live range.
+ * Families As in hill_climb: a rival may forbid several intervals of a family's start.
  * Cost     O(rivals of the buffer, times their logarithm at first) a step; 16 bytes a conflict.
  * Limits   No bound on the distance to the optimum. Without budget and deadline it ends after
  *          DEFAULT_TICKS. */
@@ -20,10 +19,10 @@
 #include "planners/place/packing.h"
 
 #define DEFAULT_TICKS UINT64_C(300000000) /* about a second */
-#define PATIENCE      400 /* steps a buffer, before the ceiling is taken for too low */
-#define SHAKES        4   /* buffers moved about after a push */
+#define PATIENCE      400 /* steps per buffer before the ceiling counts as too low */
+#define SHAKES        4   /* buffers moved about after a displacement */
 
-/* What keeps the start of the buffer in hand out of (low, high): one of its rivals that are in. */
+/* Interval (low, high) of starts of the current buffer that a placed rival forbids. */
 typedef struct wall {
     int64_t low, high; /* [byte] */
     uint64_t weight;
@@ -34,15 +33,15 @@ typedef struct repair {
     mpl_packing *q;
     uint64_t ceiling; /* [byte] */
     uint8_t *in;      /* [n] placed */
-    uint32_t *out;    /* [n] stack of those that are not */
+    uint32_t *out;    /* [n] stack of removed members */
     uint32_t n_out;
     uint64_t *weight; /* [n] */
-    uint32_t *by_end; /* as q->rival, but by end */
-    int64_t *high;    /* of each, as q->wall; NULL without families */
-    wall *wall;       /* [most rivals] those that are in, by their lower ends */
-    int64_t *end;     /* their upper ends, ascending */
-    uint64_t *below;  /* weight of the first of them, by upper end */
-    uint64_t *before; /* likewise by lower end */
+    uint32_t *by_end; /* as q->rival, but sorted by end */
+    int64_t *high;    /* of each rival, as q->wall; NULL without families */
+    wall *wall;       /* [most rivals] of placed rivals, by lower end */
+    int64_t *end;     /* upper ends, ascending */
+    uint64_t *below;  /* prefix sums of weight by upper end */
+    uint64_t *before; /* prefix sums of weight by lower end */
     mpl_rng rng;
 } repair;
 
@@ -53,8 +52,7 @@ static uint64_t end_of(const mpl_packing *q, uint32_t a)
 
 /* ---- gaps ---- */
 
-/* A free offset for b: any gap with the same probability, at its lower or at its upper end; false:
- * there is none. */
+/* Finds a free offset for b: any gap with equal probability, at its lower or upper end. */
 static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
 {
     mpl_packing *q = s->q;
@@ -85,9 +83,9 @@ static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
     return n_gaps > 0;
 }
 
-/* ---- pushing out ---- */
+/* ---- displacing ---- */
 
-/* Where rival i of by_end ends, for whom it keeps away. */
+/* Upper end of the interval that rival i of by_end forbids. */
 static int64_t high_of(const repair *s, uint32_t i)
 {
     uint32_t c = s->by_end[i];
@@ -146,7 +144,8 @@ static uint64_t weight_of(const repair *s, uint32_t c)
     return s->q->fixed[c] != MPL_UNFIXED ? UINT32_MAX : s->weight[c];
 }
 
-/* The rivals of b that are in, and their weights summed up by lower and by upper end; how many. */
+/* Collects the forbidden intervals of b's placed rivals and the prefix sums of their weights by
+ * lower and by upper end; returns their number. */
 static uint32_t raise_walls(repair *s, uint32_t b)
 {
     mpl_packing *q = s->q;
@@ -179,8 +178,7 @@ typedef struct place {
     uint32_t n_equal;
 } place;
 
-/* Weighs one offset. *i: walls that begin below it; *k: those that end at or below it; both only
- * rise. */
+/* Weighs one offset. *i: intervals that begin below it, *k: that end at or below it; both rise. */
 static void weigh(repair *s, uint64_t offset, uint32_t n, uint32_t *i, uint32_t *k, place *best)
 {
     uint64_t weight;
@@ -196,8 +194,8 @@ static void weigh(repair *s, uint64_t offset, uint32_t n, uint32_t *i, uint32_t 
         best->offset = offset;
 }
 
-/* The offset below the ceiling where the least weight is in b's way: on the ground or a wall, or
- * under the ceiling or a wall. */
+/* The offset below the ceiling with the least weight in b's way. Candidates touch the ground, the
+ * ceiling or an end of an interval. */
 static uint64_t lightest(repair *s, uint32_t b, uint32_t n)
 {
     mpl_packing *q = s->q;
@@ -229,7 +227,7 @@ static void put_in(repair *s, uint32_t b, uint64_t offset)
     s->in[b] = 1;
 }
 
-/* Puts b in; whatever is in the way is out. False: only something fixed would be. */
+/* Places b and removes all rivals in its way. False: a fixed member is in the way. */
 static bool push_in(repair *s, uint32_t b)
 {
     mpl_packing *q = s->q;
@@ -269,8 +267,7 @@ static void shake(repair *s)
     }
 }
 
-/* The best plan, with all that ends above the ceiling out; false: something fixed does, or is too
- * large. */
+/* Loads the best plan without members above the ceiling; false: one is fixed or too large. */
 static bool lower_ceiling(repair *s, uint64_t ceiling)
 {
     mpl_packing *q = s->q;
@@ -289,7 +286,7 @@ static bool lower_ceiling(repair *s, uint64_t ceiling)
     return true;
 }
 
-/* Until all are in: true. */
+/* Runs until all members are placed: true. */
 static bool bring_in(repair *s, uint64_t steps)
 {
     mpl_packing *q = s->q;
@@ -321,8 +318,8 @@ static uint64_t height_of(const mpl_packing *q)
     return height;
 }
 
-/* The ceiling sinks by a part of the way to the goal that halves with each failure and doubles with
- * each success. */
+/* Lowers the ceiling by a part of the gap to the goal. The part halves with each failure and
+ * doubles with each success. */
 static void descend(repair *s)
 {
     mpl_packing *q = s->q;

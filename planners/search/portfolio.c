@@ -1,16 +1,15 @@
 /* portfolio.c -- the best of the quick planners, then as much search as the budget allows.
  *
- * Idea     Most problems are at the bound after the first placement. Where one is not, each search
- *          has a short turn, for one may be at home where another is lost; what is left of the
- *          budget is the complete search's, which begins from the best plan, until the bound, the
- *          budget or the clock ends it.
+ * Idea     Most problems are at the bound after the first placement. Otherwise each search has a
+ *          short turn, since they succeed on different problems. The complete search gets the rest
+ *          of the budget. It starts from the best plan and ends at the bound, the budget or the
+ *          deadline.
  * Source   this project
  * Members  Placements by size, breadth, best fit, birth; exact; local_search; under parallel
- *          nnc_arena; members=a+b+c leaves only those. Where pairs are offered, all are asked with
- *          the pairs and with the pairs folded.
- * Differs  Pools are judged one by one: each keeps the best that any member found for it.
- * Cost     That of its members. What the complete search does in its short turn it does again
- *          later.
+ *          nnc_arena. members=a+b+c selects some. With in-place pairs, all run with the pairs and
+ *          with the pairs folded.
+ * Differs  Pools are judged one by one: each keeps the best plan that a member found for it.
+ * Cost     The cost of its members. The complete search repeats its short turn later.
  * Limits   Without budget and deadline it ends after DEFAULT_TICKS. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/fold_pairs.h"
@@ -18,7 +17,7 @@
 #include "planners/verify/verify.h"
 
 #define DEFAULT_TICKS UINT64_C(1000000000) /* a few seconds */
-#define SHORT_TURN    8                    /* one part in so many of the budget */
+#define SHORT_TURN    8                    /* each takes 1 / SHORT_TURN of the budget */
 
 extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mpl_planner_best_fit,
     mpl_planner_first_fit, mpl_planner_local_search, mpl_planner_exact, mpl_planner_nnc_arena;
@@ -28,7 +27,7 @@ static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planne
 
 static const struct turn {
     const mpl_planner *planner;
-    bool last; /* begins from the best plan, and has all that is left */
+    bool last; /* starts from the best plan with the remaining budget */
 } turns[] = {
     {&mpl_planner_exact, false},       {&mpl_planner_local_search, false},
     {&mpl_planner_nnc_arena, false},   {&mpl_planner_exact, true},
@@ -40,16 +39,16 @@ enum { N_QUICK = sizeof quick / sizeof *quick, N_TURNS = sizeof turns / sizeof *
 typedef struct contest {
     mpl_run *run;
     const mpl_problem *p;
-    mpl_problem *folded;  /* NULL: there are no pairs */
+    mpl_problem *folded;  /* NULL: no pairs */
     uint32_t *into;       /* [p->n] the buffer of the folded problem */
-    const char *minimise; /* its value as given, or NULL */
-    const char *members;  /* likewise */
+    const char *minimise; /* value of the parameter, or NULL */
+    const char *members;  /* value of the parameter, or NULL */
     uint64_t limit;       /* of ticks */
     int64_t begin_ns;
-    mpl_plan *best_folded;   /* of the folded problem: the lowest of pool 0; NULL: none yet */
-    uint64_t *goal, *height; /* by pool; a height within the run's gap of its goal will do [byte] */
+    mpl_plan *best_folded;   /* lowest plan of pool 0 of the folded problem; NULL: none */
+    uint64_t *goal, *height; /* by pool; heights within the run's gap of the goal suffice [byte] */
     mpl_plan *out;
-    bool proved; /* that no plan fits the capacities */
+    bool proved; /* no plan fits the capacities */
 } contest;
 
 static bool is_over(contest *s)
@@ -85,8 +84,8 @@ out:
     return st;
 }
 
-/* The same for a plan where pairs are folded (folded: one of the folded problem). Pairs may be such
- * that a chain of them is no place for all of its buffers, so it has to show that it holds. */
+/* The same for a plan with folded pairs (folded: a plan of the folded problem). It is verified
+ * first, because a chain of pairs may not hold all of its buffers. */
 static mpl_status judge_folded(contest *s, const mpl_plan *plan, bool folded)
 {
     mpl_status st = MPL_OK;
@@ -106,7 +105,7 @@ out:
     return st;
 }
 
-/* What a complete search proved of the problem itself; folding is only one way to take pairs up. */
+/* Takes over what a complete search proved of the problem itself; folding only restricts it. */
 static void take_proof(contest *s, mpl_plan *plan)
 {
     s->out->bound_bytes = mpl_max_u64(s->out->bound_bytes, plan->bound_bytes);
@@ -132,7 +131,7 @@ static uint64_t height_of(const mpl_problem *p, const mpl_plan *plan)
     return height;
 }
 
-/* What a member found: *plan may be taken over. */
+/* Evaluates a member's result; may take ownership of *plan. */
 static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded, mpl_plan **plan)
 {
     mpl_status st = MPL_OK;
@@ -153,7 +152,7 @@ out:
     return st;
 }
 
-/* The best plan of the problem in hand; NULL: there is none. */
+/* The best known plan of the problem, or NULL. */
 static const uint64_t *start_of(const contest *s, bool folded)
 {
     if (folded)
@@ -183,7 +182,7 @@ static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const
     st = planner->plan(&run, p, plan);
     s->run->ticks += run.ticks > 0 ? run.ticks : 1;
     if (st == MPL_ELIMIT || st == MPL_EUNAVAIL)
-        st = MPL_OK; /* nothing within the capacity, or too large for it: no failure */
+        st = MPL_OK; /* no plan within the capacity, or problem too large: no failure */
     else if (st == MPL_OK)
         MPL_TRY(take_plan(s, planner, folded, &plan));
 out:
@@ -191,7 +190,7 @@ out:
     return st;
 }
 
-/* Whether the user wants it. */
+/* Whether the parameter members selects the planner. */
 static bool is_member(const contest *s, const mpl_planner *planner)
 {
     size_t n = strlen(planner->name);
@@ -203,7 +202,7 @@ static bool is_member(const contest *s, const mpl_planner *planner)
     return s->members == NULL;
 }
 
-/* Whether a search takes this problem. */
+/* Whether a search accepts this problem. */
 static bool takes(const contest *s, const mpl_planner *planner, bool folded)
 {
     const mpl_problem *p = folded ? s->folded : s->p;
@@ -211,7 +210,7 @@ static bool takes(const contest *s, const mpl_planner *planner, bool folded)
     if (planner->plan == NULL || !is_member(s, planner) ||
         ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
         return false;
-    if (s->p->inside != NULL) /* the others know no families */
+    if (s->p->inside != NULL) /* the others do not support families */
         return (planner == &mpl_planner_exact || planner == &mpl_planner_local_search) && !folded;
     if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
         return p->before != NULL && folded == (s->folded != NULL);
@@ -297,7 +296,7 @@ out:
     return st;
 }
 
-/* Whether the plan meets what was proved, and all capacities. */
+/* Whether the plan meets the proven bound and all capacities. */
 static bool is_optimal(const contest *s)
 {
     bool fits = s->p->n_pools > 0 && s->height[0] <= s->out->bound_bytes;

@@ -1,10 +1,9 @@
-/* ways.c -- which way each operation is computed, for a limit of bytes. See ways.h.
+/* ways.c -- chooses a way for each operation within a limit of bytes. See ways.h.
  *
- * Idea    Only a workspace that is in the witness of the bound can be in the way: one of these must
- *         step down.
- * Source  this project
- * Limits  Under parallel, and for the rest that a planner leaves above the bound, the choice is
- *         greedy. */
+ * Idea     Only a workspace in the witness of the bound can exceed the limit: one of these must
+ *          step down.
+ * Source   this project
+ * Limits   The choice is greedy under parallel, and for the bytes of a plan above the bound. */
 #include "planners/search/ways.h"
 #include "graphs/problem/bounds/bounds.h"
 
@@ -13,15 +12,14 @@ typedef struct search {
     const mpl_ways_task *task;
     const mpl_ways *ways;
     uint32_t *way;       /* [n_ops] */
-    uint64_t *workspace; /* [n_ops] bytes of these ways */
+    uint64_t *workspace; /* [n_ops] bytes of the chosen ways */
     mpl_problem *p;
     mpl_value_map *map;
-    uint8_t *member; /* [p->n] the witness of the bound */
+    uint8_t *member; /* [p->n] witness of the bound */
     mpl_ways_point at;
-    bool witnessed;   /* member says more than nothing */
-    mpl_op at_peak;   /* where it says nothing: the operation at the step of the peak, or MPL_NONE:
-                         that is not known */
-    bool free_choice; /* an operation stepped down though another one could have */
+    bool witnessed;   /* member is not empty */
+    mpl_op at_peak;   /* without a witness: operation at the peak, or MPL_NONE */
+    bool free_choice; /* an operation stepped down where another one could have */
 } search;
 
 void mpl_ways_free(mpl_ctx *ctx, mpl_ways *ways)
@@ -53,8 +51,8 @@ static bool can_step_down(const search *s, mpl_op op)
     return way_index(s, op) + 1 < s->ways->begin[op + 1];
 }
 
-/* What stands in for a witness, where there is none. Steps of graphs with blocks are not those of
- * the order. */
+/* Finds the operation at the peak where there is no witness. Steps of graphs with blocks are not
+ * those of the order. */
 static mpl_status find_peak(search *s)
 {
     mpl_status st = MPL_OK;
@@ -73,8 +71,7 @@ out:
     return st;
 }
 
-/* The problem, its bound with its witness, the plan's bytes and the cost of the ways as they
- * are. */
+/* Makes the problem of the current ways, with its bound, witness, planned bytes and cost. */
 static mpl_status evaluate(search *s)
 {
     mpl_status st = MPL_OK;
@@ -119,8 +116,7 @@ static bool in_witness(const search *s, mpl_op op)
     return op == s->at_peak || (b != MPL_NONE && s->member[b] != 0);
 }
 
-/* Whether a step of `a` costs less per byte that it saves than one of `b`; ties go to the lower
- * id. */
+/* Whether a step of `a` costs less per byte saved than one of `b`; ties by id. */
 static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
 {
     const uint64_t *bytes = s->ways->bytes, *cost = s->ways->cost;
@@ -132,8 +128,8 @@ static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
     return left != right ? left < right : a < b;
 }
 
-/* The operation to step down: of the witness the cheapest step; beyond it, where it says no more,
- * the largest workspace. MPL_NONE: there is none. */
+/* The operation to step down: the cheapest step in the witness. If none is there and `beyond` is
+ * set, the largest workspace. MPL_NONE: there is none. */
 static mpl_op next_down(search *s, bool beyond)
 {
     mpl_op best = MPL_NONE;
@@ -153,7 +149,7 @@ static mpl_op next_down(search *s, bool beyond)
     return best;
 }
 
-/* Down until the limit holds. */
+/* Steps down until the limit holds. */
 static mpl_status step_down(search *s, uint64_t limit)
 {
     mpl_status st = MPL_OK;
@@ -177,7 +173,7 @@ out:
     return st;
 }
 
-/* Whether operation op can have way `way` and the limit still holds; as it was if not. */
+/* Tries `way` for op; keeps the old way if the limit breaks. */
 static mpl_status try_way(search *s, mpl_op op, uint32_t way, uint64_t limit)
 {
     mpl_status st = MPL_OK;

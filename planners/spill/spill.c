@@ -1,18 +1,17 @@
-/* spill.c -- pool 0 over several memories, near and dear to come by to far and slow: who lies
- * where, at the least cost.
+/* spill.c -- assigns pool 0 to several memories (fast and expensive to slow and cheap) at least
+ * cost.
  *
- * Idea     Each buffer lies in one memory and pays its price a byte; those in one memory must be
- *          packed within its capacity. Buffers that conflicts do not connect are apart and share
- *          nothing but the prices. Each part has a bound from the bytes alive at once, a complete
- *          search over assignments, in which every step is known to be packable (the exact planner
- *          decides), and, in turns with it, a local search.
+ * Idea     Each buffer lies in one memory and pays its price for each byte; the buffers of one
+ *          memory must be packed within its capacity. Buffers not connected by conflicts form
+ *          separate parts that share only the prices. Each part gets a bound from the bytes alive
+ *          at once, a complete search over assignments that keeps every node packable (the exact
+ *          planner decides), and, alternating with it, a local search.
  * Source   this project; the register allocator's spilling is the same question with buffers of one
  *          size
- * Cost     Exponential; what the budget allows. Without budget and deadline the search ends after
+ * Cost     Exponential; limited by the budget. Without budget and deadline the search ends after
  *          DEFAULT_TICKS.
- * Limits   Moving a buffer between memories during its life is not thought of. A part has at most
- *          4,096 buffers. Buffers of the other pools are placed by greedy_size. Nothing may be
- *          fixed in pool 0. */
+ * Limits   A buffer stays in one memory for its whole life. A part has at most 4,096 buffers.
+ *          greedy_size places the buffers of other pools. Pool 0 must have no fixed buffers. */
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/core/size.h"
@@ -20,12 +19,10 @@
 
 #include <stdlib.h>
 
-#define DEFAULT_TICKS UINT64_C(1000000000) /* some 5 seconds */
-#define LAP_TICKS                                                                                  \
-    UINT64_C(1000000) /* of the first search of a part; each lap has twice as many                 \
-                       */
+#define DEFAULT_TICKS UINT64_C(1000000000) /* about 5 seconds */
+#define LAP_TICKS     UINT64_C(1000000)    /* of the first search of a part; doubles each lap */
 
-enum { CALL_SHARE = 4 }; /* of a search, that one question to the exact planner may take */
+enum { CALL_SHARE = 4 }; /* fraction of a search that one call of the exact planner may take */
 
 extern const mpl_planner mpl_planner_greedy_size;
 
@@ -38,7 +35,7 @@ typedef struct solver {
 
 /* ---- parameters ---- */
 
-/* "a/b/c" as numbers; '-' is MPL_NO_CAPACITY where `open` allows it. */
+/* Parses "a/b/c" as numbers; '-' is MPL_NO_CAPACITY where `open` allows it. */
 static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t *value, uint32_t *n)
 {
     mpl_status st = MPL_OK;
@@ -97,7 +94,7 @@ out:
     return st;
 }
 
-/* What this planner cannot take, and sums that would not be right. */
+/* Rejects what this planner cannot handle, and sums that would overflow. */
 static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
 {
     mpl_status st = MPL_OK;
@@ -143,10 +140,10 @@ static int by_birth(const void *a, const void *b, void *arg)
     return (x > y) - (x < y);
 }
 
-/* Joins what conflicts: up[] leads from each buffer of pool 0 to one that stands for its part. */
+/* Union-find over conflicts: up[] leads from a buffer of pool 0 to its part's representative. */
 static void connect(const mpl_problem *p, mpl_buffer *order, uint32_t n, uint32_t *up)
 {
-    uint32_t last = 0; /* serial: of those before, the one that dies last */
+    uint32_t last = 0; /* serial: the earlier buffer that dies last */
 
     qsort_r(order, n, sizeof *order, by_birth, (void *)(uintptr_t)p);
     for (uint32_t i = 0; i < n; i++) {
@@ -197,7 +194,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- the planner ---- */
 
 static mpl_status solve(solver *v)
 {
@@ -227,7 +224,7 @@ out:
     return st;
 }
 
-/* Offsets of the members of the memory without a limit: by size. */
+/* Offsets in the memory without a capacity: greedy by size. */
 static mpl_status place_rest(solver *v, mpl_plan *out)
 {
     mpl_status st = MPL_OK;

@@ -1,10 +1,9 @@
-/* spill_part.c -- buffers that conflicts connect, and which memory has room for one more. See
- * spill_priv.h.
+/* spill_part.c -- connected buffers, and which memory has room for one more. See spill_priv.h.
  *
- * Idea     A memory keeps a packing of its members, which stays one when a member leaves. A
- *          newcomer takes the lowest free place; is there none, all are packed anew, by size and at
- *          last by the exact planner, which may also prove that there is no packing. A set that was
- *          refused refuses every set around it. */
+ * Idea     A memory keeps a packing of its members, which stays valid when a member leaves. A new
+ *          member takes the lowest free place. If there is none, all members are packed anew, by
+ *          size and finally by the exact planner, which may also prove that no packing exists. A
+ *          rejected set rejects all of its supersets. */
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/problem/before.h"
@@ -13,11 +12,7 @@
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
-enum {
-    MAX_CLIQUES = 64,
-    MAX_SUMS = 1024,
-    PACK_TICKS = 32
-}; /* a member that is packed anew counts as so many looked at */
+enum { MAX_CLIQUES = 64, MAX_SUMS = 1024, PACK_TICKS = 32 }; /* ticks of packing one member anew */
 
 static const uint64_t PROVED = UINT64_MAX;
 
@@ -38,7 +33,7 @@ mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffe
     q->n_steps = 0;
     for (uint32_t i = 0; i < n; i++)
         first = q->birth[i] < first ? q->birth[i] : first;
-    for (uint32_t i = 0; i < n && q->before == NULL; i++) { /* earlier steps are of no use */
+    for (uint32_t i = 0; i < n && q->before == NULL; i++) { /* count steps from the first birth */
         q->birth[i] -= first;
         q->death[i] -= first;
         q->n_steps = q->death[i] > q->n_steps ? q->death[i] : q->n_steps;
@@ -54,7 +49,7 @@ out:
 
 /* ---- parts ---- */
 
-/* Large ones first, so that decisions come early; what may be twins side by side. */
+/* Large members first, so that decisions come early; interchangeable candidates side by side. */
 static mpl_status sort_members(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -108,7 +103,7 @@ out:
     return st;
 }
 
-/* Whether the members i - 1 and i can change places in every plan. */
+/* Whether members i - 1 and i are interchangeable in every plan. */
 static bool are_twins(const mpl_spill_part *part, uint32_t i)
 {
     const mpl_problem *p = part->s->p;
@@ -120,7 +115,8 @@ static bool are_twins(const mpl_spill_part *part, uint32_t i)
     if (p->bytes[a] != p->bytes[b] || p->align[a] != p->align[b] || part->paired[i - 1] ||
         part->paired[i] || part->rival_begin[i + 1] - other != n || !mpl_conflict(p, a, b))
         return false;
-    for (; k < n || m < n; k++, m++) { /* both ascend; each has the other, which is passed over */
+    /* both lists ascend; each contains the other member, which is skipped */
+    for (; k < n || m < n; k++, m++) {
         k += k < n && part->rival[at + k] == i;
         m += m < n && part->rival[other + m] == i - 1;
         if ((k < n) != (m < n) || (k < n && part->rival[at + k] != part->rival[other + m]))
@@ -143,8 +139,8 @@ static void find_twins(mpl_spill_part *part)
 
 /* ---- sections ---- */
 
-/* Steps at which the live bytes may be the most. What may overwrite another counts only from its
- * second step on. */
+/* Finds the steps at which live bytes may be maximal. A buffer that may overwrite another counts
+ * only from its second step. */
 static mpl_status cut_steps(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -169,8 +165,8 @@ static mpl_status cut_steps(mpl_spill_part *part)
     for (uint32_t i = 0; i < part->n; i++)
         if (part->begin[i] < part->end[i])
             born[part->begin[i] - first] = ends[part->end[i] - first] = 1;
-    /* rank[t]: sections that are over at t; one is, where somebody dies who has been alive since a
-     * birth not yet counted */
+    /* rank[t]: sections that end by t. A section ends where a member dies that has been alive since
+     * a birth not yet counted */
     for (uint32_t t = 0; t <= last - first; t++) {
         if (ends[t] && open)
             n_kept++, open = false;
@@ -192,8 +188,7 @@ out:
     return st;
 }
 
-/* Heaviest sets of members that are pairwise unordered, one after the other, of what those before
- * left over. */
+/* Takes heaviest sets of pairwise unordered members, each from what the previous ones left. */
 static mpl_status cut_cliques(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -222,7 +217,7 @@ static mpl_status cut_cliques(mpl_spill_part *part)
         for (uint32_t k = 0; k < n; k++)
             weight += chosen[k] ? part->bytes[member[k]] : 0;
         if (weight <= part->s->capacity[0])
-            break; /* it constrains nothing */
+            break; /* no constraint */
         for (uint32_t k = 0; k < n; k++) {
             if (chosen[k]) {
                 part->begin[member[k]] = part->n_sections;
@@ -267,7 +262,7 @@ static mpl_status fill_sections(mpl_spill_part *part)
     for (uint32_t k = part->n; k-- > 0;)
         for (uint32_t i = order[k], t = part->begin[i]; t < part->end[i]; t++)
             part->inside[part->section_begin[t + 1] - 1 - (uint32_t)part->load[t]++] =
-                i; /* from the back; load counts, for once */
+                i; /* from the back; load is a counter here */
     memset(part->load, 0, part->n_sections * sizeof *part->load);
 out:
     mpl_free(ctx, order);
@@ -275,8 +270,8 @@ out:
     return st;
 }
 
-/* The most bytes of section t that fit into memory k together: the largest sum of their sizes that
- * is no more than its capacity. sum[2 * MAX_SUMS]: scratch. */
+/* Most bytes of section t that fit into memory k: the largest subset sum of sizes within its
+ * capacity. sum[2 * MAX_SUMS]: scratch. */
 static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, uint64_t *sum)
 {
     uint64_t capacity = part->s->capacity[k], all = 0, *next = sum + MAX_SUMS;
@@ -290,7 +285,7 @@ static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, 
         if (bytes > capacity)
             continue;
         all += bytes;
-        /* both ascend: with the member, and without */
+        /* merges two ascending lists: sums with the member, and without */
         for (uint32_t a = 0, b = 0; a < n && n_next < MAX_SUMS;) {
             uint64_t least = b < n && sum[b] + bytes < sum[a] ? sum[b] + bytes : sum[a];
 
@@ -301,7 +296,7 @@ static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, 
         for (uint32_t b = 0; b < n && n_next < MAX_SUMS; b++)
             if (sum[b] + bytes > next[n_next - 1] && sum[b] + bytes <= capacity)
                 next[n_next++] = sum[b] + bytes;
-        if (n_next == MAX_SUMS) { /* too many to tell */
+        if (n_next == MAX_SUMS) { /* too many sums to decide */
             for (m++; m < part->section_begin[t + 1]; m++)
                 all += part->bytes[part->inside[m]];
             return mpl_min_u64(all, capacity);
@@ -433,7 +428,7 @@ static bool place_lowest(mpl_spill_part *part, uint32_t i, uint32_t k)
     return true;
 }
 
-/* What is known of the set in question. */
+/* The recorded verdict on the set being tested. */
 static mpl_spill_verdict recall(const mpl_spill_part *part, uint64_t capacity)
 {
     mpl_spill_verdict verdict = MPL_SPILL_FITS;
@@ -485,7 +480,7 @@ static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan,
 
     run.watch = &quiet;
     run.n_threads = 1;
-    run.start_offsets = NULL; /* a plan of another problem */
+    run.start_offsets = NULL; /* they belong to another problem */
     run.ticks = 0;
     run.stopped_by_clock = false;
     run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
@@ -522,7 +517,7 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
         }
     MPL_TRY(mpl_spill_problem(ctx, s->p, buffer, n, s->capacity[k], &q));
     MPL_TRY(mpl_plan_new(ctx, q, &plan));
-    for (uint32_t m = 0; m < n; m++) { /* buffer[] is now an order by size */
+    for (uint32_t m = 0; m < n; m++) { /* buffer[] now holds an order by size */
         buffer[m] = m;
         key[m] = member[m];
     }

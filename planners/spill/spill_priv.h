@@ -1,8 +1,7 @@
-/* spill_priv.h -- the parts of the spill planner. Private to planners/spill*.c.
- *
- *   spill_part.c    buffers that conflicts connect; which memory has room for one more
- *   spill_search.c  a bound on the cost, the complete search, and the local one
- *   spill.c         the planner: parameters, parts, claims */
+/* spill_priv.h -- shared by the files of the spill planner. Private to planners/spill*.c.
+ * spill_part.c: connected buffers; which memory has room for one more
+ * spill_search.c: a bound on the cost, the complete search, and the local search
+ * spill.c: the planner: parameters, parts, claims */
 #ifndef MPL_SPILL_PRIV_H
 #define MPL_SPILL_PRIV_H
 
@@ -11,98 +10,94 @@
 
 enum { MPL_SPILL_MEMORIES = 16, MPL_SPILL_MEMBERS = 4096, MPL_SPILL_REFUSED = 512 };
 
-/* FITS: with a packing; NEVER: proved; UNKNOWN: the effort ended, or a search was not asked for. */
+/* FITS: with a packing; NEVER: proved; UNKNOWN: effort ran out, or no search was requested. */
 typedef enum mpl_spill_verdict {
     MPL_SPILL_FITS,
     MPL_SPILL_NEVER,
     MPL_SPILL_UNKNOWN
 } mpl_spill_verdict;
 
-/* The memories, and what all parts spend together. */
+/* The memories, and the work that all parts share. */
 typedef struct mpl_spill {
     mpl_run *run;
     const mpl_problem *p;
-    uint32_t n; /* memories; the last alone may have no capacity: behind it nothing is of use */
+    uint32_t n; /* only the last memory may have no capacity: any after it is useless */
     uint64_t capacity[MPL_SPILL_MEMORIES]; /* [byte] or MPL_NO_CAPACITY */
-    uint64_t price[MPL_SPILL_MEMORIES];    /* rises, or stays */
+    uint64_t price[MPL_SPILL_MEMORIES];    /* non-decreasing */
     uint64_t ticks, tick_limit;
-    uint64_t call_limit; /* of one question to the exact planner */
+    uint64_t call_limit; /* ticks of one call of the exact planner */
     bool by_clock;
 } mpl_spill;
 
-/* Buffers of pool 0 that conflicts connect. Members are numbered in the order of decision: large
- * ones first. */
+/* Buffers of pool 0 connected by conflicts. Members are in order of decision, large first. */
 typedef struct mpl_spill_part {
     mpl_spill *s;
     uint32_t n, n_words;
-    mpl_buffer *buffer; /* [n] */
-    uint64_t *bytes;    /* [n] [byte] */
-    uint32_t *by_id;    /* [n] members, their buffers ascending */
-    uint32_t *least;    /* [n] first memory that is large enough; s->n: none is */
-    uint32_t *twin;     /* [n] the member before, where the two differ in nothing, or MPL_NONE */
-    uint32_t *rival_begin, *rival; /* members that a member conflicts with, in-place partners among
-                                      them */
+    mpl_buffer *buffer;            /* [n] */
+    uint64_t *bytes;               /* [n] [byte] */
+    uint32_t *by_id;               /* [n] members by ascending buffer */
+    uint32_t *least;               /* [n] first memory that is large enough; s->n: none */
+    uint32_t *twin;                /* [n] previous member, if interchangeable; or MPL_NONE */
+    uint32_t *rival_begin, *rival; /* conflicting members, in-place partners included */
     uint8_t *paired;               /* [n] has an in-place partner in the part */
 
-    /* Sets of members of which no two share memory: serial, those alive at a step; under parallel,
-     * some that are disjoint. A member is in the sections [begin, end), which is what the bound
-     * needs. */
+    /* Sections: sets of members that pairwise share no memory. Serial: those alive at a step;
+     * parallel: disjoint ones. Member i is in the sections [begin, end), for the bound. */
     uint32_t n_sections;
     uint32_t *begin, *end;            /* [n] */
-    uint32_t *section_begin, *inside; /* members of each section, those that end last first */
+    uint32_t *section_begin, *inside; /* members of each section, the last to end first */
 
-    uint64_t *room; /* [s->n * n_sections] of each section, what memories 0 .. k can hold of it at
-                       the most [byte] */
+    /* [s->n * n_sections] most bytes of the section that memories 0 .. k can hold */
+    uint64_t *room;
 
-    /* The node in hand: members with a memory, and for each memory with a capacity a packing of its
-     * members. */
+    /* The current node: memories of members, and a packing of each memory with a capacity. */
     uint32_t *memory; /* [n] or MPL_NONE */
     uint64_t *offset; /* [n] [byte] */
     uint64_t *load;   /* [s->n * n_sections] [byte] */
-    uint64_t *spare;  /* [n] scratch of the bound */
-    uint32_t *met;    /* [n] scratch of placing */
+    uint64_t *spare;  /* [n] scratch for the bound */
+    uint32_t *met;    /* [n] scratch for placing */
 
-    /* Sets of members that did not fit within a capacity; at MPL_SPILL_REFUSED the oldest go. */
+    /* Sets of members that did not fit a capacity; beyond MPL_SPILL_REFUSED the oldest go. */
     uint64_t *refused; /* [n_words] each */
     uint64_t *refused_within;
-    uint64_t *refused_ticks; /* UINT64_MAX: proved; else the call_limit that was not enough */
+    uint64_t *refused_ticks; /* UINT64_MAX: proved; else the call_limit that was too low */
     size_t refused_room[3];
     uint32_t n_refused, next_refused;
-    uint64_t *wanted; /* [n_words] the set in question */
+    uint64_t *wanted; /* [n_words] the set being tested */
 
-    bool found, finished; /* there is a best one; it is known to be, or that there is none */
-    uint64_t cost, bound; /* of the best one; proved */
+    /* an assignment was found; it is proved the best, or that there is none */
+    bool found, finished;
+    uint64_t cost, bound; /* of the best assignment; proved lower bound */
     uint32_t *best_memory;
     uint64_t *best_offset;
-    uint64_t open;       /* the search: least bound among what it left out */
-    uint64_t stop_ticks; /* the search: at which s->ticks it ends */
+    uint64_t open;       /* search: least bound among the nodes left out */
+    uint64_t stop_ticks; /* search: ends when s->ticks reaches it */
     mpl_rng rng;
 } mpl_spill_part;
 
-/* The part of buffer[n] (n > 0, taken over). MPL_ELIMIT: more than MPL_SPILL_MEMBERS. */
+/* Makes the part of buffer[n] (n > 0, taken over). MPL_ELIMIT: more than MPL_SPILL_MEMBERS. */
 mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part);
 void mpl_spill_part_fini(mpl_spill_part *part);
 
-/* A problem of these buffers alone (ascending), in one pool with this capacity. */
+/* A problem of these buffers alone (ascending), in one pool of this capacity. */
 mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
                              uint32_t n, uint64_t capacity, mpl_problem **out);
 
-/* Puts member i, which has no memory, into memory k, if that still can be packed; without `search`
- * only simple packings are tried. A member may leave at any time: what stays is packed. */
+/* Puts member i, which has no memory, into memory k if a packing is found; without `search`, only
+ * by simple methods. A member may leave at any time: the rest stays packed. */
 mpl_status mpl_spill_put(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
                          mpl_spill_verdict *verdict);
 void mpl_spill_leave(mpl_spill_part *part, uint32_t i);
-void mpl_spill_clear(mpl_spill_part *part); /* all leave */
+void mpl_spill_clear(mpl_spill_part *part); /* removes all members */
 
-/* The first plans, by simple orders. */
+/* The first assignments, by simple orders. */
 mpl_status mpl_spill_start(mpl_spill_part *part);
-/* The complete search, until it is done (part->finished) or has spent `ticks`; found, cost and
- * bound get better. */
+/* Continues the complete search for `ticks` or until part->finished; improves cost and bound. */
 mpl_status mpl_spill_search(mpl_spill_part *part, uint64_t ticks);
-/* Improves what was found by moving members, for so many ticks. */
+/* Improves the best assignment by moving members, for `ticks`. */
 mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks);
 
-/* Whether all has to end. */
+/* Whether the whole planner must stop. */
 static inline bool mpl_spill_over(mpl_spill *s)
 {
     if (!s->by_clock && mpl_run_late(s->run))

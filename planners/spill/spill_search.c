@@ -1,19 +1,18 @@
-/* spill_search.c -- which buffer goes to which memory: a bound, the complete search, the local one.
+/* spill_search.c -- assigns buffers to memories: a bound, the complete search, the local search.
  * See spill_priv.h.
  *
- * Bound    Of each set of buffers alive at once, a memory holds no more than the largest sum of
- *          whole buffers within its capacity; what exceeds the first k memories lies in the others;
- *          each buffer that does is alive at other steps, too. The fewest bytes, buffers cut at
- *          will, that do it for all sets: from the first step on, those that live longest. That is
- *          the optimum of the linear program, since a step's constraint reaches into later ones
- *          only through those alive then, and every byte counts the same. Each price paid beyond
- *          that of the memory before is paid on what is beyond; the sum over k of both is the
- *          bound.
- * Search   Large buffers decide first, near memories come first; of two buffers that differ in
- *          nothing the second does not lie nearer, of two memories that differ in nothing the
- *          second is not used first.
- * Local    A buffer moves nearer, if need be in exchange for a few that conflict with it; what
- *          costs no more is kept. */
+ * Bound    Of each set of buffers alive at once, a memory holds at most the largest sum of whole
+ *          buffers within its capacity. The excess over the first k memories lies in later ones,
+ *          and each buffer there is also alive at other steps. The fewest bytes, buffers cut at
+ *          will, that cover the excess of all sets: from the first step on, take those that live
+ *          longest. This is the optimum of the linear program, since a step constrains later steps
+ *          only through buffers alive then, and every byte counts the same. The excess over k
+ *          memories pays at least the rise in price from memory k - 1 to k. The bound is the sum
+ *          over k, plus the first memory's price of all bytes.
+ * Search   Large buffers decide first, near memories come first. Of two interchangeable buffers the
+ *          second lies no nearer; of two interchangeable memories the second is not used first.
+ * Local    A buffer moves nearer, if necessary in exchange for a few conflicting ones; a move that
+ *          does not raise the cost is kept. */
 #include "planners/spill/spill_priv.h"
 
 #include "planners/place/sort.h"
@@ -22,8 +21,7 @@ enum { EJECTED = 3, SEARCHED_MOVES = 8 };
 
 /* ---- the bound ---- */
 
-/* *beyond: the least bytes of all members beyond the memories below k > 0; false: these must hold
- * more than they can. */
+/* *beyond: least bytes outside the memories below k > 0. False: these must hold too much. */
 static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 {
     const uint64_t *room = part->room + (size_t)(k - 1) * part->n_sections;
@@ -59,7 +57,7 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
     return true;
 }
 
-/* No way to complete the node in hand costs less; UINT64_MAX: there is none. */
+/* Lower bound on the cost of completing the current node; UINT64_MAX: impossible. */
 static uint64_t node_bound(mpl_spill_part *part)
 {
     const mpl_spill *s = part->s;
@@ -76,7 +74,7 @@ static uint64_t node_bound(mpl_spill_part *part)
     return bound;
 }
 
-/* ---- what was found ---- */
+/* ---- best assignment ---- */
 
 static uint64_t cost_of(const mpl_spill_part *part)
 {
@@ -96,9 +94,9 @@ static void keep(mpl_spill_part *part)
     memcpy(part->best_offset, part->offset, part->n * sizeof *part->offset);
 }
 
-/* ---- first plans ---- */
+/* ---- first assignments ---- */
 
-/* Each in turn into the nearest memory that has room. */
+/* Puts each member in turn into the nearest memory with room. */
 static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
 {
     mpl_status st = MPL_OK;
@@ -146,7 +144,7 @@ out:
 
 /* ---- the complete search ---- */
 
-/* The child that puts i into memory k is left out: nothing is known of it but its bound. */
+/* Leaves out the child that puts i into memory k; only its bound is known. */
 static void leave_out(mpl_spill_part *part, uint32_t i, uint32_t k)
 {
     part->memory[i] = k;
@@ -162,7 +160,7 @@ static bool is_empty(const mpl_spill_part *part, uint32_t n, uint32_t k)
     return true;
 }
 
-/* Whether memory k, as yet empty, is like the one before, empty too. */
+/* Whether memory k is empty and identical to the previous one, also empty. */
 static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
 {
     const mpl_spill *s = part->s;
@@ -222,7 +220,7 @@ out:
 
 /* ---- the local search ---- */
 
-/* The node in hand is the best one again. */
+/* Resets the current node to the best assignment. */
 static void go_back(mpl_spill_part *part)
 {
     for (uint32_t i = 0; i < part->n; i++)
@@ -240,7 +238,7 @@ static void go_back(mpl_spill_part *part)
     part->s->ticks += part->n;
 }
 
-/* Some rival of i in memory k leaves; MPL_NONE: there is none. */
+/* Removes a member of memory k that conflicts with i; MPL_NONE: there is none. */
 static uint32_t eject(mpl_spill_part *part, uint32_t i, uint32_t k)
 {
     uint32_t begin = part->rival_begin[i], n = part->rival_begin[i + 1] - begin, start;

@@ -1,32 +1,34 @@
-/* certify.c -- the checker of certificates. See certify.h; CERTIFICATES.md says what each record
- * means and why it is sound.
+/* certify.c -- the checker of certificates. See certify.h. CERTIFICATES.md defines each record and
+ * why it is sound.
  *
  * Source   this project */
 #include "planners/verify/certify.h"
 
 #include <stdlib.h>
 
-#define MOST           (UINT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
-#define BEYOND         (INT64_C(1) << 61)  /* an est that no top reaches */
-#define MOST_SUMS      (INT64_C(1) << 18)  /* of one record 'r' */
-#define MOST_KEPT      (1u << 23)          /* buffers of all states that are kept at a time */
-#define STEPS_PER_BYTE 128 /* and bit of the size: the work that a text may ask for */
+#define MOST      (UINT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
+#define BEYOND    (INT64_C(1) << 61)  /* an est above every top */
+#define MOST_SUMS (INT64_C(1) << 18)  /* of one record 'r' */
+#define MOST_KEPT (1u << 23)          /* buffers in all states kept at a time */
+/* allowed work of a text: steps for each byte, times the bits of the size */
+#define STEPS_PER_BYTE 128
 
 typedef struct item {
-    mpl_buffer id, body, next; /* buffers of one body share their offset; next: they form a ring */
+    mpl_buffer id, body, next; /* buffers of one body share their offset; next: ring of the body */
     bool active;
-    bool candidate, marked; /* of the last split; in what is kept: a refuted one */
+    /* candidate of the last split; marked: in a kept state, a refuted one */
+    bool candidate, marked;
     int64_t est, top, size, align;
 } item;
 
-/* A state that is kept: to go back to at each child of a split, or under a number. */
+/* A kept state: to return to at each child of a split, or under a number. */
 typedef struct kept {
     enum { SPLIT, PAIR, NUMBER } kind;
     item *item;              /* [n] */
-    int64_t set, n_left;     /* of a split's children; PAIR: 1 left: the two lie apart */
-    mpl_buffer a, b;         /* SPLIT: the child at work (MPL_NONE: nobody); PAIR: the two */
-    bool refuted;            /* nobody; the numbered state */
-    size_t n_joined, number; /* PAIR: how many there were; NUMBER: which */
+    int64_t set, n_left;     /* children of a split; PAIR: n_left 1: the two lie apart */
+    mpl_buffer a, b;         /* SPLIT: the current child (MPL_NONE: 'nobody'); PAIR: the two */
+    bool refuted;            /* SPLIT: child 'nobody' is refuted; NUMBER: the state is */
+    size_t n_joined, number; /* PAIR: joined count before; NUMBER: its number */
 } kept;
 
 typedef struct list {
@@ -36,14 +38,14 @@ typedef struct list {
 
 typedef struct partner {
     mpl_buffer of, with;
-    uint32_t apart; /* second children, of splits about the two, that are open */
+    uint32_t apart; /* open splits on the pair that are at their second child */
 } partner;
 
 typedef struct checker {
     mpl_ctx *ctx;
     mpl_status st; /* the first fault */
     const mpl_problem *p;
-    item *item; /* [n] the state at hand */
+    item *item; /* [n] the current state */
     const char *at;
     uint64_t n_read, steps_left;
     int64_t number[3];
@@ -56,13 +58,13 @@ typedef struct checker {
     size_t n_joined, joined_room;
     partner *partner;        /* both ways, ascending */
     uint32_t *partner_begin; /* [n + 1] */
-    item **member;           /* [n_members] scratch: the active ones of a set */
+    item **member;           /* [n_members] scratch: active members of a set */
     uint32_t n_members;
     item *scratch; /* [n] */
-    uint64_t *sum; /* [MOST_SUMS / 64] bits: such a sum exists */
+    uint64_t *sum; /* [MOST_SUMS / 64] bits: this sum exists */
 } checker;
 
-/* Keeps the first fault: what is wrong at the record, and the number it is about. */
+/* Keeps the first fault: the reason, and the number it is about. */
 static void refuse(checker *c, const char *why, int64_t about)
 {
     if (c->st == MPL_OK)
@@ -71,7 +73,7 @@ static void refuse(checker *c, const char *why, int64_t about)
                          why, about);
 }
 
-/* Counts work: that of a text is bounded by its size. */
+/* Counts work, which the size of the text limits. */
 static item *spend(checker *c, uint64_t steps)
 {
     if (steps > c->steps_left)
@@ -101,7 +103,7 @@ static partner *find_partner(const checker *c, mpl_buffer a, mpl_buffer b)
     return NULL;
 }
 
-/* Whether a and b conflict, and are no pair or one that lies apart. */
+/* Whether a and b must not overlap: in conflict, and no in-place pair unless it was split apart. */
 static bool rivals(checker *c, const item *i, const item *j)
 {
     const uint32_t *gaps = c->p->gap_begin;
@@ -120,7 +122,7 @@ static bool in_set(const checker *c, mpl_buffer id, int64_t set)
     return set < (int64_t)c->n_sets && mpl_bit_has(c->set + (size_t)set * c->n_words, id);
 }
 
-/* member[] = the active ones of a set. */
+/* member[] = the active members of a set. */
 static void find_members(checker *c, int64_t set)
 {
     c->n_members = 0;
@@ -135,8 +137,8 @@ static void find_members(checker *c, int64_t set)
     spend(c, c->n_members);
 }
 
-/* What an upper body keeps from a lower one: the largest there that has a rival here; 0:
- * nothing. */
+/* Distance that an upper body keeps from a lower one: the largest lower buffer with a conflict in
+ * the upper body; 0: none. */
 static int64_t distance(checker *c, const item *lower, const item *upper)
 {
     int64_t most = 0;
@@ -153,7 +155,7 @@ static int64_t distance(checker *c, const item *lower, const item *upper)
     return most;
 }
 
-/* With its body. */
+/* Raises the est of all of i's body. */
 static void raise_est(checker *c, item *i, int64_t est)
 {
     item *j = i;
@@ -165,7 +167,7 @@ static void raise_est(checker *c, item *i, int64_t est)
     } while (j != i);
 }
 
-/* Keeps the state at hand at the end of a list. */
+/* Appends the current state to a list. */
 static void keep(checker *c, list *l, kept k)
 {
     if ((c->open.n + c->numbered.n) * c->p->n > MOST_KEPT)
@@ -193,7 +195,7 @@ static void rule_connected(checker *c)
     c->item[c->number[0]].active = false;
     for (uint32_t k = 0; k < n; k++) {
         if (c->p->align[queue[k].id] < grain)
-            grain = c->p->align[queue[k].id]; /* a power of two: it divides the others */
+            grain = c->p->align[queue[k].id]; /* a power of two, so it divides the others */
         foreach (c, i)
             if (i->active && (i->body == queue[k].body || rivals(c, i, &queue[k]))) {
                 queue[n++] = *i;
@@ -237,7 +239,7 @@ static int64_t divisor(int64_t a, int64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
-/* Adds a buffer of `by` units to the sums, of which there are n. */
+/* Adds a buffer of `by` units to the n sums. */
 static void add_sums(checker *c, int64_t by, int64_t n)
 {
     int64_t skip = by / 64, last = (n - 1) / 64;
@@ -251,7 +253,7 @@ static void add_sums(checker *c, int64_t by, int64_t n)
     }
 }
 
-/* Whether there is a sum in [from, to]. */
+/* Whether a sum lies in [from, to]. */
 static bool has_sum(checker *c, int64_t from, int64_t to)
 {
     spend(c, from <= to ? (uint64_t)(to - from) / 64 + 1 : 0);
@@ -292,7 +294,7 @@ static void rule_fill(checker *c)
             c->member[n++] = i;
         }
     }
-    unit = unit > 0 ? unit : (int64_t)MOST; /* nobody fits below: 0 is the only sum */
+    unit = unit > 0 ? unit : (int64_t)MOST; /* no buffer fits below: 0 is the only sum */
     n_sums = est > floor ? (est - 1 - floor) / unit + 1 : 1;
     if (!in_set(c, x->id, c->number[1]) || n_sums > MOST_SUMS) {
         refuse(c, "not there, or too many sums: buffer", x->id);
@@ -301,7 +303,7 @@ static void rule_fill(checker *c)
     qsort(c->member, n, sizeof *c->member, by_end);
     memset(c->sum, 0, (size_t)(n_sums + 63) / 64 * sizeof *c->sum);
     c->sum[0] = 1;
-    /* Offsets [low, high) have the same buffers below. */
+    /* For offsets in [low, high) the same buffers fit below. */
     for (int64_t low = x->est, k = 0; low < est && c->st == MPL_OK; low = high) {
         int64_t from = low + rest - highest;
 
@@ -324,7 +326,7 @@ static void rule_top(checker *c)
         if (i->active && (i->est > u.est || u.size % i->align != 0))
             refuse(c, "the top is not for buffer", u.id);
         i->top = i->top > u.top - i->size + u.size ? i->top - u.size
-                                                   : u.top - i->size; /* above u now, or below */
+                                                   : u.top - i->size; /* above u, or below */
     }
 }
 
@@ -369,7 +371,7 @@ static void rule_pair(checker *c)
     was.top = a->top < b->top ? a->top : b->top;
     was.align = a->align > b->align ? a->align : b->align;
     if (a->body != b->body)
-        a->next = b->next, b->next = next; /* two rings become one */
+        a->next = b->next, b->next = next; /* joins two rings */
     foreach (c, i)
         if (i->body == a->body || i->body == was.body) {
             i->body = a->body;
@@ -395,7 +397,7 @@ static void rule_place(checker *c)
 static void rule_nobody(checker *c)
 {
     kept *split = &c->open.at[c->open.n - 1];
-    /* est of candidates: their outside */
+    /* the items' own est; est of candidates becomes their outside */
     item *own = memcpy(c->scratch, c->item, c->p->n * sizeof *c->item);
 
     for (int inside = 0; inside < 2; inside++)
@@ -419,7 +421,7 @@ static void rule_nobody(checker *c)
     c->waiting = false;
 }
 
-/* Whether i and j, at one est, may change places. */
+/* Whether i and j, at one est, are interchangeable. */
 static bool twins(checker *c, const item *i, const item *j)
 {
     if (i->next != i->id || j->next != j->id || i->size != j->size || i->align != j->align ||
@@ -431,8 +433,7 @@ static bool twins(checker *c, const item *i, const item *j)
     return true;
 }
 
-/* What was found of rivals while a pair shared its offset, or lay apart, need not be so when it
- * does not. */
+/* Drops what was derived while a pair shared its offset or lay apart: it may not hold otherwise. */
 static void forget_since(checker *c, const kept *pair)
 {
     while (c->n_joined > pair->n_joined) {
@@ -444,7 +445,7 @@ static void forget_since(checker *c, const kept *pair)
         c->numbered.at[i].refuted = false;
 }
 
-/* From the first child of s to the second, from the second out. */
+/* From the first child of s to the second; after the second, out of the split. */
 static void next_of_pair(checker *c, kept *k)
 {
     partner *there = find_partner(c, k->a, k->b), *back = find_partner(c, k->b, k->a);
@@ -457,7 +458,7 @@ static void next_of_pair(checker *c, kept *k)
         there->apart--, back->apart--;
 }
 
-/* Another child of a split, or none. */
+/* Goes to the next child of a split, or ends it. */
 static void next_child(checker *c, kept *k)
 {
     c->waiting = --k->n_left > 0 && k->kind == SPLIT;
@@ -476,7 +477,7 @@ static void next_child(checker *c, kept *k)
     }
 }
 
-/* The state at hand is false: so is what it came from, up to the first split with children left. */
+/* Refutes the current state and those it came from, up to the first split with children left. */
 static void close_state(checker *c)
 {
     for (; c->st == MPL_OK && c->open.n > 0; mpl_free(c->ctx, c->open.at[--c->open.n].item)) {
@@ -533,8 +534,8 @@ static void rule_same(checker *c)
 }
 static const struct rule {
     char kind;
-    int n_numbers, n_buffers;          /* which come first */
-    enum { STATE, CHILD, LEAF } place; /* where it stands */
+    int n_numbers, n_buffers;          /* numbers come first, then buffers */
+    enum { STATE, CHILD, LEAF } place; /* where the record may stand */
     void (*apply)(checker *c);
 } rules[] = {
     {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected},
@@ -546,7 +547,7 @@ static const struct rule {
     {'m', 1, 0, LEAF, rule_same},    {'\0', 0, 0, STATE, NULL},
 };
 
-/* Whether it is the last. */
+/* Checks a record. Returns whether it is the last. */
 static bool check_record(checker *c)
 {
     const struct rule *rule = rules;
@@ -575,8 +576,8 @@ static bool check_record(checker *c)
     return rule->place == LEAF && c->open.n == 0;
 }
 
-/* The state that says: the buffers of the pool fit into so many bytes. *ample: whatever fits at all
- * does so in so many. */
+/* The initial state: all buffers of the pool fit into that many bytes. *ample: a height in which
+ * whatever fits at all does fit. */
 static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample)
 {
     const mpl_problem *p = c->p;
@@ -632,7 +633,7 @@ out:
     return st;
 }
 
-/* The bytes of problem and text, times their logarithm, times a constant. */
+/* Bytes of problem and text, times their logarithm, times a constant. */
 static uint64_t most_steps(const mpl_problem *p, const char *steps)
 {
     uint64_t gaps = p->gap_begin != NULL ? p->gap_begin[p->n] : 0;
@@ -690,7 +691,7 @@ static mpl_status check_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_refut
     return c.st;
 }
 
-/* What is paid at least: each buffer of pool 0 lies in some memory with room for it. */
+/* Least cost: each buffer of pool 0 lies in the cheapest memory with room for it. */
 static uint64_t least_cost(const mpl_problem *p, const mpl_spread *spread)
 {
     uint64_t cost = 0;
@@ -701,14 +702,12 @@ static uint64_t least_cost(const mpl_problem *p, const mpl_spread *spread)
         for (uint32_t k = 0; k < spread->n; k++)
             if (p->pool[b] == 0 && spread->capacity[k] >= p->bytes[b] && spread->price[k] < price)
                 price = spread->price[k];
-        cost += p->pool[b] == 0 ? price * p->bytes[b] : 0; /* not above the plan's own, which was
-                                                              checked */
+        cost += p->pool[b] == 0 ? price * p->bytes[b] : 0; /* at most the plan's checked cost */
     }
     return cost;
 }
 
-/* What a placed plan over several memories proves of its cost: a record, or a set, speaks of one
- * memory. */
+/* What a placed plan over several memories proves of its cost; records cover only one memory. */
 static void price(const mpl_problem *p, const mpl_plan *plan, mpl_certified *out)
 {
     uint64_t cost = least_cost(p, &plan->spread);
@@ -717,7 +716,7 @@ static void price(const mpl_problem *p, const mpl_plan *plan, mpl_certified *out
         *out = (mpl_certified){MPL_EVIDENCE_PRICES, 0, cost, 0};
 }
 
-/* Whether what was proved is all that is claimed. */
+/* Whether the proof covers the whole claim. */
 static bool covers(const mpl_certified *proved, const mpl_problem *p, const mpl_plan *plan)
 {
     if (plan->claim == MPL_INFEASIBLE)
@@ -739,8 +738,7 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
     *out = (mpl_certified){0};
     MPL_TRY(mpl_problem_check(ctx, p));
     if (placed)
-        MPL_TRY(mpl_verify(ctx, p, plan)); /* with the clique, and that optimal means: peak = bound
-                                            */
+        MPL_TRY(mpl_verify(ctx, p, plan)); /* checks the clique, and for optimal: peak = bound */
     if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "no certificate proves what the plan claims: a refutation speaks of one memory, "

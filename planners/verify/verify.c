@@ -1,22 +1,22 @@
 /* verify.c -- the independent verifier. See verify.h.
  *
- * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only
+ * Idea     Serial: sweep over time. Live buffers have disjoint ranges, so a new buffer can only
  *          touch its two neighbours by offset. Ranks by offset are fixed beforehand; a bitmap tree
- *          over them holds who is alive, and finds neighbours in a few words. A buffer that
- *          overwrites another in place lies within it, and takes its place when that one dies at
- *          the next step. A lifetime with gaps is swept piece by piece, as if the buffer died and
- *          were born again at the same place. Parallel: sweep over offsets, and ask the partial
- *          order about each pair that overlaps in memory. Finding that a step has a conflict, and
- *          naming the first pair, are apart: naming is plain and runs once.
+ *          over them holds the live buffers and finds neighbours in a few words. A buffer that
+ *          overwrites another in place lies within it, and replaces it when that one dies at the
+ *          next step. A lifetime with gaps is swept piece by piece, as if the buffer died and were
+ *          born again at the same place. Parallel: sweep over offsets, and ask the partial order
+ *          about each pair that overlaps in memory. The sweep only detects a conflict; a separate
+ *          plain pass runs once to name the first pair.
  * Source   this project
- * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n
- *          + pairs that overlap in memory). */
+ * Cost     Serial: O(n log n) time, about 60 n bytes, n counting buffers and gaps. Parallel: O(n
+ *          log n + pairs that overlap in memory). */
 #include "planners/verify/verify_priv.h"
 
 #include <stdlib.h>
 
-/* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a
- * bit a word. */
+/* A set of numbers below n with fast neighbour queries: level 0 has a bit for each number, each
+ * level above a bit for each word. */
 #define MAX_LEVELS 6
 
 typedef struct bitset {
@@ -25,7 +25,7 @@ typedef struct bitset {
     uint32_t n_levels;
 } bitset;
 
-/* A buffer from one gap to the next. */
+/* A buffer between two gaps. */
 typedef struct piece {
     mpl_buffer b;
     uint32_t from, to; /* [step] */
@@ -34,7 +34,7 @@ typedef struct piece {
 typedef struct key {
     uint64_t value;
     uint32_t pool; /* compared first */
-    uint32_t id;   /* of a buffer or a piece; compared last */
+    uint32_t id;   /* of a buffer or piece; compared last */
 } key;
 
 typedef struct check {
@@ -46,12 +46,12 @@ typedef struct check {
     piece *piece;             /* [n_pieces] of the lifetimes */
     key *by_birth, *by_death; /* [n_pieces] */
     uint32_t *rank;           /* [n] of each buffer in by_offset */
-    uint8_t *overwritten;     /* [n] 1: a buffer born at this step lies on it in place */
+    uint8_t *overwritten;     /* [n] 1: overwritten in place by a buffer born at this step */
     uint32_t *waiting;        /* [n_pieces] born in place at the last step, not yet in `live` */
     uint32_t n_waiting;
-    bitset live;    /* ranks */
-    uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories
-                     */
+    bitset live; /* ranks */
+    /* [n] arena of each buffer: its pool, or first the memories of a spread pool 0 */
+    uint32_t *home;
     uint32_t n_homes;
     uint64_t *home_bytes; /* [n_homes] */
 } check;
@@ -139,9 +139,8 @@ static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
            c->plan->offset[b] < end_of(c, a);
 }
 
-/* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in)
- * where steps exist; `step` is MPL_NONE under parallel, where they are looked through one by
- * one. */
+/* Whether (in, out) is an in-place pair of the problem. With steps, pairs are sorted by (step, out,
+ * in). Under parallel, `step` is MPL_NONE and they are searched one by one. */
 static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     uint32_t low = 0, high = p->n_in_place;
@@ -164,8 +163,7 @@ static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_
     return false;
 }
 
-/* Whether `out` may overwrite `in` where the plan has both: a pair, at the very same offset, within
- * it. */
+/* Whether `out` may overwrite `in` as placed: an in-place pair, same offset, `out` within `in`. */
 static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = c->p;
@@ -202,7 +200,7 @@ static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32
                     home_label(c, a, text));
 }
 
-/* ---- what holds of each buffer alone ---- */
+/* ---- checks of each buffer alone ---- */
 
 static mpl_status check_place(check *c, mpl_buffer b)
 {
@@ -243,7 +241,7 @@ out:
     return st;
 }
 
-/* Where each buffer is at home. */
+/* Finds the arena of each buffer. */
 static mpl_status find_homes(check *c)
 {
     mpl_status st = MPL_OK;
@@ -292,8 +290,8 @@ out:
 
 /* ---- serial: a sweep over time ---- */
 
-/* Names the first conflict at `step`. Buffers that share memory with a neighbour by offset are the
- * only candidates for the lower id; each is compared with everything alive. */
+/* Names the first conflict at `step`. Only buffers that overlap a neighbour by offset can be the
+ * lower id; each is compared with all live buffers. */
 static mpl_status name_conflict(check *c, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -304,7 +302,8 @@ static mpl_status name_conflict(check *c, uint32_t step)
 
     MPL_TRY(mpl_new(c->ctx, candidate, p->n));
     MPL_TRY(mpl_new(c->ctx, alive, p->n));
-    for (uint32_t i = 0; i < p->n; i++) { /* by offset; `reach` is the one that ends last so far */
+    /* by offset; `reach` is the one with the highest end so far */
+    for (uint32_t i = 0; i < p->n; i++) {
         mpl_buffer b = c->by_offset[i].id;
 
         if (!mpl_verify_needed(p, b, step))
@@ -324,15 +323,14 @@ static mpl_status name_conflict(check *c, uint32_t step)
                 st = refuse_pair(c, alive[i], alive[j], step);
                 goto out;
             }
-    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached: the sweep
-                                                                           found a pair */
+    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached */
 out:
     mpl_free(c->ctx, candidate);
     mpl_free(c->ctx, alive);
     return st;
 }
 
-/* Makes a piece, born at `step`, alive; false when it overlaps what it may not overwrite. */
+/* Makes a piece alive at `step`. False: it overlaps a live buffer that it may not overwrite. */
 static bool be_born(check *c, uint32_t id, uint32_t step)
 {
     mpl_buffer b = c->piece[id].b;
@@ -368,7 +366,7 @@ static mpl_status sweep_time(check *c)
 
         for (; n_dead < c->n_pieces && c->by_death[n_dead].value <= step; n_dead++)
             bitset_remove(&c->live, c->rank[pieces[c->by_death[n_dead].id].b]);
-        /* Whom they overwrote died at or before this step. */
+        /* The buffers that they overwrote died at or before this step. */
         for (uint32_t i = 0; i < c->n_waiting; i++)
             if (pieces[c->waiting[i]].to > step)
                 bitset_add(&c->live, c->rank[pieces[c->waiting[i]].b]);
@@ -413,8 +411,7 @@ static mpl_status check_serial(check *c)
     MPL_TRY(mpl_new(c->ctx, c->waiting, c->n_pieces));
     MPL_TRY(bitset_init(c->ctx, &c->live, c->p->n));
     for (uint32_t i = 0; i < c->n_pieces; i++) {
-        /* Who comes back from a gap goes first: a newborn may overwrite it in place at this very
-         * step. */
+        /* A buffer back from a gap goes first: a new one may overwrite it in place at this step. */
         c->by_birth[i] = (key){
             2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
         c->by_death[i] = (key){c->piece[i].to, 0, i};
@@ -462,9 +459,9 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- all checks ---- */
 
-/* Blocks are ranges of their own: two of one pool do not overlap, whenever their buffers live. */
+/* Blocks are exclusive ranges: two of one pool never overlap, regardless of lifetimes. */
 static mpl_status check_blocks(check *c)
 {
     mpl_status st = MPL_OK;

@@ -1,10 +1,9 @@
-/* verify_claims.c -- what a plan claims of itself: its bound, that it is optimal, what it costs.
- * See verify.h. */
+/* verify_claims.c -- checks a plan's claims: its bound, optimality, cost. See verify.h. */
 #include "planners/verify/verify_priv.h"
 
 #include <stdlib.h>
 
-#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
+#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of pairs of a witness, in all */
 
 typedef struct claims {
     mpl_ctx *ctx;
@@ -13,13 +12,13 @@ typedef struct claims {
     uint64_t peak_bytes; /* where pool 0 ends */
 } claims;
 
-/* A buffer begins to be needed, or no longer is. */
+/* A buffer starts or stops being needed. */
 struct event {
     uint32_t step;
     bool begins;
 };
 
-/* Of one step, what ends comes first. */
+/* Within one step, ends come first. */
 static int by_step(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
@@ -68,7 +67,7 @@ static mpl_status refuse_witness(const claims *c, mpl_buffer a, mpl_buffer b)
                     mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
 }
 
-/* Under a partial order: whether none of members[] is before another. */
+/* Partial order: checks that no member of members[] is before another. */
 static mpl_status check_antichain(const claims *c, const uint64_t *members)
 {
     mpl_status st = MPL_OK;
@@ -86,7 +85,7 @@ out:
     return st;
 }
 
-/* Serial: whether each two of the witness are needed at some step. */
+/* Serial: checks that each two buffers of the witness are needed at a common step. */
 static mpl_status check_clique(const claims *c)
 {
     mpl_status st = MPL_OK;
@@ -111,8 +110,7 @@ out:
     return st;
 }
 
-/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are
- * no pair. */
+/* Checks that no two of members[], the witness, can share a byte: in conflict, no in-place pair. */
 static mpl_status check_apart(const claims *c, const uint64_t *members)
 {
     mpl_status st = MPL_OK;
@@ -126,8 +124,7 @@ out:
     return st;
 }
 
-/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a
- * multiple of its alignment. */
+/* Whether pool 0 can end in [low, bytes] with some buffer at a multiple of its alignment. */
 static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -140,9 +137,9 @@ static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
     return false;
 }
 
-/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it,
- * counted in slots of the least alignment, less the largest rest of a last slot (the topmost
- * buffer's is not needed). The bound may be above that, as long as the pool cannot end between the
+/* Checks the witness of the bound: buffers of pool 0 that conflict pairwise and add up to it. Sizes
+ * count in slots of the least alignment, less the largest unused rest of a last slot, since the
+ * topmost buffer needs no rest. The bound may exceed this sum if the pool cannot end between the
  * two. */
 static mpl_status check_witness(const claims *c)
 {
@@ -168,7 +165,7 @@ static mpl_status check_witness(const claims *c)
                      mpl_buffer_label(p, b, text), p->pool_name[p->pool[b]], p->pool_name[0]);
         mpl_bit_add(members, b);
         slots = (p->bytes[b] + grain - 1) / grain * grain;
-        sum += slots; /* the plan's own height, if they are apart */
+        sum += slots; /* at most the plan's height, if they are disjoint */
         rest = mpl_max_u64(rest, slots - p->bytes[b]);
     }
     MPL_TRY(check_apart(c, members));
@@ -183,7 +180,7 @@ out:
     return st;
 }
 
-/* What a plan over several memories says of its cost; it has nothing to say of bytes. */
+/* Checks the cost of a plan over several memories, which has no bound in bytes. */
 static mpl_status check_cost(const claims *c)
 {
     mpl_status st = MPL_OK;

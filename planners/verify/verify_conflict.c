@@ -1,5 +1,5 @@
-/* verify_conflict.c -- which buffers must not share memory, as the verifier sees it: from the
- * lifetimes or the partial order alone. See verify.h. */
+/* verify_conflict.c -- the verifier's own conflict relation, from the lifetimes or the partial
+ * order alone. See verify.h. */
 #include "planners/verify/verify_priv.h"
 
 uint32_t mpl_verify_gaps(const mpl_problem *p, mpl_buffer b)
@@ -7,7 +7,7 @@ uint32_t mpl_verify_gaps(const mpl_problem *p, mpl_buffer b)
     return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
 }
 
-/* Whether b's bytes are its own at `step`: that is not in the first gap that ends behind it. */
+/* Whether b is needed at `step`: it is not in the first gap that ends after `step`. */
 bool mpl_verify_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
 {
     uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + mpl_verify_gaps(p, b),
@@ -29,7 +29,7 @@ bool mpl_verify_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
     return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
 }
 
-/* Whether some step needs both: if so, one of them is born there, or is needed again there. */
+/* Whether some step needs both: then one is born there, or needed again there after a gap. */
 static bool needed_at_once(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     if (mpl_verify_needed(p, b, p->birth[a]) || mpl_verify_needed(p, a, p->birth[b]))

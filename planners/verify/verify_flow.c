@@ -1,19 +1,19 @@
 /* verify_flow.c -- the verifier of control flow. See mpl_verify_places in verify.h.
  *
- * Idea     A forward analysis of what must hold: at each step of the program, in each class of
- *          rounds of the loops around it, the values whose contents certainly stand where they are
- *          said to lie. What an operation writes destroys all that may overlap it; where two ways
- *          meet, only what stands on both is left. Each read must find its value standing. Between
- *          rounds, and into and out of blocks, nothing moves but what is flagged as copied: all
- *          else must lie at the very same address on both sides.
- * Source   this project; the analysis is available expressions' (Aho, Lam, Sethi, Ullman,
- *          Compilers, 9.2.6), with memory for subexpressions.
+ * Idea     A forward must-analysis: for each step of the program and each class of rounds of the
+ *          loops around it, the values whose contents certainly stand in their places. A write
+ *          destroys all values that may overlap it. Where two paths meet, only values that stand on
+ *          both remain. Each read must find its value standing. Between rounds, and into and out of
+ *          blocks, only what is flagged as copied moves; everything else must have one address on
+ *          both sides.
+ * Source   this project; the analysis is available expressions (Aho, Lam, Sethi, Ullman, Compilers,
+ *          9.2.6), with memory for subexpressions.
  * Cost     O(states * values * writes) at worst; a bit for each state and value. */
 #include "planners/verify/verify_flow_state.h"
 
 /* ---- operations ---- */
 
-/* Whether two views of one value show no byte in common. */
+/* Whether two views of one value have no byte in common. */
 static bool apart(const mpl_flow_run *f, mpl_value a, mpl_value b)
 {
     const uint64_t *offset = f->map.map->value_offset, *bytes = f->g->value_bytes;
@@ -22,7 +22,7 @@ static bool apart(const mpl_flow_run *f, mpl_value a, mpl_value b)
            (offset[a] + bytes[a] <= offset[b] || offset[b] + bytes[b] <= offset[a]);
 }
 
-/* Whether the operator lets output 0 be written over input i. */
+/* Whether the operator allows output 0 to overwrite input i. */
 static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = f->g;
@@ -37,8 +37,8 @@ static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
         ((traits & MPL_VIEW) == 0 &&
          !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out])))
         return false;
-    for (uint32_t k = 0; k < n_in; k++) /* read again as another operand: only where both are read
-                                           before the write */
+    /* the same input as another operand: allowed only if both are read before the write */
+    for (uint32_t k = 0; k < n_in; k++)
         if (k != i && in[k] != MPL_NONE &&
             mpl_flow_holder(&f->map, in[k]) == mpl_flow_holder(&f->map, in[i]) &&
             !apart(f, in[k], in[i]) &&
@@ -48,7 +48,7 @@ static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
     return true;
 }
 
-/* Output o of op, at w, may touch no input but one that it overwrites in place. */
+/* Output o of op, at w, may overlap no input except one that it overwrites in place. */
 static mpl_status check_inputs(mpl_flow_run *f, mpl_op op, uint32_t o, mpl_where w)
 {
     mpl_status st = MPL_OK;
@@ -82,7 +82,7 @@ out:
     return st;
 }
 
-/* The workspace must lie apart from all that the operation reads and writes. */
+/* The workspace must not overlap anything that the operation reads or writes. */
 static mpl_status use_workspace(mpl_flow_run *f, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -120,7 +120,7 @@ out:
     return st;
 }
 
-/* A result whose parts were made in it stands if they all do. */
+/* A concat whose parts were made inside it stands if all of them do. */
 static void join_parts(mpl_flow_run *f, mpl_op op)
 {
     const mpl_graph *g = f->g;
@@ -161,7 +161,7 @@ out:
 
 /* ---- cases ---- */
 
-/* Outputs of a case take over from[], by branch `taken` (from 1; the last: none), in `state`. */
+/* In `state`, outputs of a case take over from[] of branch `taken`: 1 .. n, or n + 1 for none. */
 static mpl_status hand_out(mpl_flow_run *f, mpl_op op, uint64_t *state, const mpl_value *from,
                            const uint8_t *copied, uint32_t taken)
 {
@@ -184,7 +184,7 @@ out:
     return st;
 }
 
-/* To each branch, and to none: f->after is what there is. */
+/* Enters each branch, and none, with state f->after. */
 static mpl_status enter_case(mpl_flow_run *f, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -196,7 +196,7 @@ static mpl_status enter_case(mpl_flow_run *f, mpl_op op)
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[g->op_body[k]], f->after));
     if (g->op_in_begin[op + 1] == in + 1 && g->op_out_begin[op] < g->op_out_begin[op + 1])
-        goto out; /* nothing to go on with: an error of the run */
+        goto out; /* an error of the run: no states follow */
     for (uint32_t i = in + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(mpl_flow_receive(f, f->after, g->op_in[i]));
     MPL_TRY(hand_out(f, op, f->after, g->op_in + in + 1, f->map.map->places->in_copied + in + 1,
@@ -225,7 +225,7 @@ out:
 
 /* ---- the program ---- */
 
-/* From one step to the next; into blocks by their owners. */
+/* Goes from one step to the next. Owners of blocks enter them. */
 static mpl_status go_on(mpl_flow_run *f, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -289,7 +289,7 @@ out:
 
 /* ---- setting up ---- */
 
-/* The order of the operations, from their steps. */
+/* Derives the order of the operations from their steps. */
 static mpl_status make_program(mpl_flow_run *f)
 {
     mpl_status st = MPL_OK;
@@ -324,8 +324,8 @@ out:
     return st;
 }
 
-/* The step before which what is read at `step` of block b comes: in loops, where the outermost
- * begins. */
+/* The step before which a value read at `step` of block b arrives; in loops, the outermost begin.
+ */
 static uint32_t arrival_step(const mpl_flow_run *f, uint32_t b, uint32_t step)
 {
     for (; b != MPL_NONE && b != 0; b = f->g->block_parent[b])
@@ -334,7 +334,7 @@ static uint32_t arrival_step(const mpl_flow_run *f, uint32_t b, uint32_t step)
     return step;
 }
 
-/* Value v is read there: counted, or entered. */
+/* Counts or records that value v is read there. */
 static void note_arrival(mpl_flow_run *f, mpl_value v, uint32_t step, bool count)
 {
     if (v == MPL_NONE || f->given[mpl_flow_holder(&f->map, v)] == MPL_NONE)
@@ -348,7 +348,7 @@ static void note_arrival(mpl_flow_run *f, mpl_value v, uint32_t step, bool count
         f->arrival[f->arrival_begin[step + 1]++] = v;
 }
 
-/* What is read when no branch is taken comes then. */
+/* Values read when no branch is taken arrive at that step. */
 static void note_bypass(const mpl_flow_run *f, mpl_value v, uint32_t step)
 {
     if (v != MPL_NONE && f->given[mpl_flow_holder(&f->map, v)] != MPL_NONE &&
@@ -434,13 +434,13 @@ out:
     return st;
 }
 
-/* Whether a value's address depends on the round that its loop, or one around, is in. */
+/* Whether a value's address depends on the round of its loop or of one around it. */
 static bool turns(const mpl_flow_run *f, mpl_value v)
 {
     mpl_where w = mpl_flow_where(&f->map, v);
 
     if (f->g->value_bytes[v] > 0 && w.kind == MPL_WHERE_NOWHERE)
-        return true; /* it may lie where what it takes over lies */
+        return true; /* it may lie where the value that it takes over lies */
     for (uint32_t b = f->g->value_block[v]; b > 0; b = f->g->block_parent[b])
         if (mpl_where_depends(&f->map, w, f->g->block_owner[b]))
             return true;
@@ -465,8 +465,7 @@ out:
     return st;
 }
 
-/* Where operations may run at the same time, all that comes from outside is there before the
- * first. */
+/* Where operations may run at the same time, everything from outside arrives before the first. */
 static mpl_status begin(mpl_flow_run *f)
 {
     mpl_status st = MPL_OK;

@@ -1,5 +1,4 @@
-/* verify_flow_loop.c -- loops, for the verifier of control flow: entry, rounds, what is carried
- * from one to the next, and the way out. See verify_flow.c. */
+/* verify_flow_loop.c -- loops: entry, rounds, carried values, exit. See verify_flow.c. */
 #include "planners/verify/verify_flow_state.h"
 
 typedef struct loop {
@@ -7,7 +6,7 @@ typedef struct loop {
     uint32_t body, n_carried, n_scans, n_rows;
     const mpl_value *in, *out, *param, *result;
     const uint8_t *in_copied, *result_copied;
-    int64_t rounds, most; /* -1: not known beforehand; without bound */
+    int64_t rounds, most; /* -1: not known beforehand; most -1: unbounded */
 } loop;
 
 static loop loop_of(const mpl_flow_run *f, mpl_op op)
@@ -30,7 +29,7 @@ static loop loop_of(const mpl_flow_run *f, mpl_op op)
     return l;
 }
 
-/* Behind the loop after `rounds` rounds, whose parameters are set in `state`. */
+/* Leaves the loop after `rounds` rounds, whose parameters are set in `state`. */
 static mpl_status leave_loop(mpl_flow_run *f, const loop *l, uint64_t *state, uint32_t rounds)
 {
     mpl_status st = MPL_OK;
@@ -49,7 +48,7 @@ static mpl_status leave_loop(mpl_flow_run *f, const loop *l, uint64_t *state, ui
         MPL_TRY(st);
     }
     for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
-        if (l->out[i] != MPL_NONE && f->g->value_bytes[l->out[i]] > 0) /* zeros where no row came */
+        if (l->out[i] != MPL_NONE && f->g->value_bytes[l->out[i]] > 0) /* zeros without rows */
             MPL_TRY(mpl_flow_write(f, state, l->out[i], mpl_flow_where(&f->map, l->out[i]),
                                    mpl_bit_has(state, l->out[i])));
     mpl_flow_leave_block(f, state, l->body);
@@ -78,7 +77,7 @@ mpl_status mpl_flow_enter_loop(mpl_flow_run *f, mpl_op op)
     MPL_TRY(mpl_flow_need(f, state, l.in[0], f->g->op_name[op]));
     MPL_TRY(mpl_flow_need(f, state, l.in[1], f->g->op_name[op]));
     mpl_flow_forget(f, state, op);
-    f->map.round[l.body] = 0; /* parameters are where they will be in the first round */
+    f->map.round[l.body] = 0; /* parameters are where the first round has them */
     for (uint32_t i = 0; i < l.n_carried; i++) {
         here = mpl_flow_where(&f->map, l.in[2 + i]);
         MPL_TRY(mpl_flow_where_in(f, l.param[1 + i], l.body, 0, &there));
@@ -86,7 +85,7 @@ mpl_status mpl_flow_enter_loop(mpl_flow_run *f, mpl_op op)
                                  mpl_flow_stands(f, state, l.in[2 + i]), l.in_copied[2 + i] != 0));
     }
     for (uint32_t i = l.n_carried; i < l.n_carried + l.n_rows; i++)
-        if (l.out[i] != MPL_NONE && f->g->value_bytes[l.out[i]] > 0) /* from now on rows come */
+        if (l.out[i] != MPL_NONE && f->g->value_bytes[l.out[i]] > 0) /* rows follow from now on */
             MPL_TRY(mpl_flow_write(f, state, l.out[i], mpl_flow_where(&f->map, l.out[i]), true));
     if (l.most != 0)
         MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[l.body], state));
@@ -138,7 +137,7 @@ out:
     return st;
 }
 
-/* Rows go where they are stacked, or lie there. */
+/* Copies rows to where they are stacked, or checks that they lie there. */
 static mpl_status stack_rows(mpl_flow_run *f, const loop *l)
 {
     mpl_status st = MPL_OK;
@@ -156,7 +155,7 @@ static mpl_status stack_rows(mpl_flow_run *f, const loop *l)
                                 &is));
         if (!l->result_copied[1 + i] && !is)
             MPL_TRY(mpl_flow_elsewhere(f, out));
-        if (l->result_copied[1 + i] && !is) /* one row is written; which one, is not looked at */
+        if (l->result_copied[1 + i] && !is) /* one row is written; its number does not matter */
             MPL_TRY(mpl_flow_copy(f, f->now, out, mpl_flow_where(&f->map, out),
                                   mpl_flow_where(&f->map, row.result), row.bytes, good));
         else
@@ -166,16 +165,15 @@ out:
     return st;
 }
 
-/* What is carried by copies, as if at once. */
+/* A carried value that is copied. All copies act as if at once. */
 typedef struct transfer {
     mpl_value param;
-    mpl_where source, from, to; /* from: the source until it is put aside */
+    mpl_where source, from, to; /* from: the source, or staging once it is put there */
     uint64_t bytes;
     bool standing, pending, copied, aside;
 } transfer;
 
-/* Whether a is copied onto what b is still to be copied from; onto itself, unless to where it
- * is. */
+/* Whether copy a overwrites the source of copy b. For a == b: except where it stays in place. */
 static mpl_status must_wait(mpl_flow_run *f, const transfer *a, const transfer *b, bool *out)
 {
     mpl_status st = MPL_OK;
@@ -199,7 +197,7 @@ out:
     return st;
 }
 
-/* Makes all copies that wait for nobody; *moved: whether there were any. */
+/* Makes all copies that need not wait for another one; *moved: whether there were any. */
 static mpl_status copy_what_can(mpl_flow_run *f, const loop *l, transfer *t, bool *moved)
 {
     mpl_status st = MPL_OK;
@@ -218,7 +216,7 @@ out:
     return st;
 }
 
-/* The first of those left that another waits for; MPL_NONE: none is left. */
+/* The first remaining copy that another waits for; MPL_NONE: none remains. */
 static mpl_status first_waited_for(mpl_flow_run *f, const loop *l, transfer *t, uint32_t *first)
 {
     mpl_status st = MPL_OK;
@@ -238,7 +236,7 @@ out:
     return st;
 }
 
-/* Whether the staging buffer still holds something that has not been copied on. */
+/* Whether the staging buffer still holds a source that is to be copied on. */
 static bool any_aside(const loop *l, const transfer *t)
 {
     for (uint32_t i = 0; i < l->n_carried; i++)
@@ -247,8 +245,8 @@ static bool any_aside(const loop *l, const transfer *t)
     return false;
 }
 
-/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other:
- * from its beginning again each time that it has been emptied. */
+/* Makes the copies in dependency order. Copies that wait for each other go through the staging
+ * buffer, which is filled from its start each time it is empty. */
 static mpl_status order_copies(mpl_flow_run *f, const loop *l, transfer *t, bool *staged)
 {
     mpl_status st = MPL_OK;
@@ -278,7 +276,7 @@ out:
     return st;
 }
 
-/* Destroys what copied parameters may overlap, other parameters among them. */
+/* Destroys what copied parameters may overlap, other parameters included. */
 static mpl_status write_params(mpl_flow_run *f, const loop *l, const transfer *t)
 {
     mpl_status st = MPL_OK;
@@ -294,8 +292,8 @@ out:
     return st;
 }
 
-/* The staging buffer is written before the copies that wait are made, and read behind some of them.
- * What is in place already and lies there is lost. */
+/* The staging buffer is written before the waiting copies, and read after some of them. Values that
+ * already lie there are lost. */
 static mpl_status use_staging(mpl_flow_run *f, const loop *l, transfer *t)
 {
     mpl_status st = MPL_OK;
@@ -321,7 +319,7 @@ out:
     return st;
 }
 
-/* Where the loop leaves things, should this be its last round. */
+/* Checks where the loop leaves its values, in case this is the last round. */
 static mpl_status check_finals(const mpl_flow_run *f, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -336,7 +334,7 @@ out:
     return st;
 }
 
-/* The results of the round at hand become the parameters of the next. */
+/* The results of this round become the parameters of the next. */
 static mpl_status carry(mpl_flow_run *f, const loop *l, transfer *t)
 {
     mpl_status st = MPL_OK;
@@ -369,7 +367,7 @@ static mpl_status carry(mpl_flow_run *f, const loop *l, transfer *t)
     mpl_flow_leave_block(f, f->now, l->body);
     f->map.round[l->body] = next;
     for (uint32_t i = 0; i < l->n_carried; i++) {
-        /* else it is where its source was left */
+        /* otherwise it is where its source was left */
         if (t[i].to.kind != t[i].from.kind || t[i].to.id != t[i].from.id)
             MPL_TRY(mpl_flow_settled(f, f->now, t[i].param, t[i].to));
         f->killer[t[i].param] = MPL_NONE;
@@ -394,7 +392,7 @@ mpl_status mpl_flow_end_round(mpl_flow_run *f, uint32_t body)
     MPL_TRY(stack_rows(f, &l));
     MPL_TRY(carry(f, &l, t));
     f->map.round[body] = round + 1;
-    if (l.most < 0 || round + 1 < l.most) /* a class goes by its lowest round */
+    if (l.most < 0 || round + 1 < l.most) /* the lowest round stands for the class */
         MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[body], f->now));
     if (may_end)
         st = leave_loop(f, &l, f->now, round + 1);

@@ -1,5 +1,5 @@
-/* verify_flow_priv.h -- where values lie at one point of a run, for the verifier of control flow.
- * Private to planners/verify_flow*.c, and shared with nobody who assigns storage. */
+/* verify_flow_priv.h -- where values lie at one point of a run. Private to planners/verify_flow*.c:
+ * the verifier of control flow shares nothing with code that assigns storage. */
 #ifndef MPL_VERIFY_FLOW_PRIV_H
 #define MPL_VERIFY_FLOW_PRIV_H
 
@@ -7,27 +7,27 @@
 
 #define MPL_FLOW_DEEPEST 16
 
-/* Where a value is said to lie. */
+/* The kind of a value's location. */
 typedef enum mpl_where_kind {
-    MPL_WHERE_NOWHERE, /* it has no memory: no bytes, or nobody reads it */
+    MPL_WHERE_NOWHERE, /* no memory: no bytes, or never read */
     MPL_WHERE_PLACE,   /* place `id` of the map */
     MPL_WHERE_BUFFER,  /* buffer `id` */
     MPL_WHERE_PINNED,  /* memory of its own, value `id` */
 } mpl_where_kind;
 
-/* The same, at one point of a run: rounds that are other than those of the point at hand. */
+/* A location at one point of a run, with the rounds that differ from those of the point. */
 typedef struct mpl_where {
     mpl_where_kind kind;
     uint32_t id;
-    uint64_t offset; /* from there [byte] */
+    uint64_t offset; /* from the start of that memory [byte] */
     uint32_t n_rounds;
-    uint32_t block[MPL_FLOW_DEEPEST], round[MPL_FLOW_DEEPEST]; /* the last of a block holds */
+    uint32_t block[MPL_FLOW_DEEPEST], round[MPL_FLOW_DEEPEST]; /* the last entry of a block holds */
 } mpl_where;
 
 typedef struct mpl_flow_spot {
-    uint32_t arena; /* of the plan; behind those, pinned values */
+    uint32_t arena; /* arena of the plan; larger numbers: pinned values */
     uint64_t begin, end;
-    mpl_buffer of; /* MPL_NONE: a pinned value's */
+    mpl_buffer of; /* MPL_NONE: a pinned value */
 } mpl_flow_spot;
 
 typedef struct mpl_flow_spots {
@@ -44,21 +44,22 @@ typedef struct mpl_flow_map {
     const mpl_plan *plan;
     uint32_t n_arenas;
 
-    /* Rounds come in classes: those below n_first[block] alone, the later ones by their rest modulo
-     * period[block]. A class goes by its lowest round; where a value lies depends on no more, nor
-     * does where it lay one or two rounds ago. */
+    /* Rounds fall into classes. A round below n_first[block] is its own class; later ones are
+     * classed by their remainder modulo period[block]. The lowest round names the class. Where a
+     * value lies, now or one or two rounds ago, depends only on the class. */
     uint32_t *n_first, *period; /* [n_blocks] of bodies */
-    int64_t *rounds; /* [n_ops] of a while: how many, if numbers in the graph alone decide it; else
-                        -1 */
-    int64_t *most;   /* [n_ops] of a while: how many those numbers allow; -1: any number */
+    /* [n_ops] of a while: rounds, if constants of the graph alone decide their number; else -1 */
+    int64_t *rounds;
+    int64_t *most; /* [n_ops] of a while: most rounds by those constants; -1: any number */
 
-    uint32_t *round;  /* [n_blocks] of the loops around the point; MPL_NONE: not in that loop */
-    uint32_t *taken;  /* [n_ops] of a case: branch + 1, 1 + n for none; of a while: 1 + rounds, by
-                         class; 0: unknown */
-    uint64_t n_asked; /* places looked at */
+    /* [n_blocks] current round of each loop around the point; MPL_NONE: not in that loop */
+    uint32_t *round;
+    /* [n_ops] of a case: branch + 1 (none: 1 + n); of a while: 1 + rounds, by class; 0: unknown */
+    uint32_t *taken;
+    uint64_t n_asked; /* places evaluated so far */
 } mpl_flow_map;
 
-/* Checks that all of map->places is in range. MPL_EINVALID. Fills in n_first and period. */
+/* Checks that map->places is in range (MPL_EINVALID) and fills in n_first and period. */
 mpl_status mpl_flow_map_init(mpl_flow_map *m);
 void mpl_flow_map_fini(mpl_flow_map *m);
 
@@ -69,50 +70,47 @@ static inline uint32_t mpl_flow_classes(const mpl_flow_map *m, uint32_t block)
 
 uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round);
 
-/* Whether `op` runs nothing, for its outputs lie where it would put them. */
+/* Whether `op` runs nothing because its outputs already lie where it would put them. */
 bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op);
-/* The value whose contents v shows: what v is a view of, through all operations that run nothing; v
- * where it is made. A concat that runs nothing makes its result all the same, out of parts made
- * inside it. */
+/* The value whose contents v shows: follows views and operations that run nothing to where v is
+ * made. A concat that runs nothing still counts as making its result from parts made inside it. */
 mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v);
 mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v);
-/* With `block` in another round. MPL_EINPUT where blocks nest too deep. */
+/* Moves w to another round of `block`. MPL_EINPUT: blocks nest too deep. */
 mpl_status mpl_where_in_round(const mpl_flow_map *m, mpl_where *w, uint32_t block, uint32_t round);
 
-/* Whether two lie at the same address, whatever control flow did before. */
+/* Whether a and b have the same address, whatever control flow did before. */
 mpl_status mpl_where_same(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same);
-/* Whether a is part `round` of b: slices of `bytes`, in `block`. */
+/* Whether a is part `round` of b, sliced in `block` into parts of `bytes`. */
 mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block,
                            uint64_t bytes, bool reversed, bool *is);
-/* Appends all ranges of `bytes` bytes where it may lie; of a slice, all that it is a slice of. */
+/* Appends all ranges of `bytes` bytes where w may lie; for a slice, those of the whole value. */
 mpl_status mpl_where_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_flow_spots *spots);
-/* Whether it may depend on what operation `op`, a while or case, does. */
+/* Whether w may depend on what operation `op`, a while or case, does. */
 bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op);
 
-/* A loop or case that decides where w is, and need not have run; MPL_NONE: all have. Bit `first` +
- * op of ran[]: op has run. */
+/* A loop or case that decides where w is and may not have run yet; MPL_NONE: all have run. Bit
+ * `first` + op of ran[]: op has run. */
 mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *ran, uint32_t first);
-/* The same of where loop `op` leaves things, as they are at the end of a round. */
+/* The same for the places in which loop `op` leaves its values at the end of a round. */
 mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran,
                                  uint32_t first);
 
 /* An output in which a loop stacks rows. */
 typedef struct mpl_flow_row_info {
     uint32_t block;
-    mpl_value result; /* a row */
-    uint64_t bytes;   /* of a row */
+    mpl_value result; /* one row */
+    uint64_t bytes;   /* of one row */
     bool reversed;
 } mpl_flow_row_info;
 
-/* False: `out` is none. */
+/* False: `out` is not such an output. */
 bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row);
-/* Whether w with `bytes` bytes lies in that part of stacked output v that this round of the loop
- * writes. */
+/* Whether w, of `bytes` bytes, lies in the row of stacked output v that this round writes. */
 mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_value v, bool *is);
 
-/* verify_units.c: operations of the whole graph, each with its blocks, of which neither must run
- * before the other, do not touch each other's memory, unless both only read. The point of the run
- * is before it. MPL_EINVALID. */
+/* verify_units.c: top-level operations, with their blocks, that are not ordered must not touch each
+ * other's memory, unless both only read. The current point is before the run. MPL_EINVALID. */
 mpl_status mpl_flow_units_apart(mpl_flow_map *m);
 
 #endif

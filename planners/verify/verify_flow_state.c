@@ -1,5 +1,5 @@
-/* verify_flow_state.c -- states of a run: what stands in them, what a write destroys, and what
- * comes from outside. See verify_flow_state.h. */
+/* verify_flow_state.c -- states of a run: what stands, what a write destroys, what arrives from
+ * outside. See verify_flow_state.h. */
 #include "planners/verify/verify_flow_state.h"
 
 /* ---- states ---- */
@@ -13,7 +13,7 @@ bool mpl_flow_stands(const mpl_flow_run *f, const uint64_t *state, mpl_value v)
             (f->given[h] == MPL_NONE || mpl_bit_has(state, mpl_flow_came(f, h))));
 }
 
-/* The state of `step` for the rounds at hand. */
+/* The node of `step` for the current rounds. */
 static size_t node_of(const mpl_flow_run *f, uint32_t step)
 {
     size_t index = 0, factor = 1;
@@ -38,7 +38,7 @@ void mpl_flow_go_to(mpl_flow_run *f, uint32_t step, size_t node)
         }
 }
 
-/* What has not come when nobody will read it any more never comes. */
+/* A value that has not arrived by its last read never arrives. */
 static void settle(const mpl_flow_run *f, uint32_t step, uint64_t *state)
 {
     for (mpl_value v = 0; f->n_given > 0 && v < f->g->n_values; v++)
@@ -50,7 +50,7 @@ static void settle(const mpl_flow_run *f, uint32_t step, uint64_t *state)
         }
 }
 
-/* The state of a node with the same from outside as `state`; MPL_NONE: there is none. */
+/* The state of a node with the same arrived values as `state`; MPL_NONE: none. */
 static uint32_t find_state(const mpl_flow_run *f, size_t node, const uint64_t *state)
 {
     size_t size = (f->n_words - f->n_value_words) * sizeof *state;
@@ -185,8 +185,8 @@ bool mpl_flow_meet_at_begins(const mpl_flow_run *f, const mpl_flow_spots *there,
     return true;
 }
 
-/* Whether a value may lie where `there` meets f->spots, those of an input that comes, only by
- * having taken over that input: which has come by then. */
+/* An arriving input lies at f->spots. Whether a value may lie there only by having taken over that
+ * input; then the input has already arrived. */
 static bool took_over(const mpl_flow_run *f, const mpl_flow_spots *there)
 {
     for (size_t k = 0; k < there->n; k++)
@@ -199,7 +199,7 @@ static bool took_over(const mpl_flow_run *f, const mpl_flow_spots *there)
     return true;
 }
 
-/* Whether `writer` is what weight v is from then on. */
+/* Whether `writer` is weight v after an update. */
 static bool updates(const mpl_graph *g, mpl_value writer, mpl_value v)
 {
     mpl_op op = g->value_op[writer];
@@ -242,7 +242,7 @@ mpl_status mpl_flow_destroy(mpl_flow_run *f, uint64_t *state, mpl_value writer, 
         MPL_TRY(mpl_flow_spots_of(f, v, &there));
         if (!mpl_flow_overlap(&f->spots, there))
             continue;
-        /* What control flow left either there or elsewhere is elsewhere. */
+        /* The value has several possible places; control flow has put it in another one. */
         if (f->arriving && there->n > 1 && took_over(f, there))
             continue;
         MPL_TRY(mpl_where_is_row(&f->map, w, bytes, v, &row));
@@ -362,7 +362,7 @@ void mpl_flow_leave_block(const mpl_flow_run *f, uint64_t *state, uint32_t block
             mpl_flow_set(state, v, false);
 }
 
-/* ---- what comes from outside ---- */
+/* ---- inputs and weights that arrive ---- */
 
 mpl_status mpl_flow_receive(mpl_flow_run *f, uint64_t *state, mpl_value v)
 {

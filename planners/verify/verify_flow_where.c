@@ -1,11 +1,11 @@
-/* verify_flow_where.c -- places evaluated: at a point of a run, in every way that control may have
+/* verify_flow_where.c -- evaluates places at a point of a run, for every path that control may have
  * taken to it. See verify_flow_priv.h. */
 #include "planners/verify/verify_flow_priv.h"
 
-#define MOST_ASKED   (UINT64_C(1) << 30) /* places that are looked at in one check */
+#define MOST_ASKED   (UINT64_C(1) << 30) /* places evaluated in one check */
 #define MOST_CLASSES 4096u               /* of rounds of one loop */
 
-/* ---- what places may be ---- */
+/* ---- classes of rounds ---- */
 
 static const mpl_place *place_of(const mpl_flow_map *m, uint32_t id)
 {
@@ -94,7 +94,7 @@ uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round)
     return round < first ? (uint32_t)round : first + (uint32_t)((round - first) % m->period[block]);
 }
 
-/* How many rounds numbers in the graph alone allow a loop, and whether nothing else ends it. */
+/* How many rounds constants of the graph allow a loop, and whether nothing else ends it. */
 static void count_rounds(mpl_flow_map *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -155,8 +155,8 @@ void mpl_flow_map_fini(mpl_flow_map *m)
 
 /* ---- values ---- */
 
-/* A view whose output 0 lies where its input does: the same bytes, which nobody writes again though
- * it may have another output. */
+/* A view whose output 0 lies where its input does. These bytes are never written again, even if the
+ * view has another output. */
 static bool passes(const mpl_flow_map *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -196,8 +196,8 @@ static mpl_value root_of(const mpl_flow_map *m, mpl_value v)
     return m->map->value_buffer[root] == m->map->value_buffer[v] ? root : v;
 }
 
-/* Parameter v of a body that has no memory: it lies where what it takes over lies. MPL_NONE: it is
- * none. */
+/* The value that parameter v of a body, which has no memory, takes its location from; MPL_NONE: v
+ * is no such parameter. */
 static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
 {
     const mpl_graph *g = m->g;
@@ -214,8 +214,8 @@ static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
     return MPL_NONE;
 }
 
-/* Whether control flow decides where v lies: an output of a case, or a carried one of a while.
- * Nobody reads one that lies nowhere. */
+/* Whether control flow decides where v lies: an output of a case, or a carried one of a while. A
+ * value without memory is never read. */
 static bool is_chosen(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
@@ -290,8 +290,7 @@ out:
 
 /* ---- following a place ---- */
 
-/* What is not known yet of what w depends on: of the operation `op`, one of 1 .. n; op MPL_NONE:
- * nothing. */
+/* An open question about w: what operation `op` did, one of 1 .. n; op MPL_NONE: none. */
 typedef struct question {
     mpl_op op;
     uint32_t n;
@@ -307,7 +306,7 @@ static uint32_t body_of(const mpl_graph *g, mpl_op op)
     return mpl_op_first_body(g, op);
 }
 
-/* How many ways a loop may have run, by the class of its last round; none is one. */
+/* In how many ways a loop may have ended, by the class of its last round; no round is one way. */
 static uint32_t ways_to_run(const mpl_flow_map *m, mpl_op op)
 {
     uint32_t n = mpl_flow_classes(m, body_of(m->g, op));
@@ -315,7 +314,7 @@ static uint32_t ways_to_run(const mpl_flow_map *m, mpl_op op)
     return 1 + (m->most[op] >= 0 && (uint64_t)m->most[op] < n ? (uint32_t)m->most[op] : n);
 }
 
-/* The last round of loop `op`, by class; MPL_NONE: there was none. False: that is not known. */
+/* The class of the last round of loop `op`; MPL_NONE: no round. False: not known. */
 static bool last_round(const mpl_flow_map *m, mpl_op op, uint32_t *round)
 {
     *round = MPL_NONE;
@@ -326,7 +325,7 @@ static bool last_round(const mpl_flow_map *m, mpl_op op, uint32_t *round)
     return m->rounds[op] >= 0 || m->taken[op] > 0;
 }
 
-/* Goes on from w as far as is known: to memory, or a slice of some. */
+/* Follows w as far as is known: to memory, or to a slice. */
 static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
 {
     mpl_status st = MPL_OK;
@@ -452,7 +451,7 @@ out:
     return st;
 }
 
-/* A slice has the whole of what it is a slice of. */
+/* A slice adds the range of the whole value. */
 static mpl_status add_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_flow_spots *spots)
 {
     mpl_status st = MPL_OK;
@@ -548,10 +547,10 @@ static mpl_op unsettled(const past *p, uint32_t id)
     if (place->kind == MPL_PLACE_CYCLE || place->kind == MPL_PLACE_SLICE) {
         inside = round_of(m, p->w, place->of) != MPL_NONE;
         op = m->g->block_owner[place->of];
-    } else if (place->kind == MPL_PLACE_FINAL) { /* item 1 was looked at as each round ended */
+    } else if (place->kind == MPL_PLACE_FINAL) { /* item 1 was checked as each round ended */
         (void)last_round(m, op, &last);
         end = last == MPL_NONE ? 1 : 0;
-    } else { /* what a branch left was looked at as it ended */
+    } else { /* what a branch left was checked as it ended */
         begin = m->taken[op] != 0 ? m->taken[op] - 1 : 0;
         end = m->taken[op] != 0 ? begin + 1 : 0;
     }

@@ -1,5 +1,5 @@
-/* verify_graph.c -- the verifier of parallel safety: straight from the graph, by its own
- * reachability. See verify.h.
+/* verify_graph.c -- the verifier of parallel safety, by its own reachability on the graph. See
+ * verify.h.
  *
  * Cost     O(ops * edges / 64) for reachability, then a few bit tests for each pair of buffers that
  *          overlap in memory; ops^2 / 8 bytes. */
@@ -19,7 +19,7 @@ typedef struct checker {
     mpl_op *touch;
 } checker;
 
-/* An operation whose results lie where it would put them runs nothing, so it touches nothing. */
+/* An operation whose results lie where it would put them runs nothing and touches nothing. */
 static bool runs(const checker *c, mpl_op op)
 {
     return c->map->op_nothing == NULL || c->map->op_nothing[op] == 0;
@@ -50,14 +50,13 @@ static bool is_later(const checker *c, mpl_op early, mpl_op late)
     return (c->later[(size_t)early * c->n_words + late / 64] >> (late % 64) & 1) != 0;
 }
 
-/* In how many buffers a value lies, from its first on. */
+/* The number of buffers of a value, counted from its first. */
 static uint32_t n_buffers(const checker *c, mpl_value v)
 {
     return c->map->value_buffers != NULL ? c->map->value_buffers[v] : 1;
 }
 
-/* Calls for every (buffer, operation) that touch: counts into begin[b + 2], or fills touch[] at
- * begin[b + 1]. */
+/* Visits all (buffer, operation) that touch: counts into begin[b + 2], or fills at begin[b + 1]. */
 static void visit_touches(checker *c, bool fill)
 {
     const mpl_graph *g = c->g;
@@ -100,8 +99,7 @@ out:
     return st;
 }
 
-/* Whether everything that touches a must have run before anything that touches b; *from, *to: two
- * that need not. */
+/* Whether all that touches a must run before all that touches b. *from, *to: two that need not. */
 static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *from, mpl_op *to)
 {
     for (uint32_t i = c->touch_begin[a]; i < c->touch_begin[a + 1]; i++)
@@ -114,15 +112,16 @@ static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *fro
     return true;
 }
 
-/* Whether `out`, which somebody touches, may overwrite `in`: one operation makes the first value of
- * `out` from a value in `in`, its operator allows that for equal types and dims, and everything
- * else that touches `in` must have run before it. */
+/* Whether `out`, which some operation touches, may overwrite `in`: one operation makes the first
+ * value of `out` from a value in `in`, its operator allows that for equal types and dims, and
+ * everything else that touches `in` must run before it. */
 static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = c->g;
-    mpl_op maker = c->touch[c->touch_begin[out]]; /* lists ascend: the first */
+    mpl_op maker = c->touch[c->touch_begin[out]]; /* lists ascend: the first one */
     mpl_value made = mpl_op_output(g, maker, 0);
-    uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0; /* of the buffer in its storage */
+    /* offset of the buffer in its storage */
+    uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0;
     bool reads = false;
 
     if (made == MPL_NONE || c->map->value_buffer[made] != out || n_buffers(c, made) != 1 ||
@@ -186,8 +185,7 @@ static int by_place(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Every pair that overlaps in memory: by offset, each against those after it that begin before it
- * ends. */
+/* Checks every pair that overlaps: by offset, each against later ones that begin before its end. */
 static mpl_status check_overlaps(const checker *c)
 {
     mpl_status st = MPL_OK;

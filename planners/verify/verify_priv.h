@@ -1,17 +1,17 @@
-/* verify_priv.h -- what the files of mpl_verify share. */
+/* verify_priv.h -- shared by the files of mpl_verify. */
 #ifndef MPL_VERIFY_PRIV_H
 #define MPL_VERIFY_PRIV_H
 
 #include "planners/verify/verify.h"
 
-/* Gaps of b: how many. Whether b is needed at the step, a gap being none. */
+/* Number of gaps of b; and whether b is needed at a step, which a gap is not. */
 uint32_t mpl_verify_gaps(const mpl_problem *p, mpl_buffer b);
 bool mpl_verify_needed(const mpl_problem *p, mpl_buffer b, uint32_t step);
-/* Whether every use of a precedes every use of b, as the partial order says. */
+/* Whether the partial order puts every use of a before every use of b. */
 bool mpl_verify_before(const mpl_before *before, mpl_buffer a, mpl_buffer b);
 
-/* MPL_EINVALID unless the plan's bound, claim, witness and cost agree with the problem and with
- * each other; pool 0 ends at peak_bytes. For a plan whose buffers keep apart. */
+/* MPL_EINVALID unless the plan's bound, claim, witness and cost agree with the problem and each
+ * other. Pool 0 ends at peak_bytes. For a plan without overlaps. */
 mpl_status mpl_verify_claims(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
                              uint64_t peak_bytes);
 

@@ -1,10 +1,10 @@
-/* verify_units.c -- whether what may run at the same time keeps apart in memory, for the verifier
- * of control flow. See mpl_verify_places in verify.h.
+/* verify_units.c -- checks that units which may run at the same time keep apart in memory. See
+ * mpl_verify_places in verify.h.
  *
- * Idea     A unit is an operation of the whole graph with all of its blocks. Two that need not run
- *          one after the other may neither write what the other reads nor what it writes. Then they
- *          can change places in any order of the units, and every order, and every run at the same
- *          time, does what the order does that was looked at step by step.
+ * Idea     A unit is a top-level operation with all of its blocks. Of two units that are not
+ *          ordered, neither may write what the other reads or writes. Then unordered units commute,
+ *          so every order and every concurrent run has the effect of the one order that was checked
+ *          step by step.
  * Source   this project; the argument is that of traces of independent actions (Mazurkiewicz,
  *          1977).
  * Cost     O(units * reads / 64 + pairs of touches that overlap). */
@@ -12,26 +12,26 @@
 
 #include <stdlib.h>
 
-/* What one unit does to one range of memory. */
+/* A unit's access to one range of memory. */
 typedef struct touch {
     mpl_flow_spot spot;
     mpl_op unit;
-    mpl_value value; /* MPL_NONE: none, what is copied crosswise, or a workspace */
+    mpl_value value; /* MPL_NONE: a staging buffer or a workspace */
     bool writes;
 } touch;
 
 typedef struct units {
     mpl_flow_map *m;
     const mpl_graph *g;
-    mpl_op *unit;    /* [n_ops] the operation of the whole graph that one is, or is in */
+    mpl_op *unit;    /* [n_ops] the top-level operation that it is or is in */
     uint32_t words;  /* of a set of operations */
-    uint64_t *later; /* [n_ops * words] units that run only after it */
+    uint64_t *later; /* [n_ops * words] units that can only run after it */
     touch *touch;
     size_t n, room;
     mpl_flow_spots spots; /* scratch */
 } units;
 
-/* ---- who is before whom ---- */
+/* ---- order of the units ---- */
 
 static bool is_later(const units *u, mpl_op early, mpl_op late)
 {
@@ -65,7 +65,7 @@ static mpl_status order_units(units *u)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             note_read(u, g->block_result[i], u->unit[g->block_owner[b]]);
-    for (mpl_op a = g->n_ops; a-- > 0;) /* what reads stands behind what it reads */
+    for (mpl_op a = g->n_ops; a-- > 0;) /* readers come after what they read */
         for (mpl_op b = a + 1; b < g->n_ops; b++)
             for (uint32_t w = 0; is_later(u, a, b) && w < u->words; w++)
                 u->later[(size_t)a * u->words + w] |= u->later[(size_t)b * u->words + w];
@@ -73,7 +73,7 @@ out:
     return st;
 }
 
-/* ---- who touches what ---- */
+/* ---- memory touched by each unit ---- */
 
 static mpl_status add(units *u, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
 {
@@ -101,7 +101,7 @@ static mpl_status add_buffer(units *u, mpl_op op, mpl_buffer b)
     return b != MPL_NONE ? add(u, op, MPL_NONE, w, u->m->p->bytes[b], true) : MPL_OK;
 }
 
-/* What a loop itself writes: round numbers, slices and carried values that are copied, rows. */
+/* Writes of a loop itself: round numbers, copied slices and carried values, rows. */
 static mpl_status add_loop(units *u, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -128,7 +128,7 @@ out:
     return st;
 }
 
-/* What a case itself writes: outputs where they are copied. */
+/* Writes of a case itself: copied outputs. */
 static mpl_status add_case(units *u, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -167,7 +167,7 @@ static mpl_status list_touches(units *u)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             MPL_TRY(add_value(u, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
-            if (g->op_out[i] != MPL_NONE) /* what a view hands on lies there already */
+            if (g->op_out[i] != MPL_NONE) /* outputs of a view lie in their input */
                 MPL_TRY(add_value(u, op, g->op_out[i],
                                   mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
@@ -185,7 +185,7 @@ out:
     return st;
 }
 
-/* ---- whether they keep apart ---- */
+/* ---- overlaps ---- */
 
 static int by_place(const void *left, const void *right)
 {
@@ -200,11 +200,11 @@ static int by_place(const void *left, const void *right)
     if (x->unit != y->unit)
         return x->unit < y->unit ? -1 : 1;
     if (x->writes != y->writes)
-        return x->writes ? -1 : 1; /* of a unit that writes, what it reads adds nothing */
+        return x->writes ? -1 : 1; /* writes first: they cover reads of the same range */
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Of what one unit does to one range, the first. */
+/* Keeps the first of a unit's accesses to each range. */
 static void thin(units *u)
 {
     size_t n = 0;

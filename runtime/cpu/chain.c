@@ -12,15 +12,15 @@
 
 enum {
     PIECE = 512,       /* elements */
-    LONG_ROW = 256,    /* from here on pieces do not go past the end of a row */
-    SHARE = 16 * 1024, /* elements that are worth a thread of their own */
+    LONG_ROW = 256,    /* no piece crosses the end of a row this long */
+    SHARE = 16 * 1024, /* elements worth a thread of their own */
 };
 
 struct mpl_chain {
     mpl_fused f;
     mpl_chain_step *step[MPL_FUSED_STEPS]; /* NULL: a load */
-    bool constant[MPL_FUSED_LOADS];        /* one element throughout */
-    int64_t n, row; /* elements; those of a row that all operands have in common */
+    bool constant[MPL_FUSED_LOADS];        /* a single element */
+    int64_t n, row;                        /* elements; those of a row common to all operands */
     bool has_base, overwrites_all;
 };
 
@@ -43,7 +43,7 @@ static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
     f->step[f->n_steps++].of = f->n_loads++;
 }
 
-/* Input i, of these dims, broadcast to those of the result. */
+/* Input i, of these dims, broadcast to the result's dims. */
 static void add_input(mpl_fused *f, uint32_t i, const mpl_shape *dims)
 {
     mpl_strided from = mpl_strided_all(dims);
@@ -54,7 +54,7 @@ static void add_input(mpl_fused *f, uint32_t i, const mpl_shape *dims)
     add_load(f, i, &from);
 }
 
-/* Whether input i of clip is left out, or a number that is known before the run. */
+/* Whether input i of clip is left out, or a number known before the run. */
 static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_value v = mpl_op_input(g, op, i);
@@ -69,7 +69,6 @@ static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
     return bound == bound;
 }
 
-/* min(max(x, low), high). */
 static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
 {
     static const mpl_op_kind kind[] = {MPL_STEP_LOAD, MPL_OP_max, MPL_OP_min};
@@ -83,7 +82,7 @@ static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
     }
 }
 
-/* The operation as a chain; false: it is none. */
+/* Reads the operation as a chain; *is_one: it is one. */
 static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c,
                              bool *is_one)
 {
@@ -125,8 +124,7 @@ out:
     return st;
 }
 
-/* How many elements at the end of each dim's walk all operands have in common: the dims from some
- * one on that each of them walks by one stride. */
+/* Length of the common row: the trailing dims over which each operand has one stride. */
 static int64_t common_row(const mpl_chain *c)
 {
     const mpl_shape *dims = &c->f.to.shape;
@@ -149,8 +147,7 @@ static int64_t common_row(const mpl_chain *c)
     return row;
 }
 
-/* The view over as few dims as can be, at least two, so that there are rows; element k of its
- * row-major order is the same. */
+/* Merges dims, but keeps at least two, so that there are rows. Element order stays. */
 static void join(mpl_strided *v)
 {
     mpl_strided joined, out = {.shape = {2, {1, 1}}};
@@ -175,7 +172,7 @@ static bool is_constant(const mpl_strided *v)
     return true;
 }
 
-/* View of a whole operand, as it lies: element by element of one result of dims `to`. */
+/* View of a whole operand as it lies, broadcast to a result of dims `to`. */
 static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool last)
 {
     static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
@@ -196,14 +193,14 @@ static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool 
     (void)turned;
 }
 
-/* How many operands of one operation are more than the bounds of a clip; 0: it is another chain,
- * whose boxes stay as they are. */
+/* Number of operands of a single operation, without the bounds of a clip. 0: another chain, whose
+ * boxes stay as they are. */
 static uint32_t n_operands(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_clip ? 1 : mpl_fused_arity((mpl_op_kind)g->op_kind[op]);
 }
 
-/* Whether nothing is repeated: element by element of operands of the same dims. */
+/* Whether nothing is broadcast: all operands have the same dims. */
 static bool is_even(const mpl_graph *g, mpl_op op)
 {
     uint32_t n = n_operands(g, op);
@@ -215,8 +212,8 @@ static bool is_even(const mpl_graph *g, mpl_op op)
     return n > 0;
 }
 
-/* The chain over images that have their channels last, in the order of memory; a repeated operand
- * may lie plain. False: it is more than one operation. */
+/* The chain over channels-last images, in memory order; a broadcast operand may be row-major.
+ * False: it has more than one operation. */
 static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
 {
     static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
@@ -238,7 +235,7 @@ static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
     return fits;
 }
 
-/* The chain over operands that lie strided; false: it is not even. */
+/* The chain over strided operands; false: it broadcasts. */
 static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
                          mpl_chain *c)
 {
@@ -295,7 +292,7 @@ void mpl_chain_free(mpl_ctx *ctx, mpl_chain *chain)
 
 /* ---- elements between memory and pieces ---- */
 
-/* How far a walk over a joined view has come. */
+/* Progress of a walk over a joined view. */
 typedef struct cursor {
     const mpl_strided *v;
     int64_t index[MPL_MAX_RANK], offset; /* of the next element */
@@ -311,7 +308,7 @@ static void cursor_set(cursor *c, const mpl_strided *v, int64_t at)
     }
 }
 
-/* Past n steps along dim i, at most to its end. */
+/* Advances n steps along dim i, at most to its end. */
 static void cursor_pass(cursor *c, uint32_t i, int64_t n)
 {
     const mpl_strided *v = c->v;
@@ -325,7 +322,7 @@ static void cursor_pass(cursor *c, uint32_t i, int64_t n)
     }
 }
 
-/* The next n elements follow one another in memory. */
+/* Whether the next n elements are contiguous. */
 static bool in_a_row(const cursor *c, int64_t n)
 {
     uint32_t last = c->v->shape.rank - 1;
@@ -342,7 +339,7 @@ static bool in_a_row(const cursor *c, int64_t n)
             into = from;                                                                           \
     } while (0)
 
-/* Rows of n elements, `row` apart in memory and one after the other in a piece. */
+/* Rows of n elements, `row` apart in memory and contiguous in a piece. */
 INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row, int64_t n_rows,
                       size_t n, bool out)
 {
@@ -351,7 +348,7 @@ INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row
                out ? piece + r * (int64_t)n : memory + r * row, n * sizeof *piece);
 }
 
-/* The same, where elements are `step` apart in memory. */
+/* The same for elements that are `step` apart in memory. */
 INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t row, int64_t step,
                        int64_t n_rows, int64_t n, bool out)
 {
@@ -359,8 +356,7 @@ INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t ro
         for (int64_t k = 0; k < n; k++) {
             float *column = memory + k * step;
 
-            if (row == 1) /* where the next rows begin; the processor does not see that columns are
-                             read side by side */
+            if (row == 1) /* the processor does not detect side-by-side columns */
                 __builtin_prefetch(column + n_rows + 15);
             for (int64_t r = 0; r < n_rows; r++)
                 MOVE_ONE(piece[r * n + k], column[r * row]);
@@ -379,7 +375,7 @@ INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int
         move_apart(piece, memory, 0, row, 1, n_rows, out);
     } else if (step != 1) {
         move_apart(piece, memory, row, step, n_rows, n, out);
-    } else { /* a size that is known is one load and one store */
+    } else { /* with a constant size it is one load and one store */
         switch (n) {
         case 2:
             move_rows(piece, memory, row, n_rows, 2, out);
@@ -393,7 +389,7 @@ INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int
     }
 }
 
-/* Moves the next n elements between a piece and where they lie: whole rows together. */
+/* Moves the next n elements between a piece and memory, whole rows together. */
 INLINE void move_run(cursor *c, float *piece, float *data, int64_t n, bool out)
 {
     const mpl_strided *v = c->v;
@@ -430,14 +426,13 @@ static void scatter(cursor *c, float *piece, float *data, int64_t n)
 typedef struct job {
     const mpl_chain *c;
     const mpl_op_call *call;
-    bool reads_result; /* a load is of the memory that the result goes to */
+    bool reads_result; /* a load reads the memory that the result goes to */
 } job;
 
-/* What one thread has at hand. */
+/* Buffers of one thread. */
 typedef struct desk {
-    float constant[MPL_FUSED_LOADS][PIECE]; /* of loads that are one element throughout, where there
-                                               are any */
-    float room[MPL_FUSED_DEPTH + 1][PIECE]; /* of each place on the stack, and one to spare */
+    float constant[MPL_FUSED_LOADS][PIECE]; /* of loads of a single element */
+    float room[MPL_FUSED_DEPTH + 1][PIECE]; /* one for each place on the stack, and one spare */
     cursor load[MPL_FUSED_LOADS], to;
 } desk;
 
@@ -527,7 +522,7 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
 /* ---- activations ---- */
 
 typedef struct activation_job {
-    mpl_chain_step *relu, *min; /* min: NULL where there is no upper end */
+    mpl_chain_step *relu, *min; /* min: NULL if there is no upper bound */
     float *y;
 } activation_job;
 

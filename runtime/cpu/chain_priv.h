@@ -4,11 +4,11 @@
 
 #include "graphs/graph.h"
 
-/* y[k] = f(a[k], b[k]) for k < n; y apart from both; b is a where the operator has one operand. */
+/* y[k] = f(a[k], b[k]) for k < n. y overlaps neither; b is a if the operator has one operand. */
 typedef void mpl_chain_step(float *restrict y, const float *a, const float *b, int64_t n);
 
-/* Widths of vectors that the loops are made for. Results do not depend on them: no operation is
- * contracted, and none is done across elements. */
+/* Vector widths that the loops are compiled for. Results do not depend on them: no operation is
+ * contracted, and none combines elements. */
 typedef enum mpl_chain_width {
     MPL_CHAIN_PLAIN,
     MPL_CHAIN_AVX2,
@@ -16,17 +16,16 @@ typedef enum mpl_chain_width {
     MPL_N_CHAIN_WIDTHS
 } mpl_chain_width;
 
-extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS]; /* "chain", "chain:avx2", "chain:avx512"
-                                                             */
+extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS];
 
-/* The widest that this processor has. */
+/* The widest on this processor. */
 mpl_chain_width mpl_chain_widest(void);
-/* The operator's loop; NULL: it has none. */
+/* The operator's loop, or NULL. */
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width);
 
-/* Calls work(arg, from, to) for ranges that cover [0, n), each of whole `unit`s but the last, on as
- * many threads as there are, but no more than most_shares; on the calling thread where that is one.
- * The ranges do not change a result: work on one thing must not depend on others. */
+/* Calls work(arg, from, to) for ranges that cover [0, n), each but the last a multiple of `unit`,
+ * on at most min(n_threads, most_shares) threads; a single range runs on the calling thread. Ranges
+ * must not change a result: the work on one element must not depend on others. */
 typedef void mpl_deal_work(const void *arg, int64_t from, int64_t to);
 void mpl_deal(int64_t n, int64_t unit, int64_t most_shares, uint32_t n_threads, mpl_deal_work *work,
               const void *arg);

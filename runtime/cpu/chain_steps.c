@@ -1,10 +1,10 @@
-/* chain_steps.c -- the loops of single steps: each is written once and compiled for several widths
- * of vectors; and threads to share work out to. See chain_priv.h.
+/* chain_steps.c -- the loops of single steps, each written once and compiled for several vector
+ * widths; and sharing of work among threads. See chain_priv.h.
  *
  * exp, sigmoid, tanh, sin and cos are Taylor series about a whole multiple of ln 2 or pi / 2, which
- * is subtracted in parts whose products are exact; within 3 units of the last place, or 1e-10
- * (tests/runtime/test_runtime_chain.c). The others are exact or libm's, element by element.
- * Branches are selections, so that a compiler can take several elements at once. */
+ * is subtracted in parts whose products are exact. They are within 3 units of the last place, or
+ * 1e-10 (tests/runtime/test_runtime_chain.c). The others are exact or libm's, element by element.
+ * Branches are selections, so that a compiler can vectorise them. */
 #include "runtime/cpu/chain_priv.h"
 #include "graphs/ir/counts.h"
 
@@ -12,8 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* 1.5 * 2^23: a float near 0 added to it is rounded to a whole number, that stands in the last bits
- * of the sum. */
+/* 1.5 * 2^23. Added to it, a float near 0 is rounded to an integer in the last bits. */
 #define ROUNDER 12582912.0f
 
 INLINE uint32_t bits(float x)
@@ -34,7 +33,7 @@ INLINE float from_bits(uint32_t u)
 
 /* ---- exp ---- */
 
-/* x = n ln 2 + *r, and exp(*r) = 1 + *grown; n + ROUNDER. */
+/* x = n ln 2 + *r and exp(*r) = 1 + *grown. Returns n + ROUNDER. */
 INLINE float split_exp(float x, float *grown)
 {
     float t = x * 1.44269504f + ROUNDER, n = t - ROUNDER;
@@ -50,8 +49,7 @@ INLINE float split_exp(float x, float *grown)
     return t;
 }
 
-/* The power of two comes in two factors: one alone would not reach the least and the greatest
- * floats. */
+/* The power of two has two factors: one could not reach the smallest and largest floats. */
 INLINE float exp_of(float x)
 {
     float low = x < -104 ? -104 : x, inside = low > 89 ? 89 : low, grown;
@@ -67,7 +65,7 @@ INLINE float sigmoid_of(float x)
     return (x < 0 ? e : 1) / (1 + e);
 }
 
-/* By exp(2 |x|) - 1, which loses nothing near 0. */
+/* By exp(2 |x|) - 1, which keeps its precision near 0. */
 INLINE float tanh_of(float x)
 {
     float twice = 2 * fabsf(x), grown, scale, less;
@@ -80,7 +78,7 @@ INLINE float tanh_of(float x)
 
 /* ---- sin and cos ---- */
 
-#define FAR 8192.0f /* beyond it the multiples of the parts of pi / 2 are no longer exact */
+#define FAR 8192.0f /* beyond it, multiples of the parts of pi / 2 are not exact */
 
 /* sin(x + shift pi / 2), |x| <= FAR. */
 INLINE float sin_of(float x, uint32_t shift)
@@ -93,7 +91,7 @@ INLINE float sin_of(float x, uint32_t shift)
     s = s * r2 - 1.0f / 5040;
     s = s * r2 + 1.0f / 120;
     s = s * r2 - 1.0f / 6;
-    s = r2 == 0 ? r : r + r * r2 * s; /* -0 stays what it is */
+    s = r2 == 0 ? r : r + r * r2 * s; /* -0 stays -0 */
     c = c * r2 + 1.0f / 40320;
     c = c * r2 - 1.0f / 720;
     c = c * r2 + 1.0f / 24;
@@ -127,7 +125,7 @@ INLINE float sin_of(float x, uint32_t shift)
     }
 #endif
 
-/* `fix`, which may be empty, runs after the loop and corrects elements that it cannot compute. */
+/* `fix` (may be empty) runs after the loop and corrects elements that the loop cannot compute. */
 #define STEP_WITH(name, expr, fix)                                                                 \
     INLINE void name##_body(float *restrict y, const float *restrict a, const float *restrict b,   \
                             int64_t n)                                                             \
@@ -147,7 +145,7 @@ INLINE float sin_of(float x, uint32_t shift)
     WIDER(name)
 #define STEP(name, expr) STEP_WITH(name, expr, )
 
-/* Elements that are far, infinite or no numbers, by libm. */
+/* Elements that are far, infinite or NaN, by libm. */
 static void fix_far(float *restrict y, const float *restrict a, int64_t n, float (*exact)(float))
 {
     for (int64_t k = 0; k < n; k++)
@@ -237,7 +235,7 @@ mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width)
 
 /* ---- threads ---- */
 
-/* Of libgomp, which oneDNN runs on: its threads wait for both. */
+/* From libgomp, which oneDNN uses: its threads serve both. */
 void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
 int omp_get_thread_num(void);
 
@@ -263,7 +261,7 @@ void mpl_deal(int64_t n, int64_t unit, int64_t most_shares, uint32_t n_threads, 
     deal d = {.n = n, .work = work, .arg = arg};
 
 #if defined(__SANITIZE_THREAD__)
-    n_shares = 1; /* it does not see how libgomp's threads wait for one another */
+    n_shares = 1; /* the sanitizer does not see how libgomp's threads synchronise */
 #endif
     if (n_shares <= 1) {
         work(arg, 0, n);

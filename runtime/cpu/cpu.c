@@ -1,10 +1,10 @@
-/* cpu.c -- the backend `cpu`: oneDNN on the layouts that the graph has, with a fixed number of
- * threads, so that a run repeats bit for bit.
+/* cpu.c -- the backend `cpu`: oneDNN on the graph's layouts, with a fixed number of threads, so
+ * that runs repeat bit for bit.
  *
  * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
- * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by
- * the plain loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product
- * takes pack buffers of its own for the time of a call. */
+ * Scratchpads are workspaces of the caller. What oneDNN lacks, and types other than f32, run by the
+ * plain loops of graphs/ops on one thread, named "ref loops". oneDNN's matrix product allocates
+ * pack buffers of its own during a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "runtime/cpu/chain.h"
@@ -16,8 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-void omp_set_num_threads(int n); /* of libgomp, which oneDNN runs on; its header is the compiler's,
-                                    not every one's */
+void omp_set_num_threads(int n); /* of libgomp, which oneDNN uses; its header may be absent */
 
 struct mpl_library {
     dnnl_engine_t engine;
@@ -26,25 +25,25 @@ struct mpl_library {
 };
 
 struct mpl_prepared {
-    dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
+    dnnl_primitive_t primitive; /* NULL: copies output 0's bytes, or runs loops */
     bool copy;
     mpl_chain *chain;   /* or NULL */
     mpl_images *images; /* or NULL */
-    int64_t n_images; /* how often the primitive runs, each time a step further in each argument */
-    uint64_t *step;   /* [n_args] [byte] */
+    int64_t n_images;   /* runs of the primitive; each argument advances a step between them */
+    uint64_t *step;     /* [n_args] [byte] */
     int n_args;
     dnnl_exec_arg_t *arg;  /* [n_args] */
     mpl_cpu_arg *source;   /* [n_args] */
-    dnnl_primitive_t pack; /* reorders a weight, once; or NULL */
+    dnnl_primitive_t pack; /* reorders a weight once; or NULL */
     dnnl_memory_t unpacked, packed;
-    uint32_t packed_in; /* the input that it is */
+    uint32_t packed_in; /* index of that input */
     bool is_packed;
     void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
     void (*finish)(const mpl_op_call *call); /* after the primitive, or NULL */
-    bool drops_nan;                          /* as the recipe has it */
-    mpl_activation activation;               /* of what the primitive made */
-    int64_t n_made;                          /* elements of output 0 that it makes at a time */
-    struct mpl_prepared *next;               /* the operation's next primitive, or NULL */
+    bool drops_nan;                          /* as in the recipe */
+    mpl_activation activation;               /* applied to the primitive's result */
+    int64_t n_made;            /* elements of output 0 from one run of the primitive */
+    struct mpl_prepared *next; /* the operation's next primitive, or NULL */
 };
 
 static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *what, const char *name)
@@ -135,8 +134,7 @@ static void release(mpl_device *dev, mpl_prepared *prepared)
     }
 }
 
-/* Shapes of the operands; false where oneDNN is not asked: a type other than f32, or no
- * elements. */
+/* Shapes of the operands. False: not for oneDNN (a type other than f32, or no elements). */
 static bool read_operands(mpl_cpu_recipe *r)
 {
     const mpl_graph *g = r->g;
@@ -158,7 +156,7 @@ static bool read_operands(mpl_cpu_recipe *r)
     return true;
 }
 
-/* What reorders input `i` from the layout of a weight to `to`, and memory for it. */
+/* The reorder of input `i` from the weight's layout to `to`, and memory for it. */
 static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint32_t i,
                               const dnnl_memory_desc_t *to)
 {
@@ -183,7 +181,7 @@ out:
     return st;
 }
 
-/* How far each argument goes from image to image. */
+/* Distance of each argument from image to image. */
 static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepared *p)
 {
     mpl_status st = MPL_OK;
@@ -209,8 +207,7 @@ out:
     return st;
 }
 
-/* The primitive and its memory objects from a recipe that has a description; takes the recipe's
- * args. */
+/* The primitive and its memory objects from a described recipe. Takes over its args. */
 static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                  uint64_t *workspace_bytes, const char **how)
 {
@@ -266,8 +263,7 @@ static void describe(mpl_cpu_recipe *r)
         how(r);
 }
 
-/* All primitives of an operation, one after another; none of them where oneDNN lacks one:
- * p is then as it was. */
+/* All primitives of an operation in turn. If oneDNN lacks one, none is made and p is unchanged. */
 static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                               uint64_t *workspace_bytes, const char **how)
 {
@@ -308,8 +304,7 @@ out:
     return st;
 }
 
-/* An operation on images with their channels last: whether all is as mpl_graph_channels_last makes
- * it. */
+/* Operations on channels-last images must be as mpl_graph_channels_last makes them. */
 static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool *last)
 {
     mpl_status st = MPL_OK;
@@ -335,7 +330,7 @@ out:
     return st;
 }
 
-/* Element by element: any layout will do that all operands have. */
+/* Element by element: any layout is fine if all operands have it. */
 static bool is_flat(const mpl_graph *g, mpl_op op, bool last)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -374,8 +369,7 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
         .attr = dev->library->attr,
     };
     MPL_TRY(check_layout(dev->ctx, g, op, &r->last));
-    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made
-                                                 for it */
+    omp_set_num_threads((int)dev->n_threads); /* of the calling thread; primitives depend on it */
     MPL_TRY(mpl_new(dev->ctx, r->in, r->n_in));
     MPL_TRY(mpl_new(dev->ctx, r->out, r->n_out));
     MPL_TRY(mpl_new(dev->ctx, r->mds, r->n_in));
@@ -391,7 +385,7 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
     mpl_free(dev->ctx, r->image);
 }
 
-/* Whether p says what computes its operation. */
+/* Whether p has an implementation. */
 static bool is_ready(const mpl_prepared *p)
 {
     return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL;
@@ -399,8 +393,8 @@ static bool is_ready(const mpl_prepared *p)
 
 /* ---- operands of concats, which may lie inside the result ---- */
 
-/* Whether an operand is one of a concat, or its result: then it may lie strided, and the operation
- * is computed in a way that does not depend on whether it does. */
+/* Whether an operand is one of a concat, or its result. It may then be strided, and the
+ * implementation must not depend on whether it is. */
 static bool meets_concat(const mpl_graph *g, mpl_op op)
 {
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
@@ -422,8 +416,8 @@ static bool meets_concat(const mpl_graph *g, mpl_op op)
     return false;
 }
 
-/* How many operands, from input 0 on, have the batch as their first dim, where images do not depend
- * on each other; 0: they do. */
+/* How many operands, from input 0 on, have a batch of independent images as their first dim; 0: the
+ * images depend on each other. */
 static uint32_t n_batched(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -448,7 +442,7 @@ static uint32_t n_batched(const mpl_graph *g, mpl_op op)
     }
 }
 
-/* Whether an image of an operand is one piece. */
+/* Whether an image of an operand is contiguous. */
 static bool is_piece(const mpl_shape *image, const int64_t *stride)
 {
     mpl_strided v = {.shape = *image};
@@ -457,7 +451,7 @@ static bool is_piece(const mpl_shape *image, const int64_t *stride)
     return mpl_strided_contiguous(&v);
 }
 
-/* Makes the recipe one for a single image; false: it cannot be done image by image. */
+/* Changes the recipe to a single image; false: it cannot run image by image. */
 static bool take_one_image(mpl_cpu_recipe *r)
 {
     const mpl_graph *g = r->g;
@@ -488,8 +482,7 @@ static bool take_one_image(mpl_cpu_recipe *r)
     return true;
 }
 
-/* What computes an operation on operands of concats; p stays as it is where there is nothing of the
- * kind. Written: *name. */
+/* The implementation on operands of concats, and its *name; p is unchanged if there is none. */
 static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                   uint64_t *workspace, const char **name)
 {
@@ -519,8 +512,8 @@ out:
     return st;
 }
 
-/* What images.h computes better than oneDNN where channels come last: oneDNN's largest of a window
- * is not a NaN in it. */
+/* Operators that images.h computes better than oneDNN on channels-last images. In max pools, oneDNN
+ * ignores NaNs. */
 static bool prefers_images(mpl_op_kind kind)
 {
     return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_global_max_pool;
@@ -562,7 +555,7 @@ out:
     return st;
 }
 
-/* Where no kernel takes the operands as they lie, *out is NULL. */
+/* *out is NULL if no kernel takes the operands as they lie. */
 static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op,
                                   const int64_t *const *stride, mpl_prepared **out,
                                   uint64_t *workspace_bytes, const char **how)
@@ -590,7 +583,7 @@ out:
     return st;
 }
 
-/* The weight in the layout that the primitive asks for, once. */
+/* Reorders the weight, once, to the layout that the primitive asks for. */
 static mpl_status pack(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
 {
     mpl_status st = MPL_OK;
@@ -662,10 +655,10 @@ out:
     return st;
 }
 
-/* Whether an element is a NaN, or infinite and positive. */
+/* Whether an element is a NaN or positive infinity. */
 static bool has_special(const float *x, int64_t n)
 {
-    enum { AT_ONCE = 512 }; /* a count that compilers know makes vectors of it */
+    enum { AT_ONCE = 512 }; /* a constant count, so that compilers vectorise */
     unsigned any = 0;
     int64_t k = 0;
 
@@ -677,7 +670,7 @@ static bool has_special(const float *x, int64_t n)
     return any != 0;
 }
 
-/* An image of what drops_nan, or all of it. */
+/* One image, or all, of an operation with drops_nan: by plain loops if NaNs may be lost. */
 static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
                             int64_t image)
 {

@@ -1,7 +1,7 @@
 /* cpu_grad.c -- gradients, and batch norm in training, as oneDNN describes them. See cpu_priv.h.
  *
- * What oneDNN can only do with a workspace that its forward primitive leaves (max pooling, lrn) is
- * left to the plain loops. */
+ * What oneDNN can do only with a workspace of its forward primitive (max pooling, lrn) is left to
+ * the plain loops. */
 #include "runtime/cpu/cpu_priv.h"
 #include "graphs/ir/counts.h"
 
@@ -12,7 +12,7 @@ static bool asked(const recipe *r, uint32_t i)
     return i < r->n_out && r->out[i] != NULL;
 }
 
-/* The primitive that a backward one belongs to; NULL: oneDNN has none. */
+/* The forward primitive that belongs to a backward one; NULL: oneDNN has none. */
 static dnnl_primitive_desc_t forward_of(recipe *r, const_dnnl_op_desc_t desc)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -112,7 +112,7 @@ static void conv_grad_input(recipe *r)
 
 /* ---- matrix products ---- */
 
-/* Sums over the rows, in double as the plain loops have them. */
+/* Sums over the rows, in double as in the plain loops. */
 static void column_sums(const mpl_op_call *call)
 {
     const float *dy = call->in[0].data;
@@ -128,8 +128,8 @@ static void column_sums(const mpl_op_call *call)
     }
 }
 
-/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T. Where b or a lies turned, so does
- * the product: oneDNN multiplies fast only into row-major results. */
+/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T. If b or a is transposed, the
+ * product is transposed too: oneDNN is fast only for row-major results. */
 static void gemm_grad(recipe *r)
 {
     bool trans_a = mpl_attr_int(r->g, r->op, MPL_ATTR_trans_a, 0) != 0;
@@ -254,7 +254,7 @@ static void keep_statistics(const mpl_op_call *call)
     }
 }
 
-/* Outputs 0 to 2, the moments of the batch among them. */
+/* Outputs 0 to 2, with the batch's moments. */
 static void norm_batch(recipe *r)
 {
     dnnl_batch_normalization_desc_t desc;
@@ -292,7 +292,7 @@ static void batch_norm_grad(recipe *r)
     mpl_cpu_arg_add(r, DNNL_ARG_DIFF_DST, &data, MPL_FROM_IN, 0);
     mpl_cpu_arg_add(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 1);
     mpl_cpu_arg_add(r, DNNL_ARG_SCALE, &channel, MPL_FROM_IN, 2);
-    /* oneDNN 2 counts it, and does not read it */
+    /* oneDNN 2 counts it, but does not read it */
     mpl_cpu_arg_add(r, DNNL_ARG_SHIFT, &channel, MPL_FROM_IN, 2);
     mpl_cpu_arg_add(r, DNNL_ARG_MEAN, &channel, MPL_FROM_IN, 3);
     mpl_cpu_arg_add(r, DNNL_ARG_VARIANCE, &channel, MPL_FROM_IN, 4);

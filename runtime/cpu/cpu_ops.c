@@ -1,11 +1,11 @@
 /* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
  *
- * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike
- * are merged, because oneDNN has faster code for fewer. What oneDNN would compute by its own
- * reference loops is left to ours, and so is what it approximates too coarsely (softplus is
- * negative below -13, log is off by 4e-4 of itself near 1), and what loses a NaN: its greater of
- * two is the other one (relu, clip, min, max), its exp of one infinite. Where that is part of more
- * (max pools, softmax, reductions), drops_nan says so. */
+ * Layouts are the graph's: row-major, or channels-last images. Dims that behave alike are merged,
+ * because oneDNN is faster with fewer dims. Our own loops compute what oneDNN would compute by its
+ * reference loops, what it approximates too coarsely (softplus is negative below -13, log has a
+ * relative error of 4e-4 near 1), and what loses a NaN: its maximum of a NaN and a number is the
+ * number (relu, clip, min, max), its exp of a NaN infinite. If that is part of a larger operation
+ * (max pools, softmax, reductions), drops_nan is set. */
 #include "graphs/ir/counts.h"
 #include "graphs/ir/layout.h"
 #include "runtime/cpu/cpu_priv.h"
@@ -27,7 +27,6 @@ static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64
     return md;
 }
 
-/* Row-major f32 of these dims; no dims: one element. */
 dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
 {
     static const int64_t one = 1;
@@ -47,7 +46,7 @@ dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s)
     return mpl_cpu_plain(s->rank, s->dim);
 }
 
-/* An image, which may have its channels last. */
+/* An image, possibly channels-last. */
 static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
 {
     const int64_t *dim = s->dim;
@@ -71,7 +70,6 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
     return strncmp(name, "ref", 3) == 0;
 }
 
-/* The first implementation that is not a reference one. */
 static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
                         const_dnnl_primitive_desc_t hint)
 {
@@ -81,7 +79,7 @@ static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primiti
         return;
     do {
         r->pd = dnnl_primitive_desc_iterator_fetch(it);
-        if (r->pd != NULL && is_reference(r->pd) && !r->last) { /* our own loops know no layouts */
+        if (r->pd != NULL && is_reference(r->pd) && !r->last) { /* our loops are row-major */
             dnnl_primitive_desc_destroy(r->pd);
             r->pd = NULL;
         }
@@ -94,7 +92,7 @@ void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_d
     choose_with(r, desc, r->attr, hint);
 }
 
-/* Of what reads its first input and writes its first output. */
+/* Describes an operation from its first input to its first output. */
 static void choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
                               const dnnl_memory_desc_t *dst)
 {
@@ -120,8 +118,7 @@ static uint32_t axis_of(const recipe *r, int64_t otherwise, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* The number that input i is known to be before the run, for every element; false where it is
- * not. */
+/* *out: the number that all elements of input i are known to be before the run; false: unknown. */
 static bool known_number(const recipe *r, uint32_t i, float *out)
 {
     const mpl_graph *g = r->g;
@@ -162,7 +159,7 @@ static void power(recipe *r)
     float exponent;
 
     if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]) &&
-        exponent != 0.5f) /* a root, which -infinity has none of; its power of 0.5 is infinite */
+        exponent != 0.5f) /* oneDNN takes a root: a NaN at -infinity, whose power is infinite */
         eltwise(r, dnnl_eltwise_pow, 1, exponent);
 }
 
@@ -170,7 +167,7 @@ static void power(recipe *r)
 static const struct function {
     dnnl_alg_kind_t algorithm;
     float alpha;
-    bool given; /* the attribute alpha, where the operation has one, stands for it */
+    bool given; /* replaced by the attribute alpha, if the operation has one */
 } functions[MPL_N_OPS] = {
     [MPL_OP_leaky_relu] = {dnnl_eltwise_relu, 0.01f, true},
     [MPL_OP_elu] = {dnnl_eltwise_elu, 1, true},
@@ -190,8 +187,7 @@ static void unary(recipe *r)
     const struct function *f = &functions[r->g->op_kind[r->op]];
     float alpha = f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha;
 
-    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* the greater of x and 0: of a NaN it is 0
-                                                          */
+    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* oneDNN's relu of a NaN is 0 */
         return;
     eltwise(r, f->algorithm, alpha, 0);
 }
@@ -202,8 +198,7 @@ static int64_t dim_from_right(const mpl_shape *s, uint32_t rank, uint32_t i)
     return i + s->rank < rank ? 1 : s->dim[i + s->rank - rank];
 }
 
-/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both
- * not become one. */
+/* Dims of `out`, and of `in` along them; merges neighbours if both or neither are broadcast. */
 static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim,
                                 int64_t *in_dim)
 {
@@ -227,7 +222,7 @@ static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64
     return n;
 }
 
-/* The dims of an operand of an image as they lie in memory, the channels last. */
+/* Dims of an image's operand in memory order, the channels last. */
 static mpl_shape turned(const mpl_shape *s)
 {
     static const uint32_t order[] = {0, 2, 3, 1};
@@ -238,8 +233,8 @@ static mpl_shape turned(const mpl_shape *s)
     return out;
 }
 
-/* Whether operand i, beside images that have their channels last, lies as `turned` says: it does
- * so, too, or is the same either way. */
+/* Whether operand i of an operation on channels-last images lies as `turned` says: it is
+ * channels-last, or its layout is the same either way. */
 static bool lies_turned(const recipe *r, uint32_t i)
 {
     const mpl_shape *s = r->in[i];
@@ -328,8 +323,8 @@ static int64_t reach(const window *w, uint32_t i)
     return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
 }
 
-/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..);
- * rank + 1 dims. */
+/* Dims of filters with a separate dim for groups: (a, b, spatial ..) becomes (g, a / g, b, spatial
+ * ..), of rank + 1. */
 static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
 {
     if (groups == 1) {
@@ -355,7 +350,7 @@ static bool window_rank_fits(const recipe *r)
     return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
 }
 
-/* first: which input is the source; weights and bias are the next inputs. */
+/* first: index of the source input; weights and bias follow it. */
 static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
                           const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
                           const dnnl_memory_desc_t *dst)
@@ -379,9 +374,9 @@ static bool is_constant(const recipe *r, uint32_t i)
     return g->value_role[v] == MPL_WEIGHT;
 }
 
-/* oneDNN adds to what the destination has: by its sum, whether the plan has put the two in one
- * place or not, so that plans change no bit. Partial sums pass through the destination, so its
- * binary addition could not read from there. */
+/* oneDNN adds to what the destination holds. This sum is used whether or not the plan shares their
+ * place, so that plans change no bit. Partial sums pass through the destination, so oneDNN's binary
+ * addition could not read from there. */
 static void copy_sum(const mpl_op_call *call)
 {
     if (call->out[0].data != call->in[0].data)
@@ -389,8 +384,7 @@ static void copy_sum(const mpl_op_call *call)
                call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
 }
 
-/* Attributes of a convolution or product that adds to what its destination has; NULL: there is no
- * memory. */
+/* Attributes of a convolution or product that adds to its destination; NULL: out of memory. */
 static dnnl_primitive_attr_t summing_attr(const recipe *r)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -409,8 +403,7 @@ static dnnl_primitive_attr_t summing_attr(const recipe *r)
     return attr;
 }
 
-/* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come
- * after it. */
+/* The same with an activation. oneDNN's own activations lose NaNs, so ours run after it. */
 static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
@@ -491,7 +484,7 @@ static void conv_transpose(recipe *r)
     if (!window_rank_fits(r) || mpl_attr_get(r->g, r->op, MPL_ATTR_output_shape, &given))
         return;
     mpl_cpu_read_window(r, r->in[1]->dim + 2, &w);
-    for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
+    for (uint32_t i = 0; i < w.n; i++) /* cropped at the end, less output_padding */
         w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) -
                        r->out[0]->dim[2 + i] - w.pad_begin[i];
     src = mpl_cpu_plain_shape(r->in[0]);
@@ -513,7 +506,7 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
 
     r->drops_nan = algorithm == dnnl_pooling_max;
-    if (r->drops_nan && r->last) /* images.h has it; plain loops know no layouts */
+    if (r->drops_nan && r->last) /* images.h computes it; plain loops are row-major */
         return;
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst,
                                           w->stride, w->kernel, w->dilation, w->pad_begin,
@@ -534,8 +527,7 @@ bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, w
 
         if (end <= w->pad_end[i])
             continue;
-        if (average && counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN
-                                       counts it */
+        if (average && counts_pads) /* oneDNN also counts what ceil_mode reads beyond the pads */
             return false;
         w->pad_end[i] = end;
     }
@@ -580,7 +572,7 @@ static void global_pool(recipe *r)
 
 /* ---- products ---- */
 
-/* first: which input is a. */
+/* first: index of the input a. */
 static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a,
                     const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *bias,
                     const dnnl_memory_desc_t *y)
@@ -593,8 +585,7 @@ static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a,
     weighted_args(r, first, a, b, bias, y);
 }
 
-/* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the
- * right. */
+/* Operand 0 or 1 in `rank` dims; a vector is a row on the left, a column on the right. */
 static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, int64_t *dim)
 {
     mpl_shape matrix = *s;
@@ -617,8 +608,7 @@ static void matmul(recipe *r)
     product_dims(r->in[1], 1, rank, b);
     for (uint32_t i = 0; i < rank; i++)
         y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
-    if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one
-                                              piece */
+    if (r->in[1]->rank <= 2 && rank > 2) { /* a single right matrix: merge left rows */
         a[0] = y[0] = mpl_count_dims(r->in[0], 0, rank - 1);
         a[1] = a[rank - 1], y[1] = y[rank - 1];
         b[0] = b[rank - 2], b[1] = b[rank - 1];
@@ -652,7 +642,8 @@ void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
     mpl_cpu_arg_add(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
 }
 
-/* alpha A B + C with C read once for each row; then what gemm_act and gemm_sum do at the end. */
+/* A B + C (alpha and beta are 1) with C one row, added to all rows; then the final step of gemm_act
+ * and gemm_sum. */
 static void gemm(recipe *r)
 {
     const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
@@ -698,7 +689,7 @@ static void batch_norm(recipe *r)
     mpl_cpu_arg_add(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
 }
 
-/* oneDNN's window reaches equally far to both sides, ONNX's of even size does not. */
+/* oneDNN's window is symmetric, but ONNX's is not if its size is even. */
 static void lrn(recipe *r)
 {
     dnnl_lrn_desc_t desc;
@@ -793,7 +784,7 @@ static void reduce(recipe *r)
     int64_t in[MPL_MAX_RANK + 1], out[MPL_MAX_RANK + 1];
     dnnl_memory_desc_t src, dst;
 
-    if (n_axes == 0) /* all or none, which the counts of elements tell apart */
+    if (n_axes == 0) /* all or none; the counts of elements tell which */
         reduced = mpl_count(r->out[0]) == 1 ? UINT32_MAX : 0;
     for (uint32_t i = 0; i < n_axes; i++)
         reduced |= 1u << (axes[i] < 0 ? axes[i] + x->rank : axes[i]);
@@ -823,8 +814,7 @@ static void reduce(recipe *r)
 
 /* ---- elements moved ---- */
 
-/* Operand k, images with their channels last, as pixels by channels. False: its pixels do not
- * follow at one distance. */
+/* Operand k, channels-last images, as pixels by channels. False: no constant pitch. */
 static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_desc_t *md)
 {
     const int64_t *by = r->stride != NULL ? r->stride[k] : NULL;
@@ -873,8 +863,7 @@ static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_des
     mpl_cpu_arg_add(r, DNNL_ARG_TO, dst, MPL_FROM_OUT, 0);
 }
 
-/* The output's dims with the strides that they have in the input: a reorder to row-major moves the
- * elements. */
+/* The output's dims with their strides in the input; a reorder to row-major moves the elements. */
 static void transpose(recipe *r)
 {
     const mpl_shape *x = r->in[0];

@@ -1,4 +1,4 @@
-/* cpu_priv.h -- how the cpu backend asks oneDNN for an operation; shared by cpu.c and cpu_ops.c. */
+/* cpu_priv.h -- how the cpu backend asks oneDNN for an operation; shared by the files cpu*.c. */
 #ifndef MPL_CPU_PRIV_H
 #define MPL_CPU_PRIV_H
 
@@ -14,7 +14,7 @@ typedef enum mpl_cpu_from {
     MPL_FROM_PACKED
 } mpl_cpu_from;
 
-/* One argument of a primitive: oneDNN's name for it, how it reads the bytes, and whose they are. */
+/* One argument of a primitive: oneDNN's name for it, its layout, and where its bytes lie. */
 typedef struct mpl_cpu_arg {
     int name; /* DNNL_ARG_* */
     dnnl_memory_desc_t md;
@@ -22,42 +22,35 @@ typedef struct mpl_cpu_arg {
     uint32_t index; /* of the input or output */
 } mpl_cpu_arg;
 
-/* An operation on its way to a primitive. */
+/* An operation that is becoming a primitive. */
 typedef struct mpl_cpu_recipe {
     const mpl_graph *g;
     mpl_op op;
     uint32_t n_in, n_out;
     const mpl_shape **in;         /* [n_in] NULL: left out */
     const mpl_shape **out;        /* [n_out] */
-    const int64_t *const *stride; /* [n_in + n_out] as prepare_strided has it; NULL: all lie in one
-                                     piece */
-    mpl_shape *image; /* [n_in + n_out] dims of one image, where the batch is done one by one; else
-                         NULL */
+    const int64_t *const *stride; /* [n_in + n_out] of prepare_strided; NULL: all contiguous */
+    mpl_shape *image; /* [n_in + n_out] dims of one image if run image by image; else NULL */
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
-    dnnl_primitive_desc_t pd;   /* NULL: oneDNN has nothing better than its own reference loops */
-    uint32_t stage; /* of an operation that takes several primitives, one after another: from 0 */
-    bool last;      /* images have their channels last (graphs/ir/layout.h) */
-    dnnl_memory_desc_t packed_from; /* of the operand MPL_FROM_PACKED, as it lies in the weights;
-                                       reordered once */
-    bool more;                      /* another stage follows */
-    void (*begin)(const mpl_op_call *call);  /* what there is to do before the primitive; NULL:
-                                                nothing */
-    void (*finish)(const mpl_op_call *call); /* what is left to do after the primitive; NULL:
-                                                nothing */
-    bool drops_nan; /* the primitive loses what is a NaN, or makes one, in input 0, its only one:
-                       our loops do not */
-    mpl_activation activation; /* what is done to output 0 after the primitive; see
-                                  mpl_chain_activate */
+    dnnl_primitive_desc_t pd;   /* NULL: oneDNN has only its own reference loops */
+    uint32_t stage; /* number of the primitive, if the operation takes several in turn */
+    bool last;      /* images are channels-last (graphs/ir/layout.h) */
+    dnnl_memory_desc_t packed_from;          /* original layout of operand MPL_FROM_PACKED */
+    bool more;                               /* another stage follows */
+    void (*begin)(const mpl_op_call *call);  /* runs before the primitive, or NULL */
+    void (*finish)(const mpl_op_call *call); /* runs after the primitive, or NULL */
+    bool drops_nan;            /* loses or makes NaNs of input 0, its only one; our loops do not */
+    mpl_activation activation; /* applied to output 0 after the primitive; see mpl_chain_activate */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */
-    dnnl_memory_desc_t *mds; /* [n_in] scratch of descriptors for operations of many inputs */
+    dnnl_memory_desc_t *mds; /* [n_in] scratch descriptors for operations of many inputs */
 } mpl_cpu_recipe;
 
-/* Fills pd and args where oneDNN computes the operation, or its next stage, on plain layouts; all
+/* Fills in pd and args if oneDNN computes the operation, or its next stage, on plain layouts. All
  * operands are f32 and have elements. */
 typedef void mpl_cpu_describer(mpl_cpu_recipe *r);
-/* cpu_ops.c: what describes an operator; NULL: none here does. */
+/* cpu_ops.c: the describer of an operator; NULL: none here. */
 mpl_cpu_describer *mpl_cpu_forward(mpl_op_kind kind);
 /* cpu_grad.c: the same for gradients and batch norm in training. */
 mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
@@ -67,25 +60,22 @@ mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
 /* Windows of convolutions and pools. */
 typedef struct mpl_cpu_window {
     uint32_t n;                                               /* spatial dims */
-    dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation counts the skipped: 0 is
-                                                                 dense */
+    dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation 0 is dense */
 } mpl_cpu_window;
 
-/* row-major f32; no dims: one element */
+/* Row-major f32; no dims: one element. */
 dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim);
 dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s);
 dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
-/* Filters with their groups apart. */
+/* Filters with a separate dim for groups. */
 dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);
 void mpl_cpu_read_window(const mpl_cpu_recipe *r, const int64_t *kernel, mpl_cpu_window *w);
-/* Sets the end pads to what a pool's last window reaches. False where oneDNN would count other
- * elements. */
+/* Sets the end pads to the reach of a pool's last window. False: oneDNN would count others. */
 bool mpl_cpu_fit_pool(const mpl_cpu_recipe *r, const mpl_shape *x, const mpl_shape *y,
                       mpl_cpu_window *w);
 void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
                      uint32_t index);
-/* The first implementation that is not a reference one; hint: the forward primitive of a backward
- * one, or NULL. */
+/* The first non-reference implementation. hint: forward primitive of a backward one, or NULL. */
 void mpl_cpu_choose(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint);
 void mpl_cpu_product(mpl_cpu_recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
                      const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y,

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { SHARE = 32 * 1024 }; /* multiplications that are worth a thread of their own */
+enum { SHARE = 32 * 1024 }; /* multiplications worth a thread of their own */
 
 typedef void worker(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to);
 typedef void channel_loop(float *restrict y, const float *restrict x, const float *restrict k,
@@ -19,18 +19,17 @@ struct mpl_images {
     const mpl_image_kernels *kernels; /* of a convolution; else NULL */
     double epsilon;
     mpl_op_kind kind;
-    uint32_t first; /* input that is x */
+    uint32_t first; /* index of the input x */
     bool has_bias;
     float low, high;
-    float *filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor
-                      and term of each channel */
+    float *filter; /* packed filters of a convolution; factors and terms of a batch norm */
     bool is_packed;
     float *nothing; /* [channels of x] zeros */
 };
 
 /* ---- preparing ---- */
 
-/* Elements from pixel to pixel of operand k; 0: they do not follow one another at one distance. */
+/* Elements from pixel to pixel of operand k; 0: their distance is not constant. */
 static int64_t pitch_of(const mpl_shape *s, const int64_t *const *stride, uint32_t k)
 {
     const int64_t *by = stride != NULL ? stride[k] : NULL;
@@ -51,7 +50,7 @@ static bool is_image(const mpl_graph *g, mpl_value v)
            g->value_bytes[v] > 0;
 }
 
-/* x and y, and whether they are such that there is a kernel. */
+/* Reads x and y. False: no kernel takes them. */
 static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int64_t *const *stride)
 {
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -107,7 +106,7 @@ static void read_activation(mpl_images *m, mpl_activation a)
     m->high = a == MPL_ACT_RELU6 ? 6 : INFINITY;
 }
 
-/* A weight that no run changes. */
+/* Whether v is a weight that no run changes. */
 static bool is_constant(const mpl_graph *g, mpl_value v)
 {
     if (v == MPL_NONE || g->value_role[v] != MPL_WEIGHT)
@@ -118,12 +117,12 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return true;
 }
 
-/* Vectors of channels in the tiles that begin with vector `at`, of n. */
+/* Number of vectors in the tile that begins with vector `at`, of n. */
 static uint32_t vectors_at(const mpl_image_kernels *k, uint32_t at, uint32_t n)
 {
     uint32_t left = n - at;
 
-    if (left == k->most_vectors + 1 && left > 2) /* rather than leaving one alone */
+    if (left == k->most_vectors + 1 && left > 2) /* avoids a tile of a single vector */
         return (left + 1) / 2;
     return left < k->most_vectors ? left : k->most_vectors;
 }
@@ -133,8 +132,7 @@ static uint32_t n_vectors(const mpl_images *m)
     return (uint32_t)((m->w.out_channels + m->kernels->lanes - 1) / m->kernels->lanes);
 }
 
-/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, one
- * after another for each element of x. */
+/* Packs filters (out, in, high, wide) as tiles read them: result channels are innermost. */
 static void pack(mpl_images *m, const float *from)
 {
     int64_t n_in = m->w.channels, taps = m->w.kernel[0] * m->w.kernel[1];
@@ -172,7 +170,7 @@ static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from,
         n_tiles = (to - from + most - 1) / most;
         t.filter = filter;
         t.channel = (int64_t)at * m->kernels->lanes;
-        for (int64_t i = 0; i < n_tiles; i++) { /* nearly equal ones: none is small */
+        for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
             t.from = from + (to - from) * i / n_tiles;
             t.to = from + (to - from) * (i + 1) / n_tiles;
             m->kernels->kernel[n][t.to - t.from](&t);
@@ -205,8 +203,8 @@ out:
 
 /* ---- pools, batch norm: loops over a pixel's channels ---- */
 
-/* y[c] = expr of a, what is there, and b, c and d, what x, k and l have; compiled for several
- * widths of vectors. */
+/* y[c] = expr of a (the previous y) and b, c and d (elements of x, k and l). Compiled for several
+ * vector widths. */
 #define BODY(name, expr)                                                                           \
     static inline __attribute__((always_inline)) void name##_body(                                 \
         float *restrict y, const float *restrict x, const float *restrict k,                       \

@@ -1,9 +1,9 @@
-/* images.h -- our own kernels of the backend `cpu` for images with their channels last, whose
- * pixels may lie apart: what oneDNN has no fast code for. Private to runtime/.
+/* images.h -- our own kernels of the backend `cpu` for channels-last images whose pixels may lie
+ * apart; oneDNN has no fast code for them. Private to runtime/.
  *
- * A pixel's channels follow one another; pixels are `pitch` elements apart: as many as there are
- * channels, or more where an image is some of the channels of another (an operand inside a concat's
- * result). A kernel computes the same bits whatever the pitches, threads and batch. */
+ * The channels of a pixel are contiguous. Pixels are `pitch` elements apart: the number of
+ * channels, or more if an image is some of the channels of another (an operand inside a concat's
+ * result). Results are bit-identical for all pitches, threads and batches. */
 #ifndef MPL_IMAGES_H
 #define MPL_IMAGES_H
 
@@ -11,9 +11,9 @@
 
 typedef struct mpl_images mpl_images;
 
-/* Makes an operation ready: convolutions of one group with constant filters, pools, batch norm.
- * stride: as prepare_strided of backend.h; NULL: all lies in one piece. *out is NULL where there is
- * no kernel, or none on this processor; else *how (may be NULL) says what computes it. MPL_EMEM. */
+/* Prepares an operation: convolutions of one group with constant filters, pools, batch norm.
+ * stride: as in prepare_strided of backend.h; NULL: all are contiguous. *out is NULL if there is no
+ * kernel on this processor. Otherwise *how (may be NULL) names the implementation. MPL_EMEM. */
 mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
                           mpl_images **out, const char **how);
 void mpl_images_free(mpl_ctx *ctx, mpl_images *images); /* NULL is allowed */
@@ -32,27 +32,26 @@ typedef struct mpl_image_window {
  * vectors * lanes). */
 typedef struct mpl_image_tile {
     const mpl_image_window *window;
-    const float *x, *filter, *bias, *sum; /* filter packed for this tile's channels; bias and sum
-                                             may be NULL */
-    const float *nothing;                 /* a pixel of zeros: what pads are made of */
+    const float *x, *filter, *bias, *sum; /* filter is packed; bias, sum: or NULL */
+    const float *nothing;                 /* a pixel of zeros, used for pads */
     float *y;
     int64_t from, to, channel;
-    float low, high; /* what results are cut to */
+    float low, high; /* results are clipped to it */
 } mpl_image_tile;
 
 typedef void mpl_image_kernel(const mpl_image_tile *tile);
 
 enum { MPL_IMAGE_VECTORS = 4, MPL_IMAGE_PIXELS = 14 };
 
-/* What a processor has. kernel[v][p]: v vectors, p pixels; NULL: no such. */
+/* Kernels of a processor. kernel[v][p]: v vectors, p pixels; NULL: none. */
 typedef struct mpl_image_kernels {
     const char *how;
     uint32_t lanes; /* floats in a vector */
     uint32_t most_vectors;
-    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1]; /* by vectors */
+    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1]; /* by number of vectors */
     mpl_image_kernel *kernel[MPL_IMAGE_VECTORS + 1][MPL_IMAGE_PIXELS + 1];
 } mpl_image_kernels;
 
-const mpl_image_kernels *mpl_image_kernels_here(void); /* NULL: there are none for this processor */
+const mpl_image_kernels *mpl_image_kernels_here(void); /* NULL: none for this processor */
 
 #endif

@@ -1,9 +1,9 @@
-/* images_conv.c -- convolutions of images with their channels last: the innermost loops. See
- * images.h.
+/* images_conv.c -- convolutions of channels-last images: the innermost loops. See images.h.
  *
- * A tile is a few pixels of the result by a few vectors of its channels, in registers while all of
- * x that it depends on goes by: each element of x is spread over a vector and multiplied with the
- * filters' vectors. Pixels may lie anywhere, so rows, pads, strides and images do not matter. */
+ * A tile is a few pixels of the result by a few vectors of its channels. It stays in registers
+ * while the loop passes over all of x that it depends on: each element of x is broadcast to a
+ * vector and multiplied with the filters' vectors. Pixels may lie anywhere, so rows, pads, strides
+ * and images do not matter. */
 #include "runtime/cpu/images.h"
 
 #include "runtime/cpu/chain_priv.h"
@@ -12,11 +12,11 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
-/* Compiled once for all tiles: what is done once a tile. */
+/* Compiled once for all tiles: what runs once for each tile. */
 #define ONCE   static __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* Where pixel p of a tile begins in x, for the filter's element at (0, 0); it may lie outside. */
+/* Start of a pixel of a tile in x, for filter element (0, 0); it may lie outside x. */
 typedef struct corner {
     const float *image;
     int64_t row, column;
@@ -41,7 +41,7 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
     return c.image + (row * w->wide + column) * w->x_pitch;
 }
 
-/* TILE(..): tile_<name>, inlined for n_v vectors and n_p pixels, which are constants. */
+/* TILE(..) defines tile_<name>, inlined for constant numbers of vectors n_v and pixels n_p. */
 #define TILE(name, isa, vector, lanes, zero, load, spread, store, madd, plus, least, most)         \
     __attribute__((target(isa)))                                                                   \
     ONCE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v, vector sum)             \
@@ -61,7 +61,7 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
             memcpy(part[1], t->sum + pixel * w->sum_pitch + channel, bytes);                       \
             sum = plus(sum, load(part[1]));                                                        \
         }                                                                                          \
-        sum = least(spread(t->high), most(spread(t->low), sum)); /* of a NaN the second */         \
+        sum = least(spread(t->high), most(spread(t->low), sum)); /* keeps a NaN of sum */          \
         if (left >= lanes) {                                                                       \
             store(t->y + pixel * w->y_pitch + channel, sum);                                       \
             return;                                                                                \

@@ -1,6 +1,6 @@
-/* describe.c -- operations as launches of our own kernels: dims, strides and parameters worked out
- * on the host. See device.h. What is neither here nor in describe_move.c or describe_train.c has no
- * kernel and is refused by name. */
+/* describe.c -- operations as launches of our own kernels; dims, strides and parameters are
+ * computed on the host. See device.h. An operation that is neither here nor in describe_move.c or
+ * describe_train.c has no kernel and is refused by name. */
 #include "graphs/ops/matrix/conv.h"
 #include "runtime/cuda/describe_priv.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- element-wise ---- */
 
-/* Neighbouring dims along which every operand goes on as before become one; those of 1 vanish. */
+/* Merges neighbouring dims over which every operand's strides continue, and drops dims of 1. */
 static void merge_dims(mpl_cuda_elementwise *e, int n_in)
 {
     int32_t n = 0;
@@ -70,8 +70,7 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
     }
 }
 
-/* One launch of those that fold more operands than one takes: what is there so far, and inputs
- * [from, from + n). */
+/* A launch that folds the result so far and inputs [from, from + n), if one is not enough. */
 static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n, mpl_type sum)
 {
     const mpl_shape *to = out_shape(m, 0);
@@ -97,9 +96,9 @@ static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n,
     parameters(m, e);
 }
 
-/* sum, mean, min, max of any number: several launches, between which the result lies in the
- * workspace in the type that it is computed in. The output may lie over an input, so only the last
- * launch writes it. */
+/* sum, mean, min, max of any number of operands, in several launches. Between them the result lies
+ * in the workspace, in the type of the computation. Only the last launch writes the output, because
+ * it may lie over an input. */
 static mpl_status fold_many(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -127,7 +126,7 @@ out:
     return st;
 }
 
-/* Whether the element-wise kernels have a case for an operator on operands of a type. */
+/* Whether the element-wise kernels implement an operator on operands of a type. */
 static bool has_case(mpl_op_kind kind, bool of_whole_numbers)
 {
     static const bool known[MPL_N_OPS][2] = {
@@ -152,7 +151,7 @@ static bool has_case(mpl_op_kind kind, bool of_whole_numbers)
     return known[kind][of_whole_numbers];
 }
 
-/* The type that chooses the kernel: of the first operand that is no condition. */
+/* The type that selects the kernel: that of the first operand that is no condition. */
 static mpl_type deciding_type(const mpl_maker *m)
 {
     return type_of(m, in_of(m, m->kind == MPL_OP_where ? 1 : 0));
@@ -189,7 +188,7 @@ static mpl_status elementwise(mpl_maker *m)
         } else
             mpl_broadcast_strides(&in, to, e->stride[i]);
     }
-    if (m->kind == MPL_OP_clip || m->kind == MPL_OP_clip_grad) /* the missing bounds are NULL */
+    if (m->kind == MPL_OP_clip || m->kind == MPL_OP_clip_grad) /* missing bounds are NULL */
         p->kernel.n_in = m->kind == MPL_OP_clip ? 3 : 4;
     merge_dims(e, p->kernel.n_in);
     parameters(m, e);
@@ -199,7 +198,7 @@ out:
 
 /* ---- reductions, lanes ---- */
 
-/* The set of the axes that are reduced, a bit each. */
+/* The reduced axes as a bit set. */
 static uint32_t reduced_axes(const mpl_maker *m, uint32_t rank)
 {
     uint32_t n, set = 0;
@@ -214,7 +213,7 @@ static uint32_t reduced_axes(const mpl_maker *m, uint32_t rank)
     return set;
 }
 
-/* Appends a dim of `size` elements `step` apart; it joins the last one where they follow on. */
+/* Appends a dim of `size` elements `step` apart; merges it into the last one if contiguous. */
 static void put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int64_t step)
 {
     if (size == 1)
@@ -228,7 +227,7 @@ static void put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int
     }
 }
 
-/* What becomes one number: the axes of the set, and how many elements they have. */
+/* Splits reduced axes (those of the set), with their count of elements, from kept axes. */
 static void split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
 {
     int64_t stride[MPL_MAX_RANK];
@@ -245,7 +244,7 @@ static void split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
         }
 }
 
-/* Whole numbers are reduced on the host: the kernel computes in floating arithmetic. */
+/* Integers are reduced on the host, because the kernel uses floating arithmetic. */
 static mpl_status reduce(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -335,7 +334,7 @@ out:
 
 /* ---- windows, products ---- */
 
-/* What gemm_sum adds, its first input, becomes the last operand. */
+/* Moves the addend of gemm_sum, its first input, to the end of the operands. */
 static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
 {
     for (uint32_t i = 0; i < 4; i++) {

@@ -1,9 +1,8 @@
-/* describe_common.c -- what descriptions of our own kernels share. See describe_priv.h. */
+/* describe_common.c -- shared by the descriptions of our own kernels. See describe_priv.h. */
 #include "runtime/cuda/describe_priv.h"
 
 #include <math.h>
 
-/* A launch over n things that takes all inputs and output 0; the caller fills in the rest. */
 mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out)
 {
     mpl_status st = MPL_OK;
@@ -31,7 +30,7 @@ mpl_status mpl_maker_refuse(mpl_maker *m)
     return MPL_OK;
 }
 
-/* The last n of three numbers; as they are where the attribute is missing. */
+/* Reads the last n of three numbers; leaves them unchanged if the attribute is missing. */
 static void read_last(const mpl_maker *m, mpl_attr_key key, uint32_t n, int64_t *to)
 {
     uint32_t given;

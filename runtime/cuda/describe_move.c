@@ -1,12 +1,11 @@
-/* describe_move.c -- launches of what moves elements, to places that attributes or data name. See
- * describe_priv.h. */
+/* describe_move.c -- launches that move elements, by attributes or data. See describe_priv.h. */
 #include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cuda/describe_priv.h"
 
 /* ---- moving elements ---- */
 
-/* Merges dims, and takes several elements at once where all boundaries allow it. */
+/* Merges dims, and moves several elements at once if all boundaries allow it. */
 static void tidy_move(mpl_cuda_part *p)
 {
     mpl_cuda_move *v = &p->kernel.as.move;
@@ -40,7 +39,7 @@ static void tidy_move(mpl_cuda_part *p)
     }
 }
 
-/* The launch takes input `in` as its only operand. */
+/* Makes input `in` the launch's only operand. */
 static void take_one(mpl_maker *m, mpl_cuda_part *p, uint32_t in)
 {
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
@@ -49,7 +48,7 @@ static void take_one(mpl_maker *m, mpl_cuda_part *p, uint32_t in)
     p->kernel.type[0] = (int32_t)type_of(m, in_of(m, in));
 }
 
-/* A box of elements from input `in`, element `from` on, to output `out`, element `to` on. */
+/* Moves a box from element `from` of input `in` to element `to` of output `out`. */
 static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out, int64_t to,
                            uint32_t rank, const int64_t *dim, const int64_t *to_stride,
                            const int64_t *from_stride)
@@ -233,8 +232,8 @@ out:
     return st;
 }
 
-/* Constant pads: the value everywhere, then a box of the input over it, the part that negative pads
- * leave. What repeats elements of the input is computed on the host. */
+/* Constant pads: fills in the value, then copies the box of the input that negative pads leave over
+ * it. The host computes pads that repeat elements of the input. */
 static mpl_status pad(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -301,7 +300,7 @@ out:
     return st;
 }
 
-/* Whatever the box leaves of input 0 is copied first, where it does not lie there already. */
+/* Copies input 0 first, unless the box covers all of it or it is in place already. */
 static mpl_status keep_base(mpl_maker *m, const mpl_strided *box)
 {
     return mpl_strided_whole(box, (uint64_t)mpl_count(out_shape(m, 0))) ? MPL_OK
@@ -323,8 +322,7 @@ out:
     return st;
 }
 
-/* As the dims of a chain: those of 1 vanish, and neighbours that all its boxes walk alike become
- * one. */
+/* As the dims of a chain: drops dims of 1 and merges neighbours that all its boxes walk alike. */
 static void merge_fused(mpl_cuda_fused *f)
 {
     int32_t n = 0;
@@ -399,7 +397,7 @@ out:
 mpl_describe *mpl_describe_move(mpl_op_kind kind)
 {
     static mpl_describe *const known[MPL_N_OPS] = {
-        [MPL_OP_reorder] = mpl_maker_copy, /* all layouts are plain here */
+        [MPL_OP_reorder] = mpl_maker_copy, /* all layouts are row-major here */
         [MPL_OP_dropout] = dropout,
         [MPL_OP_concat] = concat,
         [MPL_OP_split] = split,

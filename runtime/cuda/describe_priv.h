@@ -1,5 +1,4 @@
-/* describe_priv.h -- what the files describe*.c share: one operation as it becomes launches of our
- * own kernels. */
+/* describe_priv.h -- shared by describe*.c: an operation as launches of our own kernels. */
 #ifndef MPL_CUDA_DESCRIBE_PRIV_H
 #define MPL_CUDA_DESCRIBE_PRIV_H
 
@@ -65,19 +64,19 @@ static inline uint32_t axis_of(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* A launch over n things that takes all inputs and output 0; the caller fills in the rest. */
+/* Adds a launch over n items with all inputs and output 0; the caller fills in the rest. */
 mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out);
-/* Leaves the operation, with these operands and attributes, to the host. */
+/* Leaves the operation to the host. */
 mpl_status mpl_maker_refuse(mpl_maker *m);
-/* Output 0 becomes what input 0 holds; nothing runs where they are the same memory. */
+/* Copies input 0 to output 0; runs nothing if they are the same memory. */
 mpl_status mpl_maker_copy(mpl_maker *m);
-/* A launch with the window of a pool from `in` to `to`; *out (may be NULL) is that window. */
+/* Adds a launch with the window of a pool from `in` to `to`; *out (may be NULL) is that window. */
 mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
                             const mpl_shape *to, mpl_cuda_window **out);
 
 /* Each fills in the launches of some operators, or refuses them. */
 typedef mpl_status mpl_describe(mpl_maker *m);
-/* NULL: the operator has no kernel in that file. */
+/* NULL: that file has no kernel for the operator. */
 mpl_describe *mpl_describe_move(mpl_op_kind kind);
 mpl_describe *mpl_describe_train(mpl_op_kind kind);
 

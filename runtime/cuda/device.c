@@ -1,10 +1,10 @@
 /* device.c -- the backend `cuda`: arenas, copies, operations and whole runs over a table of calls
  * (api.h).
  *
- * A pool is one allocation of the planned size. Nothing is allocated while a run goes on, and the
- * calls are counted. One stream under safety serial; several under parallel, with an event wherever
- * an edge of the graph crosses between two (streams.c). A run can be captured once and replayed as
- * a CUDA graph. Its time is that between two events. */
+ * A pool is one allocation of the planned size. Nothing is allocated during a run; allocations are
+ * counted. Safety serial uses one stream, parallel several, with an event for each edge of the
+ * graph between two streams (streams.c). A run can be captured once and replayed as a CUDA graph.
+ * Its time is that between two events. */
 #include "runtime/cuda/device.h"
 
 #include <stdlib.h>
@@ -16,17 +16,15 @@
 #define N_NUMBERS         4096
 #define NUMBERS_AT        16 /* after the flag [byte] */
 #define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
-#define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: takes this much at once */
-#define TOLERANCE                                                                                  \
-    1e-4 /* of outputs against `ref`, as mpl_compare has it: sums in another order                 \
-          */
-/* operands of products have 11 bits, 2^-11 each; over some tens of layers */
+#define GRANULARITY       (UINT64_C(2) << 20) /* unit of cudaMalloc [byte] */
+#define TOLERANCE         1e-4 /* of outputs against `ref`, for mpl_compare: sums differ in order */
+/* Operands of products have 11 bits, an error of 2^-11 each; over some tens of layers. */
 #define ROUNDED_TOLERANCE 2e-2
 
 typedef struct arena {
     void *base;
-    uint64_t bytes; /* asked for [byte] */
-    uint64_t taken; /* by how much the device's free memory shrank [byte] */
+    uint64_t bytes; /* requested [byte] */
+    uint64_t taken; /* decrease of the device's free memory [byte] */
 } arena;
 
 struct mpl_device {
@@ -34,18 +32,16 @@ struct mpl_device {
     const mpl_cuda_api *api;
     mpl_cuda *driver;
     mpl_cuda_choice choice;
-    uint64_t workspace_limit; /* of the operations prepared next, beside that of the choice [byte]
-                               */
+    uint64_t workspace_limit; /* of operations prepared next, besides that of `choice` [byte] */
     enum {
         AS_STREAMS,
         AS_GRAPH,
         AS_BOTH
-    } way; /* of runs: put on streams, or captured once and replayed */
+    } way; /* of runs: enqueued on streams, or captured once and replayed */
     uint32_t n_streams;
     void *stream[MPL_CUDA_MOST_STREAMS];
-    uint32_t *flag;   /* on the device: an index was out of range */
-    int64_t *numbers; /* on the device, after the flag: 0 .. N_NUMBERS - 1, for what counts rounds
-                       */
+    uint32_t *flag;   /* device memory, 1: an index was out of range */
+    int64_t *numbers; /* device memory after the flag: 0 .. N_NUMBERS - 1, for round counters */
     bool flag_in_use; /* an operation that may raise it was prepared */
     mpl_cuda_host_failure host_failure;
     uint32_t n_arenas;
@@ -57,9 +53,9 @@ struct mpl_device {
 struct mpl_prepared {
     mpl_cuda_part *part;
     uint32_t n_parts;
-    mpl_cuda_kernel *kernel; /* [n_parts] as launched, operands filled in */
+    mpl_cuda_kernel *kernel; /* [n_parts] launches with operands filled in */
     mpl_cuda_dnn *dnn;
-    mpl_cuda_host_op *host; /* neither kernels nor dnn */
+    mpl_cuda_host_op *host; /* if neither kernels nor dnn compute it */
     uint64_t workspace_bytes;
 };
 
@@ -67,10 +63,9 @@ struct mpl_sequence {
     mpl_sequence_spec spec;
     mpl_cuda_streams *streams;
     uint32_t n_events;
-    void **event; /* [n_events] those of the assignment, then one to start and one for the end of
-                     each stream */
-    void *begin, *end; /* timed */
-    void *graph;       /* NULL: put on the streams anew in each run */
+    void **event;      /* [n_events] the assignment's, a start event, each stream's end event */
+    void *begin, *end; /* timed events */
+    void *graph;       /* NULL: each run enqueues its operations again */
     uint64_t n_runs;
 };
 
@@ -264,8 +259,7 @@ static mpl_status put_number(mpl_device *dev, void *to, int64_t number)
     return copy_within(dev, to, dev->numbers + number, sizeof number);
 }
 
-/* By how much the device's own count fell when the arena was taken; a part of it: no more than the
- * part. */
+/* Decrease of the device's free memory by the arena of `base`; `bytes` if unknown. */
 static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *out)
 {
     *out = bytes;
@@ -418,7 +412,7 @@ static void limit_workspace(mpl_device *dev, uint64_t bytes)
     dev->workspace_limit = bytes;
 }
 
-/* A launch with its operands where this call has them. */
+/* Fills in a launch with the operands of this call. */
 static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_call *call,
                     mpl_cuda_kernel *k)
 {
@@ -456,8 +450,7 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     return put_op(dev, p, call, dev->stream[0]);
 }
 
-/* An index out of range, or another failure of an operation, if there was one since it was last
- * asked. */
+/* Fails if an index was out of range, or a host operation failed, since the last call. */
 static mpl_status ask_flag(mpl_device *dev)
 {
     mpl_status st = dev->host_failure.status;
@@ -503,7 +496,7 @@ static void *event_last(const mpl_sequence *s, uint32_t stream)
     return s->event[s->streams->n_events + stream];
 }
 
-/* Puts the whole run on the streams: the others begin after stream 0's start, which ends after
+/* Enqueues the whole run. The other streams wait for the start of stream 0; stream 0 ends after
  * their ends. */
 static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
 {
@@ -560,7 +553,7 @@ static void sequence_free(mpl_device *dev, mpl_sequence *s)
     mpl_free(dev->ctx, s);
 }
 
-/* One that failed on the way must still be ended, or the stream stays in it. */
+/* A capture that fails must still be ended, or the stream stays in capture mode. */
 static mpl_status capture(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK, put;
@@ -578,8 +571,8 @@ out:
     return st;
 }
 
-/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use
- * must not be loaded inside of a capture. */
+/* Runs once, on whatever memory holds, before it captures: code that is loaded at its first use
+ * must not be loaded during a capture. */
 static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK;

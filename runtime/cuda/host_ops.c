@@ -1,12 +1,12 @@
-/* host_ops.c -- operations that neither a library nor a kernel computes: their operands are copied
- * to the host, the loops of graphs/ops run there, and the results are copied back, all in the order
- * of one stream and without waiting. See device.h. */
+/* host_ops.c -- operations without a library or kernel. Their operands are copied to the host, the
+ * loops of graphs/ops run there, and the results are copied back, in the order of one stream and
+ * without waiting. See device.h. */
 #include "runtime/cuda/device.h"
 
 #define STAGING_ALIGN 64
 
 struct mpl_cuda_host_op {
-    mpl_ctx ctx; /* of the loops alone: they run on a thread of the driver */
+    mpl_ctx ctx; /* of the loops, which run on a driver thread */
     mpl_op_call call;
     mpl_tensor *operand; /* [n_in + n_out] in the staging memory */
     uint64_t *bytes;     /* [n_in + n_out] 0: left out */
@@ -72,7 +72,7 @@ void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, mpl_
     mpl_free(ctx, h);
 }
 
-/* Runs on a thread of the driver, after the copies to the host and before those back. */
+/* Runs on a driver thread between the copies to the host and those back. */
 static void compute(void *data)
 {
     mpl_cuda_host_op *h = data;

@@ -1,18 +1,17 @@
 /* kernels.cu -- our own device kernels. See kernels.h.
  *
- * Written in what C11 and CUDA C++ have in common: nvcc builds it for devices, and
- * tests/device/cuda_fake.c includes it under other meanings of KERNEL, DEVICE, SHARED and LAUNCH,
+ * Written in the common subset of C11 and CUDA C++. nvcc compiles it for devices;
+ * tests/device/cuda_fake.c includes it with other definitions of KERNEL, DEVICE, SHARED and LAUNCH,
  * which run every thread of every block in turn on the host. So indices and arithmetic are tested
- * where no device is.
+ * without a device.
  *
- * Sums are kept in double and combined in a fixed order: outputs repeat bit for bit. Element types
- * are chosen by branches that all threads of a launch take alike. */
+ * Sums are kept in double and combined in a fixed order: outputs repeat bit for bit. Branches on
+ * element types are the same for all threads of a launch. */
 #include "runtime/cuda/kernels_priv.h"
 
 /* ---- element-wise ---- */
 
-/* A remainder with the sign of x, as C has it, or with that of z, as Python has it; 0 where z
- * is. */
+/* A remainder with the sign of x, as in C, or with that of z, as in Python; 0 if z is 0. */
 DEVICE int64_t int_mod(int64_t x, int64_t z, int like_c)
 {
     int64_t rest = z == 0 || z == -1 ? 0 : x % z;
@@ -54,7 +53,7 @@ DEVICE int64_t int_two_operands(int kind, int64_t flag, int64_t x, int64_t z)
 #undef REAL_ONE
 #undef REAL_TWO
 
-/* fma, the only operator of three whole numbers. */
+/* fma, the only operator of three integers. */
 DEVICE int64_t int_three_operands(const mpl_cuda_kernel *k, int64_t x, int64_t y, int64_t z)
 {
     (void)k;
@@ -71,7 +70,7 @@ DEVICE int64_t int_three_operands(const mpl_cuda_kernel *k, int64_t x, int64_t y
 #define REAL(name) double_##name
 #include "runtime/cuda/kernels_real.h"
 
-/* Where each operand's element for element i of the output lies. */
+/* The offset of each operand's element for element i of the output. */
 DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *offset)
 {
     const mpl_cuda_elementwise *e = &k->as.elementwise;
@@ -86,7 +85,7 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
     }
 }
 
-/* One element: where, clip and its gradient, fma and div_sqrt have operands of their own kind; all
+/* One element. where, clip and its gradient, fma and div_sqrt have operands of different kinds; the
  * others have one, or fold several. */
 #define ELEMENTWISE(name, number, family, get_one, put_one, one_operand, two_operands)             \
     KERNEL name(const mpl_cuda_kernel k)                                                           \
@@ -136,8 +135,8 @@ ELEMENTWISE(elementwise_float, float, float, get_float, put_float, FLOAT_ONE, FL
 ELEMENTWISE(elementwise_double, double, double, get, put, DOUBLE_ONE, DOUBLE_TWO)
 ELEMENTWISE(elementwise_int, int64_t, int, get_int, put_int, WHOLE_ONE, WHOLE_TWO)
 
-/* A chain in one pass over the elements, each step rounded as the operator alone would round it.
- * The box that is written may be one that is read: its elements meet in one thread. */
+/* A chain in one pass over the elements; each step is rounded as the operator alone would round it.
+ * The written box may also be read: one thread handles both accesses to an element. */
 #define FUSED(name, real, get_one, put_one, round)                                                 \
     KERNEL name(const mpl_cuda_kernel k)                                                           \
     {                                                                                              \
@@ -170,7 +169,7 @@ ELEMENTWISE(elementwise_int, int64_t, int, get_int, put_int, WHOLE_ONE, WHOLE_TW
         }                                                                                          \
     }
 
-/* Of the operators that a chain may have (mpl_fused_arity). */
+/* Whether a chain's operator is binary (mpl_fused_arity). */
 DEVICE int takes_two(int kind)
 {
     switch (kind) {
@@ -186,7 +185,7 @@ DEVICE int takes_two(int kind)
     }
 }
 
-/* Through the type of the elements, where that is narrower than float. */
+/* Rounds to the type of the elements if it is narrower than float. */
 DEVICE float narrowed(int type, float x)
 {
     if (type == MPL_TYPE_f16)
@@ -199,7 +198,7 @@ DEVICE float narrowed(int type, float x)
 FUSED(fused_float, float, get_float, put_float, NARROWED)
 FUSED(fused_double, double, get, put, AS_IT_IS)
 
-/* Whole numbers to floating ones, each rounded once. */
+/* Integers to floating types, each rounded once. */
 KERNEL cast_from_int(const mpl_cuda_kernel k)
 {
     FOR_EACH(i, k.n)
@@ -256,8 +255,7 @@ KERNEL fill_bytes(const mpl_cuda_kernel k)
     ((uint8_t *)k.out[0])[i] = (uint8_t)k.as.byte;
 }
 
-/* Every index is checked before it is used; one out of range raises the flag and gives element 0 of
- * the axis. */
+/* An index out of range raises the flag and gives element 0 of the axis. */
 KERNEL gather(const mpl_cuda_kernel k)
 {
     const mpl_cuda_gather *g = &k.as.gather;
@@ -268,7 +266,7 @@ KERNEL gather(const mpl_cuda_kernel k)
         int64_t index = get_int(k.type[1], k.in[1], last_index(&batch, g->n_index));
 
         if (index < -g->axis_dim || index >= g->axis_dim) {
-            *k.flag = 1; /* every thread that writes writes the same */
+            *k.flag = 1; /* all threads that write it write the same */
             index = 0;
         }
         index += index < 0 ? g->axis_dim : 0;
@@ -326,8 +324,7 @@ KERNEL reduce(const mpl_cuda_kernel k)
 
 /* ---- lanes ---- */
 
-/* softmax, log_softmax, hardmax: one block for each lane; an element is written by the thread that
- * read it. */
+/* softmax, log_softmax, hardmax: a block for each lane; a thread writes what it read. */
 KERNEL softmax(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -421,8 +418,8 @@ KERNEL lrn(const mpl_cuda_kernel k)
 
 /* ---- windows ---- */
 
-/* One thread for each output of max_pool or avg_pool; output 1 takes where in x the largest
- * lies, -1: nowhere. */
+/* One thread for each output of max_pool or avg_pool. Output 1 receives the position of the largest
+ * element in x; -1: none. */
 KERNEL pool(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
@@ -468,7 +465,7 @@ KERNEL pool(const mpl_cuda_kernel k)
 
 /* ---- products ---- */
 
-/* One thread for each element, in floating arithmetic: for what cuBLAS does not take. */
+/* One thread for each element, in floating arithmetic: for products that cuBLAS does not take. */
 KERNEL product(const mpl_cuda_kernel k)
 {
     const mpl_cuda_product *p = &k.as.product;
@@ -486,7 +483,7 @@ KERNEL product(const mpl_cuda_kernel k)
         sum *= p->alpha;
         if (k.in[2] != NULL)
             sum += p->beta * get(k.type[2], k.in[2], i * p->c_row + j * p->c_column);
-        if (k.in[3] != NULL) /* its own element of the output, where they lie in one place */
+        if (k.in[3] != NULL) /* its own element of the output, if they share memory */
             sum += get(k.type[3], k.in[3], at);
         put(k.out_type, k.out[0], at, sum < p->least ? p->least : sum > p->most ? p->most : sum);
     }
@@ -511,7 +508,7 @@ static void launch_elementwise(const mpl_cuda_kernel *k, int64_t blocks, void *s
         LAUNCH(elementwise_float, blocks, THREADS, stream, *k);
 }
 
-/* A box onto itself: what assign, scatter and fused keep of input 0, in place. */
+/* A box copied onto itself: what assign, scatter and fused keep of input 0 in place. */
 static int moves_nothing(const mpl_cuda_kernel *k)
 {
     const mpl_cuda_move *m = &k->as.move;

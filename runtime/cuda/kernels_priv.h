@@ -1,6 +1,5 @@
-/* kernels_priv.h -- what all files of device kernels share: the words that C11 and CUDA C++ have
- * for the same things, elements of any type, places of elements, and reductions by a block. See
- * kernels.cu. */
+/* kernels_priv.h -- shared by all files of device kernels: words for what C11 and CUDA C++ name
+ * differently, elements of any type, their offsets, and reductions by a block. See kernels.cu. */
 #ifndef MPL_CUDA_KERNELS_PRIV_H
 #define MPL_CUDA_KERNELS_PRIV_H
 
@@ -43,7 +42,7 @@ DEVICE uint16_t to_bf16(double x)
 #define FIRST_THREAD ((int64_t)blockIdx.x * (int64_t)blockDim.x + (int64_t)threadIdx.x)
 #define ALL_THREADS  ((int64_t)gridDim.x * (int64_t)blockDim.x)
 
-/* Each thread takes every ALL_THREADS-th of n things. */
+/* Each thread takes every ALL_THREADS-th of n items. */
 #define FOR_EACH(i, n) for (int64_t i = FIRST_THREAD; i < (n); i += ALL_THREADS)
 
 /* ---- elements ---- */
@@ -137,8 +136,7 @@ DEVICE void put(int type, void *data, int64_t i, double x)
     }
 }
 
-/* In float where an element is stored so: no detour over double, whose units are few on many
- * devices. */
+/* In float for elements stored as float: avoids double, whose units are few on many devices. */
 DEVICE float get_float(int type, const void *data, int64_t i)
 {
     return type == MPL_TYPE_f32 ? ((const float *)data)[i] : (float)get(type, data, i);
@@ -152,7 +150,7 @@ DEVICE void put_float(int type, void *data, int64_t i, float x)
         put(type, data, i, (double)x);
 }
 
-/* The least number of an integer type: the largest one of an empty window. */
+/* The least number of an integer type: the maximum of an empty window. */
 DEVICE int64_t lowest(int type)
 {
     return type == MPL_TYPE_i64   ? INT64_MIN
@@ -186,7 +184,7 @@ DEVICE void copy_element(int bytes, void *to, int64_t i, const void *from, int64
 }
 
 /* The last index of a row-major position in dims that end in `dim`; *rest becomes the position
- * before it. Division of 32 bits where it fits: that of 64 is several times as slow. */
+ * before it. Uses 32-bit division if it fits, because 64-bit division is several times slower. */
 DEVICE int64_t last_index(int64_t *rest, int64_t dim)
 {
     int64_t whole = *rest;
@@ -235,8 +233,8 @@ DEVICE double combine(fold how, double a, double v)
     }
 }
 
-/* Folds one value of each thread into one number, which all threads receive, in an order that only
- * the block's size decides; that is a power of two. `room` holds one number a thread. */
+/* Folds one value of each thread into one number, which all threads receive. The order depends only
+ * on the block's size, a power of two. `room` holds one number for each thread. */
 DEVICE double block_fold(fold how, double *room, double value)
 {
     room[threadIdx.x] = value;
@@ -280,7 +278,7 @@ static inline int64_t blocks_for(int64_t n, int64_t a_block)
     return blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
 }
 
-/* Threads of a block that shares n things out: a power of two, whole warps. */
+/* Threads of a block that shares n items: a power of two, whole warps. */
 static inline int threads_for(int64_t n)
 {
     int threads = 32;
@@ -290,8 +288,8 @@ static inline int threads_for(int64_t n)
     return threads;
 }
 
-/* A case of a launcher's switch: threads that share the k->n things out, or a block for each of
- * them, whose threads share `things` out. */
+/* A case of a launcher's switch. Threads share the k->n items, or each item has a block whose
+ * threads share `things`. */
 #define EACH(id, kernel)                                                                           \
     case id:                                                                                       \
         LAUNCH(kernel, blocks_for(k->n, THREADS), THREADS, stream, *k);                            \

@@ -1,6 +1,6 @@
-/* kernels_real.h -- the operators of kernels_elementwise.def in the floating type `real`; included
- * by kernels.cu once for float and once for double, with F(name) and REAL(name) as the names of the
- * functions of that type. */
+/* kernels_real.h -- the operators of kernels_elementwise.def in the floating type `real`.
+ * kernels.cu includes it for float and for double, with F(name) and REAL(name) as the function
+ * names of that type. */
 
 DEVICE real REAL(softplus)(real x)
 {

@@ -1,11 +1,11 @@
 /* kernels_train.cu -- device kernels of training: gradients, batch norm, dropout, the loss,
  * updates. See kernels.cu.
  *
- * What several elements contribute to one is gathered by the one that it is for, in the order of
- * the reference loops: nothing is added to memory that others add to. */
+ * Each result gathers its own contributions, in the order of the reference loops. So no two threads
+ * add to the same memory. */
 #include "runtime/cuda/kernels_priv.h"
 
-/* x as an element of a type holds it. */
+/* x rounded to an element type. */
 DEVICE double rounded(int type, double x)
 {
     switch (type) {
@@ -30,8 +30,7 @@ DEVICE int64_t seer(const mpl_cuda_window *w, int d, int64_t at, int64_t t)
     return o < 0 || o % w->stride[d] != 0 || o / w->stride[d] >= w->out[d] ? -1 : o / w->stride[d];
 }
 
-/* The first of the largest elements of a window, from element `plane` of x on; for kernel
- * pool_grad, which reads one. */
+/* The first largest element of a window in the plane of x that starts at `plane`. */
 DEVICE int64_t first_largest(const mpl_cuda_kernel *k, int64_t plane, int64_t oz, int64_t oy,
     int64_t ox)
 {
@@ -67,8 +66,7 @@ DEVICE int64_t inside_count(const mpl_cuda_window *w, int d, int64_t o)
     return n;
 }
 
-/* dy and x (max_pool_grad), or dy: one thread for each element of dx looks at the windows around
- * it, in their order. */
+/* dy and x (max_pool_grad), or dy. A thread for each element of dx visits its windows in order. */
 KERNEL pool_grad(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
@@ -107,7 +105,7 @@ KERNEL pool_grad(const mpl_cuda_kernel k)
     }
 }
 
-/* global_avg_pool_grad: each plane of `inner` elements gets its part of one number. */
+/* global_avg_pool_grad: each plane of `inner` elements shares one number equally. */
 KERNEL plane_grad(const mpl_cuda_kernel k)
 {
     const int64_t plane = k.as.lanes.inner;
@@ -128,7 +126,7 @@ DEVICE int64_t lrn_end(int64_t c, int64_t above, int64_t n)
     return n - c > above ? c + above + 1 : n;
 }
 
-/* What channel c is divided by, to the power beta; element `base` is channel 0 of its place. */
+/* Channel c is divided by this to the power beta; element `base` is channel 0 of its place. */
 DEVICE double lrn_sum(const mpl_cuda_kernel *k, int64_t base, int64_t c)
 {
     const mpl_cuda_lrn *l = &k->as.lrn;
@@ -163,8 +161,8 @@ KERNEL lrn_grad(const mpl_cuda_kernel k)
     }
 }
 
-/* dy, y; one block for each lane. The result may lie over dy: each element is read last by the
- * thread that writes it. */
+/* dy, y; one block for each lane. The result may lie over dy: the thread that writes an element is
+ * the last to read it. */
 KERNEL softmax_grad(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -197,7 +195,7 @@ DEVICE int64_t of_channel(const mpl_cuda_batch *b, int64_t c, int64_t j)
     return (j * b->channels + c) * b->inner + inner;
 }
 
-/* batch_norm_train and batch_norm_again: one block for each channel. New running numbers may lie
+/* batch_norm_train and batch_norm_again: one block for each channel. New running statistics may lie
  * over the old ones. */
 KERNEL batch_train(const mpl_cuda_kernel k)
 {
@@ -274,8 +272,7 @@ KERNEL batch_grad(const mpl_cuda_kernel k)
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Number n, from 0, of the generator of graphs/core/rng.h that began at `state`: any of them at
- * once. */
+/* Number n, from 0, of the generator of graphs/core/rng.h that began at `state`, directly. */
 DEVICE uint64_t random_bits(uint64_t state, uint64_t n)
 {
     uint64_t z = state + (n + 1) * STEP;
@@ -309,7 +306,7 @@ KERNEL drop(const mpl_cuda_kernel k)
 
 /* ---- softmax cross-entropy ---- */
 
-/* The label of a row; one out of range raises the flag and counts as 0. */
+/* The label of a row; an out-of-range label raises the flag and counts as 0. */
 DEVICE int64_t label_of(const mpl_cuda_kernel *k, int64_t row)
 {
     int64_t label = ((const int64_t *)k->in[1])[row];
@@ -320,7 +317,7 @@ DEVICE int64_t label_of(const mpl_cuda_kernel *k, int64_t row)
     return 0;
 }
 
-/* Logits, labels: the probabilities as output 1, and each row's loss into the workspace; one block
+/* Logits, labels: writes probabilities to output 1 and each row's loss to the workspace; one block
  * for each row. */
 KERNEL loss(const mpl_cuda_kernel k)
 {
@@ -346,7 +343,7 @@ KERNEL loss(const mpl_cuda_kernel k)
     }
 }
 
-/* The mean of what `loss` left in the workspace; one block. */
+/* The mean of the losses in the workspace; one block. */
 KERNEL loss_mean(const mpl_cuda_kernel k)
 {
     SHARED double room[THREADS];
@@ -360,7 +357,7 @@ KERNEL loss_mean(const mpl_cuda_kernel k)
         put(k.out_type, k.out[0], 0, sum / (double)rows);
 }
 
-/* Probabilities, labels; may lie over the probabilities. */
+/* Probabilities, labels; the result may lie over the probabilities. */
 KERNEL loss_grad(const mpl_cuda_kernel k)
 {
     FOR_EACH(i, k.n)
@@ -375,8 +372,7 @@ KERNEL loss_grad(const mpl_cuda_kernel k)
 
 /* ---- updates ---- */
 
-/* What the optimisers do, each output where its input lies: every element is read and written by
- * one thread. */
+/* Updates of the optimisers, each output over its input: one thread reads and writes each. */
 KERNEL update(const mpl_cuda_kernel k)
 {
     const mpl_cuda_update *u = &k.as.update;
@@ -428,7 +424,7 @@ KERNEL update(const mpl_cuda_kernel k)
 
 /* ---- launching ---- */
 
-/* Powers are taken once a thread: fewer threads, of more elements each. */
+/* Powers are computed once for each thread, so fewer threads take more elements each. */
 #define UPDATE_BLOCKS 2048
 
 void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream)

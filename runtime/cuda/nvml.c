@@ -1,6 +1,6 @@
-/* nvml.c -- clocks, power and temperature, from the driver's management library, which is opened
- * when a device is. Where it is absent, they are not known. Its few functions are declared here,
- * as its reference manual has them: the toolkit may come without its header. */
+/* nvml.c -- clocks, power and temperature from the driver's management library, opened with a
+ * device. Without the library they are unknown. Its few functions are declared here from its
+ * reference manual, because the toolkit may come without its header. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -31,7 +31,7 @@ static bool find(void *library, const char *name, void *function, size_t size)
     void *p = dlsym(library, name);
 
     if (p != NULL)
-        memcpy(function, &p, size); /* POSIX lets data pointers be functions */
+        memcpy(function, &p, size); /* POSIX allows data pointers to be functions */
     return p != NULL;
 }
 
@@ -51,14 +51,12 @@ static bool begin(mpl_nvml *n, int device)
         !FIND("nvmlDeviceGetPerformanceState", n->state) || init() != 0 ||
         !FIND("nvmlShutdown", n->shutdown))
         return false;
-    (void)FIND("nvmlDeviceGetTemperature", n->temperature); /* versions to come may have them no
-                                                               more */
-    if (!FIND("nvmlDeviceGetCurrentClocksEventReasons", n->throttled)) /* its name since 12.2, and
-                                                                          before */
+    (void)FIND("nvmlDeviceGetTemperature", n->temperature); /* may be missing in later versions */
+    if (!FIND("nvmlDeviceGetCurrentClocksEventReasons", n->throttled)) /* new name since 12.2 */
         (void)FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled);
     if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess)
         return by_bus(bus, &n->device) == 0;
-    (void)cudaGetLastError(); /* or the next launch would be told it */
+    (void)cudaGetLastError(); /* otherwise the next launch would report it */
     return false;
 }
 

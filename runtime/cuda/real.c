@@ -1,5 +1,4 @@
-/* real.c -- the table of calls for real devices: CUDA's runtime, with cuDNN and cuBLAS opened when
- * first asked for. See api.h. */
+/* real.c -- calls of real devices: CUDA's runtime, with cuDNN and cuBLAS on demand. See api.h. */
 #include "runtime/cuda/api.h"
 
 #include <mpl_config.h>
@@ -27,7 +26,7 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
 #define TEXT(x)     #x
 #define TEXT_OF(x)  TEXT(x)
 #define CUDNN_FILE  "libcudnn.so." TEXT_OF(CUDNN_MAJOR)
-#define LEAST_BLAS  12 /* its calls that are used here are the same from this version on */
+#define LEAST_BLAS  12 /* the calls used here are stable from this version on */
 #define LEAST_MAJOR 8  /* compute capability that the kernels are built for (Makefile) */
 
 /* ---- finding what is needed: facts of the machine, learnt once for the process ---- */
@@ -36,8 +35,8 @@ static mpl_cuda_library library;
 static char reason[300]; /* why there is no device; empty: there is one */
 static pthread_once_t found_once = PTHREAD_ONCE_INIT;
 
-/* Folders of Python's packages of NVIDIA: where cuDNN and cuBLAS lie on machines that have them for
- * PyTorch alone. */
+/* Folders of NVIDIA's Python packages, the only cuDNN and cuBLAS on machines set up for PyTorch
+ * alone. */
 static const char *const folders[] = {
     "/usr/local/cuda/lib64",
     "/usr/lib/python3*/site-packages/nvidia/*/lib",
@@ -63,8 +62,7 @@ static void *open_in(const char *folder, const char *file)
     return handle;
 }
 
-/* In what is left of a pattern with the value of an environment variable for %s; NULL where it is
- * not set. */
+/* Opens a file by a pattern in which an environment variable replaces %s; NULL if it is not set. */
 static void *open_by(const char *variable, const char *pattern, const char *file)
 {
     const char *value = getenv(variable);
@@ -76,7 +74,7 @@ static void *open_by(const char *variable, const char *pattern, const char *file
     return open_in(folder, file);
 }
 
-/* MEMPLAN_CUDNN (a folder) and the packages beside it first, then where the loader looks, then the
+/* Searches MEMPLAN_CUDNN (a folder) with the packages beside it, then the loader's path, then the
  * active environment and the folders above. */
 static void *open_library(const char *file)
 {
@@ -96,8 +94,8 @@ static void *open_library(const char *file)
     return handle;
 }
 
-/* The version that this was built with, or an older one: cuDNN's packages come for each, and bring
- * the one that they need. */
+/* The version that this was built with, or an older one: cuDNN's packages exist for each version
+ * and bring the one they need. */
 static void *open_blas(void)
 {
     void *handle = NULL;
@@ -122,7 +120,7 @@ static void *find(void *handle, const char *file, const char *name)
     return p;
 }
 
-/* cuBLAS first: cuDNN asks the loader for it by name, and takes the one that is there. */
+/* cuBLAS first: cuDNN asks the loader for it by name and receives the loaded one. */
 static void open_libraries(void)
 {
     void *blas = open_blas(), *dnn = blas != NULL ? open_library(CUDNN_FILE) : NULL, *p;
@@ -133,7 +131,7 @@ static void open_libraries(void)
                  blas == NULL ? "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR) : CUDNN_FILE);
         return;
     }
-    /* dlsym hands out data pointers; POSIX lets them be functions */
+    /* dlsym returns data pointers; POSIX allows them to be functions */
 #define CALL(name)                                                                                 \
     p = find(dnn, CUDNN_FILE, #name);                                                              \
     memcpy(&library.name, &p, sizeof p);
@@ -147,8 +145,8 @@ static void open_libraries(void)
     library.launch = mpl_cuda_launch;
 }
 
-/* In a child: a process whose driver was started cannot hand it on to its own children, and bench
- * makes many. Its answer comes through a pipe: codes of CUDA are larger than an exit status. */
+/* In a child, because a started driver does not survive a fork and bench makes many children. The
+ * answer comes through a pipe, because CUDA's codes do not fit into an exit status. */
 static void count_devices(void)
 {
     int end[2], code = 0, n = 0;
@@ -245,7 +243,7 @@ static mpl_status say(mpl_ctx *ctx, int code, const char *what)
 {
     if (code == 0)
         return MPL_OK;
-    (void)cudaGetLastError(); /* or the next launch would be told it */
+    (void)cudaGetLastError(); /* otherwise the next launch would report it */
     return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what,
                     real_text(code));
 }
@@ -299,8 +297,7 @@ out:
 
 /* ---- memory, streams, events, graphs ---- */
 
-/* The runtime keeps the code of a call that failed until somebody asks, and the next launch that
- * went well would be told it. */
+/* The runtime keeps the code of a failed call until it is read; a later launch would report it. */
 static int done(cudaError_t code)
 {
     if (code != cudaSuccess)
@@ -370,7 +367,7 @@ static int capture_end(mpl_cuda *c, void *stream, void **out)
     (void)c;
     if (code == cudaSuccess)
         code = cudaGraphInstantiate(&ready, graph, 0);
-    if (code == cudaSuccess) /* what it needs of the device is taken now, not at its first launch */
+    if (code == cudaSuccess) /* takes the graph's device memory now, not at its first launch */
         code = cudaGraphUpload(ready, stream);
     if (graph != NULL)
         cudaGraphDestroy(graph);

@@ -1,9 +1,9 @@
-/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. With
- * kernels_priv.h the only header that includes CUDA's.
+/* real_priv.h -- the real driver and its libraries; shared by real.c, nvml.c and dnn*.c. Only this
+ * header and kernels_priv.h include CUDA's.
  *
- * CUDA's runtime is linked into the program (its static form, which looks for the driver at the
- * first call); cuDNN and cuBLAS are opened when a device is. So the program starts, and says why
- * cuda is absent, where none of them is. */
+ * CUDA's runtime is linked statically; it looks for the driver at its first call. cuDNN and cuBLAS
+ * are opened together with a device. So the program starts without any of them, and says why cuda
+ * is absent. */
 #ifndef MPL_CUDA_REAL_PRIV_H
 #define MPL_CUDA_REAL_PRIV_H
 
@@ -58,7 +58,7 @@ typedef struct mpl_cuda_library {
     MPL_CUDNN_CALLS(CALL)
     MPL_CUBLAS_CALLS(CALL)
 #undef CALL
-    int (*launch)(const mpl_cuda_kernel *k, void *stream); /* of our own, between theirs */
+    int (*launch)(const mpl_cuda_kernel *k, void *stream); /* our own kernels */
 } mpl_cuda_library;
 
 typedef struct mpl_nvml mpl_nvml; /* nvml.c */
@@ -68,21 +68,21 @@ struct mpl_cuda {
     const mpl_cuda_library *library;
     cudnnHandle_t dnn;
     cublasHandle_t blas;
-    void *stream; /* what both were told last */
+    void *stream; /* the stream that both libraries were given last */
     char about[300];
 };
 
-/* Codes of the three libraries in one space: CUDA's own, then these and cuDNN's or cuBLAS's. */
+/* Codes of the three libraries in one space: CUDA's own, then these plus cuDNN's or cuBLAS's. */
 #define MPL_CUDNN_CODE  0x10000
 #define MPL_CUBLAS_CODE 0x20000
 
-/* nvml.c: *out stays NULL where the library is absent, or does not know the device. `clocks` of the
- * table; NULL: not 0. */
+/* nvml.c: *out stays NULL if the library is absent or does not know the device. mpl_nvml_clocks is
+ * `clocks` of the table; it returns nonzero for NULL. */
 mpl_status mpl_nvml_open(mpl_ctx *ctx, int device, mpl_nvml **out);
 void mpl_nvml_close(mpl_ctx *ctx, mpl_nvml *nvml);
 int mpl_nvml_clocks(mpl_nvml *nvml, mpl_device_clocks *out);
 
-/* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run is `run` of what dnn_prepare gave. */
+/* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run runs what dnn_prepare made. */
 mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
                            const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
                            uint64_t *workspace_bytes, const char **how);

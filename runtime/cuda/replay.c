@@ -1,5 +1,5 @@
 /* replay.c -- what the device's own allocators do with a graph's buffers, for comparison: one
- * cudaMalloc and cudaFree a buffer, or the driver's pool. See backend.h. */
+ * cudaMalloc and cudaFree for each buffer, or the driver's pool. See backend.h. */
 #include "runtime/cuda/device.h"
 
 typedef struct player {
@@ -8,7 +8,7 @@ typedef struct player {
     mpl_cuda *driver;
     void *stream;
     mpl_replay_mode mode;
-    void **at; /* [n_ids] NULL: not taken */
+    void **at; /* [n_ids] NULL: not allocated */
     uint32_t n_ids;
     uint64_t start;
     mpl_replay_facts facts;
@@ -49,7 +49,7 @@ static mpl_status take(player *p, uint32_t id, uint64_t bytes)
                         : p->api->pool_new(p->driver, &p->at[id], (size_t)bytes, p->stream));
 }
 
-/* The memory is looked at apart from the clock. */
+/* Memory in use is sampled outside the timed calls. */
 static mpl_status play(player *p, const mpl_request *r)
 {
     mpl_status st = MPL_OK;
@@ -86,7 +86,7 @@ mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, v
 out:
     for (uint32_t id = 0; p.at != NULL && id < p.n_ids; id++)
         if (p.at[id] != NULL)
-            (void)give_back(&p, id); /* the first failure is the one that is told */
+            (void)give_back(&p, id); /* the first failure is the one reported */
     mpl_free(ctx, p.at);
     return st;
 }

@@ -1,17 +1,18 @@
-/* streams.c -- operations to streams, events where an edge crosses between two. See device.h.
+/* streams.c -- assigns operations to streams, and events to edges between two streams. See
+ * device.h.
  *
- * In the order of the run an operation follows the input that is the last on its stream, if
- * there is one (no event then), else to a stream of its own while there are any, else to the one
- * with the fewest operations. For each stream the last of its operations that is known to be
- * finished is kept (a vector clock), so no wait is repeated. */
+ * In the order of the run, an operation follows an input that is last on its stream (it needs no
+ * event then). Otherwise it goes to a new stream, or to the one with the fewest operations if there
+ * is none left. A vector clock keeps the last operation of each stream that is known to be
+ * finished, so no wait is repeated. */
 #include "runtime/cuda/device.h"
 
 typedef struct maker {
     const mpl_graph *g;
     mpl_cuda_streams *made;
     uint32_t most;
-    uint32_t *clock; /* [n_ops][most] operations of each stream that are finished when it is */
-    uint32_t *place; /* [n_ops] place on its stream, from 1 */
+    uint32_t *clock; /* [n_ops][most] operations of each stream that finish before it does */
+    uint32_t *place; /* [n_ops] position on its stream, from 1 */
     uint32_t tail[MPL_CUDA_MOST_STREAMS]; /* operations on each stream so far */
     size_t wait_room;
     uint32_t n_waits;
@@ -22,7 +23,8 @@ static uint32_t *clock_of(const maker *m, mpl_op op)
     return m->clock + (size_t)op * m->most;
 }
 
-/* clock = what is finished when all inputs of `op` are; also that of a view that runs nothing. */
+/* Sets the clock of `op` to what is finished when all its inputs are. Also for views, which run
+ * nothing. */
 static void join_inputs(const maker *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -41,7 +43,7 @@ static uint32_t choose(const maker *m, const uint32_t *clock)
 {
     uint32_t best = 0;
 
-    for (uint32_t k = 0; k < m->made->n_streams; k++) /* an input is the last on it */
+    for (uint32_t k = 0; k < m->made->n_streams; k++) /* an input is last on it */
         if (clock[k] > 0 && clock[k] == m->tail[k])
             return k;
     if (m->made->n_streams < m->most)
@@ -61,8 +63,7 @@ static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t st
     return MPL_NONE;
 }
 
-/* Waits for what the clock demands of other streams and the stream itself has not waited for
- * yet. */
+/* Waits that the clock demands of other streams and that the stream has not made yet. */
 static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_t step,
                             uint32_t stream, const uint32_t *known)
 {
@@ -75,7 +76,7 @@ static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_
         from[k] =
             k != stream && clock[k] > known[k] ? op_at(m, step, order, k, clock[k]) : MPL_NONE;
     for (uint32_t k = 0; k < s->n_streams; k++) {
-        bool implied = false; /* by a wait for another one, which had waited for it */
+        bool implied = false; /* by a wait for another operation, which waited for it */
 
         for (uint32_t j = 0; j < s->n_streams && from[k] != MPL_NONE; j++)
             implied |= j != k && from[j] != MPL_NONE && clock_of(m, from[j])[k] >= clock[k];
@@ -94,9 +95,9 @@ static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint
 {
     mpl_status st = MPL_OK;
     mpl_cuda_streams *s = m->made;
-    /* finished, as each stream's end knows */
+    /* clock at the end of each stream */
     uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {{0}};
-    uint32_t *begin = s->wait_begin; /* by step first, as the order may not be that of the ids */
+    uint32_t *begin = s->wait_begin; /* by step, not by id */
 
     for (uint32_t step = 0; step < s->n_ops; step++) {
         mpl_op op = order[step];

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #define UNIT        UINT64_C(512)
-#define SMALL_SIZE  (UINT64_C(1) << 20)  /* up to here a request is small */
-#define SMALL_PIECE (UINT64_C(2) << 20)  /* a segment of small ones */
-#define LARGE_PIECE (UINT64_C(20) << 20) /* a segment of requests below ALONE_SIZE */
-#define ALONE_SIZE  (UINT64_C(10) << 20) /* from here on a segment is as large as its request */
+#define SMALL_SIZE  (UINT64_C(1) << 20)  /* largest small request */
+#define SMALL_PIECE (UINT64_C(2) << 20)  /* segment of small requests */
+#define LARGE_PIECE (UINT64_C(20) << 20) /* segment of requests below ALONE_SIZE */
+#define ALONE_SIZE  (UINT64_C(10) << 20) /* from here on a request has its own segment */
 #define ALONE_UNIT  (UINT64_C(2) << 20)
 
 /* ---- requests ---- */
@@ -17,7 +17,7 @@ typedef struct moment {
     mpl_request request;
 } moment;
 
-/* By step; in a step what is asked for comes before what is given back; then by id. */
+/* By step; in a step requests before releases; then by id. */
 static int compare(const void *x, const void *y)
 {
     const moment *a = x, *b = y;
@@ -64,7 +64,7 @@ out:
 typedef struct block {
     uint64_t bytes;
     mpl_buffer owner;        /* MPL_NONE: free */
-    uint32_t previous, next; /* neighbours in its segment, MPL_NONE at the ends */
+    uint32_t previous, next; /* neighbours in its segment; MPL_NONE at the ends */
     uint32_t segment;
     bool small, gone;
 } block;
@@ -89,7 +89,7 @@ out:
     return st;
 }
 
-/* The smallest free block that fits, of equals the one that was made first; MPL_NONE: none. */
+/* The smallest free block that fits, the oldest among equals; MPL_NONE: none. */
 static uint32_t best_fit(const allocator *a, uint64_t bytes, bool small)
 {
     uint32_t best = MPL_NONE;
@@ -104,7 +104,7 @@ static uint32_t best_fit(const allocator *a, uint64_t bytes, bool small)
     return best;
 }
 
-/* Gives back every segment that is one free block. */
+/* Releases every segment that is one free block. */
 static void flush(allocator *a)
 {
     for (uint32_t i = 0; i < a->n_blocks; i++) {
@@ -141,7 +141,7 @@ out:
     return st;
 }
 
-/* Cuts off what follows the first `bytes` bytes of a block, where that is worth it. */
+/* Splits off what follows the first `bytes` bytes of a block, if it is large enough. */
 static mpl_status cut(allocator *a, uint32_t id, uint64_t bytes)
 {
     mpl_status st = MPL_OK;
@@ -184,7 +184,7 @@ out:
     return st;
 }
 
-/* Joins block `id` and the next one, both free. */
+/* Joins block `id` and the next one; both are free. */
 static void join(allocator *a, uint32_t id)
 {
     uint32_t next = a->block[id].next;

@@ -1,11 +1,11 @@
 /* checked.c -- --checked: dead bytes of every slab hold a pattern, live blocks have a checksum,
  * slabs have guards.
  *
- * Before a step, what is born in it is filled with the pattern (NaN in every floating type), but
- * where it takes a place over in place; after it, every byte that the step had no business with
- * must be as it was, and what dies is filled again. So a lifetime or an offset that is wrong
- * becomes a message here, or a NaN in the outputs. Works through the backend's copies alone, so on
- * any device. Cost: each step reads all slabs but the weights. */
+ * Before a step, the blocks born in it are filled with the pattern (NaN in every floating type),
+ * unless they take over a place in place. After it, every byte that the step may not write must be
+ * unchanged, and blocks that die are filled again. So a wrong lifetime or offset shows as a message
+ * here, or as a NaN in the outputs. It uses only the backend's copies, so it works on any device.
+ * Cost: each step reads all slabs but the weights. */
 #include "runtime/exec/exec_priv.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define DEAD        0xff
 #define GUARD       0xab
 #define STAGE_BYTES (UINT64_C(1) << 16)
-#define BEFORE_ALL  MPL_NONE /* the moment before the first step */
+#define BEFORE_ALL  MPL_NONE /* before the first step */
 
 static int compare_place(const void *x, const void *y, void *exec)
 {
@@ -32,7 +32,7 @@ bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab)
     return slab == exec->n_pools + MPL_SLAB_WEIGHTS || slab == exec->n_pools + MPL_SLAB_STATE;
 }
 
-/* An input that is there before the run begins. */
+/* An input that is present before the run begins. */
 static bool is_given(const mpl_exec *exec, const mpl_block *b)
 {
     return b->slab == exec->n_pools + MPL_SLAB_PINNED && b->value != MPL_NONE &&
@@ -91,7 +91,7 @@ static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, uns
         MPL_TRY(exec->backend->download(exec->dev, exec->stage, at + i, n));
         if ((unsigned char)exec->stage[0] == want &&
             memcmp(exec->stage, exec->stage + 1, n - 1) == 0)
-            continue; /* all are as the first, which is nearly always so, and told many at a time */
+            continue; /* nearly always all bytes are equal: one fast comparison */
         for (uint64_t k = 0; k < n; k++)
             if ((unsigned char)exec->stage[k] != want) {
                 *where = i + k;
@@ -145,7 +145,6 @@ out:
     return st;
 }
 
-/* "operation 'NAME'". */
 static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
 {
     mpl_op op = mpl_exec_op_of(exec, step);
@@ -218,8 +217,8 @@ out:
     return st;
 }
 
-/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False after
- * the last one. */
+/* Block number i that the operation of a step writes to: those of its outputs, of its workspace, of
+ * staged operands. False after the last one. */
 static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint32_t *block)
 {
     const mpl_graph *g = exec->g;
@@ -244,7 +243,7 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
     return true;
 }
 
-/* Whether a block's contents arrived: an update reads what it writes over. */
+/* Whether a block's contents arrived: an update reads what it overwrites. */
 static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
 {
     return b->value != MPL_NONE && exec->g->value_op[b->value] == MPL_NONE;
@@ -261,7 +260,7 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
         if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
             MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
-    for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* what arrived just now, for whomever */
+    for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* all that arrived just now */
         mpl_block *b = &exec->block[exec->value_block[exec->arrival_value[i]]];
 
         if (b->birth == step)
@@ -292,7 +291,7 @@ out:
     return st;
 }
 
-/* Whether the step writes to block `id`, or to one that takes its place over. */
+/* Whether the step writes to block `id`, or to one that takes over its place. */
 static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint32_t other;
@@ -304,8 +303,7 @@ static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
     return false;
 }
 
-/* A living block that changed though the step had no business with it, and which of the step's own
- * blocks overlaps it. */
+/* Reports a living block that the step must not change, and its own block that overlaps it. */
 static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
 {
     uint32_t id;
@@ -348,8 +346,8 @@ out:
     return st;
 }
 
-/* Where block `id`, which ends with this step, was taken over in place, only the bytes after the
- * block that took it over are dead. */
+/* Bytes of block `id`, which ends with this step, that another block took over in place. Only the
+ * bytes after them are dead. */
 static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint64_t bytes = 0;

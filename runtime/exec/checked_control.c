@@ -1,11 +1,11 @@
-/* checked_control.c -- --checked where control flows: what may be needed later keeps its bytes, all
- * else holds the pattern.
+/* checked_control.c -- --checked with control flow: bytes that may be needed later stay as they
+ * are, all others hold the pattern.
  *
  * Which values may be needed from a point of the program on follows from the graph alone (needs.h).
- * As the run goes on, those that are needed now, and those that will be, are looked up where they
- * lie by then. Each step may write to its own outputs, and to what it hands on; what else is needed
- * must stay as it was, what is not needed must hold the pattern, and what ceases to be needed gets
- * it. Cost: each step reads all slabs but the weights. */
+ * Around each step, the places of the values needed now and of those needed next are looked up. A
+ * step may write only to its own outputs and to what it hands on. Other needed values must not
+ * change, and bytes that are not needed must hold the pattern; a value that is no longer needed is
+ * filled with it. Cost: each step reads all slabs but the weights. */
 #include "runtime/exec/exec_priv.h"
 
 #include <stdlib.h>
@@ -23,15 +23,14 @@ typedef struct ranges {
 } ranges;
 
 struct mpl_witness {
-    /* [n_values] the output that a row, made where it is stacked, is a part of, not those it is
-     * copied to; MPL_NONE */
+    /* [n_values] of a row made in place in a stacked output: that output; MPL_NONE: none */
     mpl_value *stack_of;
-    uint64_t *sum;       /* [n_values] of its bytes, */
-    mpl_spot *sum_at;    /* [n_values] where it was, */
-    uint64_t *sum_epoch; /* [n_values] and when: it counts only if nothing came in between */
+    uint64_t *sum;       /* [n_values] hash of the value's bytes */
+    mpl_spot *sum_at;    /* [n_values] where it lay then */
+    uint64_t *sum_epoch; /* [n_values] epoch of the hash, the only one in which it is valid */
     uint64_t epoch;
-    uint8_t *made;    /* [n_values] the step that runs gives it new contents */
-    uint32_t n_pairs; /* buffers, of which one may take the place of the other */
+    uint8_t *made;    /* [n_values] 1: the current step gives it new contents */
+    uint32_t n_pairs; /* in-place pairs of buffers */
     mpl_buffer *pair_in, *pair_out;
     ranges before, after, written;
 };
@@ -41,7 +40,7 @@ static mpl_value holder(const mpl_exec *exec, mpl_value v)
     return exec->control->holder != NULL ? exec->control->holder[v] : v;
 }
 
-/* Result i of a body is a row: where it is made in place, a part of the output. An output that no
+/* Result i of a body is a row. If it is made in place, it is part of the output. An output that no
  * operation reads has no rows. */
 static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
 {
@@ -123,7 +122,7 @@ static void sort(ranges *list)
         qsort(list->at, list->n, sizeof *list->at, compare_range);
 }
 
-/* An input whose contents the next run finds again. */
+/* An input whose contents the next run reuses. */
 static bool is_lasting(const mpl_exec *exec, mpl_value v)
 {
     return exec->g->value_role[v] == MPL_INPUT &&
@@ -137,7 +136,7 @@ static bool has_arrived(const mpl_exec *exec, mpl_value v)
     return arrival == MPL_NONE || exec->control->arrived[arrival];
 }
 
-/* Where all lies that is needed as control comes to `step`. */
+/* Where all values lie that are needed when control comes to `step`. */
 static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
 {
     mpl_status st = MPL_OK;
@@ -168,7 +167,7 @@ static void note_sum(mpl_witness *w, const range *r, uint64_t sum)
     w->sum_epoch[r->value] = w->epoch;
 }
 
-/* A sum from the step before, of the same place. */
+/* The sum is from that epoch and of the same place. */
 static bool is_known(const mpl_witness *w, const range *r, uint64_t epoch)
 {
     return w->sum_epoch[r->value] == epoch && w->sum_at[r->value].slab == r->slab &&
@@ -202,12 +201,12 @@ static void mark_outs(const mpl_exec *exec, mpl_op op)
 
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mark(exec, g->op_out[i]);
-        if (g->op_out[i] != MPL_NONE) /* made where it is stacked */
+        if (g->op_out[i] != MPL_NONE) /* made in place in the stacked output */
             mark(exec, exec->witness->stack_of[holder(exec, g->op_out[i])]);
     }
 }
 
-/* Marks whose contents a step changes rightly. */
+/* Marks the values that a step may change. */
 static void mark_made(const mpl_exec *exec, uint32_t step)
 {
     const mpl_graph *g = exec->g;
@@ -239,8 +238,7 @@ static bool may_take_over(const mpl_exec *exec, mpl_value v, uint32_t out)
     return in == out;
 }
 
-/* Fills what the operation of a step writes to, but where it takes the place of something that it
- * may. */
+/* Fills the outputs of a step with the pattern, unless they may take over another value. */
 static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -272,8 +270,7 @@ out:
 void mpl_witness_reset(mpl_exec *exec)
 {
     if (exec->witness != NULL)
-        exec->witness->epoch++; /* from 1 on: sums of the run before, and those never made, do not
-                                   count */
+        exec->witness->epoch++; /* starts at 1: older sums, and those never made, are invalid */
 }
 
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
@@ -286,7 +283,7 @@ mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
     for (uint32_t i = 0; i < w->before.n; i++) {
         const range *r = &w->before.at[i];
 
-        if (is_known(w, r, w->epoch)) /* else it has just arrived */
+        if (is_known(w, r, w->epoch)) /* otherwise it has just arrived */
             continue;
         MPL_TRY(sum_range(exec, r, &sum));
         note_sum(w, r, sum);
@@ -304,7 +301,7 @@ mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes)
                                  : MPL_OK;
 }
 
-/* What the operation itself wrote to. */
+/* Adds what the operation itself wrote to. */
 static mpl_status add_written(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -342,7 +339,7 @@ static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160]
     return text;
 }
 
-/* What the step wrote to that meets `r`; NULL: nothing. */
+/* A range written by the step that overlaps `r`; NULL: none. */
 static const range *writer_of(const mpl_exec *exec, const range *r)
 {
     const ranges *written = &exec->witness->written;
@@ -369,8 +366,7 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
                     changed->from, changed->to, mpl_checked_slab(exec, changed->slab, text));
 }
 
-/* What is needed further on, and was not made by the step, is as it was, and nothing was written
- * there. */
+/* Values needed next that the step did not make must be unchanged and not written to. */
 static mpl_status check_needed(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -390,8 +386,8 @@ out:
     return st;
 }
 
-/* Bytes that were neither needed before the step, nor its own to write, hold the pattern. w->before
- * has both by now. */
+/* Bytes that were neither needed before the step nor written by it must hold the pattern. Both
+ * kinds are in w->before by now. */
 static mpl_status check_dead(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -415,7 +411,7 @@ out:
     return st;
 }
 
-/* What ceases to be needed gets the pattern. */
+/* Fills what is no longer needed with the pattern. */
 static mpl_status fill_unneeded(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;

@@ -1,8 +1,8 @@
 /* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
  *
- * A free worker takes the ready operation that stands first in the order. Nothing but the graph's
- * own edges holds an operation back: a plan that is not safe in parallel would show as a wrong
- * output. A loop or case is one operation, blocks and all, that also reads what its blocks do. */
+ * A free worker takes the ready operation that comes first in the order. Only the graph's edges
+ * hold an operation back, so a plan that is not safe in parallel would show as a wrong output. A
+ * loop or case is one operation, with its blocks; it also reads what its blocks capture. */
 #include "runtime/exec/exec_priv.h"
 
 #include <pthread.h>
@@ -12,13 +12,13 @@
 typedef struct crew {
     mpl_exec *exec;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* something became ready, or the run ended */
-    uint32_t *waiting;      /* [n_ops] inputs of the operation that are not made yet */
+    pthread_cond_t changed; /* an operation became ready, or the run ended */
+    uint32_t *waiting;      /* [n_ops] inputs that are not made yet */
     uint32_t *step_of;      /* [n_ops] position in the order */
-    uint64_t *ready;        /* bit set over positions */
+    uint64_t *ready;        /* set of positions in the order */
     uint32_t n_words;
-    uint32_t n_left; /* operations of the whole graph not finished */
-    mpl_status st;   /* of the first that failed */
+    uint32_t n_left; /* unfinished operations of the whole graph */
+    mpl_status st;   /* of the first operation that failed */
 } crew;
 
 static void make_ready(crew *c, mpl_op op)
@@ -26,7 +26,7 @@ static void make_ready(crew *c, mpl_op op)
     mpl_bit_add(c->ready, c->step_of[op]);
 }
 
-/* The ready operation that stands first in the order, taken; MPL_NONE: none is ready. */
+/* Takes the ready operation that comes first in the order; MPL_NONE: none. */
 static mpl_op take_ready(crew *c)
 {
     for (uint32_t w = 0; w < c->n_words; w++)
@@ -134,7 +134,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     if (n_workers < 1 || n_workers > MAX_WORKERS)
         MPL_FAIL(exec->ctx, MPL_EINPUT, "%u workers; 1 to %d are possible", n_workers, MAX_WORKERS);
     MPL_TRY(mpl_exec_renew(exec));
-    if (mpl_exec_takes_whole(exec)) { /* the device's own streams, instead of threads */
+    if (mpl_exec_takes_whole(exec)) { /* uses the device's own streams instead of threads */
         MPL_TRY(mpl_exec_run_whole(exec, n_workers, ns));
         goto out;
     }
@@ -142,7 +142,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     MPL_TRY(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
     begin = mpl_clock_ns();
-    /* a device has one host thread */
+    /* such a device has one host thread */
     n_workers = exec->backend->sequence_new != NULL ? 1 : n_workers;
     while (n_started + 1 < n_workers && pthread_create(&thread[n_started], NULL, work, &c) == 0)
         n_started++;

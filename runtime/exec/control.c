@@ -1,10 +1,10 @@
 /* control.c -- runs the program of a graph with control flow: rounds of loops, branches of cases.
  * See exec_priv.h.
  *
- * One step after the other, and where control goes from there, as steps.h says of programs; no
- * recursion, so blocks nest as deep as a graph likes. What decides (trips, go, exit tests, the
- * index of a case) is read from the device. Nothing that a plan lays out in one place is copied:
- * then both sides are at the same address, which is checked. Without a plan all is copied. */
+ * It runs one step after the other and follows control as steps.h says. There is no recursion, so
+ * blocks may nest to any depth. Trip counts, conditions, exit tests and the index of a case are
+ * read from the device. What the plan lays out in one place is not copied; both sides must then
+ * have the same address, which is checked. Without a plan everything is copied. */
 #include "graphs/orders/work.h"
 #include "runtime/exec/exec_priv.h"
 
@@ -29,7 +29,7 @@ static mpl_status refuse_work(const mpl_exec *exec, const char *what, uint64_t w
                     exec->g->name, what, work, exec->options.work_limit);
 }
 
-/* What checks look at around a step, however little there is. */
+/* Least work of the checks around one step: reading the guards. */
 static uint64_t checks_work(const mpl_exec *exec)
 {
     return exec->options.checked ? 8 * (uint64_t)MPL_GUARD_BYTES : 0;
@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-/* Block b is begun: one more round of a loop, or a branch. */
+/* Counts the work of block b when a round or branch of it begins. */
 static mpl_status spend(mpl_exec *exec, uint32_t b)
 {
     mpl_control *c = exec->control;
@@ -96,8 +96,7 @@ out:
     return st;
 }
 
-/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. No operation reads
- * what lies nowhere. */
+/* Hands v on to where `to_what` lies, unless it is there. What lies nowhere has no readers. */
 static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot to, uint64_t bytes,
                           bool copied, mpl_value to_what)
 {
@@ -115,7 +114,7 @@ static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot t
         from.offset, from.slab);
 }
 
-/* A number of one element: i64, i32 or bool. */
+/* One element of type i64, i32 or bool. */
 static mpl_status read_number(mpl_exec *exec, mpl_value v, int64_t *out)
 {
     mpl_status st = MPL_OK;
@@ -134,7 +133,7 @@ out:
     return st;
 }
 
-/* `otherwise` where v is left out. */
+/* `otherwise` if v is left out. */
 static mpl_status read_optional(mpl_exec *exec, mpl_value v, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
@@ -152,8 +151,8 @@ static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
                : program->op_step[exec->g->block_owner[b]];
 }
 
-/* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where
- * what it takes over is. */
+/* Where parameter i of b must be: its own place, or its source's place if it has none because no
+ * operation reads it. */
 static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spot source)
 {
     mpl_value param = mpl_control_params(exec->g, b)[i];
@@ -201,7 +200,7 @@ static uint64_t slice_number(const mpl_exec *exec, mpl_op op, uint32_t i, uint64
                                        : round;
 }
 
-/* Slice `number` of `whole`, slices having `bytes` bytes each. */
+/* Slice `number` of `whole`; each slice has `bytes` bytes. */
 static mpl_spot slice_spot(const mpl_exec *exec, mpl_value whole, uint64_t number, uint64_t bytes)
 {
     mpl_spot spot = mpl_exec_spot(exec, whole);
@@ -288,8 +287,8 @@ static uint64_t result_bytes(const mpl_graph *g, uint32_t at)
 
 enum { DONE, PENDING, STAGED };
 
-/* Result number `at` cannot be put in place before number `i`, which lies there; which may be
- * itself, in part. */
+/* Whether result number `at` must wait for number `i`, because `i` still lies in its target. They
+ * may be the same, if it overlaps itself. */
 static bool waits_for(const mpl_exec *exec, uint32_t at, uint32_t i)
 {
     const mpl_control *c = exec->control;
@@ -306,8 +305,8 @@ static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_
     return false;
 }
 
-/* The first that is waited for, where all wait: the same that the plan had in mind when it gave
- * room for staging. */
+/* The first result that another one waits for, when all wait. The plan sized the staging buffer by
+ * the same choice. */
 static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t end)
 {
     const mpl_control *c = exec->control;
@@ -319,7 +318,7 @@ static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t 
     return MPL_NONE;
 }
 
-/* Saves one result in the staging buffer, at *used, so that what waits for its bytes can go on. */
+/* Saves a result in the staging buffer at *used, so that its bytes can be overwritten. */
 static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
 {
     mpl_status st = MPL_OK;
@@ -351,7 +350,7 @@ static bool none_pending(const mpl_control *c, uint32_t begin, uint32_t end)
     return true;
 }
 
-/* Copies all results of b that are pending, as if at once. */
+/* Copies all pending results of b as if at once. */
 static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
@@ -437,7 +436,7 @@ out:
 
 /* ---- while: after the last round ---- */
 
-/* Rows of rounds that did not come are zero. */
+/* Rows of rounds that did not run are zero. */
 static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
 {
     mpl_status st = MPL_OK;
@@ -606,7 +605,7 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
                : g->op_kind[op] == MPL_OP_case        ? leave_case(exec, op)
                : g->op_kind[op] == MPL_OP_exit_unless ? test_exit(exec, op, next)
                                                       : plain_op(exec, op);
-    case MPL_STEP_BEGIN: /* from above: where to; then from there, and for each round */
+    case MPL_STEP_BEGIN: /* on entry it decides the next step, later it begins a round or branch */
         return !exec->control->open[op]
                    ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
                : loop ? begin_round(exec, of, next)
@@ -634,8 +633,8 @@ uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
                : step;
 }
 
-/* What the step is the first in this run to read. What is read in vain does not arrive: its place
- * is not its own. */
+/* Copies in what this step is the first in the run to read. A value that is read but not needed
+ * does not arrive, as its place may belong to another. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -654,7 +653,6 @@ out:
     return st;
 }
 
-/* Arrivals and checks before a step; *apart_ns grows by their time. */
 static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
 {
     mpl_status st = MPL_OK;
@@ -721,8 +719,8 @@ uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op)
 
 /* ---- what arrives from outside ---- */
 
-/* The step before which what operation `op` reads must be there: its own; for a loop, and for a
- * case but for its bypass values, where it begins. */
+/* The step before which values read by operation `op` must have arrived: its own. For a loop, and
+ * for a case except its bypass values: where its first block begins. */
 static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
 {
     const mpl_graph *g = exec->g;
@@ -732,8 +730,7 @@ static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
                 : exec->control->program->op_step[op];
 }
 
-/* Calls see() for each value that comes from outside into an arena, and each step that it may have
- * to be there for. */
+/* Calls see() for each value that arrives in an arena and each step that may need it. */
 static void each_arrival(mpl_exec *exec,
                          void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival))
 {

@@ -5,8 +5,6 @@
 
 /* ---- binding ---- */
 
-/* order[] must be a permutation of the operations that respects the graph, and the one the problem
- * was made for. */
 static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s,
                              mpl_op op)
 {
@@ -19,7 +17,7 @@ static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, u
                     g->op_name[op], g->value_name[v]);
 }
 
-/* All that `op` reads, and that its blocks hand on, is there. */
+/* All that `op` reads, and all results of its blocks, are made. */
 static mpl_status check_reads(mpl_exec *exec, const uint8_t *done, uint32_t s, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -35,7 +33,7 @@ out:
     return st;
 }
 
-/* What stands in blocks is run as it was planned, by `step_of`: by one worker, in one order. */
+/* Operations in blocks must keep their planned steps: one worker runs them in one order. */
 static mpl_status check_blocks(mpl_exec *exec, const mpl_program *program, const uint32_t *step_of)
 {
     mpl_status st = MPL_OK;
@@ -55,6 +53,8 @@ out:
     return st;
 }
 
+/* The order must be a permutation of the operations that respects the graph, and for a serial plan
+ * the one that the problem was made for. */
 static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p,
                              const mpl_value_map *map)
 {
@@ -122,9 +122,9 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
     return mpl_op_lone_output(exec->g, op) && mpl_exec_hands_on(exec, op);
 }
 
-/* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what
- * writes a box into another value the box, and the other value where it lies elsewhere. A box that
- * is computed while it is written is not moved. */
+/* Bytes that operation `op` only moves. Concat, split, access and copied views move all of them. An
+ * operation that writes a box into another value moves the box, and also that value if it lies
+ * elsewhere. A box that is computed while it is written is not moved. */
 static uint64_t moved_bytes(const mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
@@ -253,8 +253,7 @@ out:
     return st;
 }
 
-/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs
- * only for a time. */
+/* Inputs and weights in an arena need home memory: they own the arena's bytes only for a time. */
 static mpl_status make_arrivals(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -310,7 +309,6 @@ out:
     return st;
 }
 
-/* What is carried on from run to run, but lies in an arena, is copied home after each run. */
 mpl_status mpl_exec_depart(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -338,15 +336,14 @@ out:
     return st;
 }
 
-/* Checks look at each step, and what arrives at its step under a serial plan must do so between
- * two. */
+/* Not if checks, or arrivals of a serial plan, need single steps. */
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
     return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
            exec->n_staged == 0 && (exec->n_arrivals == 0 || exec->parallel);
 }
 
-/* What runs change and carry on, one after the other; in host memory, or back from there. */
+/* Copies the weights that runs update to host memory, or back from there. */
 static mpl_status copy_state(mpl_exec *exec, char *host, bool back)
 {
     mpl_status st = MPL_OK;
@@ -373,7 +370,7 @@ static uint64_t state_bytes(const mpl_exec *exec)
     return bytes;
 }
 
-/* A device that captures runs once on the way: what that changed is put back. */
+/* A device that captures runs the graph once meanwhile. The state that this changes is restored. */
 static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
 {
     mpl_status st = MPL_OK;
@@ -568,7 +565,7 @@ mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
     return exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]);
 }
 
-/* What stands around a step but is not the graph's own work; *apart_ns grows by its time. */
+/* Arrivals and checks before a step; *apart_ns grows by their time. */
 static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
 {
     mpl_status st = MPL_OK;
@@ -608,7 +605,7 @@ out:
     return st;
 }
 
-/* Pages stay resident once touched: later runs add nothing but what others left. */
+/* Resident pages of the arena; they stay resident once touched, so only the first run counts. */
 static mpl_status measure(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;

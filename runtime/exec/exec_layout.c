@@ -1,4 +1,4 @@
-/* exec_layout.c -- where each value and workspace lies, and from when to when. See exec_priv.h. */
+/* exec_layout.c -- where each value and workspace lies, and its live range. See exec_priv.h. */
 #include "runtime/exec/exec_priv.h"
 
 static uint32_t fixed_slab(const mpl_exec *exec, uint32_t which)
@@ -6,7 +6,7 @@ static uint32_t fixed_slab(const mpl_exec *exec, uint32_t which)
     return exec->n_pools + which;
 }
 
-/* The next aligned place at the end of a slab. */
+/* Appends bytes at the next aligned offset of a slab. */
 static mpl_status push(mpl_exec *exec, uint32_t slab, uint64_t bytes, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -28,7 +28,7 @@ static void place(mpl_exec *exec, mpl_value v, uint32_t slab, uint64_t offset, u
     exec->value_block[v] = block;
 }
 
-/* Nothing has touched it, and nothing is known of what lies in it. */
+/* A block that nothing has touched yet. */
 static mpl_block block_at(uint32_t slab, uint64_t offset, uint64_t bytes)
 {
     return (mpl_block){.slab = slab,
@@ -75,7 +75,7 @@ static uint32_t own_slab(const mpl_exec *exec, mpl_value v)
                                                                    : MPL_SLAB_PINNED);
 }
 
-/* Room for all that block b carries at once, in the arena. */
+/* Room in the arena for all values that block b stages at once. */
 static mpl_status place_staging(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
@@ -144,7 +144,7 @@ out:
     return st;
 }
 
-/* Where in its holder's storage a value begins. */
+/* Offset of a value in its holder's storage. */
 static uint64_t part_offset(const mpl_exec *exec, const mpl_value_map *map, mpl_value v)
 {
     if (mpl_value_strided(map, v))
@@ -189,8 +189,7 @@ static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mp
         exec->block[b].value = v;
 }
 
-/* Bytes from the start of the buffer of holder v to the end of the last one that it lies in.
- * MPL_EINVALID: there is a gap. */
+/* Bytes of all buffers that holder v lies in. MPL_EINVALID: there is a gap between them. */
 static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, mpl_value v,
                                uint64_t *bytes)
 {
@@ -210,7 +209,7 @@ out:
     return st;
 }
 
-/* Which blocks each value lies in, where they are several. */
+/* Which blocks each value lies in, if there are several. */
 static mpl_status know_families(mpl_exec *exec, const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
@@ -282,7 +281,7 @@ static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
     return (mpl_spot){exec->block[id].slab, id, exec->block[id].offset};
 }
 
-/* Buffers and pinned storage that places speak of. */
+/* Buffers and pinned storage that places refer to. */
 static void know_places(mpl_exec *exec)
 {
     mpl_control *c = exec->control;
@@ -346,13 +345,12 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
 
         exec->op_block[op] = b;
         if (exec->value_lay != NULL && b != MPL_NONE && bytes > exec->block[b].bytes)
-            b = exec->op_block[op] = MPL_NONE; /* planned for operands that lie in one piece */
+            b = exec->op_block[op] = MPL_NONE; /* it was planned for contiguous operands */
         if (b != MPL_NONE && bytes > exec->block[b].bytes)
             MPL_FAIL(exec->ctx, MPL_EINVALID,
                      "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
                      g->op_name[op], bytes, exec->block[b].bytes);
-        if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the
-                                             workspaces */
+        if (b == MPL_NONE && bytes > 0) { /* not planned: at the end of the workspaces */
             MPL_TRY(push(exec, slab, bytes, &offset));
             exec->op_block[op] = exec->n_blocks;
             exec->block[exec->n_blocks++] = block_at(slab, offset, bytes);

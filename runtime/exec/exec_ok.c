@@ -1,4 +1,4 @@
-/* exec_ok.c -- what always holds of a bound graph before a run. See mpl_exec_ok in exec_priv.h. */
+/* exec_ok.c -- invariants of a bound graph before a run. See mpl_exec_ok in exec_priv.h. */
 #include "runtime/exec/exec_priv.h"
 
 static bool block_ok(const mpl_exec *exec, uint32_t id)
@@ -35,7 +35,7 @@ static bool value_ok(const mpl_exec *exec, mpl_value v)
     return true;
 }
 
-/* Each operation once, each after those that make what it reads. */
+/* Each operation occurs once, after those that make what it reads. */
 static bool order_ok(const mpl_exec *exec)
 {
     const mpl_graph *g = exec->g;

@@ -29,7 +29,7 @@ out:
     return st;
 }
 
-/* Operation op as it is computed within the limit; *found is false where it is not. */
+/* Adds how op is computed within the limit; *found: there is a way. */
 static mpl_status add_within(lister *l, mpl_op op, uint64_t limit, uint64_t *bytes, bool *found)
 {
     mpl_status st = MPL_OK;

@@ -1,8 +1,8 @@
-/* malloced.c -- a run with one malloc and free a buffer. See malloced.h.
+/* malloced.c -- a run with one malloc and free for each buffer. See malloced.h.
  *
- * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as they
- * are where a framework makes them in place; but an in-place pair is two pieces, as there is no
- * plan. What lies in a piece is found by its distance from the piece's first byte in the plan. */
+ * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as in a
+ * framework that makes them in place. An in-place pair is two pieces, because there is no plan. An
+ * address in a piece is found by its distance from the piece's first byte in the plan. */
 #include "runtime/exec/malloced.h"
 
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 typedef struct piece {
     uint64_t from, to;     /* in the slab [byte] */
     uint32_t birth, death; /* [step] */
-    uint32_t begin;        /* first of its slots */
+    uint32_t begin;        /* its first slot */
     void *memory;          /* NULL: not alive */
 } piece;
 
-/* A pointer of an operand or workspace that leads into a piece. */
+/* A pointer of an operand or workspace into a piece. */
 typedef struct slot {
     void **at;
-    void *home; /* where it leads in the arena */
+    void *home; /* its address in the arena */
     uint32_t piece;
     uint64_t distance; /* from the piece's first byte [byte] */
 } slot;
@@ -28,7 +28,7 @@ struct mpl_malloced {
     mpl_exec *exec;
     uint32_t n_pieces, n_slots;
     piece *piece;
-    slot *slot;                    /* by piece */
+    slot *slot;                    /* sorted by piece */
     uint32_t *by_birth, *by_death; /* [n_pieces] */
     uint64_t peak_bytes;
     size_t align;
@@ -56,7 +56,7 @@ static bool is_planned(const mpl_exec *exec, uint32_t b)
            exec->block[b].birth != MPL_NONE && exec->block[b].bytes > 0;
 }
 
-/* Both alive, some byte in both, and not because one takes the other's place. */
+/* Both are alive, they share a byte, and neither takes the other's place. */
 static bool shares(const mpl_exec *exec, uint32_t i, uint32_t j)
 {
     const mpl_block *a = &exec->block[i], *b = &exec->block[j];
@@ -66,7 +66,7 @@ static bool shares(const mpl_exec *exec, uint32_t i, uint32_t j)
            b->offset < a->offset + a->bytes;
 }
 
-/* An operation that is skipped counts on its operands lying in one another. */
+/* A skipped operation relies on its operands overlapping. */
 static void join_operands(const mpl_exec *exec, uint32_t *parent, mpl_op op)
 {
     const mpl_graph *g = exec->g;
@@ -101,7 +101,7 @@ static void join_blocks(const mpl_exec *exec, uint32_t *parent)
             join_operands(exec, parent, op);
 }
 
-/* piece_of[b] of each block, MPL_NONE for those that are not planned. */
+/* piece_of[b] of each block; MPL_NONE: not planned. */
 static mpl_status make_pieces(mpl_ctx *ctx, mpl_malloced *m, uint32_t *piece_of)
 {
     mpl_status st = MPL_OK;
@@ -182,8 +182,8 @@ out:
     return st;
 }
 
-/* Births in the order of pieces within a step, deaths likewise; what is asked for at once at most.
- * O(pieces^2) at worst. */
+/* Sorts births and deaths by step, then piece, and finds the peak of requested bytes. O(pieces^2)
+ * at worst. */
 static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
 {
     mpl_status st = MPL_OK;
@@ -253,7 +253,7 @@ void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m)
 
 /* ---- running ---- */
 
-/* Not by mpl_alloc, which counts and zeroes: what is measured is the allocator. */
+/* Not mpl_alloc, which counts and zeroes: the allocator itself is measured. */
 static mpl_status take_memory(mpl_malloced *m, uint32_t id)
 {
     piece *p = &m->piece[id];

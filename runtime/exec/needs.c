@@ -1,7 +1,6 @@
 /* needs.c -- which values may be needed from a point of a program on. See needs.h.
  *
- * Data flow backwards over steps and over what happens between them, from the graph alone, to a
- * fixed point. */
+ * Backward data flow over steps, and over what happens between them, to a fixed point. */
 #include "runtime/exec/needs.h"
 
 static mpl_value holder(const mpl_needs *needs, mpl_value v)
@@ -38,7 +37,6 @@ static void join(const mpl_needs *needs, uint64_t *row, const uint64_t *other)
         row[i] |= other[i];
 }
 
-/* The point that control comes to from the step before, or from above. */
 uint32_t mpl_needs_entry(const mpl_needs *needs, uint32_t step)
 {
     const mpl_program *p = needs->program;
@@ -48,7 +46,7 @@ uint32_t mpl_needs_entry(const mpl_needs *needs, uint32_t step)
                : step;
 }
 
-/* v is made out of `source` here: where v is needed after, `source` is needed before. */
+/* v is made from `source` here: `source` is needed before if v is needed after. */
 static void pass(const mpl_needs *needs, uint64_t *row, mpl_value v, mpl_value source)
 {
     if (make(needs, row, v))
@@ -68,7 +66,7 @@ static void before_plain(const mpl_needs *needs, mpl_op op, uint64_t *row)
         need(needs, row, g->op_in[i]);
 }
 
-/* After the loop its outputs are what the parameters are by then; and the rows. */
+/* After the loop its outputs are the final parameters and the stacked rows. */
 static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
@@ -76,7 +74,7 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
 
-    if (g->op_kind[op] == MPL_OP_case) /* where no branch ran */
+    if (g->op_kind[op] == MPL_OP_case) /* if no branch ran */
         for (uint32_t i = 0; i < n_out; i++)
             pass(needs, row, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
     else
@@ -85,8 +83,7 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
                  mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
 }
 
-/* After a round comes the next, if there can be two, or what follows the loop: both look for the
- * parameters. */
+/* After a round comes the next one, if any, or the loop's own step. Both read the parameters. */
 static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
@@ -155,7 +152,7 @@ static void before_entry(const mpl_needs *needs, mpl_op op, uint64_t *row)
     need(needs, row, in[1]);
 }
 
-/* Adds to row `point` what `row` has; whether it was new. */
+/* Adds the bits of `row` to row `point`. Returns whether any was new. */
 static bool grow(mpl_needs *needs, uint32_t point, const uint64_t *row)
 {
     bool more = false;
@@ -167,7 +164,7 @@ static bool grow(mpl_needs *needs, uint32_t point, const uint64_t *row)
     return more;
 }
 
-/* One pass from the end to the beginning; whether anything was new. */
+/* One pass from the end to the beginning. Returns whether any bit was new. */
 static bool flow_back(mpl_needs *needs)
 {
     const mpl_graph *g = needs->g;

@@ -1,9 +1,9 @@
 /* places.c -- where the values of a graph with control flow lie as it runs. See exec_priv.h and
  * mpl_places.
  *
- * A place is evaluated when its value is born, and each operand that is the value, or a view of it,
- * is pointed there: what never moves costs nothing in a round, and an operation finds its operands
- * ready. */
+ * A place is evaluated when its value is born, and every operand that is the value or a view of it
+ * is set to it. So values that never move cost nothing in a round, and operations find their
+ * operands ready. */
 #include "runtime/exec/exec_priv.h"
 
 static const mpl_spot nowhere = {MPL_NONE, MPL_NONE, 0};
@@ -27,7 +27,7 @@ static uint32_t n_results(const mpl_graph *g)
     return n;
 }
 
-/* Ranges and ids of what came with the map, since all that follows trusts them. */
+/* Checks ranges and ids of the map's places, since all later code trusts them. */
 static bool place_ok(const mpl_graph *g, const mpl_places *places, uint32_t id, uint32_t n_buffers)
 {
     const mpl_place *p = &places->place[id];
@@ -157,7 +157,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 
 /* ---- operands to point at a value that moves ---- */
 
-/* The holder of operand `slot`, if it moves. */
+/* The holder of operand `slot` if it moves. */
 static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
 {
     const mpl_graph *g = exec->g;
@@ -207,7 +207,7 @@ static uint32_t cycle_item(const mpl_place *p, uint64_t round)
                               : p->n_first + (uint32_t)((round - p->n_first) % (p->n - p->n_first));
 }
 
-/* How far from its start slice number `round` of a slice place is. */
+/* Offset of slice number `round` of a slice place from its start. */
 static uint64_t slice_offset(const mpl_exec *exec, const mpl_place *p)
 {
     uint64_t round = exec->control->round[p->of];
@@ -262,7 +262,7 @@ void mpl_control_note_final(mpl_exec *exec, mpl_op op)
         c->known[c->final_item[i]] = evaluate(exec, c->item[c->place[c->final_item[i]].begin + 1]);
 }
 
-/* Whether all that lies with a holder, and every operand of it, is where the holder is. */
+/* Whether all values with a holder, and all their operands, are where the holder is. */
 static bool bound_ok(const mpl_exec *exec, mpl_value holder)
 {
     const mpl_control *c = exec->control;

@@ -1,17 +1,17 @@
 /* residues.c -- rounds of loops that a device replays as a whole. See exec_priv.h.
  *
- * Where carried values are looked for in turns, operands are at the same places in all rounds of
- * one residue, of this run and later ones. The first such round is put operation by operation, then
- * captured as it stands; the others are one launch. So a loop costs neither copies nor a word from
- * the host for each operation. Of a loop whose operands are elsewhere in each round (slices of
- * scans) the first rounds are kept, and the others are put operation by operation. */
+ * If carried values alternate among cells, operands are at the same places in all rounds of one
+ * residue, in this run and later ones. The first such round is run operation by operation, then
+ * captured as it stands; the others are one launch each. So a loop needs neither copies nor a host
+ * call for each operation. If operands are elsewhere in each round (slices of scans), only the
+ * first rounds are kept, and the others run operation by operation. */
 #include "runtime/exec/exec_priv.h"
 
-#define MOST_OF_BLOCK 64 /* residues that are kept */
+#define MOST_OF_BLOCK 64 /* most residues kept for a block */
 
 typedef struct residue {
     uint32_t block;
-    const void **at; /* of the operands of the block's operations */
+    const void **at; /* addresses of the operands of the block's operations */
     mpl_sequence *sequence;
 } residue;
 
@@ -20,13 +20,12 @@ struct mpl_residues {
     size_t room;
     residue *item;
     uint32_t *n_of;     /* [n_blocks] */
-    uint8_t **skipped;  /* [n_blocks] of [n_ops]: all but the block's own operations; NULL: not
-                           replayed */
+    uint8_t **skipped;  /* [n_blocks] of [n_ops]: 1: not run here; NULL: not replayed */
     uint32_t *n_places; /* [n_blocks] operands of the block's operations */
-    const void **now;   /* [the most of them] */
+    const void **now;   /* [largest n_places] */
 };
 
-/* Whether nothing but operations, one of them at least, stands in the block. */
+/* Whether b is the body of a loop, without nested blocks, and runs at least one operation. */
 static bool is_plain(const mpl_exec *exec, uint32_t b)
 {
     const mpl_program *program = exec->control->program;
@@ -109,7 +108,7 @@ void mpl_residues_free(mpl_exec *exec)
     exec->residues = NULL;
 }
 
-/* Binds what the round makes, and notes where all operands are. */
+/* Binds the outputs of the round, and notes the addresses of all operands. */
 static void look_round(mpl_exec *exec, uint32_t b)
 {
     const mpl_graph *g = exec->g;
@@ -129,7 +128,7 @@ static void look_round(mpl_exec *exec, uint32_t b)
     mpl_assert(n == exec->residues->n_places[b]);
 }
 
-/* The round just put, for those to come. */
+/* Captures the round just run for later ones. */
 static mpl_status keep(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
@@ -141,8 +140,7 @@ static mpl_status keep(mpl_exec *exec, uint32_t b)
         .skipped = r->skipped[b],
         .prepared = exec->op_prepared,
         .call = exec->call,
-        .most_lanes = 1, /* plans let what stands in a block share memory in its order, parallel
-                            ones too */
+        .most_lanes = 1, /* even parallel plans share memory inside a block by its order */
         .as_it_stands = true,
     };
 

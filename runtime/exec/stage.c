@@ -1,13 +1,13 @@
-/* stage.c -- values that lie strided, and the copies of those that an operation cannot take so. See
+/* stage.c -- strided values, and contiguous copies for operations that do not support strides. See
  * exec_priv.h.
  *
- * A backend is asked first whether it reads and writes an operation's operands where they lie. What
- * it cannot is gathered before the operation, or scattered after it, through memory among the
- * workspaces, and counted. */
+ * The backend is asked first whether it handles an operation's operands where they lie. Otherwise
+ * they are gathered before the operation, or scattered after it, through memory among the
+ * workspaces. Copied bytes are counted. */
 #include "graphs/ir/layout.h"
 #include "runtime/exec/exec_priv.h"
 
-/* Whether v lies with its channels last on this backend. */
+/* Whether v is stored channels-last on this backend. */
 static bool is_last(const mpl_exec *exec, mpl_value v)
 {
     return exec->backend->lays_channels_last && mpl_channels_last(exec->g, v);
@@ -44,7 +44,7 @@ uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v)
     return (uint64_t)exec->value_lay[v].offset * mpl_type_bytes((mpl_type)exec->g->value_type[v]);
 }
 
-/* Whether it does not lie in one piece, at the backend's alignment. */
+/* Whether v is not contiguous, or not at the backend's alignment. */
 static bool is_strided(const mpl_exec *exec, mpl_value v)
 {
     if (v == MPL_NONE || exec->value_lay == NULL || exec->value_lay[v].shape.rank == 0)
@@ -65,7 +65,7 @@ static uint32_t n_operands(const mpl_graph *g, mpl_op op)
     return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
 }
 
-/* What lies strided of an operation's operands is staged. */
+/* Stages the strided operands of an operation. */
 static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -121,7 +121,7 @@ out:
     return st;
 }
 
-/* Rows that follow one another in memory: the last dim, where it has stride 1. */
+/* Bytes of a contiguous row: the last dim, if its stride is 1. */
 static uint64_t row_bytes(const mpl_staged *s)
 {
     uint32_t n = s->lay.shape.rank;
@@ -179,7 +179,7 @@ out:
     return st;
 }
 
-/* Room among the workspaces: the same for all where one operation runs at a time. */
+/* Allots memory among the workspaces; all operations share it if one runs at a time. */
 mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
 {
     mpl_status st = MPL_OK;

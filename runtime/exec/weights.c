@@ -1,11 +1,12 @@
 /* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and
  * the value's name.
  *
- * The range of a pseudo-random weight is chosen by what reads it, so that activations neither
- * vanish nor explode through a hundred layers: matrices and filters are uniform with variance 2 /
- * fan_in (He, Zhang, Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), a tenth of that
- * where a softmax reads the product, so that training begins with all classes about equally likely;
- * scales and variances lie in [0.5, 1.5], shifts, means and biases in [-0.1, 0.1]. */
+ * The range of a pseudo-random weight depends on the operation that reads it, so that activations
+ * neither vanish nor explode through a hundred layers. Matrices and filters are uniform with
+ * variance 2 / fan_in (He, Zhang, Ren, Sun, "Delving deep into rectifiers", 2015, equation 10). The
+ * variance is a tenth of that if a softmax reads the product, so that all classes are about equally
+ * likely when training begins. Scales and variances lie in [0.5, 1.5]; shifts, means and biases in
+ * [-0.1, 0.1]. */
 #include "graphs/core/rng.h"
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/ops_priv.h"
@@ -13,8 +14,8 @@
 
 #include <math.h>
 
-/* parameter: it was trained; else it is a constant of the graph, such as an exponent, an index or a
- * bound. */
+/* parameter: it was trained; otherwise it is a constant of the graph, such as an exponent, an index
+ * or a bound. */
 typedef struct range {
     double low, high;
     bool parameter;
@@ -40,7 +41,7 @@ static double product(const mpl_shape *s, uint32_t from)
     return n;
 }
 
-/* Length of the sums in which a weight of a matrix product takes part. */
+/* Number of terms in the sums in which a weight of a matrix product takes part. */
 static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
     bool gemm = mpl_is_gemm((mpl_op_kind)g->op_kind[op]);
@@ -52,14 +53,13 @@ static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, con
     return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
 }
 
-/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one
- * is a constant. */
+/* In element-wise arithmetic, one number for each channel is a parameter, a single one constant. */
 static range arithmetic(bool single, range parameter)
 {
     return single ? FIXED : parameter;
 }
 
-/* Whether a softmax reads what the operation makes. */
+/* Whether a softmax reads the operation's output. */
 static bool feeds_softmax(const mpl_graph *g, mpl_op op)
 {
     mpl_value y = g->op_out[g->op_out_begin[op]];
@@ -74,8 +74,8 @@ static bool feeds_softmax(const mpl_graph *g, mpl_op op)
     return false;
 }
 
-/* The same of any product that reads the operand: with recomputation the first one need not be the
- * one that counts. */
+/* The same for all products that read the operand: with recomputation, the first one need not be
+ * the relevant one. */
 static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
 {
     mpl_value w = g->op_in[g->op_in_begin[op] + operand];
@@ -99,7 +99,7 @@ static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, cons
                : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
 }
 
-/* s: its dims, as the operation sees them; single: it has one element. */
+/* s: its dims as the operation sees them; single: it has one element. */
 static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s,
                       bool single)
 {
@@ -145,7 +145,7 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     }
 }
 
-/* Which operand of `op` is v; MPL_NONE: none is, a block of it hands v on. */
+/* Which operand of `op` is v; MPL_NONE: none, but a block of it hands v on. */
 static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
 {
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
@@ -154,8 +154,8 @@ static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
     return MPL_NONE;
 }
 
-/* Whether the result's elements are those of input 0, at other places or more than once. The
- * optimiser takes such operations out, and layouts bring some in. */
+/* Whether the result's elements are those of input 0, rearranged or repeated. The optimiser removes
+ * such operations, and layouts add some. */
 static bool moves(mpl_op_kind kind)
 {
     switch (kind) {
@@ -171,7 +171,7 @@ static bool moves(mpl_op_kind kind)
     }
 }
 
-/* By the first operation that computes with it. */
+/* Chosen by the first operation that computes with it. */
 static range weight_range(const mpl_graph *g, mpl_value v)
 {
     bool single = g->value_bytes[v] == mpl_type_bytes((mpl_type)g->value_type[v]);
@@ -195,7 +195,7 @@ static range weight_range(const mpl_graph *g, mpl_value v)
     }
 }
 
-/* Element i of an array of that type becomes x, by way of a float where the type is narrower. */
+/* Sets element i of an array to x, rounded to float first if the type is narrower. */
 static void put(mpl_type type, void *array, uint64_t i, double x)
 {
     mpl_put(type, array, (int64_t)i, mpl_type_bytes(type) == 2 ? (double)(float)x : x);
@@ -206,7 +206,7 @@ static bool is_float(mpl_type type)
     return type <= MPL_TYPE_bf16;
 }
 
-/* The next n elements: uniform in the range, or 0 and 1 in types that are not floating. */
+/* The next n elements: uniform in the range; 0 and 1 for types that are not floating. */
 static void put_random(mpl_rng *rng, mpl_type type, const range *r, void *array, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {

@@ -1,14 +1,12 @@
-/* csv.c -- buffer lists as MiniMalloc writes them: a header that names the columns, one buffer a
- * row.
+/* csv.c -- buffer lists in MiniMalloc's format: a header that names the columns, one buffer a row.
  *
  * Source   MiniMalloc (github.com/google/minimalloc), README and converter: id, lower, upper, size,
  *          alignment, offset, and the older names buffer or buffer_id, start or begin, end.
  *          Lifetimes are half-open here.
- * Differs  Columns that memplan does not know are skipped; so are `gaps`, the times within a life
- *          in which a buffer is not needed: the plan stays right, it may only be larger. Times of
- *          up to 2^63 are taken; where the last is far beyond the number of rows, they are
- *          renumbered to their ranks (no lifetime's relation changes), so that arrays over steps
- *          stay small.
+ * Differs  Unknown columns are skipped. So is `gaps`, the times within a lifetime in which a buffer
+ *          is not needed: the plan stays right, but may be larger. Times may reach 2^63. If the
+ *          last one is far beyond the number of rows, times become their ranks, which keeps arrays
+ *          over steps small and relations of lifetimes intact.
  * Cost     O(file size + n log n). */
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
@@ -38,13 +36,13 @@ typedef struct field {
 typedef struct reader {
     mpl_ctx *ctx;
     const char *path;
-    const char *at, *end;   /* what is left of the file */
-    uint32_t line;          /* of the row that was read last */
+    const char *at, *end;   /* unread rest of the file */
+    uint32_t line;          /* of the last row read */
     uint32_t n_fields;      /* columns of the header */
-    uint32_t where[N_COLS]; /* column of each; MPL_NONE: absent */
+    uint32_t where[N_COLS]; /* column of each field; MPL_NONE: absent */
     field *row;             /* [n_fields] */
 
-    uint32_t n; /* buffers so far, and their arrays */
+    uint32_t n; /* buffers so far; their arrays follow */
     char **name;
     uint64_t *lower, *upper, *size, *offset;
     uint32_t *align, *row_line;
@@ -56,7 +54,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next line that is not blank, without its end; false at the end of the file. */
+/* The next line that is not blank, without its newline; false: end of file. */
 static bool next_line(reader *r, field *line)
 {
     while (r->at < r->end) {
@@ -76,7 +74,7 @@ static bool next_line(reader *r, field *line)
     return false;
 }
 
-/* Cuts the first field off `line`; false when nothing is left. */
+/* Cuts the first field off `line`; false: none is left. */
 static bool next_field(field *line, field *out)
 {
     const char *comma, *stop;
@@ -97,7 +95,7 @@ static bool next_field(field *line, field *out)
     return true;
 }
 
-/* Shown length of a field in a message. */
+/* Length of a field as shown in a message. */
 static int shown(field f)
 {
     return f.n < 60 ? (int)f.n : 60;
@@ -233,7 +231,7 @@ out:
     return st;
 }
 
-/* Finds equal ids through a table with open addressing. */
+/* Finds equal ids by a hash table with open addressing. */
 static mpl_status check_ids(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -274,7 +272,7 @@ static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
     }
     MPL_TRY(mpl_new(r->ctx, p->buffer_name, r->n));
     memcpy(p->buffer_name, r->name, r->n * sizeof *r->name);
-    r->n = 0; /* the names have moved */
+    r->n = 0; /* names have moved */
     mpl_assert_ok(mpl_problem_ok(p));
     *out = p, p = NULL;
     if (offset != NULL)
@@ -317,8 +315,7 @@ out:
     return st;
 }
 
-/* Whether every buffer of pool 0 has a name that can stand in a row: one cell, and none that a
- * spreadsheet computes. */
+/* Whether every buffer of pool 0 has a name that fits in a cell and is not a formula. */
 static bool names_fit(const mpl_problem *p)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -353,7 +350,7 @@ static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bo
     }
 }
 
-/* A row tells of no family: each is written as one buffer. */
+/* Families become single buffers, since the format has no families. */
 static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *p,
                              const uint64_t *offset)
 {
@@ -392,7 +389,7 @@ mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
         aligned = aligned || p->align[b] != 1;
         any = any || p->pool[b] == 0;
     }
-    if (!any) /* nobody reads a list of nothing */
+    if (!any) /* an empty list is unreadable */
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: there is no buffer to write; inputs and outputs are buffers with --pin none",
                  path);

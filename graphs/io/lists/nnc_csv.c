@@ -1,9 +1,7 @@
-/* nnc_csv.c -- problems with a partial order as recorded from libnnc: NAME.tensors.csv with
- * NAME.before.csv beside it.
+/* nnc_csv.c -- problems with a partial order, as recorded from libnnc. See lists.h.
  *
  * tensors: header `id,bytes[,buffer,offset]`, ids 0, 1, 2, .. in order; buffer and offset are a
- * block plan. before: header `a,b`; "a is before b", any set of arcs whose closure is the
- * relation. */
+ * block plan. before: header `a,b`; "a is before b", arcs whose closure is the relation. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
@@ -33,10 +31,10 @@ static void close_table(table *t)
 {
     if (t->file != NULL)
         fclose(t->file);
-    free(t->line); /* getline's own */
+    free(t->line); /* allocated by getline */
 }
 
-/* Next line without its end; false at the end of the file. */
+/* The next line without its newline; false: end of file. */
 static bool next_line(table *t)
 {
     ssize_t n = getline(&t->line, &t->cap, t->file);
@@ -49,7 +47,7 @@ static bool next_line(table *t)
     return true;
 }
 
-/* The line as exactly n decimal numbers below 2^63. */
+/* Parses the line as exactly n decimal numbers below 2^63. */
 static mpl_status read_numbers(mpl_ctx *ctx, const table *t, uint32_t n, uint64_t *number)
 {
     mpl_status st = MPL_OK;
@@ -173,7 +171,7 @@ mpl_status mpl_nnc_read(mpl_ctx *ctx, const char *path, mpl_problem **out, mpl_n
     p->before = before, before = NULL;
     memcpy(p->bytes, t.bytes, t.n * sizeof *t.bytes);
     for (uint32_t i = 0; i < t.n; i++)
-        p->align[i] = 64; /* what libnnc rounds to on CPU */
+        p->align[i] = 64; /* libnnc's alignment on CPU */
     MPL_TRY(mpl_problem_check(ctx, p));
     if (record != NULL) {
         *record = (mpl_nnc_record){.has_plan = t.has_plan, .block = t.block, .offset = t.offset};

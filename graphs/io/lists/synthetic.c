@@ -1,4 +1,4 @@
-/* synthetic.c -- buffer lists of any length for tests and measurements of speed. See lists.h. */
+/* synthetic.c -- generated buffer lists for tests and speed measurements. See lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"

@@ -1,5 +1,5 @@
-/* synthetic_guillotine.c -- buffer lists with a plan that wastes nothing: a full rectangle of time
- * and memory, cut. See lists.h. */
+/* synthetic_guillotine.c -- buffer lists with a plan without waste: a cut rectangle. See
+ * lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
@@ -15,7 +15,7 @@ static uint64_t area(const rectangle *r)
     return (uint64_t)(r->death - r->birth) * (r->high - r->low);
 }
 
-/* Of r's inner times and heights, one; what lies behind it moves to *rest. area(r) > 1. */
+/* Cuts r at a random inner time or height; the part after it becomes *rest. area(r) > 1. */
 static void cut(mpl_rng *rng, rectangle *r, rectangle *rest)
 {
     uint32_t width = r->death - r->birth, height = r->high - r->low;
@@ -48,8 +48,7 @@ mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t s
         uint64_t at = mpl_rng_below(&rng, (uint64_t)STEPS * UNITS);
         uint32_t i = 0;
 
-        while (at >= area(&r[i])) /* each point of the whole is as likely, so large ones are cut
-                                     more often */
+        while (at >= area(&r[i])) /* weighted by area, so large pieces are cut more often */
             at -= area(&r[i++]);
         while (area(&r[i]) == 1)
             i = (i + 1) % k;

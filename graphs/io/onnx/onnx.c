@@ -1,21 +1,21 @@
 /* onnx.c -- reads an ONNX model: unpacks it, names its values, walks its nodes. See source.h.
  *
- * Idea     Every node becomes operations at once, shapes known, in the order of the file; what
- *          depends on constants alone is computed on the way. Where a node's shape depends on the
- *          contents of an input, the input is marked, and the whole is read once more with that
- *          input as a constant. What no output needs is dropped last.
+ * Idea     Nodes become operations in the order of the file, with shapes known at once and
+ *          constants folded. If a node's shape depends on the contents of an input, the input is
+ *          marked and the whole file is read again with that input as a constant. What no output
+ *          needs is dropped last.
  * Source   ONNX, onnx.proto and docs/IR.md; https://github.com/onnx/onnx
  * Cost     Linear in the file, times (1 + inputs that decide shapes + loops whose rounds do). */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 
-#define MAX_NESTING 100        /* of messages, as protobuf's own readers have it */
-#define MOST_NODES  (1U << 18) /* loops that are unrolled make many of few */
+#define MAX_NESTING 100        /* of messages; protobuf's own readers have this limit */
+#define MOST_NODES  (1U << 18) /* unrolled loops make many nodes of few */
 
 /* ---- messages of the file ---- */
 
 /* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file
- * could exhaust the stack. What is malformed is left for protobuf-c to refuse. */
+ * could exhaust the stack. Malformed messages are left for protobuf-c to refuse. */
 static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at,
                          const uint8_t *end, int left)
 {
@@ -80,8 +80,7 @@ void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
     return p;
 }
 
-/* Frees what came after the first `keep` pieces: bodies are read while their node's scratch memory
- * is in use. */
+/* Frees all but the first `keep` pieces. Bodies are read while their node's scratch is in use. */
 static void free_scratch(onnx_reader *r, size_t keep)
 {
     while (r->n_scratch > keep)
@@ -93,7 +92,7 @@ static const char *text_of(const char *text)
     return text != NULL ? text : "";
 }
 
-/* The entry of a name; a free one (text NULL) where it is not in the table yet. */
+/* The entry of a name, or a free one (text NULL) if the table lacks it. */
 static onnx_name *entry_of(const onnx_scope *s, const char *text)
 {
     size_t at = (size_t)mpl_table_hash(0, text, strlen(text)) & (s->n_names - 1);
@@ -108,7 +107,7 @@ static bool is_known(const onnx_name *e)
     return e->value != MPL_NONE || e->init != NULL || e->refused != NULL;
 }
 
-/* The entry that the name has here: the innermost that stands for something, else any one. */
+/* The entry of a name as seen here: the innermost that has a meaning, else any. */
 static onnx_name *seen_entry(const onnx_reader *r, const char *text)
 {
     const onnx_scope *s = r->scope;
@@ -128,8 +127,7 @@ static onnx_name *enter_name(onnx_scope *s, const char *text)
     return e;
 }
 
-/* Whether there is a value of that name, or a graph that is being read, other than `owner`, will
- * have one. */
+/* Whether a value has that name, or a graph being read, except `owner`, will have one. */
 static bool is_taken(const onnx_reader *r, const char *text, const onnx_scope *owner)
 {
     if (mpl_graph_find(r->g, text) != MPL_NONE)
@@ -140,7 +138,7 @@ static bool is_taken(const onnx_reader *r, const char *text, const onnx_scope *o
     return false;
 }
 
-/* The base, a slash and the suffix, or the one of them that there is; from 2 on with a number. */
+/* Writes base/suffix, or the one that is not empty; from 2 on with a number. */
 static void write_name(const char *base, const char *suffix, unsigned number, char *text,
                        size_t size)
 {
@@ -151,8 +149,7 @@ static void write_name(const char *base, const char *suffix, unsigned number, ch
         snprintf(text + n, size - n, "~%u", number);
 }
 
-/* Numbers that are taken lie together more often than not, so the first free one is looked for by
- * halves: loops that are read round by round ask for thousands. */
+/* Finds the first free number by bisection, since unrolled loops ask for thousands in a row. */
 static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix,
                             const onnx_scope *owner, const char **out)
 {
@@ -200,7 +197,7 @@ mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out)
 
 /* ---- values ---- */
 
-/* Puts the file's name before the message of a failure that does not know it. Returns st. */
+/* Puts the file's name before a message that lacks it. Returns st. */
 static mpl_status blame_file(const onnx_reader *r, mpl_status st)
 {
     char why[sizeof r->ctx->message];
@@ -211,7 +208,7 @@ static mpl_status blame_file(const onnx_reader *r, mpl_status st)
     return mpl_fail(r->ctx, st, r->ctx->file, r->ctx->line, "%.120s: %s", r->path, why);
 }
 
-/* Makes a constant of an initialiser. */
+/* Makes an initialiser a constant. */
 static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
 {
     mpl_status st = MPL_OK;
@@ -282,7 +279,7 @@ bool onnx_is_used(const onnx_reader *r, const char *name)
 
 /* ---- inputs that decide shapes ---- */
 
-/* The binding for input `index` of the file (initialisers not counted), or NULL. */
+/* The binding of input `index` of the file (initialisers not counted), or NULL. */
 static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, uint32_t index)
 {
     const mpl_read_options *o = r->options;
@@ -297,9 +294,9 @@ static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, ui
     return NULL;
 }
 
-/* What v depends on; mark[n_values]. Operations stand in order, those of a block before its owner,
- * so one pass backwards is enough. Nothing is known of what a loop carries but that it depends on
- * all that goes into the loop, and on the loop. */
+/* Marks what v depends on in mark[n_values]. Operations are in order, those of a block before its
+ * owner, so one backward pass is enough. A carried value counts as dependent on its loop and
+ * operands. */
 static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
 {
     mark[v] = true;
@@ -317,8 +314,7 @@ static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
             for (uint32_t i = 0; i < g->block_n_results[b]; i++)
                 if (g->block_result[g->block_result_begin[b] + i] != MPL_NONE)
                     mark[g->block_result[g->block_result_begin[b] + i]] = true;
-            for (uint32_t i = 0; i < g->block_n_params[b]; i++) /* so that the loop is seen to
-                                                                   matter */
+            for (uint32_t i = 0; i < g->block_n_params[b]; i++) /* marks the loop as relevant */
                 mark[g->block_param[g->block_param_begin[b] + i]] = true;
         }
     }
@@ -338,8 +334,7 @@ bool onnx_is_constant(const onnx_node *n, mpl_value v)
     return n->r->g->value_role[v] == MPL_WEIGHT && n->r->g->value_data[v] != NULL;
 }
 
-/* Goes through the inputs that are marked and not bound: binds those whose contents are given;
- * *missing names the first that are not. */
+/* Binds the marked inputs whose contents are given; *missing: the first without contents. */
 static void bind_marked(onnx_reader *r, const bool *mark, bool *grew, const char **missing)
 {
     uint32_t index = 0;
@@ -420,7 +415,7 @@ static bool is_own(const char *domain)
     return domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
 }
 
-/* The version of a domain's operators that the model was written for; 0: it names none. */
+/* The version of a domain's operators that the model uses; 0: it names none. */
 static int64_t opset_of(const Onnx__ModelProto *model, const char *domain)
 {
     for (size_t i = 0; i < model->n_opset_import; i++) {
@@ -432,7 +427,7 @@ static int64_t opset_of(const Onnx__ModelProto *model, const char *domain)
     return 0;
 }
 
-/* Models without an operator of ONNX's own may name no opset of ONNX. */
+/* A model without ONNX operators need not name an opset of ONNX. */
 static mpl_status find_opset(onnx_reader *r)
 {
     mpl_status st = MPL_OK;
@@ -489,10 +484,9 @@ static const char *kind_of(const Onnx__TypeProto *type)
     }
 }
 
-enum { PLACE = 128 }; /* INPUT.AXIS, cut */
+enum { PLACE = 128 }; /* INPUT.AXIS, truncated */
 
-/* What --dim calls a dim that the file leaves open: its name, else INPUT.AXIS, written to `place`.
- * NULL: it is known. */
+/* The name of an open dim for --dim: its own, else INPUT.AXIS (in `place`). NULL: it is known. */
 static const char *open_dim(const char *input, uint32_t axis,
                             const Onnx__TensorShapeProto__Dimension *d, char place[PLACE])
 {
@@ -506,8 +500,7 @@ static const char *open_dim(const char *input, uint32_t axis,
     return name[0] != '\0' ? name : place;
 }
 
-/* One dim of an input: its value, else --dim by its name, else that of the file's own contents
- * where they are given. */
+/* One dim of an input: its value, else the one given by --dim, else that of the given contents. */
 static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
                            const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given,
                            int64_t *out)
@@ -592,8 +585,7 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
 
     if (e->value != MPL_NONE || e->refused != NULL)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two inputs are named '%.100s'", r->path, text);
-    /* Whoever reads a value of another kind or type is blamed; one that nobody reads does no
-     * harm. */
+    /* An input of an unknown kind or type is an error only if it is read. */
     e->refused = kind_of(proto->type);
     if (e->refused == NULL && !onnx_type(proto->type->tensor_type->elem_type, &type, &refused))
         e->refused = refused;
@@ -626,8 +618,8 @@ static size_t count_names(const Onnx__GraphProto *p)
     return n;
 }
 
-/* Marks what nodes read and outputs name as used. Graphs inside may read names of those around
- * them, so theirs count here, too, where they may hide ours. */
+/* Marks names that nodes read or outputs name as used. Nested graphs may read outer names, so their
+ * reads count here, even if they turn out to be local. */
 static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
 {
     for (size_t i = 0; i < p->n_node; i++) {
@@ -643,8 +635,7 @@ static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
         enter_name(s, text_of(p->output[i]->name))->used = true;
 }
 
-/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the
- * initialisers. */
+/* Enters initialisers and names that nodes read or outputs name: other results are left out. */
 static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s)
 {
     mpl_status st = MPL_OK;
@@ -711,7 +702,7 @@ mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n
     r->scope = &scope;
     MPL_TRY(enter_names(r, body, &scope));
     for (uint32_t i = 0; i < n_in; i++) {
-        /* a default, never needed */
+        /* an unused default */
         enter_name(&scope, text_of(body->input[i]->name))->init = NULL;
         MPL_TRY(onnx_define(n, body->input[i]->name, in[i]));
     }
@@ -750,8 +741,7 @@ out:
     return st;
 }
 
-/* Visits the dims that the file leaves open, until one is called `name` (NULL: all of them); adds
- * what they are called to `list`. */
+/* Visits the open dims until one is called `name` (NULL: all); adds their names to `list`. */
 static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t cap)
 {
     const Onnx__GraphProto *p = r->proto;
@@ -780,7 +770,7 @@ static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t c
     return false;
 }
 
-/* A dim that no input has is a slip of the pen, and the plan would be for other sizes. */
+/* A dim that no input has is taken for a typing error: the plan would be for other sizes. */
 static mpl_status check_dims_given(onnx_reader *r)
 {
     mpl_status st = MPL_OK;
@@ -799,7 +789,7 @@ out:
     return st;
 }
 
-/* One try: the model as a graph that is not finished yet. */
+/* One attempt: reads the model as an unfinished graph. */
 static mpl_status read_graph(onnx_reader *r)
 {
     mpl_status st = MPL_OK;

@@ -1,5 +1,4 @@
-/* onnx_const.c -- constants of ONNX models: tensors, inside the file or beside it, and the nodes
- * that make some. */
+/* onnx_const.c -- constants of ONNX models: tensors in or beside the file, constant nodes. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ static const char *tensor_name(const Onnx__TensorProto *proto)
 
 /* ---- external data ---- */
 
-/* A path that stays below the model's folder. */
+/* Whether a path stays below the model's folder. */
 static bool is_inside(const char *location)
 {
     if (location[0] == '/' || location[0] == '\0')
@@ -93,8 +92,8 @@ static bool read_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0' && *out <= INT64_MAX;
 }
 
-/* Opens a file below a folder, a part of its path at a time, so that nobody can put a link in
- * between; -1: errno says why, ELOOP that one stands there. */
+/* Opens a file below a folder, one path component at a time, so that no link can be inserted in
+ * between. -1: errno tells why; ELOOP: a component is a link. */
 static int open_below(const char *folder, const char *location)
 {
     int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC), next, why;
@@ -155,8 +154,7 @@ out:
     return st;
 }
 
-/* Keys location, offset and length of ONNX's ExternalData; others, such as a checksum, are not
- * needed. */
+/* Keys location, offset and length of ONNX's ExternalData; others (a checksum) are ignored. */
 static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
                                 uint64_t bytes, void **data)
 {
@@ -198,8 +196,7 @@ out:
 
 /* ---- tensors ---- */
 
-/* Element i of the int32 list as an element of `type`; onnx.proto says that small types and halves
- * are kept so. */
+/* Stores element i of the int32 list, in which onnx.proto keeps small types, as `type`. */
 static void put_small(mpl_type type, void *data, size_t i, int32_t x)
 {
     switch (type) {
@@ -215,7 +212,7 @@ static void put_small(mpl_type type, void *data, size_t i, int32_t x)
     }
 }
 
-/* The list that holds elements of `type`, its length, and whether it does so one to one. */
+/* The list that holds elements of `type`, its length, and whether elements map one to one. */
 static const void *typed_list(const Onnx__TensorProto *proto, mpl_type type, size_t *n, bool *same)
 {
     *same = true;
@@ -254,7 +251,7 @@ static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorPr
             put_small(out->type, *owned, i, ((const int32_t *)list)[i]);
         out->data = *owned;
     }
-    if (out->data == NULL) { /* no element: any address will do */
+    if (out->data == NULL) { /* no elements: any address will do */
         MPL_TRY((*owned = mpl_alloc(ctx, 1, 1)) != NULL ? MPL_OK : MPL_EMEM);
         out->data = *owned;
     }
@@ -321,8 +318,7 @@ static int64_t to_int(double x)
     return x >= 0x1p62 ? INT64_MAX : x <= -0x1p62 ? INT64_MIN : x == x ? (int64_t)x : 0;
 }
 
-/* Element i of a constant; false where its type is none of those that ONNX gives to such
- * operands. */
+/* Element i of a constant; false: ONNX does not allow its type for such operands. */
 static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int, double *as_double)
 {
     const void *data = g->value_data[v];
@@ -405,9 +401,9 @@ out:
     return st;
 }
 
-/* ---- nodes that are constants ---- */
+/* ---- constant nodes ---- */
 
-/* The node's only output is this constant. */
+/* Makes the node's only output a constant. */
 static mpl_status make(onnx_node *n, mpl_type type, const mpl_shape *shape, const void *data,
                        bool splat)
 {
@@ -419,7 +415,7 @@ out:
     return onnx_blame(n, st);
 }
 
-/* Shape-15 has start and end, which count from the end where negative and are clamped. */
+/* Shape-15 has start and end: negative ones count from the end, and both are clamped. */
 static int64_t clamp_axis(int64_t axis, int64_t rank)
 {
     if (axis < 0)
@@ -499,7 +495,7 @@ out:
     return st;
 }
 
-/* The dims that a constant spells out. */
+/* The dims given by the elements of a constant. */
 static mpl_status shape_from(onnx_node *n, mpl_value v, mpl_shape *shape)
 {
     mpl_status st = MPL_OK;
@@ -545,7 +541,7 @@ out:
 
 #define MAX_RANGE ((UINT64_C(256) << 20) / 8) /* elements */
 
-/* Elements of a range; more than MAX_RANGE where it has no end. */
+/* Elements of a range; above MAX_RANGE if it does not end. */
 static uint64_t range_count(mpl_type type, const int64_t whole[3], const double real[3])
 {
     bool up = real[2] > 0;

@@ -1,9 +1,8 @@
 /* onnx_control.c -- nodes that own graphs: If becomes `case`, Loop and Scan become `while`.
  *
- * A condition that is known decides at once: the branch is read as if it stood there. The trip
- * count of a Loop that stacks rows decides a shape, so it must be known; rows of rounds that do not
- * come are zero then (a dimension that is open is planned at its maximum). Other trip counts and
- * conditions stay values. */
+ * The branch of a known condition is read in place of the If. If a Loop stacks rows, its trip count
+ * decides a shape and must be known; rows of rounds that do not run are zero (an open dimension is
+ * planned at its maximum). Other trip counts and conditions stay values. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 static mpl_status graph_attr(onnx_node *n, const char *name, const Onnx__GraphProto **out)
@@ -31,7 +30,7 @@ out:
     return st;
 }
 
-/* The one number or truth that a constant is. */
+/* The single number or truth value of a constant. */
 static mpl_status one_constant(onnx_node *n, mpl_value v, const char *what, int64_t *out)
 {
     mpl_status st = MPL_OK;
@@ -62,7 +61,7 @@ out:
     return st;
 }
 
-/* Reads a branch as a block. result[] receives what of its outputs is used. */
+/* Reads a branch as a block. result[] receives its used outputs. */
 static mpl_status add_branch(onnx_node *n, const Onnx__GraphProto *body, const char *suffix,
                              uint32_t *block, mpl_value *result, uint32_t *n_results)
 {
@@ -87,7 +86,7 @@ out:
     return st;
 }
 
-/* The branch that a known condition takes, in place. */
+/* Reads the branch of a known condition in place. */
 static mpl_status inline_branch(onnx_node *n, const Onnx__GraphProto *body)
 {
     mpl_status st = MPL_OK;
@@ -159,15 +158,15 @@ out:
 
 /* ---- bodies ---- */
 
-/* The graph that makes a round. */
+/* The graph of one round. */
 typedef struct body {
     const Onnx__GraphProto *proto;
-    bool is_loop;    /* its inputs begin with round and condition, its outputs with the condition */
-    uint32_t n_rows; /* that it makes */
+    bool is_loop; /* inputs start with round and condition, outputs with condition */
+    uint32_t n_rows;
     const bool *wanted; /* [n_rows] */
 } body;
 
-/* The round as the body declares it: a scalar, or a list of one. */
+/* The round's number as the body declares it: a scalar, or a list of one. */
 static mpl_status shape_index(onnx_node *n, const Onnx__ValueInfoProto *declared, mpl_value *index)
 {
     mpl_status st = MPL_OK;
@@ -181,7 +180,7 @@ out:
     return st;
 }
 
-/* In a round the condition holds, else it had not begun. */
+/* The condition inside a round is true, since the round has begun. */
 static mpl_status true_value(onnx_node *n, mpl_value *out)
 {
     mpl_status st = MPL_OK;
@@ -226,8 +225,7 @@ out:
     return st;
 }
 
-/* Reads the body's attribute, counts its rows, and takes its names for parameters. l has n_carried
- * and n_scans. */
+/* Reads the body, counts its rows, names its parameters. Needs n_carried and n_scans of l. */
 static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
 {
     mpl_status st = MPL_OK;
@@ -257,8 +255,7 @@ out:
     return st;
 }
 
-/* Which rows somebody uses, and the names of what the loop makes; where renamed[i], row i has a
- * name of its own first. */
+/* Finds the used rows and names the loop's results; if renamed[i], row i gets a new name. */
 static mpl_status take_outputs(onnx_node *n, onnx_loop *l, body *b, const bool *renamed)
 {
     mpl_status st = MPL_OK;
@@ -287,7 +284,7 @@ out:
     return st;
 }
 
-/* The loop's values as the node's outputs. */
+/* Makes the loop's values the node's outputs. */
 static void hand_out(onnx_node *n, const onnx_loop *l, const body *b, const mpl_value *made)
 {
     const mpl_value *row = made + l->n_carried;
@@ -298,7 +295,7 @@ static void hand_out(onnx_node *n, const onnx_loop *l, const body *b, const mpl_
 
 /* ---- Loop ---- */
 
-/* How often: known, a value, or without a limit. */
+/* The trip count: known, a value, or unlimited. */
 static mpl_status take_trips(onnx_node *n, onnx_loop *l)
 {
     mpl_status st = MPL_OK;
@@ -317,8 +314,7 @@ out:
     return st;
 }
 
-/* Whether it begins. With rows it decides how many there are, so it is bound where the user says
- * what it is. */
+/* The initial condition. With rows it decides their number, so it is bound if the user gives it. */
 static mpl_status take_condition(onnx_node *n, onnx_loop *l)
 {
     mpl_status st = MPL_OK;
@@ -379,7 +375,7 @@ out:
 
 /* ---- Scan ---- */
 
-/* Number i of an attribute that has `count` of them; 0 where it is absent. */
+/* Number i of an attribute with `count` numbers; 0: the attribute is absent. */
 static mpl_status list_attr(onnx_node *n, const char *name, uint32_t count, const int64_t **out)
 {
     mpl_status st = MPL_OK;
@@ -409,7 +405,7 @@ out:
     return st;
 }
 
-/* Dim 0 of the result is dim `axis` of x. */
+/* Moves axis `axis` of x to the front. */
 static mpl_status axis_to_front(onnx_node *n, mpl_value x, uint32_t axis, mpl_value *out)
 {
     mpl_status st = MPL_OK;
@@ -426,7 +422,7 @@ out:
     return st;
 }
 
-/* Dim `axis` of the node's output is dim 0 of x. */
+/* Moves axis 0 of x to `axis` of the node's output. */
 static mpl_status front_to_axis(onnx_node *n, mpl_value x, uint32_t axis, uint32_t output)
 {
     mpl_status st = MPL_OK;
@@ -478,7 +474,7 @@ out:
     return st;
 }
 
-/* Which way each scan goes, then each row that is used. */
+/* The direction of each scan, then of each used row. */
 static mpl_status take_directions(onnx_node *n, onnx_loop *l, const body *b, const char *of_scans,
                                   const char *of_rows)
 {
@@ -535,14 +531,13 @@ out:
 
 /* ---- Scan-8: batches outside, sequences inside ---- */
 
-/* The loop over one sequence, inside of that over the batch. */
+/* The loop over one sequence, nested in the loop over the batch. */
 typedef struct sequence {
     onnx_loop loop; /* without operands */
     bool has_lens;
 } sequence;
 
-/* One sequence: the slices of the batch are its length, its states, its scans; the rows are its
- * states and its rows. */
+/* Reads one sequence. Slices of the batch: length, states, scans; rows: states, rows. */
 static mpl_status read_sequence(const onnx_loop *batch, onnx_round *round)
 {
     mpl_status st = MPL_OK;
@@ -565,8 +560,7 @@ out:
     return st;
 }
 
-/* Every operand begins with the batch, scans go on with the sequence; both lengths are those of the
- * last scan. */
+/* Checks that operands start with the last scan's batch and scans go on with its sequence. */
 static mpl_status check_batch(onnx_node *n, const onnx_loop *l, int64_t *n_steps)
 {
     mpl_status st = MPL_OK;
@@ -587,7 +581,7 @@ out:
     return st;
 }
 
-/* The outer loop's names for its parameters: those that the body has for its own. */
+/* Names the outer loop's parameters as the body names its own. */
 static mpl_status name_params(onnx_node *n, const onnx_loop *l, onnx_loop *batch)
 {
     mpl_status st = MPL_OK;
@@ -602,7 +596,7 @@ out:
     return st;
 }
 
-/* Inputs: lengths, states, scans; all with the batch first. */
+/* Inputs: lengths, states, scans, each with the batch first. */
 mpl_status onnx_lower_scan_8(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -632,8 +626,7 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     batch.arg = &s;
     MPL_TRY(name_params(n, l, &batch));
     MPL_TRY(onnx_new(n->r, name, batch.n_rows));
-    for (uint32_t i = 0; i < batch.n_rows; i++) { /* every row must have one, also where nobody
-                                                     reads it */
+    for (uint32_t i = 0; i < batch.n_rows; i++) { /* unread rows need a name, too */
         snprintf(suffix, sizeof suffix, "unused%u", i);
         if ((name[i] = l->out_name[i]) == NULL)
             MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name[i]));

@@ -1,17 +1,15 @@
 /* onnx_einsum.c -- Einsum of one or two operands as sums, transposes and one matrix product.
  *
- * Letters of a term are told apart by where else they stand. Those of one operand alone are summed
- * away first. Two operands become stacks of matrices: [both and the result] x [left and the result]
- * x [both alone], and [both and the result] x [both alone] x [right and the result]; the product's
- * dims are then put in the order of the result.
+ * Letters are grouped by the terms that they occur in. Letters of one operand alone are summed away
+ * first. Two operands become stacks of matrices: [both and the result] x [left and the result] x
+ * [both alone], and [both and the result] x [both alone] x [right and the result]. The dims of the
+ * product are then put in the order of the result.
  *
  * Source   ONNX, docs/Operators.md: Einsum; numpy.einsum
  * Limits   No letter twice in a term, no dim of 1 that is broadcast against a larger one. */
 #include "graphs/io/onnx/onnx_priv.h"
 
-enum {
-    LETTERS = 52 + MPL_MAX_RANK
-}; /* those behind the alphabet stand for the dims of an ellipsis */
+enum { LETTERS = 52 + MPL_MAX_RANK }; /* letters beyond the alphabet: dims of an ellipsis */
 
 typedef struct term {
     uint32_t n;
@@ -24,8 +22,8 @@ typedef struct einsum {
     term in[2], out;
     mpl_value v[2];
     int64_t dim[LETTERS];
-    unsigned met[LETTERS]; /* LEFT, RIGHT, RESULT: where it stands */
-    uint32_t ellipsis;     /* dims that it stands for, the most of any operand */
+    unsigned met[LETTERS]; /* LEFT, RIGHT, RESULT: terms with the letter */
+    uint32_t ellipsis;     /* most dims that it stands for in an operand */
     bool is_empty;         /* an operand has no elements */
 } einsum;
 
@@ -63,7 +61,7 @@ static unsigned number_of(char c)
     return c <= 'Z' ? (unsigned)(c - 'A') : (unsigned)(c - 'a') + 26;
 }
 
-/* One term up to ',', '-' or the end; `dims`: how many its dots stand for. */
+/* Reads one term up to ',', '-' or the end; `dims`: the number of dims of its ellipsis. */
 static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, term *out)
 {
     mpl_status st = MPL_OK;
@@ -73,7 +71,7 @@ static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, ter
         if (**at == ' ')
             continue;
         if (strncmp(*at, "...", 3) == 0) {
-            for (uint32_t i = 0; i < dims; i++) /* the last ones of it, as dims broadcast */
+            for (uint32_t i = 0; i < dims; i++) /* its last letters, as dims broadcast */
                 MPL_TRY(push(e, out, 52 + e->ellipsis - dims + i));
             *at += 2;
         } else if (is_letter(**at)) {
@@ -87,7 +85,7 @@ out:
     return st;
 }
 
-/* Letters of a term as the file has it; *dots: it has an ellipsis. */
+/* Counts the letters of a term in the file; *dots: it has an ellipsis. */
 static uint32_t count_letters(const char *at, bool *dots)
 {
     uint32_t n = 0;
@@ -100,7 +98,7 @@ static uint32_t count_letters(const char *at, bool *dots)
     return n;
 }
 
-/* How many dims the dots of each operand stand for. */
+/* Counts the dims of the ellipsis of each operand. */
 static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
 {
     mpl_status st = MPL_OK;
@@ -126,8 +124,7 @@ out:
     return st;
 }
 
-/* Without an arrow the result has the dots, then each letter that stands once, in the order of the
- * alphabet. */
+/* The result without an arrow: the ellipsis, then each letter that occurs once, alphabetically. */
 static mpl_status imply_result(einsum *e)
 {
     mpl_status st = MPL_OK;
@@ -167,7 +164,7 @@ out:
     return st;
 }
 
-/* Where each letter stands, and its dim. */
+/* Records the terms and the dim of each letter. */
 static mpl_status meet(einsum *e)
 {
     mpl_status st = MPL_OK;
@@ -194,7 +191,7 @@ out:
     return st;
 }
 
-/* Sums away what stands in operand i alone. */
+/* Sums over the letters that only operand i has. */
 static mpl_status sum_alone(einsum *e, uint32_t i)
 {
     mpl_status st = MPL_OK;
@@ -216,7 +213,7 @@ out:
     return st;
 }
 
-/* Where the letters of `to` stand in `from`; false: in that very order. */
+/* The positions of the letters of `to` in `from`; false: the order is the same. */
 static bool permutation(const term *from, const term *to, int64_t perm[MPL_MAX_RANK])
 {
     bool moved = false;
@@ -230,7 +227,7 @@ static bool permutation(const term *from, const term *to, int64_t perm[MPL_MAX_R
     return moved;
 }
 
-/* Letters of `from` that stand where `where` says, behind those of *to; their dims as one. */
+/* Appends the letters of `from` in the terms `where` to *to; returns the product of their dims. */
 static int64_t gather(const einsum *e, const term *from, unsigned where, term *to)
 {
     int64_t dim = 1;
@@ -238,12 +235,12 @@ static int64_t gather(const einsum *e, const term *from, unsigned where, term *t
     for (uint32_t k = 0; k < from->n; k++)
         if (e->met[from->letter[k]] == where) {
             to->letter[to->n++] = from->letter[k];
-            dim *= e->dim[from->letter[k]]; /* of no more elements than the operand has */
+            dim *= e->dim[from->letter[k]]; /* at most the operand's elements */
         }
     return dim;
 }
 
-/* *v with these dims; *v itself where it has them. */
+/* Reshapes *v to these dims; keeps *v if it has them. */
 static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const int64_t *dim,
                           mpl_value *v)
 {
@@ -255,8 +252,7 @@ static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const in
     return onnx_step(e->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
 }
 
-/* Operand i as a stack of matrices, one for each index of `stack`; `inner` are the letters that are
- * summed over. */
+/* Operand i as a stack of matrices, one for each index of `stack`; `inner`: letters summed over. */
 static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const term *inner)
 {
     mpl_status st = MPL_OK;
@@ -289,8 +285,7 @@ out:
     return st;
 }
 
-/* The product of both operands as a stack of matrices, and the letters that its dims will stand
- * for. */
+/* The product of both operands as a stack of matrices, and the letters of its dims. */
 static mpl_status multiply(einsum *e, term *made, mpl_value *out)
 {
     mpl_status st = MPL_OK;
@@ -308,7 +303,7 @@ out:
     return st;
 }
 
-/* The result where nothing is summed: zeros, as many as its letters say. */
+/* The result for empty sums: zeros of the result's dims. */
 static mpl_status make_zeros(einsum *e)
 {
     mpl_status st = MPL_OK;

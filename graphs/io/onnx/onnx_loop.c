@@ -1,13 +1,12 @@
-/* onnx_loop.c -- loops of nodes: as one `while`, or their rounds one after the other.
+/* onnx_loop.c -- loops of nodes: as one `while`, or unrolled.
  *
- * A loop stays a `while` where every round has the same shapes. Where it has not, or where the user
- * asks for it, the rounds stand one after the other: what a round carries is then an ordinary
- * value, and constants of a round are computed. */
+ * A loop becomes a `while` if every round has the same shapes. Otherwise, or if the user asks for
+ * it, it is unrolled: carried values become ordinary ones, and constants are folded. */
 #include "graphs/io/onnx/onnx_priv.h"
 
-#define MOST_ROUNDS 100000 /* one after the other */
+#define MOST_ROUNDS 100000 /* of an unrolled loop */
 
-/* The number of blocks is free for one: as a number that only grows, it names each only once. */
+/* Starts from the number of blocks: it only grows, so it names each block once. */
 mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
 {
     mpl_status st = MPL_OK;
@@ -55,7 +54,6 @@ out:
     return st;
 }
 
-/* Memory for one round. */
 static mpl_status new_round(const onnx_loop *l, mpl_value **state, mpl_value **slice,
                             onnx_round *round)
 {
@@ -78,7 +76,7 @@ static bool is_true(const mpl_graph *g, mpl_value v)
     return *(const uint8_t *)g->value_data[v] != 0;
 }
 
-/* The names of the results; one that the body has taken meanwhile changes. */
+/* The names of the results; a name that the body took meanwhile is changed. */
 static mpl_status settle_names(const onnx_loop *l, const char ***out)
 {
     mpl_status st = MPL_OK;
@@ -139,8 +137,7 @@ out:
     return st;
 }
 
-/* What is carried must keep its dims in a `while`; where it does not, the rounds are tried one by
- * one. */
+/* Checks that carried values keep type and dims, as a `while` needs; else asks to unroll. */
 static mpl_status check_carried(const onnx_loop *l, const onnx_round *round)
 {
     mpl_status st = MPL_OK;
@@ -181,7 +178,7 @@ out:
     return st;
 }
 
-/* The flags as the attribute has them; none where none is set. */
+/* The reverse flags as an attribute; omitted if none is set. */
 static mpl_status set_reverse(const onnx_loop *l, mpl_attr *attr, uint32_t *n_attr)
 {
     mpl_status st = MPL_OK;
@@ -234,9 +231,9 @@ out:
     return st;
 }
 
-/* ---- round by round ---- */
+/* ---- unrolled ---- */
 
-/* scan[k] as the body has it. */
+/* The slice of scan[k] with the dims that the body has. */
 static mpl_status take_slice(const onnx_loop *l, uint32_t scan, int64_t k, mpl_value *out)
 {
     mpl_status st = MPL_OK;
@@ -273,7 +270,7 @@ out:
     return st;
 }
 
-/* Row i of all rounds along a new axis 0. */
+/* Stacks row i of all rounds along a new axis 0. */
 static mpl_status stack_row(const onnx_loop *l, const onnx_round *round, int64_t n_rounds,
                             uint32_t i)
 {
@@ -292,7 +289,7 @@ out:
     return st;
 }
 
-/* The results under the names that were asked for. */
+/* Gives the results the requested names. */
 static mpl_status name_results(const onnx_loop *l, const onnx_round *last, const mpl_value *row,
                                mpl_value *out)
 {
@@ -332,7 +329,7 @@ static mpl_status add_rounds(const onnx_loop *l, mpl_value *out)
     do
         MPL_TRY(make_round(l, n, n > 0 ? &round[n - 1] : NULL, &round[n]));
     while ((round[n].go == MPL_NONE || is_true(r->g, round[n].go)) && ++n < l->most);
-    n += n < l->most; /* a round that ends the loop counts */
+    n += n < l->most; /* the round that ends the loop counts */
     for (uint32_t i = 0; i < l->n_rows; i++)
         MPL_TRY(stack_row(l, round, n, i));
     MPL_TRY(name_results(l, &round[n - 1], round[0].row, out));

@@ -1,7 +1,6 @@
 /* onnx_notes.c -- metadata_props of ONNX models, and messages field by field. See source.h.
  *
- * A model is copied as it lies: what our schema does not know, or what another writer would encode
- * otherwise, stays as it is.
+ * A model is copied byte by byte, so unknown fields and other encodings stay as they are.
  * Source   Protocol Buffers, "Encoding"; onnx.proto for the numbers of the fields */
 #include <sys/stat.h>
 
@@ -127,7 +126,7 @@ Onnx__StringStringEntryProto onnx_note_message(const mpl_onnx_note *note)
     return m;
 }
 
-/* Field `number` of the message of a field, as text. */
+/* Field `number` of the message in a field, as text. */
 static bool text_of_field(const onnx_field *message, unsigned number, onnx_field *out)
 {
     const uint8_t *at = message->data, *end = message->data + message->size;
@@ -192,8 +191,7 @@ static bool same_folder(const char *a, const char *b)
     return facts[0].st_dev == facts[1].st_dev && facts[0].st_ino == facts[1].st_ino;
 }
 
-/* Copies the fields of the model, but for notes that begin with the prefix. False: they do not end
- * where the file does. */
+/* Copies the model's fields except notes with the prefix. False: the last field is truncated. */
 static bool copy_fields(const uint8_t *data, size_t size, const char *prefix, onnx_sink *to)
 {
     const uint8_t *at = data, *end = data + size;

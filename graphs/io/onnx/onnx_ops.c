@@ -1,5 +1,4 @@
-/* onnx_ops.c -- turns a node into operations by the ONNX lines of graphs/ir/ops.def, and the rules
- * of the element-wise kind. */
+/* onnx_ops.c -- nodes to operations by the lines of graphs/ir/ops.def; element-wise rules. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 /* ---- attributes of a node ---- */
@@ -127,7 +126,7 @@ out:
     return st;
 }
 
-/* Clip-6 has its limits as attributes; from 11 on they are inputs, as in the IR. */
+/* The limits are attributes in Clip-6; they are inputs from 11 on and in the IR. */
 static mpl_status onnx_lower_clip_6(onnx_node *n)
 {
     static const char *const limit[] = {"min", "max"};
@@ -148,7 +147,7 @@ out:
     return st;
 }
 
-/* From opset 12 on the exponent may have a type of its own; the result has the base's. */
+/* From opset 12 on the exponent may have another type; the result has the type of the base. */
 static mpl_status onnx_lower_pow(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -162,8 +161,7 @@ static mpl_status onnx_lower_pow(onnx_node *n)
     base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
     if (base == exponent)
         return onnx_lower_plain(n);
-    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* a whole number to a power that is
-                                                                  none */
+    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* integer base, floating exponent */
     if (!wider) {
         MPL_TRY(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
                           &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
@@ -192,7 +190,7 @@ out:
     return st;
 }
 
-/* The mask is bool from opset 10 on. From 12 on an input asks for the training form. */
+/* The mask is bool from opset 10 on. From 12 on an input selects the training form. */
 static mpl_status onnx_lower_dropout(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -217,7 +215,7 @@ out:
     return st;
 }
 
-/* Before opset 13 the input is seen as a matrix, whose columns are the dims from `axis` on. */
+/* Before opset 13 the input counts as a matrix whose columns are the dims from `axis` on. */
 static mpl_status onnx_lower_softmax_1(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -236,11 +234,10 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     axis += axis < 0 ? shape.rank : 0;
     for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
         long_dims += shape.dim[i] != 1;
-    if (mpl_shape_count(&shape, &count) && count == 0) /* a reshape's 0 is no dim: and nothing is to
-                                                          be done */
+    if (mpl_shape_count(&shape, &count) && count == 0) /* reshape cannot express a dim of 0 */
         return onnx_finish(n, MPL_OP_identity, 1, &in);
     if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
-        for (int64_t i = axis; i < shape.rank; i++) /* the one that is not 1, if any */
+        for (int64_t i = axis; i < shape.rank; i++) /* the one dim that is not 1, if any */
             axis = shape.dim[i] != 1 ? i : axis;
         MPL_TRY(onnx_set_ints(n, MPL_ATTR_axis, 1, &axis));
         MPL_TRY(onnx_finish(n, n->rule->kind, 1, &in));
@@ -255,7 +252,7 @@ out:
     return st;
 }
 
-/* No axes, or an empty list, means all of them; or none, where noop_with_empty_axes asks for it. */
+/* Missing or empty axes mean all of them, or none under noop_with_empty_axes. */
 static mpl_status onnx_lower_reduce(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -286,8 +283,7 @@ static const onnx_rule rules[] = {
 #include "graphs/ir/each_op.h"
 };
 
-/* The line in force at that opset, or NULL; *first is the opset that the operator came with, 0 if
- * there is none. */
+/* The line in force at that opset, or NULL; *first: the operator's first opset, 0: none. */
 static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
 {
     const onnx_rule *found = NULL;
@@ -303,7 +299,7 @@ static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
     return found;
 }
 
-/* Whether an ONNX name is that of the kind, but for case and '_'. */
+/* Whether an ONNX name is that of the kind, ignoring case and '_'. */
 static bool is_named_so(const char *name, mpl_op_kind kind)
 {
     const char *at = mpl_op_table[kind].name;
@@ -362,7 +358,7 @@ static const char *type_word(mpl_attr_kind kind)
     return word[kind];
 }
 
-/* Whether the attribute holds what the kind needs. A zero may have been left out of the file. */
+/* Whether the attribute's field fits the kind. A zero may be omitted in the file. */
 static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
 {
     static const int type[] = {
@@ -435,8 +431,7 @@ out:
     return st;
 }
 
-/* Translates the node's attributes; one that the rule does not name could change the meaning, so it
- * is refused. */
+/* Translates the node's attributes. Refuses unknown ones: they could change the meaning. */
 static mpl_status translate_attrs(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -459,7 +454,7 @@ out:
     return st;
 }
 
-/* One input becomes attribute `key`. */
+/* Turns one input into attribute `key`. */
 static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
 {
     mpl_status st = MPL_OK;
@@ -482,7 +477,7 @@ out:
     return st;
 }
 
-/* Inputs that decide shapes become attributes; those that are left move up. */
+/* Turns inputs that decide shapes into attributes; the others move up. */
 static mpl_status translate_inputs(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -523,7 +518,7 @@ out:
     return st;
 }
 
-/* Names for the outputs. One that may be left out, and that nobody reads, is. */
+/* Names the outputs; drops optional ones that are unused. */
 static mpl_status name_outputs(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -553,7 +548,7 @@ out:
     return st;
 }
 
-/* Its name, else that of its first output that has one, else its operator. */
+/* The node's name, else its first named output, else its operator. */
 static const char *label_of(const Onnx__NodeProto *proto, const char *type)
 {
     if (proto->name != NULL && proto->name[0] != '\0')
@@ -564,7 +559,7 @@ static const char *label_of(const Onnx__NodeProto *proto, const char *type)
     return type;
 }
 
-/* Whether the node hands its first input on, by what it says and by what it does. */
+/* Whether the node is marked as returning its first input, and does so. */
 static bool is_same_value(onnx_node *n)
 {
     const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);

@@ -1,13 +1,12 @@
 /* onnx_rnn.c -- LSTM, GRU and RNN as loops over their cells.
  *
- * Idea     One `while` for each direction: a step's input is a slice of X, its h a row of Y. The
- *          reverse direction takes the slices from the last one on. A sequence that is shorter than
- *          others keeps its state behind its end, and has rows of zeros there; the other way round
- *          it begins at its own last step. The product x W stands in the cell: for all steps at
- *          once, before the loop, it would be faster by little, but need memory that grows with the
- *          steps. What the cell adds to it accumulates in the second product.
- * Source   ONNX, docs/Operators.md: LSTM, GRU, RNN, whose names of gates and functions these
- *          are. */
+ * Idea     One `while` for each direction: a step reads a slice of X, and its h is a row of Y. The
+ *          reverse direction starts from the last slice. A shorter sequence keeps its state after
+ *          its end and has rows of zeros there; in reverse it starts at its own last step. The
+ *          product x W is computed in the cell. Computing it for all steps before the loop would be
+ *          little faster, but need memory that grows with the steps. What the cell adds to it
+ *          accumulates in the second product.
+ * Source   ONNX, docs/Operators.md: LSTM, GRU, RNN; gates and functions are named as there. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #include <strings.h>
@@ -15,8 +14,8 @@
 enum { MAX_FUNCTIONS = 3, MAX_STATES = 2, N_PEEPHOLES = 3 };
 
 typedef struct function {
-    const char *name;   /* as ONNX has it */
-    double alpha, beta; /* where the node gives none */
+    const char *name;   /* in ONNX */
+    double alpha, beta; /* defaults */
     bool has_alpha, has_beta;
 } function;
 
@@ -29,26 +28,25 @@ static const function functions[] = {
     {"Softplus", 0, 0, false, false},
 };
 
-/* What tells the three layers apart. */
+/* What distinguishes the three layers. */
 typedef struct layer {
     uint32_t n_gates, n_states, n_functions;
     const char *otherwise[MAX_FUNCTIONS];
 } layer;
 
-/* A node on its way, with a sticky status. */
+/* A node being read, with a sticky status. */
 typedef struct rnn {
     onnx_node *n;
     mpl_status st;
     const layer *layer;
-    mpl_value x, mask; /* [steps, batch, input]; bool [steps, batch, 1], where it is before the end,
-                          or MPL_NONE */
+    mpl_value x, mask; /* [steps, batch, input]; bool [steps, batch, 1]: t < length */
     mpl_type type;
     int64_t steps, batch, input, hidden;
     uint32_t n_directions;
     bool batch_first, clips, flag; /* flag: input_forget, linear_before_reset */
     double clip;
     function function[2 * MAX_FUNCTIONS];
-    /* of the direction whose cell is being made */
+    /* of the current direction */
     mpl_value w, r, bias, reset_bias, last_r, peephole[N_PEEPHOLES], first[MAX_STATES];
     const function *f;
 } rnn;
@@ -99,14 +97,14 @@ static mpl_value reshape(rnn *c, const char *name, mpl_value x, uint32_t rank, c
     return op(c, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, rank, dim));
 }
 
-/* a times the transpose of b, plus what is there already (may be MPL_NONE). */
+/* a times the transpose of b, plus an addend (may be MPL_NONE). */
 static mpl_value product(rnn *c, const char *name, mpl_value a, mpl_value b, mpl_value sum)
 {
     return op(c, MPL_OP_gemm, name, sum == MPL_NONE ? 2 : 3, (mpl_value[]){a, b, sum}, 1,
               &MPL_INT(trans_b, 1));
 }
 
-/* Columns of x in n parts of these widths. */
+/* Splits the columns of x into n parts of these widths. */
 static void split(rnn *c, mpl_value x, uint32_t n, const int64_t *width, const char *const *name,
                   mpl_value *out)
 {
@@ -123,8 +121,8 @@ out:
     c->st = st;
 }
 
-/* The function of its input, which is clipped first where the node asks for it (also that of the
- * cell, as the standard has it: "applied to the input of activations"). */
+/* Applies a function to x, clipped first if the node asks for it. That includes the function of the
+ * cell, as the standard has it: "applied to the input of activations". */
 static mpl_value activate(rnn *c, const function *f, const char *name, mpl_value x)
 {
     static const struct {
@@ -179,7 +177,7 @@ static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *ne
           gate);
     gate[I] = activate(c, &c->f[0], "i", peep(c, gate[I], 0, state[1]));
     gate[G] = activate(c, &c->f[1], "g", gate[G]);
-    if (c->flag) /* input and forget gate are coupled */
+    if (c->flag) /* coupled input and forget gates */
         gate[F] = binary(c, MPL_OP_sub, "f", number(c, 1), gate[I]);
     else
         gate[F] = activate(c, &c->f[0], "f", peep(c, gate[F], 2, state[1]));
@@ -191,8 +189,7 @@ static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *ne
 }
 
 /* z, r = f(x W + h R + b); n = g(x W + (r h) R + b), or g(x W + b + r (h R + b)) with
- * linear_before_reset; h' = (1 - z) n + z h, computed as n + z (h - n), which needs one value less
- * at a time. */
+ * linear_before_reset; h' = (1 - z) n + z h, as n + z (h - n): one value less live. */
 static void gru_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *next)
 {
     static const char *const part_name[] = {"xzr", "xn"}, *const gate_name[] = {"z", "r"};
@@ -222,7 +219,7 @@ static void rnn_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *nex
                        product(c, "sum", state[0], c->r, product(c, "x", x, c->w, c->bias)));
 }
 
-/* Behind the end of a sequence its state stays, and what it hands out is zero. */
+/* After the end of a sequence its state stays and its rows are zero. */
 static mpl_status make_step(const onnx_loop *l, onnx_round *round)
 {
     rnn *c = l->arg;
@@ -258,7 +255,7 @@ static const function *find_function(const char *name, size_t n)
     return NULL;
 }
 
-/* Alphas and betas are handed to those functions that have them, in order. */
+/* Assigns alphas and betas, in order, to the functions that have them. */
 static mpl_status take_functions(rnn *c)
 {
     mpl_status st = MPL_OK;
@@ -328,7 +325,7 @@ out:
     return st;
 }
 
-/* Attributes and sizes. */
+/* Reads attributes and sizes. */
 static mpl_status take_node(rnn *c)
 {
     mpl_status st = MPL_OK;
@@ -368,7 +365,7 @@ out:
 
 /* ---- operands ---- */
 
-/* Part d of an operand that has one for each direction, without that axis. */
+/* Part d of an operand with one part for each direction, without that axis. */
 static mpl_value of_direction(rnn *c, const char *name, mpl_value v, uint32_t d, uint32_t rank,
                               const int64_t *dim)
 {
@@ -379,7 +376,7 @@ static mpl_value of_direction(rnn *c, const char *name, mpl_value v, uint32_t d,
     return reshape(c, name, v, rank, dim);
 }
 
-/* GRU's products of h are two, as the second one waits for the first. */
+/* GRU has two products of h, as the second depends on the first. */
 static void take_weights(rnn *c, uint32_t d)
 {
     int64_t h = c->hidden, rows = c->layer->n_gates * h, zr = 2 * h;
@@ -415,7 +412,7 @@ static mpl_value transpose(rnn *c, const char *name, mpl_value x, int64_t a, int
     return op(c, MPL_OP_transpose, name, 1, &x, 1, &MPL_INTS(perm, 3, ((int64_t[]){a, b, last})));
 }
 
-/* What the state is before the first step: zero unless it is given. */
+/* The initial state: zero unless given. */
 static void take_state(rnn *c, uint32_t i, uint32_t d)
 {
     const int64_t dim[] = {c->batch, c->hidden};
@@ -445,7 +442,7 @@ static void take_operands(rnn *c, uint32_t d)
     c->f = c->function + d * c->layer->n_functions;
 }
 
-/* Which sequences have a step t: t < length. None where all have all. */
+/* Whether step t is within a sequence: t < length. MPL_NONE if all have full length. */
 static mpl_status make_mask(rnn *c)
 {
     mpl_status st = MPL_OK;

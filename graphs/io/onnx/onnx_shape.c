@@ -1,18 +1,16 @@
-/* onnx_shape.c -- rules of the operators whose attributes depend on shapes: windows, layouts,
- * resizing.
- *
- * The IR has explicit pads, split sizes and full-rank lists; what ONNX leaves to be computed is
- * computed here. */
+/* onnx_shape.c -- rules of operators whose attributes depend on shapes: windows, layouts, resizing.
+ * They compute the explicit pads, split sizes and full-rank lists of the IR. */
 #include "graphs/io/onnx/onnx_priv.h"
 
-#define MAX_EXTENT (INT64_C(1) << 31) /* of a window, stride or dim that pads are computed from */
+#define MAX_EXTENT                                                                                 \
+    (INT64_C(1) << 31) /* of a window, a stride, or a dim that pads are computed from */
 
 typedef struct window {
-    uint32_t n; /* dims that it slides over */
+    uint32_t n; /* dims of the window */
     int64_t in[MPL_MAX_RANK], kernel[MPL_MAX_RANK], stride[MPL_MAX_RANK], dilation[MPL_MAX_RANK];
 } window;
 
-/* n integers of an attribute in [least, MAX_EXTENT], or `otherwise` each where it is absent. */
+/* n integers of an attribute in [least, MAX_EXTENT]; `otherwise` each if it is absent. */
 static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, int64_t least,
                               int64_t otherwise, int64_t *out)
 {
@@ -31,7 +29,7 @@ out:
     return st;
 }
 
-/* kernel: the weights' shape where the attribute may be left out, else NULL. */
+/* kernel: the weights' shape if the attribute is optional, else NULL. */
 static mpl_status read_window(onnx_node *n, const mpl_shape *weights, window *w)
 {
     mpl_status st = MPL_OK;
@@ -63,14 +61,14 @@ static bool has_auto_pad(const onnx_node *n)
     return onnx_attr(n, "auto_pad") != NULL && !onnx_attr_is(n, "auto_pad", "NOTSET");
 }
 
-/* Spreads `total` over both ends of dim i; the odd one goes to the end unless `lower`. */
+/* Spreads `total` over both ends of dim i; an odd one goes to the end unless `lower`. */
 static void spread(const window *w, uint32_t i, int64_t total, bool lower, int64_t *pads)
 {
     pads[i] = lower ? total - total / 2 : total / 2;
     pads[w->n + i] = total - pads[i];
 }
 
-/* auto_pad: VALID is no pads; SAME_* as many as make the output ceil(in / stride) long. */
+/* auto_pad: VALID means no pads; SAME_* makes the output ceil(in / stride) long. */
 static mpl_status set_pads(onnx_node *n, const window *w)
 {
     mpl_status st = MPL_OK;
@@ -126,9 +124,9 @@ out:
     return st;
 }
 
-/* Pads from the length that is asked for, by output_shape or SAME_*: total = stride * (in - 1) +
- * output_padding + dilation * (kernel - 1) + 1 - length, spread over both ends. What is asked for
- * beyond becomes output padding. */
+/* Pads that give the length required by output_shape or SAME_*: total = stride * (in - 1) +
+ * output_padding + dilation * (kernel - 1) + 1 - length, spread over both ends. Excess is output
+ * padding. */
 static mpl_status transposed_pads(onnx_node *n, const window *w)
 {
     mpl_status st = MPL_OK;
@@ -172,8 +170,7 @@ mpl_status onnx_lower_conv_transpose(onnx_node *n)
     return lower_weighted(n, transposed_pads);
 }
 
-/* With allowzero a 0 is a dim of no element, which the IR's reshape cannot say; a constant of no
- * element can. */
+/* With allowzero a 0 is an empty dim. The IR's reshape cannot express it; an empty constant can. */
 mpl_status onnx_lower_reshape(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -214,8 +211,7 @@ out:
     return st;
 }
 
-/* The sizes are explicit in the IR. Without them the parts are equal; num_outputs (18) lets the
- * last be smaller. */
+/* IR sizes are explicit. Default: equal parts; with num_outputs (18) the last may be smaller. */
 mpl_status onnx_lower_split(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -277,8 +273,7 @@ out:
     return st;
 }
 
-/* Resize-18 may name axes; the IR has a number for all dims: 1, or the dim itself, for the
- * others. */
+/* Resize-18 may name axes; the IR has a number for each dim: for others 1, or the dim itself. */
 static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
 {
     mpl_status st = MPL_OK;
@@ -333,8 +328,7 @@ out:
     return st;
 }
 
-/* Upsample, and Resize-10: output i comes from input floor(i / scale), or between its
- * neighbours. */
+/* Upsample and Resize-10: output i reads input floor(i / scale), or interpolates its neighbours. */
 mpl_status onnx_lower_upsample(onnx_node *n)
 {
     onnx_set(n, MPL_TEXT(coordinate_mode, "asymmetric"));
@@ -342,8 +336,7 @@ mpl_status onnx_lower_upsample(onnx_node *n)
     return onnx_finish(n, MPL_OP_resize, 1, n->in);
 }
 
-/* Until opset 20 scale and bias have an element for each group; the IR, as 21, has one for each
- * channel. */
+/* Up to opset 20 scale and bias are per group; in 21 and the IR, per channel. */
 mpl_status onnx_lower_group_norm_18(onnx_node *n)
 {
     mpl_status st = MPL_OK;

@@ -1,28 +1,28 @@
 /* onnx_write.c -- writes a graph as an ONNX model. See source.h.
  *
- * Idea     Each operation becomes the node that the reader's own rule (ir/ops.def) would read it
- *          from: attributes by their ONNX names, and as constant inputs where the rule takes inputs
- *          for attributes. The graph's fields are gone through twice: counted first, since a
- *          message begins with its length, then written, one weight at a time in memory.
+ * Idea     Each operation becomes the node from which the reader's rule (ir/ops.def) makes it:
+ *          attributes by their ONNX names, or as constant inputs where the rule turns inputs into
+ *          attributes. The graph's fields are visited twice: first to count, since a message begins
+ *          with its length, then to write, with one weight at a time in memory.
  * Source   ONNX, onnx.proto, docs/IR.md, docs/Operators.md; https://github.com/onnx/onnx */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 
-/* that is written: the first that names all inputs which the rules take for attributes */
+/* oldest written: the first with all inputs that rules turn into attributes */
 #define OLDEST_OPSET 18
-#define MOST_BYTES   INT32_MAX /* of a protobuf message */
+#define MOST_BYTES   INT32_MAX /* limit of a protobuf message */
 /* Fields of GraphProto. */
 enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO = 13 };
 
-/* ---- which opset ---- */
+/* ---- opset ---- */
 
 static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
     onnx_item it;
 
-    /* scale and bias are of another shape there */
+    /* scale and bias have another shape there */
     if (rule == NULL || rule->lower == onnx_lower_group_norm_18)
         return false;
     for (uint32_t i = 0; i < onnx_count_attrs(g, op); i++) {
@@ -34,7 +34,7 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
     return true;
 }
 
-/* The oldest opset that says all operations. */
+/* The oldest opset that can express all operations. */
 static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
 {
     mpl_status st = MPL_OK;
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-/* The version of the format that came with an opset (docs/Versioning.md). */
+/* The format version that came with an opset (docs/Versioning.md). */
 static int64_t ir_version(int64_t opset)
 {
     return opset <= 18   ? 8
@@ -75,7 +75,7 @@ static void free_parts(writer *w)
 
 /* ---- nodes ---- */
 
-/* Marks the first operation of each name; a graph without operations is the set of names. */
+/* Marks the first operation of each name; an empty graph serves as the set of names. */
 static mpl_status find_named(writer *w)
 {
     mpl_status st = MPL_OK;
@@ -96,7 +96,7 @@ out:
     return st;
 }
 
-/* The nodes of an operation of the whole graph. */
+/* Writes the nodes of an operation of the whole graph. */
 static mpl_status put_nodes(writer *w, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -153,7 +153,7 @@ out:
     return st;
 }
 
-/* Only its length matters while fields are counted. */
+/* While fields are counted only the weight's length matters. */
 static mpl_status put_weight(writer *w, mpl_value v)
 {
     mpl_status st = MPL_OK;
@@ -194,7 +194,6 @@ out:
 
 /* ---- the model ---- */
 
-/* The fields of the graph. */
 static mpl_status put_graph(writer *w, onnx_sink *to)
 {
     mpl_status st = MPL_OK;
@@ -223,7 +222,7 @@ out:
     return st;
 }
 
-/* All but the graph. */
+/* All fields except the graph. */
 static void put_head(const writer *w, uint32_t n_notes, const mpl_onnx_note *notes, onnx_sink *to)
 {
     enum { IR_VERSION = 1, PRODUCER = 2, OPSET = 8 };

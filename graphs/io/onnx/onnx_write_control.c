@@ -1,12 +1,11 @@
-/* onnx_write_control.c -- writes `while` as Loop or Scan, `case` as If, and convolutions that do
- * more as several nodes.
+/* onnx_write_control.c -- writes `while` as Loop or Scan, `case` as If, and fused operations as
+ * several nodes.
  *
- * A `while` that only scans, and does not ask which round it is, is a Scan; any other a Loop, whose
- * body takes the slices of scans itself. Where fewer rounds may come than rows have room for, the
- * rows are filled up with zeros behind the Loop. An exit test becomes a part of the condition; what
- * its round would carry or stack is what was before, or zero, as the round counts as never begun. A
- * `case` becomes an If, or one in the other's else, whose last branch also stands for any index
- * beyond.
+ * A `while` that only scans and does not read the round's number becomes a Scan. Any other becomes
+ * a Loop, whose body slices the scans itself. If fewer rounds may run than rows have room for,
+ * zeros are appended after the Loop. An exit test becomes part of the condition. A round that it
+ * ends counts as never begun: it carries the previous values and stacks zeros. A `case` becomes an
+ * If, or nested Ifs in else branches; the last branch also covers any larger index.
  *
  * Source   ONNX, docs/Operators.md: Loop, Scan, If. */
 #include "graphs/io/onnx/onnx_write_priv.h"
@@ -29,7 +28,7 @@ out:
     return st;
 }
 
-/* A name that the graph has not, and that nobody gets again. */
+/* A unique new name. */
 static mpl_status new_name(writer *w, const char *base, const char *suffix, char **out)
 {
     mpl_status st = MPL_OK;
@@ -43,7 +42,7 @@ out:
     return st;
 }
 
-/* A node with these inputs and outputs, without a name: those of nodes are unique. */
+/* A node with these inputs and outputs, without a name, since node names are unique. */
 static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n_in,
                            char *const *in, size_t n_out, char *const *out, Onnx__NodeProto **made)
 {
@@ -105,7 +104,7 @@ out:
     return st;
 }
 
-/* A node of one output, of a name of its own; *out may be one of the inputs. */
+/* A node with one newly named output; *out may be one of the inputs. */
 static mpl_status step(writer *w, onnx_nodes *to, const char *type, const char *base, size_t n_in,
                        char *const *in, char **out)
 {
@@ -119,7 +118,7 @@ out:
     return st;
 }
 
-/* A constant: one whole number, or n >= 1 in a list. */
+/* A constant: one whole number, or a list of n >= 1. */
 static mpl_status whole(writer *w, onnx_nodes *to, const char *base, int64_t x, char **out)
 {
     mpl_status st = MPL_OK;
@@ -141,7 +140,7 @@ out:
     return st;
 }
 
-/* ---- graphs inside ---- */
+/* ---- nested graphs ---- */
 
 mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
                          Onnx__ValueInfoProto **out)
@@ -209,9 +208,8 @@ static mpl_status add_input(writer *w, Onnx__GraphProto *graph, mpl_value v)
     return describe_value(w, w->g->value_name[v], v, &graph->input[graph->n_input++]);
 }
 
-/* The next output of a graph: `text`, which is made in it or not. What a graph hands out must be
- * made in it, and only once, so a node of its own may be needed, which the reader passes over
- * again. */
+/* Adds `text` as the next output of a graph. ONNX requires that the graph makes it, and that it is
+ * listed once; otherwise an Identity is added, which the reader skips. */
 static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
                              const char *base, char *text, bool made_here, mpl_type type,
                              const mpl_shape *shape)
@@ -230,7 +228,7 @@ out:
     return st;
 }
 
-/* Value v, which may be one of the block that the graph is, or one from outside. */
+/* Adds value v of this block or of an outer one. */
 static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
                              const char *base, uint32_t block, mpl_value v)
 {
@@ -255,7 +253,7 @@ out:
 
 /* ---- case ---- */
 
-/* The values v[n] as what a graph hands out. */
+/* Adds the values v[n] as outputs of a graph. */
 static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
                               const char *base, uint32_t block, uint32_t n, const mpl_value *v)
 {
@@ -270,7 +268,7 @@ out:
 static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, onnx_nodes *to,
                              char *const *out);
 
-/* A graph of branch `from`, of those from there on, or of the bypass. */
+/* A graph of branch `from`, of all branches from there on, or of the bypass. */
 typedef enum part_kind { BRANCH, REST, BYPASS } part_kind;
 
 static mpl_status make_part(writer *w, mpl_op op, char *index, uint32_t from, part_kind kind,
@@ -320,7 +318,7 @@ out:
     return st;
 }
 
-/* Branches from `from` on: the first one, or else the others; the last one needs no test. */
+/* Branches from `from` on: an If between the first and the rest; the last one needs no test. */
 static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, onnx_nodes *to,
                              char *const *out)
 {
@@ -348,7 +346,7 @@ out:
     return st;
 }
 
-/* The names of n outputs; one that is not asked for gets one of its own. */
+/* The names of n outputs; unused ones get new names. */
 static mpl_status name_outputs(writer *w, const char *base, uint32_t n, const mpl_value *made,
                                char ***out)
 {
@@ -433,7 +431,7 @@ static bool is_reversed(const loop *l, uint32_t flag)
     return l->reverse != NULL && l->reverse[flag] != 0;
 }
 
-/* Fewer rounds may come than there is room for. */
+/* Whether fewer rounds may run than rows have room for. */
 static bool may_end_early(const loop *l)
 {
     return l->in[0] != MPL_NONE || l->in[1] != MPL_NONE || l->result[0] != MPL_NONE ||
@@ -478,7 +476,7 @@ out:
     return st;
 }
 
-/* The slice of scan i that belongs to the round, under the name of the body's parameter. */
+/* The round's slice of scan i, under the name of the body's parameter. */
 static mpl_status add_slice(writer *w, const loop *l, uint32_t i, onnx_nodes *nodes)
 {
     mpl_status st = MPL_OK;
@@ -496,7 +494,7 @@ out:
     return st;
 }
 
-/* All exit tests as one truth of rank 0; NULL: there is none. */
+/* All exit tests combined as a scalar truth value; NULL: there is none. */
 static mpl_status join_exits(writer *w, const loop *l, onnx_nodes *nodes, char **out)
 {
     mpl_status st = MPL_OK;
@@ -519,7 +517,6 @@ out:
     return st;
 }
 
-/* A zero of that type. */
 static mpl_status zero_of(writer *w, onnx_nodes *to, const char *base, mpl_type type, char **out)
 {
     mpl_status st = MPL_OK;
@@ -539,8 +536,8 @@ out:
     return st;
 }
 
-/* The condition, then what is carried, then the rows; where a round counts as never begun (stay is
- * false), what was carried into it, and zeros. */
+/* The condition, then the carried values, then the rows. If stay is false, the round counts as
+ * never begun: the values carried into it, and zeros. */
 static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *body,
                                    onnx_nodes *nodes, char *condition)
 {
@@ -602,7 +599,7 @@ out:
     return st;
 }
 
-/* The trip count: as a value, as a number, or the smaller of both. */
+/* The trip count: a value, a number, or the smaller of both. */
 static mpl_status add_trips(writer *w, const loop *l, onnx_nodes *to, char **out)
 {
     mpl_status st = MPL_OK;
@@ -620,8 +617,7 @@ out:
     return st;
 }
 
-/* Rows as the `while` has them, from those of the rounds that came: the last one first where they
- * are reversed, and filled up with zeros. */
+/* The rows of a `while` from those of rounds that ran: reversed if needed, filled with zeros. */
 static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *to, char *rows)
 {
     mpl_status st = MPL_OK;
@@ -696,9 +692,9 @@ out:
     return st;
 }
 
-/* ---- convolutions that do more ---- */
+/* ---- fused operations ---- */
 
-/* Number x of a floating type. */
+/* A constant x of a floating type. */
 static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type type, int64_t x,
                         char **out)
 {
@@ -763,7 +759,7 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
     case MPL_OP_gemm_act:
     case MPL_OP_gemm_sum:
         return add_fused(w, op, to);
-    case MPL_OP_exit_unless: /* the loop's condition sees to it */
+    case MPL_OP_exit_unless: /* part of the loop's condition */
         return MPL_OK;
     default:
         MPL_TRY(onnx_make_node(w, op, &node));

@@ -1,4 +1,4 @@
-/* onnx_write_node.c -- one node of a model that is written. See onnx_write_priv.h. */
+/* onnx_write_node.c -- writes one node of a model. See onnx_write_priv.h. */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
@@ -111,7 +111,7 @@ out:
     return st;
 }
 
-/* Attributes in the order of the graph; those that are inputs in ONNX are named in constant[]. */
+/* Writes attributes in order; constant[] gets names for those that are inputs in ONNX. */
 static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                             char **constant)
 {
@@ -123,7 +123,7 @@ static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__N
     for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
         mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
 
-        if (attr.key == MPL_ATTR_to) { /* a type by its name here, by its number there */
+        if (attr.key == MPL_ATTR_to) { /* named here, numbered in ONNX */
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
             MPL_TRY(onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
@@ -138,8 +138,7 @@ out:
     return st;
 }
 
-/* Operands where the rule leaves room for them, constants in between; the last ones may be left
- * out. */
+/* Writes operands where the rule leaves inputs, and constants between; trims omitted ones. */
 static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                              char *const *constant)
 {

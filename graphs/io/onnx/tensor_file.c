@@ -2,8 +2,7 @@
  *
  * Source   NumPy, "NPY format" (numpy.lib.format): magic, version, header length, a Python dict as
  *          text, the elements.
- * Differs  Only C order and the types that memplan has; the header is padded to 64 bytes as NumPy
- *          does.
+ * Differs  Only C order and memplan's types; the header is padded to 64 bytes, as in NumPy.
  * Limits   Little-endian machines, as the files are. */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 
 static const struct {
-    const char *descr; /* as NumPy writes it */
+    const char *descr; /* in NumPy */
     mpl_type type;
 } descrs[] = {
     {"<f8", MPL_TYPE_f64}, {"<f4", MPL_TYPE_f32}, {"<f2", MPL_TYPE_f16}, {"<i8", MPL_TYPE_i64},
@@ -22,7 +21,7 @@ static const struct {
 
 /* ---- .npy ---- */
 
-/* What follows `'key':` in the header, or NULL. */
+/* The text after `'key':` in the header, or NULL. */
 static const char *header_value(const char *header, const char *key)
 {
     char quoted[32];
@@ -63,7 +62,7 @@ out:
     return st;
 }
 
-/* "(2, 3)", "(2,)" or "()". */
+/* Parses "(2, 3)", "(2,)" or "()". */
 static mpl_status npy_shape(mpl_ctx *ctx, const char *path, const char *header, mpl_shape *shape)
 {
     mpl_status st = MPL_OK;
@@ -109,7 +108,7 @@ out:
     return st;
 }
 
-/* Where the header's text begins and how long it is; false where the file is too short for it. */
+/* The start and length of the header's text; false: the file is too short. */
 static bool npy_header(const uint8_t *data, size_t size, size_t *begin, size_t *length)
 {
     if (size < 12 || data[6] < 1 || data[6] > 3)

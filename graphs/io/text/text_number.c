@@ -79,7 +79,7 @@ static uint64_t usual_nan(mpl_type type)
     }
 }
 
-/* Whether these bits are a NaN of a floating type: above infinity once the sign is gone. */
+/* Whether these bits are a NaN of a floating type: above infinity without the sign bit. */
 static bool is_nan_bits(mpl_type type, uint64_t bits)
 {
     static const uint64_t quiet[] = {[MPL_TYPE_f64] = UINT64_C(1) << 51,
@@ -156,7 +156,7 @@ static bool parse_integer(mpl_type type, const char *word, size_t n, void *data,
     return true;
 }
 
-/* "nan", or "nan." and the bits of one. */
+/* Parses "nan", or "nan." and the bits of one. */
 static bool parse_nan(mpl_type type, const char *word, size_t n, void *data, int64_t i)
 {
     uint64_t bits = 0;
@@ -191,7 +191,7 @@ bool mpl_text_parse(mpl_type type, const char *word, size_t n, void *data, int64
     text[n] = '\0';
     if (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)
         return mpl_put(type, data, i, text[0] == '-' ? -INFINITY : INFINITY), true;
-    if (strpbrk(text, "nN") != NULL) /* the other spellings of strtod */
+    if (strpbrk(text, "nN") != NULL) /* other spellings that strtod accepts */
         return false;
     x = type == MPL_TYPE_f32 ? (double)strtof(text, &end) : strtod(text, &end);
     mpl_put(type, data, i, x);

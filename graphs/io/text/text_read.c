@@ -1,30 +1,28 @@
 /* text_read.c -- graphs from .graph text.
  *
- * One statement a line; '#' starts a comment; values are made above the lines that use them.
+ * One statement a line; '#' starts a comment; a value is made above the lines that use it.
  *
- *   graph NAME                                   first; `program NAME`: operations may change what
- *   lies in memory
+ *   graph NAME                                   first; `program NAME` allows writes in place
  *   input NAME TYPE [D,D,..]                     given by the caller
  *   weight NAME TYPE [D,D,..]                    filled from a seed
  *   weight NAME TYPE [D,D,..] = splat NUMBER     one number for all elements
  *   weight NAME TYPE [D,D,..] = data NUMBER ..   all elements, row-major
- *   weight NAME TYPE [D,D,..] = bytes HEX        the same as the bytes in memory (little-endian)
+ *   weight NAME TYPE [D,D,..] = bytes HEX        all elements as bytes in memory (little-endian)
  *   bound NAME TYPE [D,D,..] = data|bytes ..     an input that decided shapes and became a constant
  *   OUT, .. = OPERATOR(IN, ..) KEY=VALUE .. : TYPE [D,..], .. @NAME
  *   OUT, .. = while BODY(IN, ..) ..              an operation that owns blocks names them
- *   exit_unless(C)                               an operation without outputs stands alone
- *   block NAME                                   opens a block; up to its `yield` all lines stand
- *   in it
- *   param NAME TYPE [D,..]                       its parameters come first
- *   yield A, ..                                  closes it with its results
+ *   exit_unless(C)                               an operation without outputs
+ *   block NAME                                   opens a block, which ends at its `yield`
+ *   param NAME TYPE [D,..]                       a parameter, at the start of its block
+ *   yield A, ..                                  closes the block with its results
  *   output NAME                                  any number of them
  *
- * `_` stands for an optional operand left out. Types and dims of outputs are inferred, and checked
- * where they are given. @NAME names the operation, which else has the name of its first output.
- * Operators are those of ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers,
- * words or strings, and lists in brackets. Names are words of letters, digits and _ . / + - or
- * strings in quotes with \\ \" \xHH. An operation owns the blocks that stand right above it. Braces
- * are kept. A whole file costs O(size). Control flow is described at mpl_graph_add_control. */
+ * `_` is an omitted optional operand. Types and dims of outputs are inferred, and checked if given.
+ * @NAME names the operation; by default it has the name of its first output. Operators are those of
+ * ir/ops.def. Attributes are those of ir/attrs.def: whole numbers, numbers, words or strings, and
+ * lists in brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\
+ * \" \xHH. An operation owns the blocks right above it. Braces are reserved. A whole file costs
+ * O(size). For control flow see mpl_graph_add_control. */
 #include "graphs/core/file.h"
 #include "graphs/io/text/text_priv.h"
 #include "graphs/source.h"
@@ -48,7 +46,7 @@ typedef struct type_item {
     mpl_shape shape;
 } type_item;
 
-/* A list that is used again for every line. */
+/* A list that is reused for every line. */
 #define LIST(type)                                                                                 \
     struct {                                                                                       \
         type *item;                                                                                \
@@ -60,16 +58,16 @@ typedef struct type_item {
 
 enum {
     LEFT_OUT = 0
-}; /* offset in text of an operand `_`; the text starts with one byte that no name uses */
+}; /* offset in text of an operand `_`; text starts with a byte that no name uses */
 
 typedef struct reader {
     mpl_ctx *ctx;
     const char *path;
-    const char *at, *end; /* what is not yet read */
+    const char *at, *end; /* unread rest of the text */
     uint32_t line;        /* of `next` */
     token next;
     mpl_graph *g;
-    LIST(char) text;      /* names and strings of this line, unescaped, each with a zero */
+    LIST(char) text;      /* names and strings of this line, unescaped, zero-terminated */
     LIST(size_t) out, in; /* names in text, or LEFT_OUT */
     LIST(size_t) bodies;  /* names of blocks in text */
     LIST(uint32_t) body;
@@ -93,7 +91,7 @@ typedef struct reader {
 
 /* ---- tokens ---- */
 
-/* Moves to the next token of this line; END stands at the end of the line and stays there. */
+/* Moves to the next token of this line; stops at END. */
 static mpl_status advance(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -127,8 +125,7 @@ out:
     return st;
 }
 
-/* Skips what is left of this line and stands on the first token of the next that has one; false at
- * the end of the text. */
+/* Moves to the first token of the next line that is not empty; false: end of text. */
 static mpl_status next_line(reader *r, bool *more)
 {
     mpl_status st = MPL_OK;
@@ -158,7 +155,7 @@ static bool is_word(const reader *r, const char *word)
            memcmp(r->next.start, word, r->next.n) == 0;
 }
 
-/* The next token for a message: at most 40 characters of it, what cannot be printed as '?'. */
+/* A token for a message: at most 40 characters, unprintable ones as '?'. */
 static const char *show(const token *t, char text[48])
 {
     size_t n = t->n < 40 ? t->n : 40;
@@ -195,8 +192,7 @@ out:
     return st;
 }
 
-/* Copies a word or a string, unescaped and with a zero behind it, into text; *begin: where, *n: its
- * characters. */
+/* Copies a word or string, unescaped, into text with a zero; *begin: its offset, *n: its length. */
 static mpl_status keep(reader *r, const token *t, size_t *begin, size_t *n)
 {
     mpl_status st = MPL_OK;
@@ -226,7 +222,7 @@ out:
     return st;
 }
 
-/* A name: a word or a string without zeros. `what` says whose, for messages. */
+/* Reads a name: a word, or a string without zero bytes. `what`: its kind, for messages. */
 static mpl_status take_name(reader *r, const char *what, size_t *begin)
 {
     mpl_status st = MPL_OK;
@@ -294,7 +290,7 @@ out:
     return st;
 }
 
-/* Appends one number, the next token, to raw. */
+/* Appends the next token, a number, to raw. */
 static mpl_status take_element(reader *r, mpl_type type)
 {
     mpl_status st = MPL_OK;
@@ -335,7 +331,7 @@ out:
     return st;
 }
 
-/* The constant behind '=', into raw. */
+/* Reads the constant after '=' into raw. */
 static mpl_status take_constant(reader *r, mpl_type type, const mpl_shape *shape, bool *splat)
 {
     mpl_status st = MPL_OK;
@@ -358,15 +354,14 @@ static mpl_status take_constant(reader *r, mpl_type type, const mpl_shape *shape
     if (!*splat && r->raw.n != bytes)
         FAIL_AT(r, "%zu numbers where the dims need %" PRIu64, r->raw.n / mpl_type_bytes(type),
                 count);
-    MPL_TRY(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, 1)); /* of no elements, too, there is an
-                                                                 address */
+    MPL_TRY(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, 1)); /* an address even if empty */
 out:
     return st;
 }
 
 /* ---- lines ---- */
 
-/* A failure inside the graph gets the place in the file. */
+/* Adds the place in the file to a failure inside the graph. */
 static mpl_status located(reader *r, mpl_status st)
 {
     char why[sizeof r->ctx->message];
@@ -377,7 +372,7 @@ static mpl_status located(reader *r, mpl_status st)
     return mpl_fail(r->ctx, st, r->ctx->file, r->ctx->line, "%s:%u: %.400s", r->path, r->line, why);
 }
 
-/* input, weight and bound, of which the keyword is the next token. */
+/* Reads an input, weight or bound; the next token is this keyword. */
 static mpl_status read_declaration(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -474,7 +469,7 @@ static mpl_status take_operand(reader *r, const char *what, size_t *begin)
     return advance(r);
 }
 
-/* "NAME, .." behind an operator that owns blocks, into bodies. */
+/* Reads "NAME, .." after an operator that owns blocks into bodies. */
 static mpl_status take_bodies(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -491,7 +486,7 @@ out:
     return st;
 }
 
-/* "OUT, .. = ", or nothing for an operation without outputs, and the operator, into out and op. */
+/* Reads "OUT, .. = ", which may be absent, and the operator, into out and op. */
 static mpl_status take_outputs(reader *r, token *op)
 {
     mpl_status st = MPL_OK;
@@ -517,7 +512,7 @@ out:
     return st;
 }
 
-/* "OUT, .. = OPERATOR BLOCK, .. (IN, ..)" into out, op, bodies and in. */
+/* Reads "OUT, .. = OPERATOR BLOCK, .. (IN, ..)" into out, op, bodies and in. */
 static mpl_status take_call(reader *r, token *op)
 {
     mpl_status st = MPL_OK;
@@ -558,7 +553,7 @@ out:
     return st;
 }
 
-/* "[NUMBER, ..]" */
+/* Reads "[NUMBER, ..]". */
 static mpl_status take_list(reader *r, mpl_attr_kind kind)
 {
     mpl_status st = MPL_OK;
@@ -576,7 +571,7 @@ out:
     return st;
 }
 
-/* "KEY=VALUE" into attr and the list of its kind. */
+/* Reads "KEY=VALUE" into attr and the list of its kind. */
 static mpl_status take_attr(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -613,9 +608,9 @@ out:
     return st;
 }
 
-/* ---- a name that no line above makes: why ---- */
+/* ---- why no line above makes a name ---- */
 
-/* The names that this line makes into out, those it needs into in. */
+/* Reads the names that this line makes into out, those that it needs into in. */
 static mpl_status take_maker(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -632,8 +627,8 @@ out:
     return st;
 }
 
-/* Reads on to the next line that makes values; false at the end of the text. What cannot be read is
- * skipped. Names that stand in the text list already stay there. */
+/* Reads up to the next line that makes values; false: end of text. Skips unreadable lines. Keeps
+ * names in text. */
 static mpl_status next_maker(reader *r, bool *more)
 {
     mpl_status st;
@@ -681,12 +676,12 @@ static bool makes(const reader *r, size_t name)
     return false;
 }
 
-/* Looks on from the line just read for the one that makes `name`: *made is its line, 0 if there is
- * none; *cycle says that it needs, by what lies between, an output of the line just read. */
+/* Searches from the line just read for the one that makes `name`. *made: that line, 0: none.
+ * *cycle: it depends, through the lines between, on an output of the line just read. */
 static mpl_status find_below(reader *r, size_t name, uint32_t *made, bool *cycle)
 {
     mpl_status st = MPL_OK;
-    mpl_graph *needing = NULL; /* as a set of names: what depends on the line just read */
+    mpl_graph *needing = NULL; /* a set of names: what depends on the line just read */
     bool more = true, depends = true;
 
     *made = 0;
@@ -707,7 +702,7 @@ out:
     return st;
 }
 
-/* The error for an input that no line above makes. */
+/* Reports an input that no line above makes. */
 static mpl_status refuse_missing(reader *r, size_t name)
 {
     mpl_status st = MPL_OK;
@@ -732,7 +727,7 @@ out:
 
 /* ---- operations ---- */
 
-/* Names to values and pointers, once nothing moves any more. */
+/* Resolves names to values and pointers, after the arrays stop growing. */
 static mpl_status resolve(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -773,7 +768,7 @@ out:
     return st;
 }
 
-/* ": TYPE [D,..], .." into types. */
+/* Reads ": TYPE [D,..], .." into types. */
 static mpl_status take_types(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -792,7 +787,7 @@ out:
     return st;
 }
 
-/* The types that the line gives against those that were inferred. */
+/* Checks the types given in the line against the inferred ones. */
 static mpl_status check_types(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -873,7 +868,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 static mpl_status read_header(reader *r)
 {
@@ -941,7 +936,7 @@ mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data
     bool more;
 
     APPEND(r, r->text, '\0');
-    MPL_TRY(mpl_reserve(ctx, r->ints.item, r->ints.cap, 1)); /* an empty list has an address, too */
+    MPL_TRY(mpl_reserve(ctx, r->ints.item, r->ints.cap, 1)); /* an address even if empty */
     MPL_TRY(mpl_reserve(ctx, r->floats.item, r->floats.cap, 1));
     MPL_TRY(read_header(r));
     for (;;) {
@@ -953,7 +948,7 @@ mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data
     MPL_TRY(located(r, mpl_graph_finish(ctx, r->g)));
     *out = r->g, r->g = NULL;
 out:
-    if (st == MPL_EINPUT) /* names may hold anything, a message is one line */
+    if (st == MPL_EINPUT) /* names may hold any bytes, a message is one line */
         for (char *c = ctx->message; *c != '\0'; c++)
             if ((unsigned char)*c < ' ' || *c == 0x7f)
                 *c = '?';

@@ -1,4 +1,4 @@
-/* text_write.c -- a graph as .graph text. The format stands in text_read.c. */
+/* text_write.c -- writes a graph as .graph text. text_read.c describes the format. */
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
 #include "graphs/io/text/text_priv.h"
@@ -6,7 +6,7 @@
 
 #include <stdarg.h>
 
-/* Text that grows; after a failure nothing more is added. */
+/* Growing text; ignores additions after a failure. */
 typedef struct writer {
     mpl_ctx *ctx;
     mpl_status st;
@@ -58,7 +58,7 @@ static void put_quoted(writer *w, const char *text, size_t n)
     put(w, "\"");
 }
 
-/* A word where it can be one, else in quotes. */
+/* A bare word if possible, else a quoted string. */
 static void put_name(writer *w, const char *name, size_t n)
 {
     bool word = n > 0 && !mpl_text_reserved(name, n);

@@ -1,15 +1,14 @@
-/* grad_conv.c -- gradients of convolution and matrix products with respect to their operands.
+/* grad_conv.c -- gradients of convolutions and matrix products with respect to operands.
  *
- * Every element is one sum in double, rounded once: of dx over taps in row-major order, then output
- * channels; of dw over the batch, then output elements in row-major order. */
+ * Each element is one sum in double, rounded once. Order: dx over taps in row-major order, then
+ * output channels; dw over the batch, then output elements in row-major order. */
 #include "graphs/ops/grad/grad_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
 
-/* y = conv(x, w): the shapes of all three, one of which an operation may know from `sizes`
- * alone. */
+/* Shapes of y = conv(x, w); one of them may come from attribute `sizes`. */
 typedef struct conv_dims {
     mpl_shape x, w, y;
-    int64_t group, in_channels, out_channels; /* the channels of one group */
+    int64_t group, in_channels, out_channels; /* channels of one group */
     mpl_window window;
 } conv_dims;
 
@@ -32,7 +31,7 @@ out:
     return st;
 }
 
-/* x and w are there; y is what comes of them. */
+/* Computes y and the window from x and w. */
 static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_dims *d)
 {
     mpl_status st = MPL_OK;
@@ -96,7 +95,7 @@ out:
     return st;
 }
 
-/* dx alone, dw alone, or dw, the gradient of the bias and dx. */
+/* Outputs: dx; or dw; or dw, gradient of the bias, and dx. */
 mpl_status mpl_shape_conv_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -112,7 +111,7 @@ out:
     return st;
 }
 
-/* The output element along axis i that sees input element `at` through tap k; -1: none does. */
+/* Output element along axis i that reads input element `at` through tap k; -1: none. */
 static inline int64_t seer(const mpl_window *w, int i, int64_t at, int64_t k)
 {
     int64_t o = at + w->before[i] - k * w->dilation[i];
@@ -122,7 +121,7 @@ static inline int64_t seer(const mpl_window *w, int i, int64_t at, int64_t k)
     return o / w->stride[i];
 }
 
-/* dx of element (z, y, x) of channel c of group `g`, of item `n`. */
+/* dx at position `at` of channel c in group `g` of item `n`. */
 MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, const void *weight,
                             int64_t n, int64_t g, int64_t c, const int64_t at[3])
 {
@@ -174,18 +173,17 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Outputs [*from, *to) along axis i see the input through tap k. */
+/* Outputs [*from, *to) along axis i whose tap k is inside the input. */
 static void seeing(const mpl_window *w, int i, int64_t k, int64_t *from, int64_t *to)
 {
-    int64_t shift = k * w->dilation[i] - w->before[i]; /* input element of output o: o * stride +
-                                                          shift */
+    int64_t shift = k * w->dilation[i] - w->before[i]; /* output o reads o * stride + shift */
 
     *from = shift >= 0 ? 0 : (-shift + w->stride[i] - 1) / w->stride[i];
     *to = largest(
         *from, least(w->out[i], w->in[i] > shift ? (w->in[i] - shift - 1) / w->stride[i] + 1 : 0));
 }
 
-/* dw of output channel m, channel c of its group, tap t. */
+/* dw of output channel m, input channel c of its group, tap t. */
 MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, const void *x,
                              int64_t m, int64_t c, int64_t t)
 {
@@ -226,7 +224,7 @@ MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, co
                            i % taps));
 }
 
-/* factor times the sum of dy over all but its channels, axis 1. */
+/* factor times the sum of dy over all axes but the channels (axis 1). */
 MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor,
                              void *db)
 {
@@ -311,8 +309,8 @@ out:
     return st;
 }
 
-/* out[i * row + j * column] = factor times the sum over k of left[i, k] right[k, j]; steps of each
- * along i or j, and along k. */
+/* out[i * row + j * column] = factor * sum over k of left[i, k] right[k, j]. Strides along i or j,
+ * and along k. */
 typedef struct product_map {
     int64_t rows, columns, depth;
     int64_t left_row, left_depth, right_depth, right_column, out_row, out_column;

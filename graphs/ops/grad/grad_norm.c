@@ -1,16 +1,15 @@
-/* grad_norm.c -- batch norm in training and its gradient, gradients of lrn and softmax.
+/* grad_norm.c -- training batch norm and its gradient; gradients of lrn and softmax.
  *
  * Batch norm: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, algorithm 1 and the equations of
- * section 3. The variance is that of the batch as it is (divided by n, as ONNX has it), also where
- * it enters the running one. Sums are taken in double, over the batch, then the places of a
- * channel. */
+ * section 3. The variance is the batch's, divided by n as in ONNX, also in the running variance.
+ * Sums are in double, over the batch, then over the positions of a channel. */
 #include "graphs/ops/lanes_priv.h"
 
 #include <math.h>
 
 /* ---- batch norm ---- */
 
-/* A tensor of at least two dims; inputs from `first` on have one element a channel. */
+/* Checks for at least two dims, and one element a channel in the inputs from `first` on. */
 static mpl_status check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
     mpl_status st = MPL_OK;
@@ -22,7 +21,7 @@ out:
     return st;
 }
 
-/* What both forms of batch norm in training have in common. */
+/* Checks common to both forms of training batch norm. */
 static mpl_status check_batch(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
@@ -126,7 +125,7 @@ static void set(const mpl_tensor *t, int64_t i, double x)
     mpl_put(t->type, t->data, i, x);
 }
 
-/* Output 0 of channel c, from the moments of the batch, which are handed on. */
+/* Normalises channel c into output 0; also returns its batch mean and variance. */
 static void normalise_channel(const mpl_op_call *call, int64_t c, double moment[2])
 {
     const mpl_tensor *in = call->in;
@@ -167,7 +166,7 @@ mpl_status mpl_eval_batch_norm_again(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* The sums over a channel of dy, and of dy times the normalised x. */
+/* Channel sums of dy, and of dy times the normalised x. */
 MPL_INLINE void channel_sums(mpl_type type, channel k, const void *dy, const void *x, double mean,
                              double inverse, double sum[2])
 {
@@ -239,7 +238,7 @@ static int64_t to(int64_t c, int64_t above, int64_t n)
     return n - c > above ? c + above + 1 : n;
 }
 
-/* s of channel i at a place whose channel 0 is element `base`. */
+/* s of channel i at a position; `base` is that position in channel 0. */
 MPL_INLINE double lrn_sum(mpl_type type, const void *x, int64_t base, mpl_lanes l, int64_t i,
                           const mpl_lrn *how)
 {
@@ -262,7 +261,7 @@ MPL_INLINE void lrn_place(mpl_type type, const mpl_op_call *call, int64_t base, 
         int64_t at = base + c * l.inner;
         double sum = 0;
 
-        /* those that c is around */
+        /* channels whose sums include c */
         for (int64_t i = from(c, how->above); i < to(c, how->below, l.n); i++) {
             int64_t other = base + i * l.inner;
 
@@ -287,7 +286,7 @@ mpl_status mpl_eval_lrn_grad(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* ---- softmax: dx = y (dy - sum of dy y), in place too ---- */
+/* ---- softmax: dx = y (dy - sum of dy y), also in place ---- */
 
 mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {

@@ -1,9 +1,9 @@
-/* grad_pool.c -- gradients of pooling. Windows that overlap add up in the element's own type, in
- * row-major order of the windows; all else is rounded once. */
+/* grad_pool.c -- gradients of pooling. Overlapping windows accumulate in the element's type, in
+ * row-major window order; everything else is rounded once. */
 #include "graphs/ops/grad/grad_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
 
-/* dy must be what a pool over x leaves; the output is as x. */
+/* Checks that dy has the shape of the pool over x; the output is like x. */
 static mpl_status shape_of(mpl_ctx *ctx, const mpl_shape_call *call, const mpl_shape *x)
 {
     mpl_status st = MPL_OK;
@@ -45,7 +45,7 @@ out:
     return st;
 }
 
-/* The taps [*from, *to) of output element o along axis i that lie in the input. */
+/* Taps [*from, *to) of output element o along axis i that are inside the input. */
 static void taps_inside(const mpl_window *w, int i, int64_t o, int64_t *from, int64_t *to)
 {
     int64_t first = o * w->stride[i] - w->before[i];
@@ -56,8 +56,8 @@ static void taps_inside(const mpl_window *w, int i, int64_t o, int64_t *from, in
         *to = w->kernel[i];
 }
 
-/* One window: dy goes to its first largest element (x != NULL), or to all of its elements in equal
- * parts. */
+/* One window: adds dy to its first largest element (x != NULL), or equal parts of it to all
+ * elements. */
 MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, const int64_t o[3],
                            double dy, const void *x, void *dx, int64_t plane)
 {

@@ -1,5 +1,4 @@
-/* grad_unary.c -- gradients of element-wise operators from dy and their results y; dropout in
- * training. */
+/* grad_unary.c -- gradients of element-wise operators, from dy and results y; training dropout. */
 #include "graphs/core/rng.h"
 #include "graphs/ops/elementwise_priv.h"
 
@@ -80,7 +79,7 @@ mpl_status mpl_eval_clip_grad(mpl_ctx *ctx, const mpl_op_call *call)
     return pairs(call, (const mpl_kernel[MPL_N_ARITH]){clip_float, clip_double, NULL}, &s);
 }
 
-/* ---- dropout: what stays is divided by the part that stays, so that sums keep their size ---- */
+/* ---- dropout: kept values are divided by the kept fraction, to preserve the expected sum ---- */
 
 static mpl_status read_ratio(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, double *ratio)
 {
@@ -133,8 +132,7 @@ MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, cons
         mpl_put(type, y, i, mask[i] ? mpl_get(type, x, i) / (1 - ratio) : 0);
 }
 
-/* The mask depends on seed, run and index alone: another order or another backend gives the
- * same. */
+/* The mask depends only on seed, run and index, so it is the same for each order and backend. */
 mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
 {
     mpl_status st = MPL_OK;

@@ -1,14 +1,14 @@
-/* conv.c -- convolution and its transpose over 1 to 3 spatial dims.
+/* conv.c -- convolution and transposed convolution over 1 to 3 spatial dims.
  *
- * Order of accumulation: an output element starts as its bias (or 0), conv_sum adds input 0, and
- * takes the products in order of input channel, then kernel element in row-major order. f32
- * convolution adds them in tiles (product_priv.h), its padding taking part as zeros; all else adds
- * one by one in double and rounds once, padding left out. */
+ * Accumulation order: an output element starts as its bias (or 0), conv_sum adds input 0, then come
+ * products by input channel and kernel element in row-major order. f32 convolution adds them in
+ * tiles (product_priv.h), with padding as zeros. All other cases skip padding, add one by one in
+ * double and round once. */
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/matrix/product_priv.h"
 #include "graphs/ops/matrix/window_priv.h"
 
-/* Checks that conv and conv_transpose share; *group is the number of groups. */
+/* Checks common to conv and conv_transpose; *group is the number of groups. */
 static mpl_status check_conv(mpl_ctx *ctx, const mpl_shape_call *call, int64_t *group)
 {
     mpl_status st = MPL_OK;
@@ -64,7 +64,7 @@ out:
     return st;
 }
 
-/* ---- what conv_act and conv_sum add ---- */
+/* ---- additions of conv_act and conv_sum ---- */
 
 static const char *const activation_name[MPL_N_ACTIVATIONS] = {"none", "relu", "relu6"};
 
@@ -111,11 +111,11 @@ out:
     return st;
 }
 
-/* A convolution with its operands in the order of conv's. */
+/* Operands in the order of plain conv. */
 typedef struct conv_form {
     const mpl_tensor *in;
     uint32_t n_in;
-    const void *sum; /* added to all of the output, may be it; NULL: nothing */
+    const void *sum; /* addend of the whole output, may alias it; NULL: none */
     mpl_activation activation;
 } conv_form;
 
@@ -127,8 +127,7 @@ static conv_form form_of(const mpl_op_call *call)
                        mpl_activation_of(call->graph, call->op)};
 }
 
-/* ---- f32 convolution: the kernels times a matrix of the input elements that each output element
- * sees ---- */
+/* ---- f32 convolution: kernel matrix times the matrix of each output's input elements ---- */
 
 /* One group of one item of the batch. */
 typedef struct conv_part {
@@ -138,8 +137,8 @@ typedef struct conv_part {
     float *y; /* [out_channels][out_plane] */
 } conv_part;
 
-/* Where the windows of outputs [first, first + n) of a plane begin; columns behind them see
- * nothing. */
+/* Start positions of the windows of outputs [first, first + n) in a plane; remaining columns get
+ * positions outside the input. */
 static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t at[3][MPL_TILE_N])
 {
     for (int64_t j = 0; j < MPL_TILE_N; j++) {
@@ -151,7 +150,7 @@ static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t
     }
 }
 
-/* Rows [k0, k0 + n_k) of the matrix, for the columns whose windows begin at `at`. */
+/* Packs rows [k0, k0 + n_k) of the matrix for the columns whose windows start at `at`. */
 static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0,
                          int64_t n_k, mpl_tile *tile)
 {
@@ -225,10 +224,10 @@ static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_wind
     }
 }
 
-/* ---- every other case: output element by output element, in double ---- */
+/* ---- other cases: one output element at a time, in double ---- */
 
-/* What stands still while one output element is computed. The weight of output channel c, input
- * channel i of the group and kernel element t is number c * out_step + i * in_step + t. */
+/* Common to all output elements. The weight of output channel c, input channel i of the group and
+ * kernel element t has index c * out_step + i * in_step + t. */
 typedef struct conv_sum {
     const mpl_window *w;
     const void *x, *weight;
@@ -236,7 +235,7 @@ typedef struct conv_sum {
     bool transposed;
 } conv_sum;
 
-/* The input element along axis i that kernel element k of output element o sees; -1: none. */
+/* Input element along axis i that kernel element k of output o reads; -1: none. */
 static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
 {
     const mpl_window *w = s->w;
@@ -253,8 +252,7 @@ static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
     return mpl_is_inside(at, w->in[i]) ? at : -1;
 }
 
-/* The products of output element o; x0 and weight0 are the numbers of the first elements that take
- * part. */
+/* Adds the products of output element o to `sum`; x0 and weight0 are first indices. */
 MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0,
                          const int64_t o[3], double sum)
 {
@@ -274,8 +272,8 @@ MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t w
     return sum;
 }
 
-/* All of the output; out_step as in conv_sum. Channel c of the output belongs to group c /
- * (channels / group), whose weights begin at group_step times that. */
+/* Computes the whole output; out_step as in conv_sum. Weights of group k begin at k *
+ * group_step. */
 MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f,
                            const conv_sum *s, int64_t group, int64_t group_step, int64_t out_step)
 {
@@ -329,9 +327,9 @@ out:
 
 /* ---- conv_transpose ---- */
 
-/* The window of a transposed convolution; its outputs are the inputs of the convolution that it
- * reverses. output_shape (spatial dims) without pads decides the pads, the larger half before; with
- * pads only the dims. */
+/* Window of a transposed convolution; its outputs are the inputs of the convolution it reverses.
+ * output_shape (spatial dims) without pads determines the pads, the larger half first; with pads it
+ * only gives the dims. */
 static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
                                     const mpl_shape *weight, mpl_window *w)
 {

@@ -1,29 +1,28 @@
-/* matmul.c -- matmul, gemm, and gemm with what follows it.
+/* matmul.c -- matmul, gemm, and fused gemm.
  *
- * Order of accumulation: the products of an output element are added in order of k; f32 in tiles
- * (product_priv.h), the other floating types in double, rounded once; integers wrap. gemm then
- * takes alpha times the sum plus beta times c, in double. What gemm_sum adds is where its sum
- * begins; an activation comes last. */
+ * Accumulation order: products are added in order of k: f32 in tiles (product_priv.h), other floats
+ * in double, rounded once; integers wrap. gemm then computes alpha times the sum plus beta times c,
+ * in double. gemm_sum starts the sum from its addend; an activation comes last. */
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/ops/matrix/product_priv.h"
 
 #define MPL_SET_PRODUCT (MPL_SET_FLOAT | MPL_SET(i32) | MPL_SET(i64))
 
-/* One product of matrices: element (i, k) of the left one is number a0 + i * a_row + k * a_column;
- * likewise the right one and c, what is added (NULL: nothing). The output is row-major from element
- * y0 on. */
+/* One matrix product. Element (i, k) of the left matrix has index a0 + i * a_row + k * a_column;
+ * likewise the right matrix and the addend c (NULL: none). The output is row-major from element
+ * y0. */
 typedef struct matrices {
     const void *a, *b, *c;
     void *y;
     int64_t rows, columns, terms;
     int64_t a0, a_row, a_column, b0, b_row, b_column, c_row, c_column, y0;
     double alpha, beta;
-    const void *sum; /* of the output's form, may be it: what the sums begin with; NULL: 0 */
+    const void *sum; /* initial sums, in the output's form, may alias it; NULL: 0 */
     mpl_activation activation;
 } matrices;
 
-/* What becomes of the sum of the products of element (i, j). */
+/* Finishes element (i, j) from its sum of products. */
 MPL_INLINE double finish_float(mpl_type type, const matrices *m, int64_t i, int64_t j, double sum)
 {
     double add = m->c != NULL ? m->beta * mpl_get(type, m->c, i * m->c_row + j * m->c_column) : 0;
@@ -117,7 +116,7 @@ static void multiply(mpl_type type, const matrices *m)
 
 /* ---- matmul ---- */
 
-/* The operands as stacks of matrices: a vector is a row on the left, a column on the right. */
+/* Operands as stacks of matrices: a vector is a row on the left, a column on the right. */
 static void as_matrices(const mpl_shape *a, const mpl_shape *b, mpl_shape *left, mpl_shape *right)
 {
     *left = *a, *right = *b;
@@ -127,7 +126,7 @@ static void as_matrices(const mpl_shape *a, const mpl_shape *b, mpl_shape *left,
         *right = (mpl_shape){2, {b->dim[0], 1}};
 }
 
-/* The dims of a stack without its matrices. */
+/* Dims of a stack without the matrix dims. */
 static mpl_shape stack_of(const mpl_shape *whole)
 {
     mpl_shape stack = *whole;
@@ -231,7 +230,7 @@ out:
     return st;
 }
 
-/* Floats alone: integers have no use for it. */
+/* Floats only. */
 mpl_status mpl_shape_gemm_act(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;

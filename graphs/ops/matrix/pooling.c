@@ -1,18 +1,17 @@
-/* pooling.c -- max, average and Lp pooling, sliding and global. All sums are taken in double, in
- * row-major order of the window, and rounded once. A window that sees nothing but padding has the
- * maximum -infinity (integers: their least) at index -1, and the average 0. The maximum of what has
- * a NaN is its first one. */
+/* pooling.c -- max, average and Lp pooling, sliding and global. Sums are in double, in row-major
+ * window order, rounded once. A window of padding only has maximum -infinity (integers: the least)
+ * at index -1, and average 0. With NaNs the maximum is the first NaN. */
 #include "graphs/ops/matrix/window_priv.h"
 
 #include <math.h>
 
 typedef enum pool_kind { MAX_POOL, AVG_POOL, LP_POOL } pool_kind;
 
-/* What one window comes to. */
+/* Accumulator of one window. */
 typedef struct pool_window {
     double value;     /* maximum, sum, or sum of powers */
     int64_t count;    /* elements seen */
-    int64_t place[3]; /* of the maximum; the first of several */
+    int64_t place[3]; /* of the first maximum */
 } pool_window;
 
 static mpl_status check_power(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -68,7 +67,7 @@ out:
     return st;
 }
 
-/* Brings element v, at `place`, into a window. */
+/* Adds element v, at `place`, to a window. */
 MPL_INLINE void pool_take(pool_kind kind, double p, double v, int64_t z, int64_t y, int64_t x,
                           pool_window *got)
 {
@@ -81,7 +80,7 @@ MPL_INLINE void pool_take(pool_kind kind, double p, double v, int64_t z, int64_t
         got->value = v, got->place[0] = z, got->place[1] = y, got->place[2] = x;
 }
 
-/* The window of output element o in the plane that begins at element `plane`. */
+/* The window of output element o in the plane starting at element `plane`. */
 MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window *w, double p,
                                 const void *data, int64_t plane, const int64_t o[3])
 {
@@ -104,7 +103,7 @@ MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window 
     return got;
 }
 
-/* What is written for a window of each kind. */
+/* Final value of a window, by kind. */
 MPL_INLINE double pool_result(mpl_type type, pool_kind kind, double p, const pool_window *got,
                               int64_t divisor)
 {
@@ -117,7 +116,7 @@ MPL_INLINE double pool_result(mpl_type type, pool_kind kind, double p, const poo
     return got->value;
 }
 
-/* Flat index of the window's maximum, row-major (order 0) or column-major within its plane. */
+/* Tensor index of the window's maximum; row-major (order 0) or column-major within the plane. */
 static int64_t index_of(const mpl_window *w, int64_t plane, int64_t order, const pool_window *got)
 {
     const int64_t *at = got->place;
@@ -157,7 +156,7 @@ static mpl_status eval_pool(mpl_ctx *ctx, const mpl_op_call *call, pool_kind kin
     mpl_window w;
 
     MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[0].shape, &w));
-    if (mpl_type_in(type, MPL_SET_INT)) /* a maximum alone can be of integers */
+    if (mpl_type_in(type, MPL_SET_INT)) /* only max pooling has integers */
         MPL_FOR_INT(type, pool_all, MAX_POOL, call, &w)
     else if (kind == MAX_POOL)
         MPL_FOR_FLOAT(type, pool_all, MAX_POOL, call, &w)

@@ -1,12 +1,11 @@
-/* product.c -- see product_priv.h. Vectors are spelt out so that unoptimised builds are fast
- * enough, too. */
+/* product.c -- see product_priv.h. Explicit vectors keep unoptimised builds fast, too. */
 #include "graphs/ops/matrix/product_priv.h"
 
 typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
 
-#define ROWS 4 /* of the left matrix at once: 8 sums stay in registers */
+#define ROWS 4 /* rows of the left matrix at once: 8 sums fit in registers */
 
-/* ROWS sums of products over one panel: sum[i][j] = sum over k of row[i][k * step] *
+/* Products of ROWS rows with one panel: sum[i][j] = sum over k of row[i][k * step] *
  * panel[k][j]. */
 static inline void panel_product(const float *const row[ROWS], int64_t step, int64_t n_k,
                                  const float (*panel)[MPL_TILE_LANES],
@@ -42,8 +41,7 @@ void mpl_tile_product(const float *a, int64_t a_row, int64_t a_column, int64_t n
             int64_t height = n_rows - i < ROWS ? n_rows - i : ROWS;
             const float *row[ROWS];
 
-            for (int r = 0; r < ROWS; r++) /* rows behind the last are the first again, and are
-                                              dropped */
+            for (int r = 0; r < ROWS; r++) /* excess rows repeat the first, unused */
                 row[r] = a + (i + (r < height ? r : 0)) * a_row;
             panel_product(row, a_column, n_k, tile->b[j / MPL_TILE_LANES], sum);
             for (int64_t r = 0; r < height; r++)

@@ -1,12 +1,10 @@
-/* product_priv.h -- the product of two f32 matrices, tile by tile, that conv, matmul and gemm
- * share.
+/* product_priv.h -- tiled product of two f32 matrices, for conv, matmul and gemm.
  *
  * The caller packs up to MPL_TILE_K rows and MPL_TILE_N columns of the right matrix into a tile on
- * the stack, and has it multiplied with rows of the left one and added to the output. Each output
- * element is what it was before, plus the sum of the tile's products in order of k from zero; one
- * rounding an operation, no fused ones. So a sum of many terms is a sum of sums of MPL_TILE_K,
- * whatever the shapes: deterministic, and its error grows with MPL_TILE_K + n / MPL_TILE_K instead
- * of n. */
+ * the stack. The tile is multiplied by rows of the left matrix and added to the output. Each output
+ * element grows by the sum of the tile's products, in order of k from zero; each operation rounds,
+ * none is fused. A long sum is thus a sum of sums of MPL_TILE_K, whatever the shapes:
+ * deterministic, with an error that grows with MPL_TILE_K + n / MPL_TILE_K instead of n. */
 #ifndef MPL_PRODUCT_PRIV_H
 #define MPL_PRODUCT_PRIV_H
 
@@ -14,10 +12,10 @@
 
 #define MPL_TILE_K     64
 #define MPL_TILE_N     64
-#define MPL_TILE_LANES 8 /* columns that are multiplied at once */
+#define MPL_TILE_LANES 8 /* columns multiplied at once */
 
-/* Element (k, j) of the right matrix is b[j / LANES][k][j % LANES]. Every panel that holds a column
- * is whole: the caller sets what lies behind the last column to zero. */
+/* Element (k, j) of the right matrix is b[j / LANES][k][j % LANES]. Each panel that holds a column
+ * is complete: the caller zeroes the columns after the last one. */
 typedef struct mpl_tile {
     float b[MPL_TILE_N / MPL_TILE_LANES][MPL_TILE_K][MPL_TILE_LANES];
 } mpl_tile;

@@ -1,7 +1,7 @@
 /* window.c -- see window_priv.h. */
 #include "graphs/ops/matrix/window_priv.h"
 
-static const int64_t most = INT64_C(1) << 30; /* products of two and sums of some fit in 64 bits */
+static const int64_t most = INT64_C(1) << 30; /* products and small sums fit in 64 bits */
 
 mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key,
                               uint32_t n, int64_t least, int64_t *to)

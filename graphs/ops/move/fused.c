@@ -1,14 +1,14 @@
-/* fused.c -- a chain of element-wise operations, the boxes that it reads and the one that it
- * writes, in one pass over the elements.
+/* fused.c -- runs a chain of element-wise operations, with the boxes it reads and the one it
+ * writes, in one pass.
  *
- * fused(base, x, ..) dims, loads, expr: the output is base with the box (dims, strides, offset)
- * replaced by the values of expr; with base left out (`_`) it is a tensor of dims. loads: for each
- * load the input it reads, the offset, and a stride for each dim. expr: words apart by commas, in
- * the order of a stack machine: the number of a load, or an operator ("0,1,mul,2,add"). What a load
- * reads of base is the box that is written or apart from it, so base may be overwritten.
+ * fused(base, x, ..) dims, loads, expr: the output is base with box (dims, strides, offset)
+ * replaced by the values of expr. Without base (`_`) it is a tensor of dims. loads: for each load
+ * the input, the offset and a stride for each dim. expr: comma-separated postfix words; a word is
+ * the number of a load or an operator ("0,1,mul,2,add"). Loads of base are either the written box
+ * or disjoint from it, so base may be overwritten.
  *
- * Each operation is done by its own loops on pieces that stay in the cache, so each element is
- * rounded as by the chain. */
+ * Each operation uses its own loops on pieces that fit the cache, so elements are rounded as in the
+ * chain. */
 #include "graphs/ops/move/fused.h"
 
 #include "graphs/ir/counts.h"
@@ -17,11 +17,11 @@
 
 #include <stdlib.h>
 
-enum { PIECE = MPL_PIECE }; /* elements, of at most 8 bytes */
+enum { PIECE = MPL_PIECE }; /* elements of at most 8 bytes */
 
-/* Operators of a chain: what they take, and their loops. */
+/* Operators allowed in a chain, with their loops. */
 static const struct step_kind {
-    uint32_t arity; /* 0: no chain has it */
+    uint32_t arity; /* 0: not allowed */
     mpl_status (*eval)(mpl_ctx *ctx, const mpl_op_call *call);
 } step_kinds[MPL_N_OPS] = {
 #define STEP(name, arity) [MPL_OP_##name] = {arity, mpl_eval_##name},
@@ -37,8 +37,8 @@ uint32_t mpl_fused_arity(mpl_op_kind kind)
     return step_kinds[kind].arity;
 }
 
-/* The next word of an expression as step i; false where there is none, or it is neither a load nor
- * an operator. */
+/* Parses the next word as a step; false if there is none, or it is neither a load nor an
+ * operator. */
 static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
 {
     char word[24] = "", *end;
@@ -154,8 +154,7 @@ out:
 
 /* ---- running it ---- */
 
-/* The view over as few dims as can be, at least one: element k of its row-major order is the
- * same. */
+/* Merges dims, leaving at least one; element k in row-major order stays the same. */
 static void join(mpl_strided *v)
 {
     mpl_strided joined;
@@ -166,7 +165,7 @@ static void join(mpl_strided *v)
     *v = joined;
 }
 
-/* Copies rows of n elements; strides in elements, of rows and within. */
+/* Copies rows of n elements; row and element strides in elements. */
 MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const char *from,
                           int64_t from_row, int64_t from_stride, int64_t n_rows, int64_t n,
                           size_t bytes)
@@ -180,12 +179,11 @@ MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const cha
                    from + (r * from_row + k * from_stride) * (int64_t)bytes, bytes);
 }
 
-/* n_rows rows of n elements between a view, whose first is at `memory`, and a piece, where they
- * follow one another. */
+/* Copies n_rows rows of n elements between a view, at `memory`, and a contiguous piece. */
 static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, int64_t n_rows,
                       int64_t n, uint32_t bytes, bool out)
 {
-    switch (bytes) { /* the size as a constant makes each copy one load and one store */
+    switch (bytes) { /* constant sizes: one load and one store for each copy */
     case 8:
         out ? copy_rows(memory, row, stride, piece, n, 1, n_rows, n, 8)
             : copy_rows(piece, n, 1, memory, row, stride, n_rows, n, 8);
@@ -200,8 +198,7 @@ static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, in
     }
 }
 
-/* Moves elements [at, at + n) of a joined view between a piece and where they lie: whole rows
- * together. */
+/* Copies elements [at, at + n) of a joined view to or from a piece; whole rows at once. */
 static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, char *data,
                      uint32_t bytes, bool out)
 {
@@ -227,20 +224,18 @@ static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, c
     }
 }
 
-/* Elements [at, at + n) of a joined view: where they lie, one after the other, or copied to
- * buffer. */
+/* Elements [at, at + n) of a joined view: in place if contiguous, else copied to buffer. */
 static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at, int64_t n,
                    void *buffer)
 {
     if (v->shape.rank == 1 && v->stride[0] == 1)
-        return (char *)data + (v->offset + at) * bytes; /* only read */
+        return (char *)data + (v->offset + at) * bytes; /* read-only */
     move_run(v, at, n, buffer, data, bytes, false);
     return buffer;
 }
 
-/* A whole piece of f32 by the four operations that chains are mostly made of: the number of
- * elements is a constant and nothing overlaps, so that a compiler can do several at once. The
- * results are those of the operator's own loops. */
+/* A whole f32 piece for the four most frequent operations. The constant size and `restrict` let
+ * compilers vectorise. Results equal those of the operator's own loops. */
 #define WHOLE(name, sign)                                                                          \
     static void whole_##name(float *restrict y, const float *restrict a, const float *restrict b)  \
     {                                                                                              \
@@ -272,13 +267,13 @@ static bool do_whole(mpl_op_kind kind, float *y, const float *a, const float *b)
     }
 }
 
-/* Elements [at, at + n), n <= PIECE, of the box: computed, and written. */
+/* Computes and writes elements [at, at + n) of the box, n <= PIECE. */
 static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at,
                            int64_t n)
 {
     mpl_status st = MPL_OK;
     mpl_piece room[MPL_FUSED_DEPTH + 1];
-    void *buffer[MPL_FUSED_DEPTH + 1]; /* of each place on the stack, and one to spare */
+    void *buffer[MPL_FUSED_DEPTH + 1]; /* one for each stack entry, and a spare */
     mpl_tensor stack[MPL_FUSED_DEPTH];
     mpl_type type = call->out[0].type;
     uint32_t depth = 0, bytes = mpl_type_bytes(type);

@@ -1,10 +1,9 @@
-/* index.c -- gather, scatter and one_hot: elements moved to or from places that the data name.
+/* index.c -- gather, scatter and one_hot: move elements at positions given by data.
  *
- * Every index is checked before it is used, so that no data can make the loops read or write
- * outside. */
+ * Each index is checked before use, so data cannot cause out-of-bounds access. */
 #include "graphs/ops/ops_priv.h"
 
-/* Index i of `indices` into an axis of `dim` elements, counted from the end where negative. */
+/* Index i of `indices` for an axis of `dim` elements; negative ones count from the end. */
 static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim,
                            int64_t *out)
 {
@@ -69,7 +68,7 @@ out:
     return st;
 }
 
-/* Dims of indices against those of data along every axis but one. */
+/* Checks dims of indices against those of data, except along one axis. */
 static mpl_status check_within(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
                                uint32_t axis)
 {
@@ -113,7 +112,7 @@ mpl_status mpl_eval_gather_elements(mpl_ctx *ctx, const mpl_op_call *call)
         return MPL_OK;
     mpl_strides(in, stride[0]);
     along = stride[0][axis];
-    stride[0][axis] = 0; /* the index decides where along the axis; base walks the others */
+    stride[0][axis] = 0; /* the index gives the position along the axis; base steps the others */
     do {
         MPL_TRY(index_at(ctx, &call->in[1], i, in->dim[axis], &at));
         memcpy((char *)call->out[0].data + i * bytes,
@@ -125,8 +124,8 @@ out:
     return st;
 }
 
-/* The row of `data` that tuple `row` of indices names, `n` indices long, from axis `first` on, as
- * an offset within that batch. [row] */
+/* Row of `data` addressed by tuple `row` (n indices, for axes from `first` on), as an offset in the
+ * batch. [row] */
 static mpl_status tuple_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t row,
                            const mpl_shape *data, uint32_t first, uint32_t n, int64_t *out)
 {
@@ -142,7 +141,7 @@ out:
     return st;
 }
 
-/* How many of the data's axes, from `first` on, the tuples of indices name. */
+/* Number of data axes, from `first` on, that a tuple addresses. */
 static mpl_status tuple_length(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
                                uint32_t first, uint32_t *n)
 {
@@ -281,7 +280,7 @@ out:
     return st;
 }
 
-/* to[i] and from[j] brought together. */
+/* Reduces from[j] into to[i]. */
 MPL_INLINE void reduce_float(mpl_type type, reduction how, void *to, int64_t i, const void *from,
                              int64_t j)
 {
@@ -306,7 +305,7 @@ MPL_INLINE void reduce_int(mpl_type type, reduction how, void *to, int64_t i, co
                              : (b < a ? b : a));
 }
 
-/* Elements [j, j + n) of `from` into [i, i + n) of `to`. */
+/* Reduces elements [j, j + n) of `from` into [i, i + n) of `to`. */
 static void scatter_row(mpl_type type, reduction how, void *to, int64_t i, const void *from,
                         int64_t j, int64_t n)
 {
@@ -394,7 +393,7 @@ out:
     return st;
 }
 
-/* Which of `depth` places element i switches on; -1: none, as it is outside [-depth, depth). */
+/* Position that element i switches on; -1 if outside [-depth, depth). */
 static int64_t hot_at(const mpl_tensor *in, int64_t i, int64_t depth)
 {
     int64_t at;

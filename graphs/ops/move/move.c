@@ -1,18 +1,18 @@
 /* move.c -- concat, split, slice, transpose, expand, tile, depth_to_space, space_to_depth, trilu
- * and reverse_sequence: elements of any type, moved by their size. */
+ * and reverse_sequence: move elements of any type by their size. */
 #include "graphs/ops/move/move_priv.h"
 
-/* One row of a box: n elements. Strides in elements. */
+/* Copies one row of n elements of a box. Strides in elements. */
 static void move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                      uint32_t bytes)
 {
     if (to_stride == 1 && from_stride == 1) {
-        /* Under a wrong plan they may overlap, which a checked run is to find. */
+        /* They may overlap under a wrong plan, which a checked run must detect. */
         memmove(to, from, (size_t)n * bytes);
         return;
     }
     to_stride *= bytes, from_stride *= bytes;
-    switch (bytes) { /* the size as a constant makes each copy one load and one store */
+    switch (bytes) { /* constant sizes: one load and one store for each copy */
     case 8:
         for (int64_t i = 0; i < n; i++)
             memcpy(to + i * to_stride, from + i * from_stride, 8);
@@ -122,7 +122,7 @@ mpl_status mpl_shape_split(mpl_ctx *ctx, const mpl_shape_call *call)
     if (size != NULL && n != call->n_out)
         MPL_FAIL(ctx, MPL_EINPUT, "split has %u sizes for %u outputs", n, call->n_out);
     left = in->dim[axis];
-    part = left / call->n_out + (left % call->n_out != 0); /* the last one may be smaller */
+    part = left / call->n_out + (left % call->n_out != 0); /* the last part may be smaller */
     for (uint32_t i = 0; i < call->n_out; i++) {
         int64_t dim = size != NULL ? size[i] : i + 1 < call->n_out ? part : left;
 
@@ -167,8 +167,7 @@ mpl_status mpl_eval_split(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- slice ---- */
 
-/* Indices start, start + step, .. before `end` of an axis: how many; *start is brought into
- * range. */
+/* Number of indices start, start + step, .. before `end`; clamps *start to the axis. */
 static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step)
 {
     if (step > 0) {
@@ -258,7 +257,7 @@ mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_strides(&call->in[0].shape, stride);
     for (uint32_t i = 0; i < to.rank; i++) {
         base += start[i] * stride[i];
-        /* a huge step never taken must not overflow */
+        /* a huge stride, never used, must not overflow */
         box.from_stride[i] = to.dim[i] > 1 ? step[i] * stride[i] : 1;
     }
     mpl_move(&box, bytes, call->out[0].data, (const char *)call->in[0].data + base * bytes);
@@ -296,7 +295,7 @@ out:
     return st;
 }
 
-/* A box over all of `to`, its strides there set. */
+/* A box over all of `to`, with its strides on that side. */
 static mpl_box box_of(const mpl_shape *to)
 {
     mpl_box box = {.rank = to->rank};
@@ -452,9 +451,9 @@ out:
     return st;
 }
 
-/* Both are one permutation of [batch, row in block, column in block, channel, row, column]: the
- * strides on the side of depth (`deep`, where rows and columns in the block are channels) and on
- * the side of space. */
+/* Both are a permutation of [batch, row in block, column in block, channel, row, column]: its
+ * strides on the depth side (`deep`, where in-block rows and columns are channels) and on the space
+ * side. */
 static void block_strides(const mpl_shape *deep, int64_t block, bool block_last, int64_t dim[6],
                           int64_t depth[6], int64_t space[6])
 {
@@ -526,7 +525,7 @@ mpl_status mpl_eval_trilu(mpl_ctx *ctx, const mpl_op_call *call)
     k = k > columns ? columns : k < -rows ? -rows : k;
     for (int64_t i = 0; i < mpl_count(shape) / columns; i++) {
         char *to = (char *)call->out[0].data + (size_t)i * row_bytes;
-        int64_t cut = i % rows + k + !upper; /* first column kept, or first one that is not */
+        int64_t cut = i % rows + k + !upper; /* first column kept (upper) or dropped (lower) */
         size_t at = (size_t)(cut < 0 ? 0 : cut > columns ? columns : cut) * bytes;
 
         if (!in_place)

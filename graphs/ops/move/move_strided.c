@@ -1,5 +1,4 @@
-/* move_strided.c -- access and assign, boxes read and written; view and the operators X_into of
- * programs. */
+/* move_strided.c -- access and assign (read and write boxes); view and X_into of programs. */
 #include "graphs/ops/move/move_strided_priv.h"
 
 bool mpl_has_index(const mpl_graph *g, mpl_op op)
@@ -124,7 +123,7 @@ uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
     mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
     uint64_t size = mpl_type_bytes((mpl_type)g->value_type[out]);
     mpl_strided box = {.shape = g->value_shape[out]};
-    mpl_ctx ctx; /* no message is wanted: the shape rule has looked at the box */
+    mpl_ctx ctx; /* message unused: the shape rule has checked the box */
     mpl_attr dims;
 
     mpl_ctx_init(&ctx);
@@ -146,7 +145,7 @@ mpl_status mpl_shape_view(mpl_ctx *ctx, const mpl_shape_call *call)
 
     if (mpl_has_index(call->graph, call->op))
         return mpl_shape_access(ctx, call);
-    /* Its box lies in the root, which is not known here: views.c checks it. */
+    /* The box lies in the root, unknown here; build/views.c checks it. */
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_dims, &dims) || dims.n > MPL_MAX_RANK)
         MPL_FAIL(ctx, MPL_EINPUT, "a view needs dims, at most %d, and strides, or an index",
                  MPL_MAX_RANK);

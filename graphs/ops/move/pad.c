@@ -10,7 +10,7 @@ static pad_mode mode_of(const mpl_graph *g, mpl_op op)
     return (pad_mode)mpl_choice_of(g, op, MPL_ATTR_mode, names, N_PAD_MODES);
 }
 
-/* Elements added before and after each axis; negative ones are cut off. */
+/* Elements added before and after each axis; negative counts cut. */
 static mpl_status pads_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                           int64_t before[MPL_MAX_RANK], int64_t after[MPL_MAX_RANK])
 {
@@ -40,7 +40,7 @@ out:
 mpl_status mpl_shape_pad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
-    const int64_t limit = INT64_C(1) << 61; /* so that three of them add up */
+    const int64_t limit = INT64_C(1) << 61; /* sums of three do not overflow */
     int64_t before[MPL_MAX_RANK], after[MPL_MAX_RANK];
     mpl_shape *to = &call->out_shape[0];
     pad_mode mode = mode_of(call->graph, call->op);
@@ -72,7 +72,7 @@ out:
     return st;
 }
 
-/* Where in an axis of `dim` elements element i of the padded one comes from; -1: nowhere. */
+/* Source of padded element i in an axis of `dim` elements; -1: none. */
 static int64_t source(pad_mode mode, int64_t i, int64_t dim)
 {
     int64_t period;
@@ -82,7 +82,7 @@ static int64_t source(pad_mode mode, int64_t i, int64_t dim)
     switch (mode) {
     case EDGE:
         return i < 0 ? 0 : dim - 1;
-    case REFLECT: /* the elements at both ends are not repeated */
+    case REFLECT: /* without repeating the edge elements */
         period = dim > 1 ? 2 * (dim - 1) : 1;
         i = (i % period + period) % period;
         return i < dim ? i : period - i;

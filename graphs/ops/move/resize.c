@@ -1,9 +1,9 @@
-/* resize.c -- resize: nearest, linear and cubic along every axis, as ONNX defines them; not
- * antialiased, and without a region of interest.
+/* resize.c -- resize: nearest, linear and cubic along each axis as in ONNX; no antialiasing, no
+ * region of interest.
  *
- * An axis has `sizes` (output elements) or `scales` (output over input); with both, sizes decide
- * the dims and scales the coordinates, which is how "keep the aspect ratio" comes out. Both are for
- * `axes`, all where that is absent. */
+ * An axis has `sizes` (output elements) or `scales` (output over input). With both, sizes give the
+ * dims and scales the coordinates, as for "keep the aspect ratio". Both apply to `axes`, or to all
+ * axes if absent. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ typedef struct resize_plan {
     double scale[MPL_MAX_RANK];
 } resize_plan;
 
-/* Index of the attribute's text among n names, or of the first name where there is none. */
+/* Index of the attribute's text among n names; 0 if absent. */
 static mpl_status choose(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key,
                          const char *const *names, int n, int *choice)
 {
@@ -138,15 +138,14 @@ out:
     return st;
 }
 
-/* Where in the input element x of the output of an axis lies. [element, not whole] */
+/* Input coordinate of output element x along an axis. [element, fractional] */
 static double coordinate(const resize_plan *plan, uint32_t axis, int64_t x)
 {
     double scale = plan->scale[axis], in = (double)plan->in[axis], length = in * scale,
            at = (double)x;
 
     switch (plan->coordinate) {
-    case HALF_PIXEL_SYMMETRIC: /* the output's centre stays over the input's, whatever rounding cut
-                                  off */
+    case HALF_PIXEL_SYMMETRIC: /* keeps the centre fixed despite rounding of the size */
         return in / 2 * (1 - (double)plan->out[axis] / length) + (at + 0.5) / scale - 0.5;
     case PYTORCH_HALF_PIXEL:
         return plan->out[axis] > 1 ? (at + 0.5) / scale - 0.5 : 0;
@@ -163,9 +162,7 @@ static double coordinate(const resize_plan *plan, uint32_t axis, int64_t x)
 
 static int64_t clamp(double x, int64_t dim)
 {
-    return !(x >= 0)               ? 0
-           : x > (double)(dim - 1) ? dim - 1
-                                   : (int64_t)x; /* what is no number goes to 0 */
+    return !(x >= 0) ? 0 : x > (double)(dim - 1) ? dim - 1 : (int64_t)x; /* NaN goes to 0 */
 }
 
 static double nearest(resize_rounding rounding, double x)
@@ -182,7 +179,7 @@ static double nearest(resize_rounding rounding, double x)
     }
 }
 
-/* Weights of the four elements around a point that lies t behind the second. */
+/* Weights of the four elements around a point at distance t after the second. */
 static void cubic_weights(double a, double t, double weight[4])
 {
     weight[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
@@ -191,7 +188,7 @@ static void cubic_weights(double a, double t, double weight[4])
     weight[3] = ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a;
 }
 
-/* The elements of an axis that output element x is made of, and their weights; returns how many. */
+/* Input elements and weights that make output element x along an axis; returns their number. */
 static int taps(const resize_plan *plan, uint32_t axis, int64_t x, int64_t at[4], double weight[4])
 {
     int64_t dim = plan->in[axis];
@@ -221,8 +218,8 @@ static int taps(const resize_plan *plan, uint32_t axis, int64_t x, int64_t at[4]
     return 4;
 }
 
-/* The value at out index `index`, axes [axis, rank) still to be combined, the element at `base` so
- * far. */
+/* Interpolated value at output index `index`, over axes [axis, rank), starting at element
+ * `base`. */
 static double sample(const resize_plan *plan, const mpl_tensor *in, const int64_t *index,
                      uint32_t axis, int64_t base)
 {
@@ -254,7 +251,7 @@ mpl_status mpl_eval_resize(mpl_ctx *ctx, const mpl_op_call *call)
     if (mpl_count(to) == 0)
         return MPL_OK;
     do {
-        if (plan.mode == NEAREST) { /* any type, moved by its size */
+        if (plan.mode == NEAREST) { /* any type, copied by size */
             int64_t base = 0;
 
             for (uint32_t axis = 0; axis < plan.rank; axis++) {

@@ -1,5 +1,4 @@
-/* view.c -- the same elements under another shape: shape rules, and the copy for where a view needs
- * memory. */
+/* view.c -- same elements with another shape: shape rules, and the copy if a view needs memory. */
 #include "graphs/ops/ops_priv.h"
 
 mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -32,7 +31,7 @@ mpl_status mpl_shape_dropout(mpl_ctx *ctx, const mpl_shape_call *call)
     return MPL_OK;
 }
 
-/* The dim that -1 stands for: what is left of `count` elements by the `known` ones. */
+/* The dim that -1 stands for: `count` divided by the `known` ones. */
 static mpl_status infer_dim(mpl_ctx *ctx, uint64_t count, uint64_t known, int64_t *dim)
 {
     mpl_status st = MPL_OK;

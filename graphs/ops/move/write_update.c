@@ -1,5 +1,4 @@
-/* write_update.c -- what optimisers do to a weight and their state, element by element in double,
- * in place.
+/* write_update.c -- optimiser updates of a weight and its state: element-wise, in double, in place.
  *
  * Source   Momentum: B. Polyak, 1964, as it is used for networks (Sutskever et al., 2013, without
  *          look-ahead). AdaGrad: J. Duchi, E. Hazan, Y. Singer, 2011. Adam: D. Kingma, J. Ba,
@@ -8,7 +7,7 @@
 
 #include <math.h>
 
-/* Inputs from `first` on, and all outputs, are as the gradient; further inputs are only waited
+/* Inputs from `first` on, and all outputs, match the gradient. Further inputs are only waited
  * for. */
 static mpl_status shape_update(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
@@ -57,7 +56,7 @@ out:
     return st;
 }
 
-/* The numbers of an optimiser. */
+/* Numeric attributes of an optimiser. */
 typedef struct pace {
     double rate, momentum, epsilon, beta1, beta2, correct1, correct2;
 } pace;

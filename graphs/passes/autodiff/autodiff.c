@@ -17,7 +17,7 @@ const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
 
 /* ---- forward ---- */
 
-/* Running statistics are kept, not trained: what only batch norms read as mean or variance. */
+/* A running statistic is read only by batch norms, as mean or variance. It is kept, not trained. */
 static bool is_statistic(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
@@ -29,7 +29,7 @@ static bool is_statistic(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-/* A network that has its own loss says what its weights are: those without data. */
+/* A network with its own loss trains only weights without data. */
 static bool is_trained(const mpl_grad *d, mpl_value v)
 {
     const mpl_graph *g = d->g;
@@ -40,7 +40,7 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
-/* A running statistic that blocks, or several batch norms, move one after the other. */
+/* A running statistic that blocks or several batch norms move in sequence. */
 static bool is_handed_on(const mpl_graph *g, mpl_value v)
 {
     uint32_t n = 0;
@@ -72,14 +72,14 @@ static mpl_status copy_value(mpl_grad *d, mpl_value v)
     return st;
 }
 
-/* Statistic v moves by `batch`, that of the batch at hand, as batch_norm_train has it. */
+/* Moves statistic v by `batch`, the value of the current batch, as batch_norm_train does. */
 static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
 {
     const double momentum = 0.9;
     const mpl_type type = (mpl_type)d->g->value_type[v];
     mpl_value part[2];
 
-    d->op = op; /* forward no rule is at work */
+    d->op = op; /* no rule is active in the forward pass */
     for (int i = 0; i < 2; i++) {
         mpl_value share = mpl_grad_constant(d, i == 0 ? "kept" : "moved", type,
                                             &(mpl_shape){0, {0}}, i == 0 ? momentum : 1 - momentum);
@@ -90,7 +90,8 @@ static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
     d->moved[v] = mpl_grad_helper(d, MPL_OP_add, 2, part, 0, NULL);
 }
 
-/* Batch norm that hands its running statistics on or, made again, leaves them alone. */
+/* Copies a batch norm that does not update weights: its statistics are handed on, or, when
+ * recomputed, left alone. */
 static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
 {
     mpl_status st = MPL_OK;
@@ -113,7 +114,7 @@ out:
     return st;
 }
 
-/* Whether a batch norm moves two weights that nobody else does. */
+/* Whether a batch norm moves two weights that no other operation moves. */
 static bool moves_weights(const mpl_grad *d, mpl_op op)
 {
     const mpl_value *in = d->g->op_in + d->g->op_in_begin[op];
@@ -124,7 +125,7 @@ static bool moves_weights(const mpl_grad *d, mpl_op op)
     return true;
 }
 
-/* Batch norm with four more outputs, dropout with its mask. */
+/* Copies batch norm with four more outputs, dropout with its mask. */
 static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
 {
     static const char *const more[] = {".batch_mean", ".batch_var", ".next_mean", ".next_var"};
@@ -184,7 +185,7 @@ out:
     return st;
 }
 
-/* A last softmax, whose work the loss does; MPL_NONE. */
+/* A final softmax, which the loss computes; MPL_NONE: there is none. */
 static mpl_op last_softmax(const mpl_graph *g)
 {
     mpl_value y = g->output[0];
@@ -196,13 +197,13 @@ static mpl_op last_softmax(const mpl_graph *g)
     return (mpl_attr_int(g, op, MPL_ATTR_axis, -1) + 2) % 2 == 1 ? op : MPL_NONE;
 }
 
-/* No gradient goes through it. */
+/* Whether gradients stop at the operation. */
 static bool is_stop(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_identity && mpl_attr_int(g, op, MPL_ATTR_stop, 0) != 0;
 }
 
-/* One pass over all operations; whether a loop has more to say to those before it. */
+/* One pass over all operations. Returns whether a loop needs another pass. */
 static bool vary(mpl_grad *d)
 {
     const mpl_graph *g = d->g;
@@ -224,7 +225,7 @@ static bool vary(mpl_grad *d)
     return again;
 }
 
-/* Finds what varies, what leads to the loss, and how many parts each gradient has. */
+/* Finds what varies, what leads to the loss, and the number of parts of each gradient. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
     mpl_status st = MPL_OK;
@@ -357,7 +358,7 @@ mpl_status mpl_grad_back(mpl_grad *d, mpl_op op)
     if (any && owner)
         MPL_TRY(mpl_grad_back_control(d, op));
     if (any && (g->op_kind[op] == MPL_OP_dropout || g->op_kind[op] == MPL_OP_batch_norm))
-        mpl_grad_out(d, 0); /* its mask, the moments of its batch are made with it */
+        mpl_grad_out(d, 0); /* makes it with its mask, or its batch's moments */
     if (any && !owner)
         mpl_grad_rules[g->op_kind[op]](d);
     MPL_TRY(d->st);
@@ -389,11 +390,11 @@ static const optimiser optimisers[] = {
     [MPL_OPTIMISER_ADAM] = {MPL_OP_adam_update, 2, {".mean_grad", ".mean_square"}},
 };
 
-/* Which operations an update waits for, by its gradient or by what was added to its inputs. */
+/* Operations that an update waits for, through its gradient or its inputs. */
 typedef struct waiting {
     uint8_t *awaited; /* [n_ops] */
     mpl_op *stack;    /* [n_ops] */
-    mpl_value *shows; /* [n_values] the weight it shows, itself or through views */
+    mpl_value *shows; /* [n_values] the weight that it is, itself or through views */
     mpl_value *in;
     uint32_t n_in;
     size_t in_cap;
@@ -445,7 +446,7 @@ out:
     return st;
 }
 
-/* Appends an output of `reader`'s outermost operation, unless it runs before anyway. */
+/* Appends an output of `reader`'s outermost operation, unless that runs before anyway. */
 static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
 {
     mpl_status st = MPL_OK;
@@ -463,7 +464,7 @@ out:
     return st;
 }
 
-/* All that read weight v. Later ones first: they often come after the others. */
+/* Appends all readers of weight v. Later ones first: they often come after the others. */
 static mpl_status push_readers(mpl_grad *d, waiting *w, mpl_value v, uint32_t n_ops)
 {
     mpl_status st = MPL_OK;
@@ -484,7 +485,7 @@ out:
     return st;
 }
 
-/* Inputs are in w->in; the last `n` of them that are read are updated. */
+/* Adds an update with inputs w->in; it updates `n` of them from `first` on. */
 static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t first, uint32_t n,
                              mpl_value *out)
 {
@@ -502,8 +503,8 @@ out:
     return st;
 }
 
-/* The number of the run, and all of the state's constants, stand before the operations that wait,
- * so that ids of values do not move under them. */
+/* Adds the state's constants before it collects the awaited operations, so that value ids do not
+ * change meanwhile. */
 static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint32_t n_ops,
                                 mpl_value *next)
 {
@@ -578,7 +579,7 @@ static void waiting_fini(mpl_grad *d, waiting *w)
     mpl_free(d->ctx, w->in);
 }
 
-/* All updates; outputs are weights with their state, then the number of the run. */
+/* Adds all updates. Outputs are weights with their state, then the number of the run. */
 static mpl_status add_updates(mpl_grad *d)
 {
     mpl_status st = MPL_OK;
@@ -602,7 +603,7 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- training graphs ---- */
 
 static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options)
 {
@@ -656,7 +657,7 @@ out:
     return st;
 }
 
-/* Adam and dropout ask for the number of the run; only an update makes another one of it. */
+/* Adam and dropout need the number of the run; only an update advances it. */
 static mpl_status add_step(mpl_grad *d)
 {
     mpl_status st = MPL_OK;
@@ -675,7 +676,7 @@ out:
     return st;
 }
 
-/* Statistics that were handed on become what they were in the end; outputs, in their order. */
+/* Sets statistics that were handed on to their final values; adds outputs, in order. */
 static mpl_status set_statistics(mpl_grad *d)
 {
     mpl_status st = MPL_OK;

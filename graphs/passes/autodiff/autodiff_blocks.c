@@ -6,7 +6,7 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 
-/* ---- what is captured ---- */
+/* ---- captured values ---- */
 
 static void capture(const mpl_graph *g, mpl_op owner, mpl_value v, uint8_t *seen)
 {
@@ -20,7 +20,7 @@ static void capture(const mpl_graph *g, mpl_op owner, mpl_value v, uint8_t *seen
     seen[v] = 1;
 }
 
-/* Marks the values from outside that the blocks of `op` read. */
+/* Marks the outside values that the blocks of `op` read. */
 static void mark_captured(const mpl_graph *g, mpl_op op, uint8_t *seen)
 {
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
@@ -57,14 +57,14 @@ out:
     return st;
 }
 
-/* ---- what varies ---- */
+/* ---- varying values ---- */
 
 static bool is_varied(const mpl_grad *d, mpl_value v)
 {
     return v != MPL_NONE && d->varies[v];
 }
 
-/* v varies if `with` does; whether that is new. */
+/* Marks v as varying if `with` varies. Returns whether that is new. */
 static bool vary(mpl_grad *d, mpl_value v, mpl_value with)
 {
     if (v == MPL_NONE || d->varies[v] || !is_varied(d, with) ||
@@ -118,7 +118,7 @@ static const char *fresh_block(const mpl_grad *d, char *text, const char *base, 
     return text;
 }
 
-/* How many rounds a loop has for certain: as many as it can; false: it may end before. */
+/* Whether a loop certainly runs its maximum number of rounds. */
 static bool runs_full(const mpl_graph *g, mpl_op op)
 {
     const mpl_value *in = g->op_in + g->op_in_begin[op];
@@ -182,7 +182,7 @@ static mpl_value zeros(mpl_grad *d, mpl_value like)
     return v;
 }
 
-/* A list of values, or of flags, that grows as parameters, inputs or results are added. */
+/* A growing list of values or flags. */
 typedef struct list {
     mpl_value *item;
     uint32_t n;
@@ -218,12 +218,12 @@ static mpl_value param_like(mpl_grad *d, const char *suffix, mpl_value v)
                      &d->g->value_shape[v]);
 }
 
-/* What a copied loop or case has besides. */
+/* What a copied loop or case has in addition. */
 typedef struct extras {
-    bool counts;     /* a loop: the number of its rounds as one more carried value, */
-    mpl_value count; /* in its body */
-    list moved;      /* of the old graph: running statistics that its blocks move */
-    list before;     /* what each was before the operation, in the new graph */
+    bool counts;     /* a loop: carries the number of its rounds */
+    mpl_value count; /* that number, in the body */
+    list moved;      /* running statistics that the blocks move, of the old graph */
+    list before;     /* their values before the operation, in the new graph */
 } extras;
 
 static uint32_t n_extras(const extras *e)
@@ -237,7 +237,7 @@ static void extras_fini(mpl_grad *d, extras *e)
     mpl_free(d->ctx, e->before.item);
 }
 
-/* Lists the statistics, ascending; rounds that are made again move none. */
+/* Lists the statistics, ascending; recomputed rounds move none. */
 static mpl_status list_moved(mpl_grad *d, mpl_op op, extras *e)
 {
     const mpl_graph *g = d->g;
@@ -257,7 +257,7 @@ static mpl_status list_moved(mpl_grad *d, mpl_op op, extras *e)
     return d->st;
 }
 
-/* Parameters of a copied block, those that are more behind the carried ones. */
+/* Adds the parameters of a copied block, extras after the carried ones. */
 static void copy_params(mpl_grad *d, mpl_op op, uint32_t b, extras *e)
 {
     const mpl_graph *g = d->g;
@@ -273,7 +273,7 @@ static void copy_params(mpl_grad *d, mpl_op op, uint32_t b, extras *e)
     }
 }
 
-/* Results of what a copied block has besides. */
+/* Appends the results of the extras. */
 static void push_extras(mpl_grad *d, mpl_op op, const extras *e, list *result)
 {
     if (e->counts)
@@ -283,7 +283,7 @@ static void push_extras(mpl_grad *d, mpl_op op, const extras *e, list *result)
         push(d, result, d->moved[e->moved.item[k]]);
 }
 
-/* A block as it stands, open yet: its results are in `result`. */
+/* Copies a block and leaves it open; its results are in `result`. */
 static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extras *e, list *result,
                              uint32_t *id)
 {
@@ -307,7 +307,7 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
             push(d, result,
                  mpl_result(g, b, i) != MPL_NONE ? d->now[mpl_result(g, b, i)] : MPL_NONE);
     }
-    for (uint32_t i = 1; tape && i <= n; i++) /* what the round began with */
+    for (uint32_t i = 1; tape && i <= n; i++) /* values at the beginning of the round */
         if (is_read(g, mpl_param(g, b, i)))
             push(d, result, d->now[mpl_param(g, b, i)]);
     st = d->st;
@@ -315,7 +315,7 @@ out:
     return st;
 }
 
-/* Attributes of a copied loop or case with `more` rows behind the others. */
+/* Attributes of a copied loop or case, with `more` rows after the others. */
 static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint32_t n_rows,
                              uint32_t more, mpl_attr **attr, int64_t **flags, uint32_t *n_attr)
 {
@@ -350,14 +350,14 @@ static mpl_status add_control(mpl_grad *d, mpl_op_kind kind, const char *name, c
                                  block->item, n_out, out_name, out);
 }
 
-/* The output behind which a copy has more. */
+/* The output after which a copy has extras. */
 static uint32_t last_carried(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_while ? mpl_n_carried(g, op)
                                           : g->op_out_begin[op + 1] - g->op_out_begin[op];
 }
 
-/* Names of a copy's outputs: the old ones, what is carried besides, tapes. */
+/* Names of a copy's outputs: the old ones, extras, tapes. */
 static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes,
                                uint32_t *n_out, char (**text)[MPL_GRAD_NAME], const char ***name)
 {
@@ -388,7 +388,7 @@ out:
     return st;
 }
 
-/* Where the outputs of a copied loop or case are in the new graph; its tapes too. */
+/* Records the outputs of a copied loop or case in the new graph; its tapes too. */
 static void note_outputs(mpl_grad *d, mpl_op op, bool tape, const extras *e, const mpl_value *out)
 {
     const mpl_graph *g = d->g;
@@ -415,7 +415,7 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n_out, n_attr, n_tapes = 0, id;
     uint32_t n = g->op_kind[op] == MPL_OP_while ? mpl_n_carried(g, op) : 0;
     uint32_t n_flags = n_in + g->op_out_begin[op + 1] - g->op_out_begin[op];
-    /* a case hands on what is not moved only where it can bypass its branches */
+    /* a case needs inputs for extras only if it can bypass its branches */
     uint32_t behind = g->op_kind[op] == MPL_OP_while ? 2 + n : n_in > 1 ? n_in : MPL_NONE;
     mpl_attr *attr = NULL;
     int64_t *flags = NULL;
@@ -479,7 +479,7 @@ out:
 
 /* ---- frames: the gradients of one block ---- */
 
-/* What is known of gradients in the block around, while one within it is gone through. */
+/* Saved state of the enclosing block while an inner block is differentiated. */
 typedef struct frame {
     uint32_t block;
     mpl_op op;
@@ -564,7 +564,7 @@ out:
     return st;
 }
 
-/* Goes back through block b; seed[i] is the gradient of result[i], or MPL_NONE. */
+/* Differentiates block b; seed[i] is the gradient of result[i], or MPL_NONE. */
 static mpl_status back_block(mpl_grad *d, uint32_t b, uint32_t n, const mpl_value *result,
                              const mpl_value *seed)
 {
@@ -595,9 +595,9 @@ out:
     return st;
 }
 
-/* ---- values made again ---- */
+/* ---- recomputed values ---- */
 
-/* All that the blocks of `op` read is there, before one is opened. */
+/* Makes all values that the blocks of `op` read, before a block is opened. */
 static mpl_status need_captured(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -620,13 +620,13 @@ typedef struct back {
     int64_t most;
     bool full;             /* it certainly runs `most` rounds */
     const mpl_value *in;   /* of the old operation */
-    mpl_value *captured;   /* that vary */
-    list inputs, flags;    /* of the new one; flags: of scans, and of rows */
-    list scan;             /* values of the new graph that are read slice by slice, backwards */
-    list scan_now;         /* which value of the old body each is; MPL_NONE: of the seeds */
-    list result, seed;     /* results of the old body, and their gradients: carried ones, rows */
-    list row;              /* of the rows, those that have one */
-    mpl_value round, last; /* numbers of the round at hand and of the last one */
+    mpl_value *captured;   /* varying captured values */
+    list inputs, flags;    /* of the new operation; flags: of scans and rows */
+    list scan;             /* values of the new graph that are scanned in reverse */
+    list scan_now;         /* their values in the old body; MPL_NONE: seeds */
+    list result, seed;     /* results of the old body, and their gradients: carried values, rows */
+    list row;              /* rows that have a gradient */
+    mpl_value round, last; /* numbers of the current round and of the last one */
 } back;
 
 static bool reversed(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -637,7 +637,7 @@ static bool reversed(const mpl_graph *g, mpl_op op, uint32_t i)
     return i < n && flag[i] != 0;
 }
 
-/* `whole` is read slice by slice; `from_end`: forward, the last slice came first. */
+/* Scans `whole`; `from_end`: the forward loop took the last slice first. */
 static void add_scan(mpl_grad *d, back *l, mpl_value whole, mpl_value old, bool from_end)
 {
     push(d, &l->scan, whole);
@@ -645,7 +645,7 @@ static void add_scan(mpl_grad *d, back *l, mpl_value whole, mpl_value old, bool 
     push(d, &l->flags, !from_end);
 }
 
-/* What the backward loop reads slice by slice: tapes, scans, gradients of rows. */
+/* Lists what the backward loop scans: tapes, scans, gradients of rows. */
 static mpl_status list_scans(mpl_grad *d, back *l)
 {
     mpl_status st = MPL_OK;
@@ -675,7 +675,7 @@ out:
     return st;
 }
 
-/* What the new loop begins with: gradients of outputs, zeros for captured values. */
+/* Lists the initial values: gradients of outputs, zeros for captured values. */
 static void list_inits(mpl_grad *d, back *l)
 {
     const mpl_graph *g = d->g;
@@ -695,7 +695,7 @@ static void list_inits(mpl_grad *d, back *l)
         push(d, &l->inputs, l->scan.item[i]);
 }
 
-/* Slice of scan i for the round at hand; where the loop may end early, by its number. */
+/* Slice of scan i for the current round; indexed by its number if the loop may end early. */
 static mpl_value slice_of(mpl_grad *d, back *l, uint32_t i)
 {
     const mpl_graph *to = d->to;
@@ -711,7 +711,7 @@ static mpl_value slice_of(mpl_grad *d, back *l, uint32_t i)
     return add_op(d, MPL_OP_gather, base, ".slice", whole, at, 1, &MPL_INT(axis, 0));
 }
 
-/* Opens the backward body; parameters of the old one become what the tape and the scans have. */
+/* Opens the backward body. The old body's parameters come from the tape and the scans. */
 static mpl_status open_body(mpl_grad *d, back *l, list *carried, uint32_t *id)
 {
     mpl_status st = MPL_OK;
@@ -753,7 +753,7 @@ out:
     return st;
 }
 
-/* Results of the backward body: gradients before the round, sums, rows; their flags. */
+/* Adds results of the backward body and their flags: gradients before the round, sums, rows. */
 static mpl_status close_body(mpl_grad *d, back *l, const list *carried)
 {
     mpl_status st = MPL_OK;
@@ -791,7 +791,7 @@ out:
     return st;
 }
 
-/* Makes the backward loop; its outputs go to who they are gradients of. */
+/* Adds the backward loop; its outputs become gradients of their values. */
 static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_new)
 {
     mpl_status st = MPL_OK;
@@ -876,7 +876,7 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
     MPL_TRY(mpl_grad_captured(d, op, true, &l.n_captured, &l.captured));
     MPL_TRY(need_captured(d, op));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(mpl_grad_now(d, g->op_out[i])); /* the tape comes with it */
+        MPL_TRY(mpl_grad_now(d, g->op_out[i])); /* includes the tape */
     MPL_TRY(list_scans(d, &l));
     list_inits(d, &l);
     l.last = l.full ? number(d, l.most - 1)
@@ -902,7 +902,7 @@ out:
 
 /* ---- cases backward ---- */
 
-/* One branch: gradients of captured values, then zeros for what is bypassed. */
+/* One branch: gradients of captured values, then zeros for bypassed ones. */
 static mpl_status back_branch(mpl_grad *d, mpl_op op, uint32_t b, const list *seed,
                               uint32_t n_captured, const mpl_value *captured, uint32_t *id)
 {
@@ -930,7 +930,7 @@ out:
     return st;
 }
 
-/* The backward case on the same index; bypassed values get the outputs' gradients. */
+/* Adds the backward case on the same index; bypassed values get the outputs' gradients. */
 static mpl_status back_case(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;

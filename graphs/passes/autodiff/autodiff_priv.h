@@ -1,4 +1,4 @@
-/* autodiff_priv.h -- what autodiff.c and autodiff_blocks.c share. */
+/* autodiff_priv.h -- shared by autodiff.c and autodiff_blocks.c. */
 #ifndef MPL_AUTODIFF_PRIV_H
 #define MPL_AUTODIFF_PRIV_H
 
@@ -9,31 +9,32 @@ enum { MPL_GRAD_NAME = 256 };
 
 /* ---- autodiff.c */
 
-/* A new name: `base`, `suffix`, `number` unless it is MPL_NONE. text[MPL_GRAD_NAME]. */
+/* Makes a new name: `base`, `suffix`, `number` unless MPL_NONE. text[MPL_GRAD_NAME]. */
 const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
                            uint32_t number);
-/* Name of a copy: the same where it is the first. */
+/* Name of a copy; the first copy keeps the name. */
 const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base);
-/* A part of the gradient of v, a value of the old graph; all parts added, once they are there. */
+/* Adds a part of the gradient of v, a value of the old graph; sums all parts once they exist. */
 void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part);
 mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v);
-/* An operation without blocks, forward; any, backward. */
+/* Copies an operation without blocks, forward; differentiates any operation, backward. */
 mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op);
 mpl_status mpl_grad_back(mpl_grad *d, mpl_op op);
 
 /* ---- autodiff_blocks.c */
 
-/* Outside values that the blocks of `op` read, ascending; varying: only such. */
+/* Outside values that the blocks of `op` read, ascending; varying: only those that vary. */
 mpl_status mpl_grad_captured(mpl_grad *d, mpl_op op, bool varying, uint32_t *n, mpl_value **list);
-/* What varies in and behind a loop or case; whether anything new does. */
+/* Marks what varies in and after a loop or case; returns whether anything is new. */
 bool mpl_grad_vary_control(mpl_grad *d, mpl_op op);
-/* Counts the slots of what leading operations of block b read, and finds who else leads. */
+/* Counts the operand slots of leading operations in block b, and finds further leading
+ * operations. */
 mpl_status mpl_grad_count_slots(mpl_grad *d, uint32_t b);
-/* Makes v, of the block at hand or one around it, again, if it is not there. */
+/* Recomputes v, of the current block or an enclosing one, if it does not exist yet. */
 mpl_status mpl_grad_now(mpl_grad *d, mpl_value v);
-/* A loop or case as it stands; tape: of a loop, with what each round began with as rows. */
+/* Copies a loop or case. tape: a loop also returns what each round began with, as rows. */
 mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape);
-/* Its backward loop or case. */
+/* Adds the backward loop or case. */
 mpl_status mpl_grad_back_control(mpl_grad *d, mpl_op op);
 
 #endif

@@ -1,4 +1,4 @@
-/* grad_common.c -- what gradient rules ask for and hand back. See gradients_priv.h. */
+/* grad_common.c -- the functions that gradient rules call. See gradients_priv.h. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 #include "graphs/passes/copy.h"
@@ -117,7 +117,7 @@ void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_val
                                  out);
 }
 
-/* Name of a value that operation d->op needs on the way. */
+/* Name of an intermediate result of operation d->op. */
 static const char *helper_name(mpl_grad *d, char *text)
 {
     mpl_value first = d->g->op_out[d->g->op_out_begin[d->op]];
@@ -254,7 +254,7 @@ bool mpl_grad_owns(const mpl_graph *g, mpl_op op)
     return g->op_body_begin[op] < g->op_body_begin[op + 1];
 }
 
-/* Marks the operation that makes v in the block at hand, if v is not there yet. */
+/* Marks the operation that makes v in the current block, if v does not exist yet. */
 static void need(mpl_grad *d, mpl_value v, uint8_t *needed, mpl_op *stack, uint32_t *n)
 {
     mpl_op op = v != MPL_NONE && d->now[v] == MPL_NONE ? d->g->value_op[v] : MPL_NONE;

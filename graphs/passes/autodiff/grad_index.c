@@ -1,13 +1,12 @@
-/* grad_index.c -- gradients of what is read by indices, from boxes, or larger than it is. See
+/* grad_index.c -- gradients of operations that read by index, from boxes, or repeatedly. See
  * gradients_priv.h.
  *
- * Idea     What an operation reads, its gradient is added to, where it was read: into zeros.
- *          Elements that are read twice get both parts, in the order of the indices, so that a run
- *          gives the same bits as any other. */
+ * Idea     Adds the gradient into zeros where the operation read. Elements read twice get both
+ *          parts, in the order of the indices, so every run gives the same bits. */
 #include "graphs/ops/move/move_strided_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
-/* Zeros that are written over. */
+/* Zeros that may be overwritten. */
 static mpl_value zero_root(mpl_grad *d, const mpl_shape *shape)
 {
     mpl_value zero =
@@ -17,7 +16,7 @@ static mpl_value zero_root(mpl_grad *d, const mpl_shape *shape)
                            &MPL_INTS(shape, shape->rank, shape->dim));
 }
 
-/* Rows of dy added to zeros of `shape`, at the indices. */
+/* Adds rows of dy to zeros of `shape`, at the indices. */
 static mpl_value scattered(mpl_grad *d, const mpl_shape *shape, mpl_value indices, mpl_value dy)
 {
     mpl_value in[] = {zero_root(d, shape), indices, dy};
@@ -25,7 +24,7 @@ static mpl_value scattered(mpl_grad *d, const mpl_shape *shape, mpl_value indice
     return mpl_grad_helper(d, MPL_OP_scatter_nd, 3, in, 1, &MPL_TEXT(reduction, "add"));
 }
 
-/* Axes [from, from + n) come first; `back`: they came first, and go back there. */
+/* Moves axes [from, from + n) to the front; `back`: moves them back. */
 static mpl_value rotated(mpl_grad *d, mpl_value v, uint32_t from, uint32_t n, bool back)
 {
     uint32_t rank = v != MPL_NONE ? d->to->value_shape[v].rank : 0, at = 0;
@@ -75,7 +74,7 @@ void mpl_grad_of_gather_nd(mpl_grad *d)
                   scattered(d, mpl_grad_in_shape(d, 0), mpl_grad_in(d, 1), mpl_grad_dy(d, 0)));
 }
 
-/* The box of the operation at hand as attributes, whose numbers are in *box. */
+/* Attributes of the current operation's box; their numbers are in *box. */
 static void box_attrs(mpl_grad *d, mpl_strided *box, mpl_attr attr[3])
 {
     if (d->st == MPL_OK)
@@ -120,7 +119,7 @@ void mpl_grad_of_assign(mpl_grad *d)
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_access, 1, &dy, 3, attr));
 }
 
-/* How many neighbouring results each element gives along an axis; 0: it differs. */
+/* Number of neighbouring results per element along an axis; 0: it varies. */
 static int64_t whole_factor(const mpl_grad *d, uint32_t axis)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);

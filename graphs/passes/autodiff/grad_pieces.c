@@ -1,15 +1,15 @@
-/* grad_pieces.c -- parts of a gradient that are known for some elements alone: those of slices, and
- * of pieces of splits. See gradients_priv.h.
+/* grad_pieces.c -- gradients known for some elements only: of slices, and of pieces of splits. See
+ * gradients_priv.h.
  *
- * Idea     A value that is read in pieces has one gradient, whatever their number. Pieces that
- *          follow each other along an axis are its concat. Else there is one root: the sum of the
- *          parts that are whole or, where there is none, zeros; and each piece is written into its
- *          box of the root, in place, one after the other, with what stands there added where an
- *          element may have got a part before. One piece by itself is padded with zeros.
+ * Idea     A value read in pieces has one gradient, whatever their number. Pieces that follow each
+ *          other along an axis are concatenated. Otherwise there is one root: the sum of the whole
+ *          parts, or zeros. Each piece is written into its box of the root, in place, one after the
+ *          other; it is added where an element may have a part already. A lone piece is padded with
+ *          zeros.
  * Source   zero-initialised gradients whose parts are written through aliases: libnnc, L. Liu; as
  *          values without aliases: this project.
- * Cost     pieces^2 meetings of boxes; one root of memory, where each piece padded by itself would
- *          take one. */
+ * Cost     pieces^2 intersections of boxes; one root of memory, where padding each piece by itself
+ *          would take one per piece. */
 #include "graphs/passes/autodiff/gradients_priv.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad
         d->piece[d->n_pieces++] = (mpl_grad_piece){v, part, *box};
 }
 
-/* The box as one of x's elements. */
+/* The box as a strided region of x. */
 static mpl_strided strided_of(mpl_grad *d, const mpl_shape *x, const mpl_grad_box *box)
 {
     mpl_strided out = mpl_strided_all(x);
@@ -65,7 +65,7 @@ static mpl_value box_op(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_i
     return mpl_grad_step(d, v, kind, n_in, in, 3, attr);
 }
 
-/* `root` with a piece written into its box; where `add`, onto what stands there. */
+/* `root` with a piece written into its box, or, with `add`, added to it. */
 static mpl_value with_piece(mpl_grad *d, mpl_value v, mpl_value root, const mpl_grad_piece *p,
                             bool add)
 {
@@ -92,7 +92,7 @@ static bool meets_earlier(mpl_grad *d, const mpl_shape *x, const mpl_grad_piece 
     return false;
 }
 
-/* The one axis along which pieces are partial; MPL_NONE: several, or steps; of none: 0. */
+/* The only axis along which pieces are partial; MPL_NONE: several, or steps; none: 0. */
 static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint32_t n)
 {
     uint32_t axis = MPL_NONE;
@@ -110,7 +110,7 @@ static uint32_t only_axis(const mpl_shape *x, const mpl_grad_piece *pieces, uint
     return axis != MPL_NONE ? axis : x->rank > 0 ? 0 : MPL_NONE;
 }
 
-/* The concat of pieces that fill an axis one after the other; MPL_NONE. */
+/* The concat of pieces that fill an axis one after the other; MPL_NONE: they do not. */
 static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *pieces, uint32_t n)
 {
     const mpl_shape *x = &d->g->value_shape[v];
@@ -122,7 +122,7 @@ static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *piece
         d->st = MPL_EMEM;
         return MPL_NONE;
     }
-    /* the one that begins where the last ends */
+    /* the piece that begins where the previous one ends */
     for (uint32_t k = 0; axis != MPL_NONE && k < n && n_in < n; k++) {
         uint32_t next = 0;
 
@@ -140,7 +140,7 @@ static mpl_value concat_of(mpl_grad *d, mpl_value v, const mpl_grad_piece *piece
     return found;
 }
 
-/* Zeros with x's dims that can be written over. */
+/* Zeros with x's dims that may be overwritten. */
 static mpl_value zero_root(mpl_grad *d, mpl_value v)
 {
     const mpl_shape *x = &d->g->value_shape[v];

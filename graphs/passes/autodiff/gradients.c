@@ -1,7 +1,7 @@
-/* gradients.c -- the rules: how each operator's inputs get their gradients. See gradients_priv.h.
+/* gradients.c -- the gradient rules of operators. See gradients_priv.h.
  *
- * A rule prefers what keeps least alive: the result where either would do, since a result is often
- * there anyway. */
+ * A rule keeps as little live as it can. Where operand or result would do, it reads the result,
+ * which is often live anyway. */
 #include "graphs/ir/counts.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
@@ -13,7 +13,7 @@ static mpl_op_kind kind_of(const mpl_grad *d)
     return (mpl_op_kind)d->g->op_kind[d->op];
 }
 
-/* All attributes of the operation at hand, with room for `more`, into attr[]. */
+/* Copies all attributes of the current operation into attr[]; returns their number. */
 enum { MOST_ATTRS = 24 };
 
 static uint32_t copy_attrs(const mpl_grad *d, mpl_attr *attr)
@@ -70,7 +70,7 @@ void mpl_grad_of_clip(mpl_grad *d)
     mpl_grad_make(d, 0, MPL_OP_clip_grad, n + 1, in, 0, NULL);
 }
 
-/* What SLOPE says of the operator; the last word makes the gradient. */
+/* Evaluates the words of SLOPE; the last one makes the gradient. */
 static void from_slope(mpl_grad *d)
 {
     static const char *const slope[MPL_N_OPS] = {
@@ -158,7 +158,7 @@ void mpl_grad_of_div(mpl_grad *d)
     }
 }
 
-/* min, max: each operand equal to the result gets all of it. */
+/* min, max: each operand equal to the result gets the whole gradient. */
 void mpl_grad_of_extreme(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
@@ -187,7 +187,7 @@ void mpl_grad_of_where(mpl_grad *d)
 
 /* ---- products ---- */
 
-/* The gradients of inputs 1, 2 and 0 by one operation. */
+/* Gradients of inputs 1, 2 and 0 by one operation. */
 static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
 {
     mpl_attr attr[MOST_ATTRS];
@@ -229,7 +229,8 @@ void mpl_grad_of_conv(mpl_grad *d)
     }
 }
 
-/* The convolution that it goes back through, of dy; the weights are that one's, too. */
+/* The input's gradient is a convolution of dy. The weights' gradient is that of this
+ * convolution. */
 void mpl_grad_of_conv_transpose(mpl_grad *d)
 {
     static const int64_t axes[] = {0, 2, 3, 4};
@@ -255,12 +256,12 @@ void mpl_grad_of_conv_transpose(mpl_grad *d)
         mpl_grad_make(d, 0, MPL_OP_conv, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n, attr);
 }
 
-/* Input i of y = op(a) op(b) by a product of dy and the other one. */
+/* Gradient of input i of y = op(a) op(b): a product of dy and the other input. */
 static void product_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b, const mpl_attr *alpha,
                          uint32_t n_alpha)
 {
     mpl_value dy = mpl_grad_dy(d, 0), other = mpl_grad_in(d, 1 - i);
-    bool turned = i == 0 ? trans_a : trans_b; /* then dy stands on the other side */
+    bool turned = i == 0 ? trans_a : trans_b; /* then dy is on the other side */
     bool dy_first = (i == 0) != turned;
     mpl_value in[2] = {dy_first ? dy : other, dy_first ? other : dy};
     bool turn_other = i == 0 ? trans_b != !turned : trans_a != !turned;
@@ -298,7 +299,7 @@ void mpl_grad_of_gemm(mpl_grad *d)
                              beta == 1 ? dy : two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
 }
 
-/* The last two axes change places. */
+/* Transposes the last two axes. */
 static mpl_value turned(mpl_grad *d, mpl_value v)
 {
     int64_t perm[MPL_MAX_RANK];
@@ -336,7 +337,7 @@ void mpl_grad_of_matmul(mpl_grad *d)
 
 /* ---- pooling, normalisation ---- */
 
-/* From dy and the operand, with the same attributes. */
+/* Gradient from dy and the operand, with the same attributes. */
 static void from_operand(mpl_grad *d, mpl_op_kind kind)
 {
     mpl_attr attr[MOST_ATTRS];
@@ -366,7 +367,7 @@ void mpl_grad_of_pool_sizes(mpl_grad *d)
         (mpl_value[]){mpl_grad_dy(d, 0)}, n + 1, attr);
 }
 
-/* The moments of the batch are outputs of the training form. */
+/* The training form returns the moments of the batch. */
 void mpl_grad_of_batch_norm(mpl_grad *d)
 {
     mpl_value in[5] = {mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)};
@@ -389,7 +390,7 @@ void mpl_grad_of_softmax(mpl_grad *d)
                   (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_out(d, 0)}, n, attr);
 }
 
-/* Whether v is the number 1, as the gradient of a loss is. */
+/* Whether v is the constant 1, as the gradient of a loss is. */
 static bool is_one(const mpl_grad *d, mpl_value v)
 {
     return v != MPL_NONE && d->to->value_data[v] != NULL && d->to->value_shape[v].rank == 0 &&
@@ -410,7 +411,7 @@ void mpl_grad_of_cross_entropy(mpl_grad *d)
                  mpl_grad_helper(d, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL), dy);
 }
 
-/* The mask is an output of the training form. */
+/* The training form returns the mask. */
 void mpl_grad_of_dropout(mpl_grad *d)
 {
     mpl_op made = d->op_now[d->op];
@@ -422,7 +423,7 @@ void mpl_grad_of_dropout(mpl_grad *d)
 
 /* ---- reductions ---- */
 
-/* Input 0's dims, those reduced being 1. */
+/* Input 0's dims, with 1 for reduced ones. */
 static mpl_shape kept_dims(const mpl_grad *d)
 {
     mpl_shape s = *mpl_grad_in_shape(d, 0);
@@ -471,7 +472,7 @@ void mpl_grad_of_reduce_mean(mpl_grad *d)
     spread(d, all > 0 ? (double)left / (double)all : 1);
 }
 
-/* To every largest element: of several equal ones each gets all of it. */
+/* Each of several equal largest elements gets the whole gradient. */
 void mpl_grad_of_reduce_max(mpl_grad *d)
 {
     mpl_shape kept = kept_dims(d);
@@ -483,7 +484,7 @@ void mpl_grad_of_reduce_max(mpl_grad *d)
                   NULL);
 }
 
-/* ---- elements moved ---- */
+/* ---- moved elements ---- */
 
 void mpl_grad_of_reshape(mpl_grad *d)
 {
@@ -515,7 +516,7 @@ void mpl_grad_of_concat(mpl_grad *d)
     mpl_free(d->ctx, part);
 }
 
-/* Input 0's first axes, with n elements of `axis` from `start` on. */
+/* The box of input 0 with n elements of `axis` from `start` on. */
 static mpl_grad_box box_along(const mpl_grad *d, uint32_t axis, int64_t start, int64_t n)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
@@ -528,7 +529,7 @@ static mpl_grad_box box_along(const mpl_grad *d, uint32_t axis, int64_t start, i
     return box;
 }
 
-/* Outputs that the loss does not depend on have no part. */
+/* Outputs that the loss does not depend on give no part. */
 void mpl_grad_of_split(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
@@ -551,7 +552,7 @@ void mpl_grad_of_split(mpl_grad *d)
     }
 }
 
-/* Where an axis of n elements begins; backwards it cannot begin behind the last one. */
+/* Clamps where an axis of n elements begins; backwards it begins at the last element at most. */
 static int64_t bounded(int64_t i, int64_t n, bool backwards)
 {
     i = i < 0 ? i + n : i;

@@ -1,7 +1,7 @@
-/* gradients_priv.h -- what a gradient rule is given, and what it may do. See autodiff.h.
+/* gradients_priv.h -- the interface of gradient rules. See autodiff.h.
  *
  * A rule looks at operation d->op of the old graph, adds operations to the new one, and gives each
- * input that it `wants` its part of the gradient, once. Failures stick in d->st; afterwards every
+ * input that it `wants` its part of the gradient, once. A failure stays in d->st; then every
  * function here does nothing and returns MPL_NONE. */
 #ifndef MPL_GRADIENTS_PRIV_H
 #define MPL_GRADIENTS_PRIV_H
@@ -16,39 +16,39 @@ typedef struct mpl_grad_box {
 } mpl_grad_box;
 
 typedef struct mpl_grad_piece {
-    mpl_value of, part; /* of the old graph, of the new one */
+    mpl_value of, part; /* of the old graph; of the new one */
     mpl_grad_box box;
 } mpl_grad_piece;
 
 typedef struct mpl_grad {
     mpl_ctx *ctx;
-    const mpl_graph *g; /* what is differentiated */
+    const mpl_graph *g; /* the graph to differentiate */
     const mpl_autodiff_options *options;
     mpl_graph *to;
     mpl_status st;
-    mpl_op op;         /* at hand */
-    uint32_t n_helper; /* values that the rule made for its own use */
-    mpl_value *now;    /* [n_values] what a value of g is in `to` */
+    mpl_op op;         /* the current operation */
+    uint32_t n_helper; /* values that the rule made as intermediate results */
+    mpl_value *now;    /* [n_values] the value in `to` of a value of g */
     mpl_op *op_now;    /* [n_ops] likewise */
-    uint8_t *varies;   /* [n_values] it depends on a weight that is trained */
+    uint8_t *varies;   /* [n_values] it depends on a trained weight */
     uint8_t *leads;    /* [n_ops] the loss depends on it */
-    uint32_t *slots;   /* [n_values] operands of leading operations that it is, if it varies */
-    uint32_t *waits;   /* [n_values] those of them that have not given their part of the gradient */
+    uint32_t *slots;   /* [n_values] uses as operand of leading operations, if it varies */
+    uint32_t *waits;   /* [n_values] those of them that have given no part yet */
     uint32_t *n_parts; /* [n_values] parts given */
     uint32_t *last;    /* [n_values] the last part: into part_*; MPL_NONE */
-    mpl_value *whole;  /* [n_values] the gradient, once it is whole */
+    mpl_value *whole;  /* [n_values] the complete gradient */
     uint32_t n_all_parts;
     size_t value_cap, prev_cap;
     mpl_value *part_value;
     uint32_t *part_prev;
-    uint32_t n_pieces; /* given and not yet part of a whole gradient */
+    uint32_t n_pieces; /* given and not yet in a complete gradient */
     size_t piece_cap;
     mpl_grad_piece *piece;
-    uint32_t block;   /* the block of g at hand */
-    mpl_value *tape;  /* [n_values] a carried parameter's rows, one a round */
-    mpl_value *moved; /* [n_values] running statistics as moved so far */
-    mpl_value *count; /* [n_ops] of a loop that may end early: how many rounds it had; MPL_NONE */
-    mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
+    uint32_t block;            /* the current block of g */
+    mpl_value *tape;           /* [n_values] rows of a carried parameter, one a round */
+    mpl_value *moved;          /* [n_values] running statistics, as moved so far */
+    mpl_value *count;          /* [n_ops] number of rounds of a loop that may end early; MPL_NONE */
+    mpl_value step, step_next; /* number of the run; MPL_NONE: not needed */
 } mpl_grad;
 
 typedef void mpl_grad_rule(mpl_grad *d);
@@ -58,50 +58,51 @@ extern mpl_grad_rule *const mpl_grad_rules[]; /* NULL: none */
 #define GRADIENT(op, rule) mpl_grad_rule mpl_grad_of_##rule;
 #include "graphs/ir/each_op.h"
 
-bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i gets a part */
+bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i varies and gets a part */
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
 mpl_value mpl_grad_out(mpl_grad *d, uint32_t i);    /* in the new graph */
 mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);     /* zeros where the loss does not depend on it */
-/* of the old graph: it stays where it is */
+/* Shapes in the old graph; the pointers stay valid. */
 const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i);
-const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i); /* likewise */
+const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i);
 
-/* One output, for the rule's own use. */
+/* Adds an operation with one output, an intermediate result of the rule. */
 mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                           uint32_t n_attr, const mpl_attr *attr);
-/* One output, given to input i. */
+/* The same; gives the output to input i. */
 void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                    uint32_t n_attr, const mpl_attr *attr);
-/* n outputs for inputs target[]; MPL_NONE: left out, or dropped if its bit is `needed`. */
+/* The same with n outputs for inputs target[]. An output for MPL_NONE is left out or, if its bit is
+ * in `needed`, made and dropped. */
 void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                        uint32_t n_attr, const mpl_attr *attr, uint32_t n, const uint32_t *target,
                        uint32_t needed);
 void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part);
-/* The same, summed over the axes along which input i was repeated. */
+/* The same, summed over the axes along which input i was broadcast. */
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part);
-/* A part for the elements of a box alone; what is not in any part is 0. */
+/* Gives a part for the elements of a box. Elements in no part are 0. */
 void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box);
-/* The gradient of v of the old graph: its whole parts' sum (or MPL_NONE) and its pieces. */
+/* The gradient of v of the old graph: the sum of its whole parts (or MPL_NONE) joined with its
+ * pieces. */
 mpl_value mpl_grad_join(mpl_grad *d, mpl_value v, mpl_value whole);
-/* One output, on the way to the gradient of v. */
+/* Adds an operation with one output, an intermediate result of the gradient of v. */
 mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr);
-mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* of no dims */
-/* A constant of input 0's type. */
+mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* a scalar */
+/* scalar */
 mpl_value mpl_grad_number(mpl_grad *d, double number);
 void mpl_grad_fail(mpl_grad *d, const char *why);
-/* v of the old graph as it is in the new one; within blocks it is made there and then. */
+/* The value of the new graph for v; within blocks it is recomputed on demand. */
 mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v);
-/* A constant of the new graph, all of whose elements are `number`. */
+/* A constant of the new graph with all elements equal to `number`. */
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
-/* An operation of the new graph with n outputs of these names, out[n]. */
+/* Adds an operation to the new graph, with n outputs of these names, out[n]. */
 void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                      uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
                      mpl_value *out);
-/* "v.grad", with a number behind it where several parts will be summed. */
+/* "v.grad", with a number appended where several parts will be summed. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
-/* Whether the operation has blocks. */
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);
 
 #endif

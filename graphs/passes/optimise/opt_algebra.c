@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Input i of `op` is a constant all of whose elements are x. */
+/* Whether input i of `op` is a constant with all elements x. */
 static bool is_all(const mpl_graph *g, mpl_op op, uint32_t i, double x)
 {
     double all;
@@ -11,7 +11,7 @@ static bool is_all(const mpl_graph *g, mpl_op op, uint32_t i, double x)
     return mpl_is_uniform(g, mpl_op_input(g, op, i), &all) && all == x;
 }
 
-/* v has one element. */
+/* Whether v has one element. */
 static bool is_scalar(const mpl_graph *g, mpl_value v)
 {
     uint64_t n;
@@ -19,7 +19,7 @@ static bool is_scalar(const mpl_graph *g, mpl_value v)
     return mpl_shape_count(&g->value_shape[v], &n) && n == 1;
 }
 
-/* Of floats, x + 0 is -0 + 0 = 0 where x is -0; x + -0 and x - 0 are x for every x. */
+/* For floats, x + 0 is 0 where x is -0; x + -0 and x - 0 are x for every x. */
 mpl_status mpl_match_add_zero(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     const mpl_graph *g = m->g;
@@ -55,7 +55,7 @@ mpl_status mpl_match_div_one(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* Whether 0 may stand for a product or quotient of this operation. */
+/* Whether a product or quotient of this operation may become 0. */
 static bool may_be_zero(const mpl_match *m, mpl_op op)
 {
     return m->unsafe || !mpl_is_float(m->g, mpl_op_output(m->g, op, 0));
@@ -69,7 +69,7 @@ mpl_status mpl_match_mul_zero(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* Integers: 0 / 0 is 0 here. */
+/* For integers, 0 / 0 is 0 here. */
 mpl_status mpl_match_zero_div(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     if (m->g->op_kind[op] == MPL_OP_div && may_be_zero(m, op) && is_all(m->g, op, 0, 0))
@@ -77,7 +77,7 @@ mpl_status mpl_match_zero_div(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* Which input of a product is one element, the other a tensor of x only; MPL_NONE. */
+/* Index of a one-element input of a product whose other input is a tensor of x only; MPL_NONE. */
 static uint32_t scalar_beside(const mpl_graph *g, mpl_op op, double x)
 {
     for (uint32_t i = 0; i < 2 && g->op_kind[op] == MPL_OP_mul; i++)

@@ -1,4 +1,4 @@
-/* opt_edit.c -- what rewriting rules ask of a graph and do to it. See optimise_priv.h. */
+/* opt_edit.c -- queries and edits for rewriting rules. See optimise_priv.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
 #include "graphs/passes/copy.h"
@@ -12,7 +12,7 @@ bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x)
     if (g->value_role[v] != MPL_WEIGHT || data == NULL || g->value_bytes[v] < size)
         return false;
     if (!g->value_splat[v] && memcmp(data, data + size, g->value_bytes[v] - size) != 0)
-        return false; /* each element is the one behind it */
+        return false; /* each element equals the next */
     *x = mpl_get((mpl_type)g->value_type[v], data, 0);
     return true;
 }

@@ -1,4 +1,4 @@
-/* opt_fuse.c -- passes that make one operation of several. See optimise.h. */
+/* opt_fuse.c -- passes that merge several operations into one. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
 #include "graphs/ops/matrix/conv.h"
@@ -57,7 +57,7 @@ mpl_status mpl_match_adagrad(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* The matrix that the transpose behind v turns, or MPL_NONE. */
+/* The operand of the matrix transpose that makes v, or MPL_NONE. */
 static mpl_value turned(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = mpl_only_for(g, v, MPL_OP_transpose);
@@ -69,7 +69,7 @@ static mpl_value turned(const mpl_graph *g, mpl_value v)
     return mpl_op_input(g, op, 0);
 }
 
-/* Whether the operation is anything but a matmul that gemm would not do as well. */
+/* Whether gemm can do the operation, if it is a matmul. */
 static bool fits_gemm(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] != MPL_OP_matmul || (g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
@@ -114,7 +114,7 @@ static bool has_contents(const mpl_match *m, mpl_value v)
     return m->g->value_role[v] == MPL_WEIGHT && (m->g->value_data[v] != NULL || m->weights != NULL);
 }
 
-/* All elements of weight v; *data is the caller's, NULL where v has no contents. */
+/* All elements of weight v. The caller owns *data; NULL: v has no contents. */
 static mpl_status contents(mpl_match *m, mpl_value v, void **data)
 {
     mpl_status st = MPL_OK;
@@ -134,7 +134,7 @@ static mpl_status contents(mpl_match *m, mpl_value v, void **data)
     return st;
 }
 
-/* (conv(x) - mean) * scale / sqrt(var + epsilon) + bias as a convolution; in double. */
+/* Makes (conv(x) - mean) * scale / sqrt(var + epsilon) + bias a convolution; computes in double. */
 static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon,
                       int64_t n_channels, int64_t n_each, void *filter, void *offset)
 {
@@ -195,9 +195,9 @@ out:
     return st;
 }
 
-/* ---- batch norm by itself ---- */
+/* ---- batch norm alone ---- */
 
-/* A batch norm's parameters; *known: of that type, with contents. */
+/* Parameters of a batch norm; *known: they have that type and contents. */
 static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER],
                                 bool *known)
 {
@@ -258,9 +258,9 @@ out:
     return st;
 }
 
-/* ---- arithmetic with a number for each channel into what it stands behind ---- */
+/* ---- arithmetic by channel, into the preceding operation ---- */
 
-/* v is one number, or one for each channel, where it is broadcast to `whole`. */
+/* Whether v, broadcast to `whole`, is one number or one for each channel. */
 static bool is_by_channel(const mpl_graph *g, mpl_value v, const mpl_shape *whole)
 {
     const mpl_shape *s = &g->value_shape[v];
@@ -273,7 +273,7 @@ static bool is_by_channel(const mpl_graph *g, mpl_value v, const mpl_shape *whol
     return true;
 }
 
-/* An operation that makes x * times + plus of what `maker` makes, by channel. */
+/* An operation that computes x * times + plus by channel, where x is the result of `maker`. */
 typedef struct affine {
     mpl_op maker;
     mpl_type type;
@@ -282,7 +282,7 @@ typedef struct affine {
     double *times, *plus; /* [n_channels] */
 } affine;
 
-/* y * x, y / x, y + x, y - x or x - y as y * times + plus. */
+/* Writes y * x, y / x, y + x, y - x or x - y as y * times + plus. */
 static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, double *plus)
 {
     *times = does == MPL_OP_mul              ? x
@@ -292,7 +292,7 @@ static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, d
     *plus = does == MPL_OP_add ? x : does == MPL_OP_sub ? (x_first ? x : -x) : 0;
 }
 
-/* a->maker is MPL_NONE where nothing matches, or contents are not known. */
+/* a->maker is MPL_NONE if nothing matches, or contents are unknown. */
 static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
 {
     mpl_status st = MPL_OK;
@@ -333,14 +333,14 @@ static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine 
     }
     a->scales = does == MPL_OP_mul || does == MPL_OP_div || (does == MPL_OP_sub && second);
     a->shifts = does == MPL_OP_add || does == MPL_OP_sub;
-    a->maker = finite ? maker : MPL_NONE; /* infinities would meet in the sums of a convolution */
+    a->maker = finite ? maker : MPL_NONE; /* infinities would mix in the sums of a convolution */
 out:
     mpl_free(m->ctx, data);
     return st;
 }
 
-/* Input `i` of the maker, `n_each` numbers a channel, times (and plus, where it is an offset) what
- * is there; in double, rounded once. An offset that the maker lacks is 0. Its operand in the edit
+/* Scales input `i` of the maker by channel (and shifts it, if it is an offset), with `n_each`
+ * numbers a channel; computes in double, rounds once. A missing offset is 0. The edit's operand
  * becomes fresh[k]. */
 static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset,
                                mpl_edit *edit, uint32_t k)
@@ -366,7 +366,7 @@ out:
     return st;
 }
 
-/* The maker, of what input 1 is a factor and input 2 an offset, takes the operation into both. */
+/* Merges the operation into its maker, which has a factor as input 1 and an offset as input 2. */
 static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_edit *edit)
 {
     mpl_status st = MPL_OK;
@@ -379,7 +379,7 @@ static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_ed
         goto out;
     edit->n_in = mpl_op_n_in(g, a.maker);
     if (edit->n_in == 2 && a.shifts)
-        edit->n_in = 3; /* an offset that was not there */
+        edit->n_in = 3; /* add the missing offset */
     for (uint32_t i = 0; i < edit->n_in; i++)
         edit->in[i] = mpl_op_input(g, a.maker, i);
     if (a.scales)
@@ -395,7 +395,7 @@ out:
     return st;
 }
 
-/* y = (x - mean) * scale / sqrt(variance + epsilon) + bias: scale and bias. */
+/* y = (x - mean) * scale / sqrt(variance + epsilon) + bias: changes scale and bias. */
 mpl_status mpl_match_bn_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     return match_affine(m, op, MPL_OP_batch_norm, edit);
@@ -406,9 +406,9 @@ mpl_status mpl_match_conv_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
     return match_affine(m, op, MPL_OP_conv, edit);
 }
 
-/* ---- what follows a convolution or matrix product, into it ---- */
+/* ---- operations after a convolution or matrix product, into it ---- */
 
-/* Operands of operation `from` go behind those that the edit has. */
+/* Appends the operands of operation `from` to the edit's. */
 static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
 {
     edit->kind = MPL_EDIT_REPLACE;
@@ -417,7 +417,7 @@ static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
         edit->in[edit->n_in++] = mpl_op_input(g, from, i);
 }
 
-/* A sum of two in floats that are not rounded once less where it is taken in. */
+/* Whether it adds two values in floats that do not lose a rounding when merged. */
 static bool is_sum(const mpl_graph *g, mpl_op op)
 {
     return (g->op_kind[op] == MPL_OP_add ||
@@ -426,7 +426,8 @@ static bool is_sum(const mpl_graph *g, mpl_op op)
                        MPL_SET(f32) | MPL_SET(f64));
 }
 
-/* A sum: *other is what is added to what an operation of one of the kinds made. */
+/* For a sum, finds an operation of one of the kinds that makes an operand; *other: the other
+ * operand. */
 static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                      mpl_value *other)
 {
@@ -439,8 +440,8 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
         mpl_value b = mpl_op_input(g, op, 1 - i % 2);
         mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
 
-        /* The later of two: what it reads then lives no longer than before. Weights keep their
-         * reader, which decides their range. */
+        /* Takes the later of two, so that its operands live no longer than before. Skips weights as
+         * the other operand, since their reader decides their range. */
         if (c != MPL_NONE && (found == MPL_NONE || c > found) && g->value_role[b] != MPL_WEIGHT &&
             mpl_same_form(g, b, out) && mpl_same_form(g, mpl_op_output(g, c, 0), out))
             found = c, *other = b;
@@ -448,7 +449,7 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
     return found;
 }
 
-/* The sum goes into one of its parts' makers, which becomes `to`. */
+/* Merges the sum into the maker of an operand, which becomes `to`. */
 static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                       mpl_op_kind to, mpl_edit *edit)
 {
@@ -479,7 +480,7 @@ mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* A weight of one number a column, as c of a gemm without one. */
+/* Makes a weight with one number a column the c of a gemm without one. */
 mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
@@ -508,7 +509,7 @@ mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* The activation that the operation is; MPL_ACT_NONE: none. */
+/* The activation that the operation computes; MPL_ACT_NONE: none. */
 static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
 {
     mpl_value least = mpl_op_input(g, op, 1), most = mpl_op_input(g, op, 2);
@@ -524,7 +525,7 @@ static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
     return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
 }
 
-/* The activation goes into the operation that it alone reads, which becomes to[]. */
+/* Merges the activation into the operation whose only reader it is; that becomes to[]. */
 static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
                              const mpl_op_kind *to, mpl_edit *edit)
 {

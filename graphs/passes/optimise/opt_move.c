@@ -1,5 +1,5 @@
-/* opt_move.c -- passes for what only hands elements on: copies, views, expansions, reductions of
- * nothing. See optimise.h. */
+/* opt_move.c -- removes operations that only pass elements on: copies, views, expansions,
+ * reductions over axes of length 1. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
 mpl_status mpl_match_identity(mpl_match *m, mpl_op op, mpl_edit *edit)
@@ -13,7 +13,7 @@ mpl_status mpl_match_identity(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* An attribute of whole numbers has this one at place i for every i. */
+/* Whether an integer attribute is 0, 1, 2, .. */
 static bool counts_up(const mpl_graph *g, mpl_op op, mpl_attr_key key)
 {
     uint32_t n;
@@ -36,7 +36,7 @@ static bool all_positive(const mpl_graph *g, mpl_op op, mpl_attr_key key)
     return true;
 }
 
-/* The operation copies input 0 as it is, if its output has the form of that. */
+/* Whether the operation copies input 0 unchanged, provided that its output has the same form. */
 static bool copies_alike(const mpl_graph *g, mpl_op op)
 {
     switch (g->op_kind[op]) {
@@ -72,7 +72,7 @@ mpl_status mpl_match_copy(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* The operand of an expand or a tile of axes of length 1 that makes v; MPL_NONE. */
+/* The operand of an expand, or of a tile of axes of length 1, that makes v; MPL_NONE. */
 static mpl_value before_expand(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = v != MPL_NONE ? g->value_op[v] : MPL_NONE;
@@ -89,7 +89,7 @@ static mpl_value before_expand(const mpl_graph *g, mpl_value v)
     return mpl_op_input(g, op, 0);
 }
 
-/* The operands broadcast to the dims of the output. */
+/* Whether the operands broadcast to the dims of the output. */
 static bool still_fits(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_value *in,
                        uint32_t n_in)
 {
@@ -112,7 +112,7 @@ mpl_status mpl_match_broadcast(mpl_match *m, mpl_op op, mpl_edit *edit)
         return MPL_OK;
     for (uint32_t i = 0; i < n_in; i++)
         edit->in[i] = mpl_op_input(g, op, i);
-    for (uint32_t i = kind == MPL_OP_prelu ? 1 : 0; i < n_in; i++) { /* prelu: of the slope alone */
+    for (uint32_t i = kind == MPL_OP_prelu ? 1 : 0; i < n_in; i++) { /* prelu: only the slope */
         mpl_value was = edit->in[i], x = before_expand(g, was);
 
         if (x == MPL_NONE)
@@ -129,7 +129,7 @@ mpl_status mpl_match_broadcast(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-/* A sum begins with +0, so that one of -0 is +0. */
+/* A sum begins with +0, so a sum of one -0 is +0. */
 mpl_status mpl_match_reduce_one(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     const mpl_graph *g = m->g;

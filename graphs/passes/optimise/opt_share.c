@@ -1,7 +1,7 @@
-/* opt_share.c -- passes for constants, and for operations that are done twice. See optimise.h. */
+/* opt_share.c -- passes for constants and for repeated operations. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
-/* What nobody reads goes in the driver, by mpl_graph_prune. */
+/* The driver removes unread operations, by mpl_graph_prune. */
 mpl_status mpl_match_dead_code(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     (void)m, (void)op, (void)edit;
@@ -13,11 +13,12 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL;
 }
 
-/* Noted where all operands are constants now; those that become so are found in the next turn. Kept
- * by mpl_graph_add_folded where it is dear: then nothing changes, and it must not be counted. */
+/* Whether all operands are constants; those that become so are found in the next turn. Operations
+ * that mpl_graph_add_folded would keep as too costly are excluded: nothing would change, and they
+ * must not be counted. */
 static bool folds(const mpl_graph *g, mpl_op op)
 {
-    static const uint64_t most = UINT64_C(64) << 20; /* what folding computes [byte] */
+    static const uint64_t most = UINT64_C(64) << 20; /* limit of operands and results [byte] */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint64_t bytes = 0, largest = 1, made = 1, work;
     bool heavy = (mpl_op_table[kind].traits & (MPL_ELEMENTWISE | MPL_VIEW)) == 0;
@@ -60,7 +61,7 @@ mpl_status mpl_match_reshape_const(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 /* ---- the same operation of the same operands ---- */
 
-enum { SMALL = 4096 }; /* constants of up to so many bytes are compared by their contents */
+enum { SMALL = 4096 }; /* largest constants compared by contents [byte] */
 
 static uint64_t data_bytes(const mpl_graph *g, mpl_value v)
 {
@@ -139,7 +140,7 @@ static bool same_attrs(const mpl_graph *g, mpl_op a, mpl_op b)
     return true;
 }
 
-/* Operation a makes all that b makes. */
+/* Whether operation a makes all that b makes. */
 static bool same_op(const mpl_match *m, mpl_op a, mpl_op b)
 {
     const mpl_graph *g = m->g;

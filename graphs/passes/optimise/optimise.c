@@ -1,4 +1,4 @@
-/* optimise.c -- passes in turns, and the edits of one made. See optimise.h. */
+/* optimise.c -- runs passes in turns, and applies their edits. See optimise.h. */
 #include "graphs/ir/counts.h"
 #include "graphs/passes/optimise/optimise_priv.h"
 
@@ -18,7 +18,7 @@ static match *const match_table[MPL_N_PASSES] = {
 #undef PASS
 };
 
-enum { MOST_TURNS = 100 }; /* every edit makes a graph simpler; this many have never been seen */
+enum { MOST_TURNS = 100 }; /* every edit simplifies a graph; so many turns have never been seen */
 
 /* ---- the list of passes ---- */
 
@@ -27,7 +27,7 @@ static bool same_word(const char *word, size_t n, const char *name)
     return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
-/* One name of the list; false: there is none like that. */
+/* Sets one name of the list. False: unknown name. */
 static bool set_word(const char *word, size_t n, mpl_pass_set *set)
 {
     bool known = same_word(word, n, "unsafe") || same_word(word, n, "all");
@@ -80,7 +80,7 @@ bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
            set->on[MPL_PASS_conv_scale] || set->on[MPL_PASS_bn_fma];
 }
 
-/* ---- one pass: what it finds ---- */
+/* ---- one pass: finding edits ---- */
 
 /* An alias would rename an output of the graph. */
 static bool renames_output(const mpl_graph *g, mpl_op op)
@@ -124,17 +124,17 @@ out:
     return st;
 }
 
-/* ---- one pass: what it found is done ---- */
+/* ---- one pass: applying edits ---- */
 
 typedef struct rebuild {
     mpl_ctx *ctx;
     mpl_graph *g, *to;
     mpl_value *map;
     uint32_t *block;
-    uint32_t n_made; /* constants so far; their names have the number */
+    uint32_t n_made; /* constants so far; part of their names */
 } rebuild;
 
-/* A new constant; named after output 0 of `op`, under that very name when it takes its place. */
+/* Adds a constant, named after output 0 of `op`; with the very name when it replaces that. */
 static mpl_status add_fresh(rebuild *r, mpl_op op, const mpl_fresh *f, bool as_output,
                             mpl_value *out)
 {
@@ -154,7 +154,7 @@ out:
     return st;
 }
 
-/* Attributes of `from` that the edit does not give itself, then its own. */
+/* Attributes of `from` that the edit does not override, then its own. */
 static uint32_t gather_attrs(const mpl_graph *g, const mpl_edit *e, mpl_attr *attr)
 {
     uint32_t n = 0;
@@ -273,7 +273,7 @@ static int64_t made_bytes(const mpl_graph *g)
     return sum;
 }
 
-/* One turn of one pass; *changed: it made the graph another one. */
+/* One turn of one pass; *changed: the graph changed. */
 static mpl_status turn(mpl_ctx *ctx, mpl_graph **g, int pass, const mpl_pass_set *set,
                        const mpl_weight_source *weights, mpl_pass_count *count, bool *changed)
 {
@@ -303,7 +303,7 @@ out:
     return st;
 }
 
-/* What is written again must be read before that: passes do not know how long. */
+/* Refuses a graph that writes into values: reads must precede the write, which passes may break. */
 static mpl_status refuse_writes(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;

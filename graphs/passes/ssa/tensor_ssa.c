@@ -1,11 +1,12 @@
-/* tensor_ssa.c -- the pass: step 1, from nodes to a graph, and the order of steps. See passes.h. */
+/* tensor_ssa.c -- step 1, the conversion of nodes to a graph, and the sequence of steps. See
+ * passes.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 #include "graphs/passes/copy.h"
 
 const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS] = {"copy", "views", "full", "boxes"};
 
-/* Steps 2 and 3 are done. */
+/* Whether the level includes steps 2 and 3. */
 static bool is_full(mpl_ssa_level level)
 {
     return level == MPL_SSA_FULL || level == MPL_SSA_BOXES;
@@ -26,7 +27,8 @@ out:
     return st;
 }
 
-/* A node with one output, named after `source`, of the dims given and the type of input 0. */
+/* Adds a node with one output, named after `source`, with the given dims and the type of input
+ * 0. */
 static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const uint32_t *in,
                            const mpl_strided *box, mpl_value source, const mpl_shape *shape,
                            uint32_t *out)
@@ -69,15 +71,15 @@ static mpl_status add_assign(mpl_ssa *s, uint32_t to, uint32_t what, const mpl_s
 
 /* ---- step 1 ---- */
 
-/* What the program's values are at the operation that has been reached. */
+/* Contents of the program's values at the current operation. */
 typedef struct rewriter {
     mpl_ssa *s;
     mpl_ssa_level level;
-    uint32_t *now; /* [n_values] their contents; MPL_NONE: not made yet */
-    uint8_t *path; /* [n_values] 1: an ancestor of the one written to, or that one */
+    uint32_t *now; /* [n_values] contents; MPL_NONE: not made yet */
+    uint8_t *path; /* [n_values] 1: the written value or an ancestor of it */
 } rewriter;
 
-/* What the program reads as v. */
+/* The value that the program reads as v. */
 static mpl_status read_value(rewriter *r, mpl_value v, uint32_t *out)
 {
     mpl_status st = MPL_OK;
@@ -110,7 +112,7 @@ out:
     return st;
 }
 
-/* Whether each element of v stands once in each of its ancestors. */
+/* Whether each element of v occurs once in each of its ancestors. */
 static bool stands_once(const mpl_views *views, mpl_value v)
 {
     for (; views->parent[v] != MPL_NONE; v = views->parent[v])
@@ -119,9 +121,9 @@ static bool stands_once(const mpl_views *views, mpl_value v)
     return true;
 }
 
-/* `made` is what v holds from now on: up to the root, then down to every other view of it that
- * there is. An ancestor that has elements twice is left out, and all between: the root is written
- * to at once, and they are accessed anew. */
+/* Makes `made` the contents of v: updates ancestors up to the root, then every other existing view
+ * of it. If an ancestor repeats elements, writes directly to the root; the values between are
+ * accessed anew. */
 static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t made)
 {
     mpl_status st = MPL_OK;
@@ -151,7 +153,7 @@ out:
     return st;
 }
 
-/* The same where views are read from the root: all but the root is to be copied anew. */
+/* The same where views are read from the root: all values but the root must be copied anew. */
 static mpl_status write_root(rewriter *r, mpl_value v, uint32_t made)
 {
     mpl_status st = MPL_OK;
@@ -168,7 +170,7 @@ out:
     return st;
 }
 
-/* The operator that "X_into" writes the result of. */
+/* The operator whose result "X_into" writes. */
 static mpl_op_kind kind_written(mpl_op_kind into)
 {
     const char *name = mpl_op_table[into].name;
@@ -203,7 +205,7 @@ out:
     return st;
 }
 
-/* An operation that stays what it is. */
+/* Keeps an operation as it is. */
 static mpl_status rewrite_other(rewriter *r, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -242,7 +244,7 @@ static mpl_status rewrite_other(rewriter *r, mpl_op op)
         s->item[s->node[node].out + i] = made;
     }
     MPL_TRY(mpl_ssa_set_in(s, node, n_in, in));
-    /* The box of an access or assign that the program has itself. */
+    /* The program's own access or assign brings its box. */
     if (s->node[node].kind == MPL_OP_access || s->node[node].kind == MPL_OP_assign)
         MPL_TRY(mpl_strided_of(s->ctx, g, op, &s->value[in[0]].shape, &s->node[node].box));
 out:
@@ -301,10 +303,10 @@ typedef struct emitter {
     mpl_graph *to;
     mpl_value *map;     /* [s->n_values] */
     uint32_t *versions; /* [g->n_values] names taken so far */
-    char *name;         /* room for the longest, and a number */
+    char *name;         /* room for the longest name and a number */
 } emitter;
 
-/* A name that is not taken yet: the source's, or the source's with a number behind. */
+/* A free name: the source's, or the source's with a number. */
 static const char *fresh_name(emitter *e, mpl_value source)
 {
     const char *name = e->s->g->value_name[source];
@@ -345,7 +347,7 @@ out:
     return st;
 }
 
-/* An operation of one output, with its inputs in `in`. */
+/* Adds an operation with one output; its inputs are in `in`. */
 static mpl_status emit_one(emitter *e, const mpl_ssa_node *node, mpl_op_kind kind,
                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
@@ -400,7 +402,7 @@ out:
     return st;
 }
 
-/* An operation as the program has it. */
+/* Adds an operation as the program has it. */
 static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_value *in)
 {
     mpl_status st = MPL_OK;
@@ -494,14 +496,14 @@ out:
     return st;
 }
 
-/* ---- the whole ---- */
+/* ---- all steps ---- */
 
 static mpl_status end_step(mpl_ssa *s, const mpl_ssa_watch *watch, uint32_t step)
 {
     mpl_status st = MPL_OK;
     mpl_graph *g = NULL;
 
-    mpl_ssa_count(s, step == 0); /* what step 1 makes is seen in full */
+    mpl_ssa_count(s, step == 0); /* after step 1, all nodes count */
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         s->facts->n_access[step] += s->node[i].live && s->node[i].kind == MPL_OP_access;
         s->facts->n_assign[step] += s->node[i].live && s->node[i].kind == MPL_OP_assign;

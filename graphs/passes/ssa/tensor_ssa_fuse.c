@@ -1,9 +1,9 @@
-/* tensor_ssa_fuse.c -- step 4 of tensor_ssa: element-wise operations take in what feeds them, and
- * what takes them.
+/* tensor_ssa_fuse.c -- step 4 of tensor_ssa: fuses element-wise operations with their producers and
+ * the assigns that read them.
  *
- * A node that could be fused has its operations as steps (mpl_fused), where a load's `input` is a
- * value until the end. It becomes one (kind MPL_OP_fused) with the first other node that it takes
- * in; input 0 is then its base, the others what it loads. */
+ * A node that could be fused has its operations as steps (mpl_fused); until the end, a load's
+ * `input` is a value. The node becomes MPL_OP_fused with the first node that it merges. Then input
+ * 0 is its base, and the other inputs are what it loads. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 typedef struct fuser {
@@ -22,7 +22,7 @@ static bool may_fuse(const mpl_ssa *s, const mpl_ssa_node *node)
             g->op_attr_begin[node->from] == g->op_attr_begin[node->from + 1]);
 }
 
-/* The node's one operation as steps. */
+/* Turns the node's one operation into steps. */
 static mpl_status begin(mpl_ssa *s, mpl_ssa_node *node)
 {
     mpl_status st = MPL_OK;
@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* Most values on the stack at once. */
+/* Largest number of values on the stack. */
 static uint32_t depth_of(const mpl_fused *f)
 {
     uint32_t depth = 0, most = 0;
@@ -59,8 +59,8 @@ static uint32_t depth_of(const mpl_fused *f)
     return most;
 }
 
-/* Puts the steps of g where f pushes load k, whose indices are those of g's box seen through the
- * load; false, f then being worthless, where that cannot be said or is too long. */
+/* Replaces load k of f by the steps of g, with g's loads composed with that load's box. False when
+ * the boxes do not compose or a limit is exceeded; f is then unusable. */
 static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
 {
     mpl_fused made = {.to = f->to};
@@ -97,7 +97,7 @@ static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
     return depth_of(f) <= MPL_FUSED_DEPTH;
 }
 
-/* Makes every load read a version that lies there at node `at`; false where one does not. */
+/* Makes every load read a version that exists at node `at`. False when one does not. */
 static bool place_loads(mpl_ssa *s, mpl_fused *f, uint32_t at)
 {
     for (uint32_t i = 0; i < f->n_loads; i++)
@@ -106,7 +106,7 @@ static bool place_loads(mpl_ssa *s, mpl_fused *f, uint32_t at)
     return true;
 }
 
-/* What a node reads as a load: an access, as one load; or a chain; NULL: anything else. */
+/* The producer of v as steps: an access as one load, or a chain; NULL: anything else. */
 static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided *from,
                                  mpl_fused *room)
 {
@@ -130,14 +130,14 @@ static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided 
         return NULL;
     if (!mpl_shape_count(&from->shape, &made) || !mpl_shape_count(&s->value[v].shape, &had) ||
         made > had)
-        return NULL; /* repeated elements would be computed again and again */
+        return NULL; /* repeated elements would be computed repeatedly */
     if (!fu->across &&
         !(mpl_strided_whole(from, had) && mpl_shape_equal(&from->shape, &s->value[v].shape)))
         return NULL;
     return node->fused;
 }
 
-/* The inputs that the steps of a node read: its base, then each value once. */
+/* Sets the inputs that the steps of a node read: its base, then each value once. */
 static mpl_status set_inputs(mpl_ssa *s, uint32_t at, uint32_t base)
 {
     const mpl_fused *f = s->node[at].fused;
@@ -156,7 +156,7 @@ static mpl_status set_inputs(mpl_ssa *s, uint32_t at, uint32_t base)
     return mpl_ssa_set_in(s, at, n, in);
 }
 
-/* Takes in whatever feeds node `at`, over and over. */
+/* Merges producers into node `at` until none fits. */
 static mpl_status grow(fuser *fu, uint32_t at)
 {
     mpl_status st = MPL_OK;
@@ -181,7 +181,7 @@ out:
     return st;
 }
 
-/* What is read of the base is what is written, or apart from it. */
+/* Whether each box read from the base equals the written box or does not overlap it. */
 static bool base_is_safe(mpl_ssa *s, const mpl_fused *f, uint32_t base)
 {
     for (uint32_t i = 0; i < f->n_loads; i++)
@@ -191,7 +191,7 @@ static bool base_is_safe(mpl_ssa *s, const mpl_fused *f, uint32_t base)
     return true;
 }
 
-/* An assign takes in the chain, or the box, that makes what it writes. */
+/* Merges the chain or box that makes an assign's operand into the assign. */
 static mpl_status take_store(fuser *fu, uint32_t at)
 {
     mpl_status st = MPL_OK;
@@ -229,7 +229,7 @@ static bool read_below(const mpl_ssa *s, uint32_t v, uint32_t at)
     return false;
 }
 
-/* An input of the result's dims, read in order and not below; MPL_NONE. */
+/* An input with the result's dims, read in order and not read below; MPL_NONE. */
 static uint32_t find_base(mpl_ssa *s, uint32_t at)
 {
     const mpl_fused *f = s->node[at].fused;
@@ -245,7 +245,7 @@ static uint32_t find_base(mpl_ssa *s, uint32_t at)
     return MPL_NONE;
 }
 
-/* Loads by the index of the input that they read. */
+/* Replaces each load's value by the index of its input. */
 static mpl_status finish(mpl_ssa *s, uint32_t at)
 {
     mpl_status st = MPL_OK;

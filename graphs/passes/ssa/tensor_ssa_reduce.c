@@ -1,5 +1,5 @@
-/* tensor_ssa_reduce.c -- steps 2 and 3 of tensor_ssa: rules that make a node another one, or its
- * value another value, until none applies. See tensor_ssa_priv.h. */
+/* tensor_ssa_reduce.c -- steps 2 and 3 of tensor_ssa: rewrites nodes and forwards values until no
+ * rule applies. See tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b)
@@ -65,8 +65,8 @@ static bool is_empty(const mpl_shape *shape)
     return mpl_shape_count(shape, &n) && n == 0;
 }
 
-/* An access of that box of v above node `at`: its value, or MPL_NONE. Before anything was dropped,
- * one that nobody reads is as good: it stands above what wrote elsewhere in v since. */
+/* The value of an access of that box of v above node `at`, or MPL_NONE. Until nodes are dropped, an
+ * unread one will do, too: it is above later writes elsewhere in v. */
 static uint32_t find_access(const mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -77,7 +77,7 @@ static uint32_t find_access(const mpl_ssa *s, uint32_t v, const mpl_strided *box
     return MPL_NONE;
 }
 
-/* The value that holds what box `box` of v holds, made above node `at`; MPL_NONE: none is known. */
+/* The value with the contents of box `box` of v, made above node `at`; MPL_NONE: unknown. */
 static uint32_t find_contents(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
 {
     for (;;) {
@@ -119,7 +119,7 @@ static mpl_status reduce_access(mpl_ssa *s, uint32_t at, bool *changed)
         forward(s, node, found, changed);
         goto out;
     }
-    /* All of v is what was assigned, in that order. */
+    /* The assigned value is all of v, in the same order. */
     if (assign != NULL && mpl_strided_whole(&assign->box, count_of(s, v)) &&
         same_dims(s, mpl_ssa_in(s, assign, 1), &assign->box.shape)) {
         MPL_TRY(mpl_ssa_set_in(s, at, 1, (const uint32_t[]){mpl_ssa_in(s, assign, 1)}));
@@ -129,7 +129,7 @@ out:
     return st;
 }
 
-/* An earlier assign to the box of v that only later assigns read is never seen. */
+/* Drops an earlier assign to the box of v that only later assigns read: it is never seen. */
 static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, bool *changed)
 {
     mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign);
@@ -161,7 +161,7 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
             forward(s, node, what, changed);
             goto out;
         }
-        node->kind = MPL_OP_access; /* the same elements under the dims of v */
+        node->kind = MPL_OP_access; /* the same elements with the dims of v */
         node->box = mpl_strided_all(&s->value[v].shape);
         MPL_TRY(mpl_ssa_set_in(s, at, 1, &what));
         *changed = true;
@@ -204,9 +204,9 @@ static bool reads_between(const mpl_ssa *s, uint32_t v, uint32_t begin, uint32_t
     return false;
 }
 
-/* What is assigned to v was itself made by an assign, into what v held there: then the small part
- * goes straight into v, and what was made of it is read back where it is still needed. Both nodes
- * change places. */
+/* If the value assigned to v was itself made by an assign, into v's contents: assigns the small
+ * part directly to v, and reads the larger value back where it is still needed. The two nodes swap
+ * places. */
 static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
 {
     mpl_status st = MPL_OK;

@@ -1,5 +1,4 @@
-/* tensor_ssa_values.c -- the list of operations that the passes on SSA edit. See
- * tensor_ssa_priv.h. */
+/* tensor_ssa_values.c -- operations on the list of nodes. See tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 #include "graphs/passes/copy.h"

@@ -1,14 +1,14 @@
-/* antichain.c -- the bound of parallel safety and its witness; facts of the interference graph.
+/* antichain.c -- the bound of parallel safety with its witness; facts of the interference graph.
  *
- * Idea     Buffers that may be alive at once in some execution are pairwise not before one another;
- *          the heaviest such set is the heaviest clique of the interference graph, a perfect graph.
+ * Idea     Buffers that may be live at once in some execution are pairwise not before one another.
+ *          The heaviest such set is the heaviest clique of the interference graph, a perfect graph.
  * Source   R. P. Dilworth, "A decomposition theorem for partially ordered sets", 1950, in its
  *          weighted form; D. R. Fulkerson, "Note on Dilworth's decomposition theorem", 1956, for
- *          the reading as a flow.
- * Network  source -> L(a) of capacity w(a), R(b) -> sink of capacity w(b), L(a) -> R(b) for a
- *          covered by b, and R(b) -> L(b) so that a path may pass through b to what b covers; the
- *          last two without limit. Sum of weights less the maximum flow is the answer; the
- *          antichain is read off a minimum cut: L(v) on the source's side and R(v) not.
+ *          the reduction to a flow.
+ * Network  source -> L(a) of capacity w(a), R(b) -> sink of capacity w(b). Without limit:
+ *          L(a) -> R(b) where b covers a, and R(b) -> L(b), so that a path may continue through b.
+ *          The answer is the sum of weights minus the maximum flow. The antichain comes from a
+ *          minimum cut: L(v) on the source's side and R(v) not.
  * Cost     One maximum flow over 2n + 2 nodes and 3n + |reduction| arcs. */
 #include "graphs/problem/before.h"
 
@@ -28,7 +28,7 @@ static void push_arc(network *net, uint32_t from, uint32_t to, uint64_t capacity
     net->capacity[net->n_arcs++] = capacity;
 }
 
-/* L(v) is v, R(v) is n + v, then source and sink. An in-place pair is one more arc of the order. */
+/* Nodes: L(v) is v, R(v) is n + v, then source and sink. Each in-place pair adds one arc. */
 static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight,
                                 uint64_t no_limit, network *net)
 {
@@ -63,7 +63,7 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
     for (uint32_t v = 0; v < p->n; v++) {
         if (p->pool[v] != pool)
             continue;
-        weight[v] = mpl_align_up(p->bytes[v], grain); /* what no other buffer can use */
+        weight[v] = mpl_align_up(p->bytes[v], grain); /* bytes that no other buffer can use */
         if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
             MPL_FAIL(
                 ctx, MPL_EINPUT,
@@ -108,8 +108,8 @@ out:
     return st;
 }
 
-/* The same problem with every buffer of one byte and no pairs: its antichain counts buffers.
- * Borrows all arrays. */
+/* Size of the largest antichain: the same problem with one byte a buffer and no pairs. Borrows all
+ * arrays. */
 static mpl_status widest(mpl_ctx *ctx, const mpl_problem *p, uint32_t *width)
 {
     mpl_status st = MPL_OK;

@@ -1,9 +1,8 @@
-/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take.
- * See bounds.h.
+/* bounds.c -- peak live bytes, and bytes without sharing. See bounds.h.
  *
- * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots
- * of g bytes to itself, in-place pairs aside. The arena ends where its topmost buffer ends, which
- * need not fill its last slot: the largest such rest among the live ones is taken off. */
+ * Every offset is a multiple of g, the pool's least alignment, so each buffer fills whole slots of
+ * g bytes, in-place pairs aside. The arena ends where its topmost buffer ends, perhaps inside a
+ * slot: the largest unused rest among the live buffers is subtracted. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/problem.h"
 
@@ -11,10 +10,10 @@
 
 typedef struct event {
     uint32_t step;
-    uint32_t id; /* of the piece */
+    uint32_t id; /* index of the piece */
 } event;
 
-/* A buffer from one gap to the next. */
+/* A buffer between two gaps. */
 typedef struct piece {
     mpl_buffer b;
     uint32_t from, to; /* [step] */
@@ -25,13 +24,13 @@ typedef struct sweep {
     const mpl_problem *p;
     uint32_t pool;
     uint64_t grain;       /* least alignment of the pool */
-    uint32_t n;           /* pieces of the pool's lifetimes */
+    uint32_t n;           /* pieces of buffers in the pool */
     piece *piece;         /* [n] */
     event *birth, *death; /* [n] sorted */
-    uint32_t *rest_heap;  /* [n] live pieces and some dead ones, the largest rest on top */
+    uint32_t *rest_heap;  /* [n] heap by largest rest; live pieces, and dead ones not yet removed */
     uint32_t n_heap;
-    uint64_t *saved;    /* [n] scratch: sizes of outputs that may overwrite something at one step */
-    mpl_buffer *source; /* [n_in_place] scratch: what may be overwritten at one step */
+    uint64_t *saved;    /* [n] scratch: sizes of outputs that may overwrite an input at one step */
+    mpl_buffer *source; /* [n_in_place] scratch: inputs that may be overwritten at one step */
 } sweep;
 
 static int by_step(const void *a, const void *b)
@@ -47,7 +46,7 @@ static int by_size_down(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    return (x < y) - (x > y); /* only their sum counts */
+    return (x < y) - (x > y); /* order of equal keys does not matter */
 }
 
 /* Bytes in whole slots; cannot overflow, since sizes are below 2^63. */
@@ -89,7 +88,7 @@ static void heap_pop(sweep *s)
     s->rest_heap[at] = moved;
 }
 
-/* Largest rest of a buffer alive at `step`. */
+/* Largest rest of a buffer live at `step`. */
 static uint64_t live_rest(sweep *s, uint32_t step)
 {
     while (s->n_heap > 0 && s->piece[s->rest_heap[0]].to <= step)
@@ -97,9 +96,9 @@ static uint64_t live_rest(sweep *s, uint32_t step)
     return s->n_heap > 0 ? rest(s, s->rest_heap[0]) : 0;
 }
 
-/* The most that in-place pairs [*at, ..) of `step` can save; *at moves behind them. Each output
- * lies on one input, each input under one output; where one operation has several of both, the
- * largest outputs count, as many as there are inputs: never less than what is possible. */
+/* Upper bound on what the in-place pairs [*at, ..) of `step` can save; moves *at past them. Each
+ * output lies on one input, each input under one output. If an operation has several of both,
+ * counts the largest outputs, as many as there are inputs. */
 static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
 {
     const mpl_problem *p = s->p;
@@ -110,8 +109,7 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
     for (; *at < p->n_in_place && p->in_place_step[*at] <= step; ++*at) {
         mpl_buffer out = p->in_place_out[*at];
 
-        if (p->pool[out] != s->pool) /* those of earlier steps, too: this pool's were counted there
-                                      */
+        if (p->pool[out] != s->pool) /* other pools' pairs may be of earlier steps */
             continue;
         if (out != last)
             s->saved[n_out++] = slots(s, out);
@@ -172,7 +170,7 @@ out:
     return st;
 }
 
-/* Visits the steps at which something changes, in time order. */
+/* Visits the steps at which the live set changes, in order. */
 static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *peak_step)
 {
     mpl_status st = MPL_OK;
@@ -225,8 +223,12 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     if (peak_step != NULL)
         *peak_step = where;
 out:
-    void *arrays[] = {s.piece, s.birth, s.death, s.rest_heap, s.saved, s.source};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free(ctx, s.piece);
+    mpl_free(ctx, s.birth);
+    mpl_free(ctx, s.death);
+    mpl_free(ctx, s.rest_heap);
+    mpl_free(ctx, s.saved);
+    mpl_free(ctx, s.source);
     return st;
 }
 

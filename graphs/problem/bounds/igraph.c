@@ -4,11 +4,11 @@
 #include <igraph.h>
 #include <pthread.h>
 
-/* igraph keeps what it has to free, and its error handler, in globals, unless it was built
- * otherwise (IGRAPH_THREAD_SAFE). */
+/* Unless built with IGRAPH_THREAD_SAFE, igraph keeps its error handler and its list of objects to
+ * free in globals. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-/* igraph's default handler aborts the process; this one lets the code come back. */
+/* igraph's default handler aborts the process; this one returns. */
 static void keep_quiet(const char *reason, const char *file, int line, igraph_error_t code)
 {
     (void)reason, (void)file, (void)line, (void)code;

@@ -1,10 +1,9 @@
-/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See
- * bounds.h. */
+/* lower_bound.c -- the bound of either safety with its witness. See bounds.h. */
 #include "graphs/problem/before.h"
 #include "graphs/problem/bounds/bounds.h"
 
-/* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is
- * counted already. */
+/* Removes the outputs of in-place pairs of `step` from member[]: each lies on an input that is
+ * counted. */
 static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
 {
     for (uint32_t i = 0; i < p->n_in_place; i++)
@@ -12,7 +11,7 @@ static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
             member[p->in_place_out[i]] = 0;
 }
 
-/* Bytes that member[] proves: slots of the least alignment, less the largest rest. */
+/* Bytes that member[] proves: slots of the least alignment, minus the largest rest. */
 static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t *member)
 {
     uint64_t grain = mpl_pool_grain(p, pool), sum = 0, rest = 0;
@@ -27,8 +26,8 @@ static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t 
     return sum - rest;
 }
 
-/* The least end at `bytes` or above: a pool ends where one of its buffers does, and that begins at
- * a multiple of its alignment. */
+/* The least possible end of a pool at or above `bytes`: a buffer's end, whose offset is a multiple
+ * of its alignment. */
 static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
 {
     uint64_t least = UINT64_MAX;
@@ -52,7 +51,7 @@ mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, 
     if (p->before != NULL)
         return mpl_antichain(ctx, p, pool, bytes, member);
     MPL_TRY(mpl_peak_live(ctx, p, pool, bytes, NULL, &step));
-    if (member == NULL) /* a set may prove more than the sum of what is live */
+    if (member == NULL) /* the set may prove more than the live bytes */
         MPL_TRY(mpl_new(ctx, own, p->n));
     member = member != NULL ? member : own;
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -61,7 +60,7 @@ mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, 
     if (proved_bytes(p, pool, member) < *bytes)
         memset(member, 0, p->n * sizeof *member);
     else
-        *bytes = proved_bytes(p, pool, member); /* what was dropped may have had the largest rest */
+        *bytes = proved_bytes(p, pool, member); /* the largest rest may have been dropped */
 out:
     mpl_free(ctx, own);
     return st;

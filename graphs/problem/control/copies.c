@@ -1,4 +1,4 @@
-/* copies.c -- what control flow copies under given places, one by one. See places.h. */
+/* copies.c -- lists the copies that control flow makes under given places. See places.h. */
 #include "graphs/problem/places.h"
 
 typedef struct lister {
@@ -10,7 +10,7 @@ typedef struct lister {
     size_t room;
 } lister;
 
-/* Nobody reads what lies nowhere, so nothing is copied there. */
+/* A value without a place is never read, so it is not copied. */
 static bool lies_somewhere(const lister *l, mpl_value v)
 {
     mpl_value root = v != MPL_NONE ? l->map->value_root[v] : MPL_NONE;

@@ -1,4 +1,4 @@
-/* storage.c -- cells, and what is made of them in the end. See storage.h. */
+/* storage.c -- builds cells, then the places of values. See storage.h. */
 #include "graphs/problem/control/storage_priv.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool slice_fits(const mpl_store *s, mpl_value part)
            s->g->value_bytes[part] % s->spec->options->align == 0;
 }
 
-/* Slices of scans are parts of them, where the alignment allows. */
+/* Makes slices of scans parts of the scan, where the alignment allows. */
 static void share_slices(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -37,7 +37,7 @@ static void share_slices(mpl_store *s)
             mpl_value part = mpl_param(g, mpl_op_first_body(g, op), i - 1);
             mpl_value scan = s->spec->root[mpl_op_input(g, op, i)];
 
-            /* a scan of no slices is nowhere */
+            /* a scan without slices has no storage */
             if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) {
                 s->how[part] = MPL_HOW_SLICE;
                 s->of[part] = op;
@@ -60,8 +60,8 @@ static bool is_source(const mpl_store *s, mpl_op op, mpl_value root)
     return false;
 }
 
-/* A row that an operation of the body makes, and that goes nowhere else behind the round, is made
- * where it is stacked. */
+/* Lets an operation of the body make its row directly where rows are stacked, if the row has no
+ * other use after the round. */
 static void share_rows(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -91,8 +91,7 @@ static void share_rows(mpl_store *s)
     }
 }
 
-/* hold[]: for slices of scans the scan's; a row that is made where it is stacked stands for
- * itself. */
+/* Fills hold[]: a slice of a scan has the scan's root; a row made in place has its own. */
 static void fill_hold(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -131,11 +130,10 @@ static mpl_status allocate(mpl_store *s)
     uint64_t most = (uint64_t)g->n_values + g->n_blocks, n_results = 0;
 
     for (uint32_t b = 1; b < g->n_blocks; b++) {
-        most += 3 * (uint64_t)g->block_n_params[b]; /* at most two cells a carried value goes round,
-                                                       one for its first */
+        most += 3 * (uint64_t)g->block_n_params[b]; /* two cells, an initial value */
         n_results += g->block_n_results[b];
     }
-    most += n_results; /* a case's outputs: where its branches leave them */
+    most += n_results; /* homes of a case's outputs */
     if (most >= MPL_NONE)
         MPL_FAIL(s->ctx, MPL_EINPUT, "graph '%.100s' has too many values", g->name);
     s->most_items = (uint32_t)most;
@@ -185,7 +183,7 @@ static void store_fini(mpl_store *s)
     mpl_units_free(s->ctx, s->units);
 }
 
-/* The step at which a value is made; of one that comes from outside, the first. */
+/* The step at which a value is made; the first step if it comes from outside. */
 static uint32_t first_step(const mpl_store *s, mpl_value v)
 {
     const mpl_graph *g = s->g;
@@ -194,7 +192,7 @@ static uint32_t first_step(const mpl_store *s, mpl_value v)
                                       : s->program->begin_step[g->value_block[v]];
 }
 
-/* What nobody reads stands for a step, where it is made; an input nobody reads, at the first. */
+/* An unread value is needed at the step that makes it; an unread input, at the first step. */
 static void give_all_a_step(mpl_store *s)
 {
     for (mpl_value v = 0; v < s->g->n_values; v++) {
@@ -209,8 +207,8 @@ static void give_all_a_step(mpl_store *s)
 
 /* ---- the result ---- */
 
-/* Initial values are copied before it is known whether there is a round: not onto what is needed if
- * there is none. */
+/* Initial values are copied before it is known whether the loop runs a round. Values needed after a
+ * loop without rounds must not be overwritten by these copies. */
 static mpl_status keep_skipped(mpl_store *s, mpl_op op)
 {
     mpl_status st = MPL_OK;
@@ -234,7 +232,7 @@ out:
 typedef struct finisher {
     mpl_store *s;
     mpl_storage *out;
-    uint32_t *number;     /* [n_items] of a cell's representative: the cell's number */
+    uint32_t *number;     /* [n_items] cell number of a representative */
     uint32_t *item_place; /* [n_items] MPL_NONE: not made yet */
     size_t place_cap, item_cap;
     uint32_t n_refs;
@@ -254,7 +252,7 @@ out:
 
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id);
 
-/* Places of several items, as the list of a further one. */
+/* Adds `place` with the places of n items as its list. */
 static mpl_status push_list(finisher *f, mpl_place place, uint32_t n, const uint32_t *item,
                             uint32_t *id)
 {
@@ -337,8 +335,8 @@ static mpl_status place_cell(finisher *f, uint32_t item, uint32_t *id)
                      t->n_first + t->n_cycle, s->refs + t->begin, id);
 }
 
-/* The place of an item. It refers to those of values with lower ids, of stacked outputs, and of
- * cells in blocks around: that does not go deeper than blocks nest. */
+/* Makes the place of an item. It refers to places of values with lower ids, of stacked outputs, and
+ * of cells in enclosing blocks; recursion is at most as deep as the nesting. */
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id)
 {
     mpl_status st = MPL_OK;
@@ -365,8 +363,8 @@ out:
     return st;
 }
 
-/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something
- * lies in it. What is joined with others has contents of its own. */
+/* Whether an item represents a cell that becomes a buffer: the cell stays in one place and is
+ * used. */
 static bool is_buffer(mpl_store *s, uint32_t item)
 {
     if (mpl_cell(s, item) != item || s->turn[item] != MPL_NONE ||
@@ -411,7 +409,7 @@ out:
     return st;
 }
 
-/* The cell that an item stays in; MPL_NONE when its address goes round. */
+/* The cell that an item stays in; MPL_NONE when its address changes by round. */
 static uint32_t settled_cell(mpl_store *s, uint32_t item)
 {
     uint32_t cell = mpl_cell(s, item);
@@ -467,8 +465,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     MPL_TRY(mpl_store_live(&s));
     give_all_a_step(&s);
     MPL_TRY(mpl_store_widen(&s));
-    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its
-                                                  outputs */
+    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones and makers first */
         if (s.g->op_kind[op] == MPL_OP_while)
             MPL_TRY(mpl_store_while(&s, op));
         else if (s.g->op_kind[op] == MPL_OP_case)

@@ -1,4 +1,4 @@
-/* storage_ok.c -- what always holds of the storage of loops and branches. See mpl_storage_ok in
+/* storage_ok.c -- invariants of the storage of loops and branches. See mpl_storage_ok in
  * storage.h. */
 #include "graphs/problem/control/storage.h"
 
@@ -55,8 +55,8 @@ static bool value_ok(const mpl_storage *storage, const mpl_storage_spec *spec, m
     return true;
 }
 
-/* Slow: in one order a cell is needed at the step of each operation that makes or reads what lies
- * in it. */
+/* Slow. Serial: a cell is needed at the step of each operation that makes or reads a value in
+ * it. */
 static bool needs_ok(const mpl_storage *storage, const mpl_storage_spec *spec)
 {
     const mpl_graph *g = spec->g;

@@ -1,12 +1,12 @@
-/* store_case.c -- where the outputs of a case lie. See storage.h.
+/* store_case.c -- places the outputs of a case. See storage.h.
  *
- * A branch makes its result where the output is, if nothing needs that place; a value from outside
- * of the branch, and what is bypassed, stays where it is, and whoever reads the output looks there.
- * Only where the output must have one address, since a loop carries it on, or where the value
- * cannot stay, is it copied. */
+ * A branch makes its result in the output's place, if nothing else needs that place. A value from
+ * outside the branch, or a bypass value, stays where it is, and readers of the output look it up
+ * there. A value is copied only if it cannot stay, or if the output needs a single address because
+ * a loop carries it. */
 #include "graphs/problem/control/storage_priv.h"
 
-/* Whether the loop around carries the value on, as it is or as a view. */
+/* Whether the enclosing loop carries the value, itself or as a view. */
 static bool is_carried(const mpl_store *s, mpl_value v)
 {
     const mpl_graph *g = s->g;
@@ -23,13 +23,12 @@ static bool is_carried(const mpl_store *s, mpl_value v)
 
 typedef struct output {
     mpl_value value;
-    uint32_t home;  /* the item that branches leave it in, unless it stays elsewhere */
-    bool one_place; /* it must have a single address */
+    uint32_t home;  /* the item that branches leave it in by default */
+    bool one_place; /* it needs a single address */
     bool home_used, elsewhere;
 } output;
 
-/* Decides for one result, root value v: it is made at home, stays where it is, or is copied to home
- * at `step`. */
+/* Places one result, root value v: made at home, left where it is, or copied to home at `step`. */
 static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t block, uint32_t step,
                                uint8_t *copied)
 {
@@ -63,7 +62,7 @@ static mpl_status place_bypass(mpl_store *s, mpl_op op, output *o, uint32_t in)
         return MPL_OK;
     MPL_TRY(mpl_new(s->ctx, row, s->words));
     mpl_row_set(s, row, step);
-    if (!mpl_hold(s, v, row)) /* what is copied must still be there at the step of the copy */
+    if (!mpl_hold(s, v, row)) /* it must exist until the copy */
         MPL_FAIL(s->ctx, MPL_EINPUT, "the bypass value '%.100s' of '%.100s' cannot be kept",
                  s->g->value_name[v], s->g->op_name[op]);
 out:
@@ -71,7 +70,7 @@ out:
     return st;
 }
 
-/* The output becomes what home is, or a value that is looked up by branch. */
+/* Makes the output the same as home, or a value that is looked up by branch. */
 static void settle(mpl_store *s, mpl_op op, uint32_t at, output *o, uint32_t first_dep)
 {
     uint64_t *mine = mpl_row(s, o->value), *home = mpl_row(s, o->home);

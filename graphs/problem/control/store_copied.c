@@ -1,5 +1,5 @@
-/* store_copied.c -- carried values that are copied at the end of each round, and the room to stage
- * them where they go crosswise. See store_while.c. */
+/* store_copied.c -- carried values copied at the end of each round, and staging for crosswise
+ * copies. See store_while.c. */
 #include "graphs/problem/control/store_while_priv.h"
 
 bool mpl_loop_hold_at(mpl_loop *l, mpl_value v, uint32_t step)
@@ -34,8 +34,8 @@ out:
     return st;
 }
 
-/* Whether pair i cannot be copied before pair k is: what k copies may lie where the parameter of i
- * does. */
+/* Whether pair i must be copied after pair k: the source of k may lie in the place of i's
+ * parameter. */
 static bool waits_for(const mpl_loop *l, uint32_t i, uint32_t k)
 {
     const mpl_pair *from = &l->pair[k];
@@ -46,7 +46,7 @@ static bool waits_for(const mpl_loop *l, uint32_t i, uint32_t k)
     return false;
 }
 
-/* Makes all copies that wait for nobody; whether there were any. */
+/* Makes all copies that need not wait. Returns whether there were any. */
 static bool copy_what_can(const mpl_loop *l, uint8_t *left)
 {
     bool moved = false;
@@ -62,10 +62,9 @@ static bool copy_what_can(const mpl_loop *l, uint8_t *left)
     return moved;
 }
 
-/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for
- * nobody; where all wait, the first that another waits for is staged. Whoever copies, and sees
- * which places really are the same, does likewise: then it stages some of these, and no others.
- * `left` has a 1 for each copied pair. */
+/* Bytes to stage when pairs are copied in sequence, each as soon as it need not wait. If all wait,
+ * stages the first that another waits for. At run time, when the actual places are known, the same
+ * rule stages a subset of these. `left` is 1 for each copied pair. */
 static uint64_t staged_bytes(const mpl_loop *l, uint8_t *left)
 {
     uint64_t bytes = 0;
@@ -80,7 +79,7 @@ static uint64_t staged_bytes(const mpl_loop *l, uint8_t *left)
                 stuck = left[i] && waits_for(l, i, k) ? k : MPL_NONE;
         if (stuck != MPL_NONE) {
             bytes += l->g->value_bytes[l->pair[stuck].param];
-            l->pair[stuck].n_deps = 0; /* nobody waits for it any more */
+            l->pair[stuck].n_deps = 0; /* now in staging, so others need not wait */
         }
     } while (stuck != MPL_NONE);
     return bytes;

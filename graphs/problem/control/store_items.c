@@ -1,5 +1,4 @@
-/* store_items.c -- storage that values take turns in, and what must be decided before it. See
- * storage_priv.h. */
+/* store_items.c -- cells: items that share storage, and their dependencies. See storage_priv.h. */
 #include "graphs/problem/control/storage_priv.h"
 
 #include <stdlib.h>
@@ -24,7 +23,7 @@ uint32_t mpl_item_new(mpl_store *s, mpl_value named, uint64_t bytes, uint32_t co
     return item;
 }
 
-/* Whether no step needs item `item`, at the steps of `row`, and another one of cell `cell`. */
+/* Whether no step of `row` is needed by a member of `cell` other than `item`. */
 static bool cell_is_free(mpl_store *s, uint32_t cell, uint32_t item, const uint64_t *row)
 {
     uint32_t at = cell;
@@ -72,7 +71,7 @@ static bool hold_item(mpl_store *s, uint32_t item, const uint64_t *row)
     return true;
 }
 
-/* What a slice is a part of: the scan, or the output that rows are stacked in. */
+/* The whole that a slice is part of: the scan, or the stacked output. */
 static mpl_value whole_of(const mpl_store *s, mpl_value slice)
 {
     const mpl_graph *g = s->g;

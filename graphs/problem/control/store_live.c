@@ -1,19 +1,19 @@
-/* store_live.c -- who must stand at which step of a program with loops and branches. See storage.h.
+/* store_live.c -- liveness of a program with loops and branches. See storage.h.
  *
- * The data flow goes over the steps, and over nodes for what happens between two: on entry to a
- * loop (ENTER, then FIRST for the first round or SKIP for none), at an exit test (EXIT), where a
- * case chooses (DISPATCH) or takes no branch (BYPASS). */
+ * Data flow goes over the steps, and over extra nodes between two steps: entry to a loop (ENTER,
+ * then FIRST for the first round or SKIP for none), an exit test (EXIT), the choice of a case
+ * (DISPATCH), or no branch (BYPASS). */
 #include "graphs/problem/liveness.h"
 #include "graphs/problem/control/storage_priv.h"
 
-/* Pairs (node, variable) or (node, node) that become lists of lists. */
+/* Pairs (node, variable) or (node, node), later turned into lists of lists. */
 typedef struct pairs {
     uint32_t *node, *item;
     size_t n, node_cap, item_cap;
 } pairs;
 
-/* Of each node: those that may follow, what it reads, what it writes. Of each loop: its node SKIP
- * and its body. Of each bypass value: the step at which its case takes it over. */
+/* SUCC, USE, DEF: successors, reads and writes of each node. SKIP: of each loop, its node SKIP and
+ * its body. LATE: of each bypass value, the step at which its case takes it over. */
 enum { SUCC, USE, DEF, SKIP, LATE, N_LISTS };
 
 typedef struct builder {
@@ -35,7 +35,7 @@ out:
     return st;
 }
 
-/* Values that are not planned need no liveness. */
+/* Skips pinned values, which need no liveness. */
 static mpl_status add_use(builder *b, uint32_t node, mpl_value v)
 {
     if (v == MPL_NONE || b->s->how[b->s->hold[v]] == MPL_HOW_PINNED)
@@ -50,7 +50,8 @@ static mpl_status add_def(builder *b, uint32_t node, mpl_value v)
     return add(b, DEF, node, v);
 }
 
-/* What comes from outside is put into its place before what may read it, whether or not it does. */
+/* Whether v comes from outside. Such a value is put into its place before its first possible
+ * read. */
 static bool is_given(const builder *b, mpl_value v)
 {
     uint8_t role = v != MPL_NONE ? b->s->g->value_role[b->s->spec->root[v]] : MPL_TEMPORARY;
@@ -89,7 +90,7 @@ static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
             MPL_TRY(add_use(b, skip, in[2 + i]));
     }
     for (uint32_t i = g->op_out_begin[op] + n_carried; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(add_def(b, enter, g->op_out[i])); /* rows are put into it round by round */
+        MPL_TRY(add_def(b, enter, g->op_out[i])); /* rows are written into it each round */
 out:
     return st;
 }
@@ -102,8 +103,7 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         MPL_TRY(add(b, SUCC, dispatch, b->s->program->begin_step[g->op_body[k]]));
-    MPL_TRY(add(b, SUCC, dispatch, bypass)); /* it goes nowhere: what is needed behind is needed
-                                                    in a branch, too */
+    MPL_TRY(add(b, SUCC, dispatch, bypass)); /* needs of later steps hold in branches, too */
     MPL_TRY(add_use(b, dispatch, mpl_op_input(g, op, 0)));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));
@@ -114,7 +114,8 @@ out:
     return st;
 }
 
-/* From `node` on to step `next`, by way of what lies between. node MPL_NONE: nothing is before. */
+/* Adds the path from `node` to step `next`, with the nodes between. node MPL_NONE: program
+ * start. */
 static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
 {
     mpl_status st = MPL_OK;
@@ -179,7 +180,7 @@ static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
         return MPL_OK;
     MPL_TRY(add(b, SUCC, step, b->s->program->begin_step[block]));
     for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(add_use(b, step, g->op_out[i])); /* what rows were put into it must stay */
+        MPL_TRY(add_use(b, step, g->op_out[i])); /* rows written so far must stay */
     for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1];
          i++)
         MPL_TRY(add_use(b, step, g->op_in[i])); /* a further slice may be read */
@@ -232,7 +233,7 @@ static mpl_status add_steps(builder *b)
     mpl_status st = MPL_OK;
     const mpl_program *p = b->s->program;
 
-    b->n_nodes = p->n_steps + 1; /* the last is the end, where what is kept is read */
+    b->n_nodes = p->n_steps + 1; /* the last is the end, which reads kept values */
     MPL_TRY(add_next(b, MPL_NONE, 0));
     for (uint32_t step = 0; step < p->n_steps; step++)
         MPL_TRY(p->kind[step] == MPL_STEP_BEGIN ? add_begin(b, step, p->of[step])
@@ -245,9 +246,9 @@ out:
     return st;
 }
 
-/* ---- what is wanted ---- */
+/* ---- values whose contents are read ---- */
 
-/* Marks what operations, tests and block ends read; carried values are left to mark_carried. */
+/* Marks what operations, tests and block ends read; mark_carried handles carried values. */
 static void mark_read(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -261,7 +262,7 @@ static void mark_read(mpl_store *s)
             g->value_use_begin[v] < g->value_use_begin[v + 1] || s->spec->kept[s->spec->root[v]];
 }
 
-/* One pass over the results; whether it marked anything. */
+/* One pass over the results; returns whether it marked anything. */
 static bool mark_results(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -279,7 +280,7 @@ static bool mark_results(mpl_store *s)
     return marked;
 }
 
-/* The parameters behind live outputs of loops that can end within a round. */
+/* Marks parameters of live outputs of loops that can end within a round. */
 static void mark_exits(mpl_store *s)
 {
     const mpl_graph *g = s->g;
@@ -310,7 +311,7 @@ static mpl_status solve(builder *b)
     mpl_flow flow = {.n_nodes = b->n_nodes, .n_vars = s->g->n_values};
     uint32_t words = mpl_flow_words(&flow);
 
-    for (int k = SUCC; k <= DEF; k++) /* the items of each node, in the order of adding */
+    for (int k = SUCC; k <= DEF; k++) /* items of each node, in insertion order */
         MPL_TRY(mpl_lists_new(s->ctx, b->n_nodes, b->list[k].n, b->list[k].node, b->list[k].item,
                               &lists[2 * k], &lists[2 * k + 1]));
     flow.succ_begin = lists[0], flow.succ_item = lists[1];
@@ -319,7 +320,7 @@ static mpl_status solve(builder *b)
     MPL_TRY(mpl_new(s->ctx, in, (size_t)b->n_nodes * words));
     MPL_TRY(mpl_new(s->ctx, out, (size_t)b->n_nodes * words));
     MPL_TRY(mpl_flow_live(s->ctx, &flow, in, out));
-    for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: what is kept */
+    for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: kept values */
         for (uint32_t i = flow.def_begin[step]; i < flow.def_begin[step + 1]; i++)
             mpl_bit_add(mpl_row(s, flow.def_item[i]), step);
         for (mpl_value v = 0; v < s->g->n_values; v++)

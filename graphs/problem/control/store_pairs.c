@@ -1,8 +1,8 @@
-/* store_pairs.c -- what a loop carries, pair by pair, and the chains that pairs make. See
+/* store_pairs.c -- the carried values of a loop as pairs, and the chains of pairs. See
  * store_while.c. */
 #include "graphs/problem/control/store_while_priv.h"
 
-/* ---- looking at the pairs ---- */
+/* ---- pairs ---- */
 
 int64_t mpl_loop_known_rounds(const mpl_loop *l)
 {
@@ -42,7 +42,7 @@ uint32_t mpl_loop_same_place(mpl_store *s, uint32_t item)
     return item;
 }
 
-/* What a round hands on is often what it took over, through a loop inside. */
+/* A result is often a parameter passed unchanged through an inner loop. */
 static mpl_value source_of(mpl_store *s, mpl_value result)
 {
     uint32_t item = s->how[result] == MPL_HOW_FINAL ? mpl_loop_same_place(s, result) : MPL_NONE;
@@ -72,7 +72,7 @@ void mpl_loop_find_pairs(mpl_loop *l)
     }
 }
 
-/* The round number, and a slice that is copied, are made anew as each round begins. */
+/* The round number and copied slices are made anew as each round begins. */
 static bool is_given_anew(const mpl_loop *l, mpl_value v)
 {
     for (uint32_t i = 0; i < l->g->block_n_params[l->body]; i++)
@@ -119,21 +119,21 @@ void mpl_loop_link_pairs(mpl_loop *l)
         for (p->age = 1; l->pair[at].up != MPL_NONE && p->age <= l->n; p->age++)
             at = l->pair[at].up;
         p->ring = l->pair[at].up != MPL_NONE;
-        if (p->ring) { /* `at` is in the ring: its lowest member stands for it */
+        if (p->ring) { /* `at` is in the ring: its lowest member represents it */
             least = at;
             for (uint32_t k = l->pair[at].up; k != at; k = l->pair[k].up)
                 least = k < least ? k : least;
             at = least;
             p->age = 0;
         }
-        for (uint32_t k = 0; k < at && !p->ring; k++) /* pairs of one source are one chain */
+        for (uint32_t k = 0; k < at && !p->ring; k++) /* pairs with one source form one chain */
             if (l->pair[k].up == MPL_NONE && l->pair[k].source == l->pair[at].source)
                 at = k;
         p->chain = at;
     }
 }
 
-/* Whether two lists of items have one of the same cell. */
+/* Whether two lists of items have a cell in common. */
 static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint32_t *b,
                        uint32_t n_b)
 {

@@ -1,9 +1,10 @@
-/* store_units.c -- when contents must stand, in one order of a program and in all of them. See
+/* store_units.c -- when contents are needed, in one order of a program and in all. See
  * storage_priv.h.
  *
- * Serial, a row is a set of steps. Parallel, two values may share memory if neither may have to
- * stand where the other certainly does: what runs at the same time as something is in its second
- * set, and all that is born is born at a point of its first. */
+ * Serial, a row is one set of steps. Parallel, it has two sets: points certainly needed, and points
+ * possibly needed. Two values may share memory if neither may be needed where the other certainly
+ * is. Points of concurrent units go into the second set. Every value is born at a point of its
+ * first set. */
 #include "graphs/problem/control/storage_priv.h"
 
 static uint64_t meet(const mpl_store *s, const uint64_t *a, const uint64_t *b, uint32_t w)
@@ -27,7 +28,7 @@ bool mpl_rows_meet_at(const mpl_store *s, const uint64_t *a, const uint64_t *b, 
     return true;
 }
 
-/* All that runs beside a unit is a point at which what it has may stand. */
+/* Adds all points of units that run concurrently with `unit` to the second set. */
 static void add_beside(const mpl_store *s, uint64_t *row, uint32_t unit)
 {
     const mpl_units *u = s->units;
@@ -36,7 +37,7 @@ static void add_beside(const mpl_store *s, uint64_t *row, uint32_t unit)
         row[s->half + w] |= u->beside[(size_t)unit * u->point_words + w];
 }
 
-/* They must stand at all steps from `from` to `last`, of one unit. */
+/* Marks contents as needed from step `from` to step `last` of one unit. */
 static void row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last)
 {
     if (s->units != NULL)
@@ -57,7 +58,7 @@ typedef struct widener {
     const mpl_units *u;
     uint64_t *users;  /* [n_values * units->words] units that read a value */
     uint64_t *behind; /* [units->words] scratch: units that run only after all of those */
-    uint64_t *old;    /* [half] scratch: the row as it was */
+    uint64_t *old;    /* [half] scratch: the previous row */
 } widener;
 
 static void add_user(widener *w, mpl_value v, uint32_t unit)
@@ -78,8 +79,8 @@ static void list_users(widener *w)
             add_user(w, mpl_result(g, b, i), mpl_unit_of(w->u, w->s->program, g->block_owner[b]));
 }
 
-/* The points of one unit in the row of a value of the whole graph. `all`: something that reads the
- * value may come later still. */
+/* Adds the points of one unit to the row of a value of block 0. `all`: the value may still be read
+ * later. */
 static void widen_unit(const widener *w, uint64_t *row, uint32_t unit, bool makes, bool reads,
                        bool all)
 {
@@ -100,7 +101,7 @@ static void widen_unit(const widener *w, uint64_t *row, uint32_t unit, bool make
         mpl_points_set_unit(u, unit, wide);
 }
 
-/* Whether `unit`, of `users`, runs only after all others of them. */
+/* Whether `unit`, one of `users`, runs only after all others of them. */
 static bool is_last(const widener *w, const uint64_t *users, uint32_t unit)
 {
     for (uint32_t k = 0; k < w->u->words; k++)
@@ -142,7 +143,8 @@ static void widen_outer(const widener *w, mpl_value v)
         mpl_bit_add(row, mpl_point_end(u)), mpl_bit_add(row + s->half, mpl_point_end(u));
 }
 
-/* A value of a block stands in its unit only, and so beside all that runs beside that. */
+/* A value of an inner block is needed in its unit only, so it conflicts with all concurrent
+ * units. */
 static void widen_inner(const widener *w, mpl_value v)
 {
     const mpl_store *s = w->s;

@@ -1,15 +1,14 @@
-/* store_while.c -- where the carried values of a while lie, round by round. See storage.h.
+/* store_while.c -- places the carried values of a while, round by round. See storage.h.
  *
- * Behind each parameter stands a chain: the value that the round before handed it, which may be
- * another parameter, and so on back to a value that the body makes (its source), to one from
- * outside, or round in a ring. The instance of the source that round r makes is parameter number
- * `age` of the chain in round r + age. With n cells, instance i lies in cell i mod n: the least n
- * for which no step needs two instances in one cell. In the first rounds a parameter reads the
- * initial values of its chain: where they may, they lie in the cells already; else the parameter
- * points at them; else they are copied once.
+ * Each parameter belongs to a chain: it receives a value of the previous round, which may be
+ * another parameter, and so on back to a value that the body makes (the source), to a value from
+ * outside, or around a ring. The instance of the source that round r makes is read in round r + age
+ * by the parameter of that age. With n cells, instance i lies in cell i mod n; n is the least
+ * number for which no step needs two instances in one cell. In the first rounds a parameter reads
+ * the chain's initial values. If possible these already lie in the cells; else the parameter points
+ * at them; else they are copied once, on entry.
  *
- * What cannot be placed so is copied at the end of each round, pair by pair: the attempt starts
- * again without it. */
+ * A pair that cannot be placed so is copied at the end of each round, and the attempt restarts. */
 #include "graphs/problem/control/store_while_priv.h"
 #include "graphs/problem/liveness.h"
 
@@ -21,7 +20,7 @@ static void row_or(const mpl_store *s, uint64_t *to, const uint64_t *from)
         to[w] |= from[w];
 }
 
-/* Steps at which something in the cell of an item is needed. */
+/* ORs the rows of all items in the cell of an item. */
 static void cell_row(mpl_store *s, uint32_t item, uint64_t *to)
 {
     uint32_t at = item;
@@ -44,15 +43,15 @@ static void age_row(mpl_loop *l, uint32_t head, uint32_t age, uint64_t *to)
             cell_row(l->s, l->pair[i].param, to);
 }
 
-/* ---- how many cells a chain goes round ---- */
+/* ---- number of cells of a chain ---- */
 
 static bool is_single(const mpl_store *s, uint32_t item)
 {
     return s->next[item] == item;
 }
 
-/* Whether the source may be written over the only parameter of age `age`, at the one step that
- * needs both. */
+/* Whether the source may overwrite the only parameter of age `age`, at the one step that needs
+ * both. */
 static bool may_overwrite(const mpl_loop *l, uint32_t head, uint32_t age)
 {
     const mpl_store *s = l->s;
@@ -95,8 +94,8 @@ static bool cells_suffice(mpl_loop *l, uint32_t head, uint32_t oldest, uint32_t 
     return true;
 }
 
-/* Whether two parameters, or one and the source, lie in one cell already though their ages put them
- * n apart. */
+/* Whether parameters that already share a cell, with each other or with the source, have ages equal
+ * modulo n. */
 static bool ages_agree(mpl_loop *l, uint32_t head, uint32_t n)
 {
     uint32_t source = mpl_cell(l->s, l->pair[head].source);
@@ -130,7 +129,7 @@ static uint32_t oldest_of(const mpl_loop *l, uint32_t head)
     return oldest;
 }
 
-/* The cell of an instance that was made `age` rounds before round 0, or round -age. */
+/* Cell of an instance; instance -age is the one made `age` rounds before round 0. */
 static uint32_t cell_of(const mpl_pair *head, int64_t instance)
 {
     int64_t n = head->n_cells;
@@ -138,7 +137,7 @@ static uint32_t cell_of(const mpl_pair *head, int64_t instance)
     return head->cell + (uint32_t)((instance % n + n) % n);
 }
 
-/* Gives a chain of the body its cells; false when no number will do. */
+/* Gives a chain of the body its cells. False when no number of cells works. */
 static bool make_cells(mpl_loop *l, uint32_t at)
 {
     mpl_pair *head = &l->pair[at];
@@ -181,7 +180,7 @@ static bool turns_equal(const mpl_store *s, const mpl_turn *a, const mpl_turn *b
     return true;
 }
 
-/* Whether the parameter of a copied pair lies in the cell of `item`: that stays where it is. */
+/* Whether a copied pair's parameter lies in the cell of `item`; that cell must not move. */
 static bool holds_copied(const mpl_loop *l, uint32_t item)
 {
     for (uint32_t i = 0; i < l->n; i++)
@@ -191,8 +190,8 @@ static bool holds_copied(const mpl_loop *l, uint32_t item)
     return false;
 }
 
-/* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give
- * as well become part of it. *good: false when what else lies in the cell does not go with it. */
+/* Makes the cell of `item` follow the refs from `begin` on. Shortens the first part where the cycle
+ * gives the same. *good: false when other values in the cell have another address. */
 static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t n_first,
                             bool *good)
 {
@@ -206,7 +205,7 @@ static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t
 
     while (t.n_first > 0 && s->refs[begin + t.n_first - 1] == s->refs[s->n_refs - 1]) {
         t.n_first--;
-        s->n_refs--; /* the cycle begins one earlier, with what was its last */
+        s->n_refs--; /* rotate the cycle back by one */
     }
     *good = !holds_copied(l, item) &&
             (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
@@ -226,8 +225,8 @@ static bool same_age(const mpl_loop *l, uint32_t i)
     return false;
 }
 
-/* Initial values move into the cells that their instances would have, where nothing else needs
- * either. */
+/* Merges initial values with the cells that their instances would have, where they do not
+ * conflict. */
 static void settle_firsts(mpl_loop *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -242,7 +241,7 @@ static void settle_firsts(mpl_loop *l)
     }
 }
 
-/* Hops from pair x up to pair i; MPL_NONE when i is not above x, or the source comes before. */
+/* Hops from pair x up to pair i; MPL_NONE when i is not above x. */
 static uint32_t hops_to(const mpl_loop *l, uint32_t x, uint32_t i)
 {
     uint32_t n = 0;
@@ -255,8 +254,8 @@ static uint32_t hops_to(const mpl_loop *l, uint32_t x, uint32_t i)
     return n;
 }
 
-/* Steps at which the initial value of pair i is read, by parameters that point at it; *fits: each
- * of them alone is at its address, so that nothing is written there. */
+/* Steps at which parameters that point at the initial value of pair i read it. *fits: each of them
+ * is alone in its cell, so nothing else is written there. */
 static void first_row(mpl_loop *l, uint32_t i, uint64_t *row, bool *fits)
 {
     memset(row, 0, l->s->words * sizeof *row);
@@ -267,12 +266,12 @@ static void first_row(mpl_loop *l, uint32_t i, uint64_t *row, bool *fits)
         if (hops == MPL_NONE)
             continue;
         *fits = *fits && is_single(l->s, l->pair[x].param);
-        cell_row(l->s, l->pair[x].param, row); /* all of a round, where it is handed on */
+        cell_row(l->s, l->pair[x].param, row); /* all steps of a round that passes it on */
     }
 }
 
-/* Where the initial value of pair i is read in the first rounds, if it did not settle: where it is,
- * or a copy. False when it cannot even be kept for the copy. */
+/* Places an initial value that did not settle: it stays where it is, or is copied on entry. False
+ * when it cannot even be kept until the copy. */
 static bool place_first(mpl_loop *l, uint32_t i)
 {
     mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
@@ -308,8 +307,8 @@ static bool in_ring(const mpl_loop *l, uint32_t i)
     return at == i;
 }
 
-/* Whether something else in the cell of parameter i is needed while another parameter, which is the
- * same instance in each round, still reads that. */
+/* Whether another value in the cell of parameter i is needed while another parameter with the same
+ * instance still reads it. */
 static bool hides_instance(mpl_loop *l, uint32_t i)
 {
     mpl_store *s = l->s;
@@ -330,8 +329,8 @@ static bool hides_instance(mpl_loop *l, uint32_t i)
     return false;
 }
 
-/* Whether a parameter that lies in one cell with other values may have the address that turn_param
- * gives it: what those write must not fall on what others still read. */
+/* Whether a parameter that shares a cell can take the address that turn_param gives it: writes of
+ * the other values must not destroy what is still read. */
 static bool turn_is_safe(mpl_loop *l, uint32_t i)
 {
     const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
@@ -353,7 +352,7 @@ static bool turn_is_safe(mpl_loop *l, uint32_t i)
 
 /* ---- one attempt ---- */
 
-/* What a parameter's address is, round by round. */
+/* Sets the address of a parameter in each round. */
 static mpl_status turn_param(mpl_loop *l, uint32_t i, bool *good)
 {
     mpl_status st = MPL_OK;
@@ -361,7 +360,7 @@ static mpl_status turn_param(mpl_loop *l, uint32_t i, bool *good)
     const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
     uint32_t begin = s->n_refs, at = i, n_first = p->age;
 
-    if (p->ring) /* up to where the ring begins */
+    if (p->ring) /* up to the ring's entry */
         for (n_first = 0; !in_ring(l, at); at = l->pair[at].up, n_first++)
             MPL_TRY(push_ref(s, l->pair[at].first));
     for (uint32_t r = 0; r < n_first && !p->ring; r++, at = l->pair[at].up)
@@ -383,7 +382,7 @@ out:
     return st;
 }
 
-/* The source's address: its cells in turn. */
+/* Sets the address of the source: its cells in turn. */
 static mpl_status turn_source(mpl_loop *l, const mpl_pair *head, bool *good)
 {
     mpl_status st = MPL_OK;
@@ -396,13 +395,12 @@ out:
     return st;
 }
 
-/* The cell that certainly holds the output of pair i behind the loop; MPL_NONE when that depends on
- * the rounds. */
+/* The cell that certainly holds the output of pair i after the loop; MPL_NONE when it depends on
+ * the number of rounds. */
 static uint32_t last_cell(const mpl_loop *l, const mpl_pair *p)
 {
     const mpl_pair *head = &l->pair[p->chain];
-    int64_t instance = l->rounds - p->age; /* of the source: that of the last round, less the hops
-                                              in between */
+    int64_t instance = l->rounds - p->age; /* last round's instance of the source, less the hops */
 
     if (p->ring || head->n_cells == 0)
         return MPL_NONE;
@@ -411,7 +409,7 @@ static uint32_t last_cell(const mpl_loop *l, const mpl_pair *p)
     return l->rounds < 0 && head->n_cells == 1 && p->first == head->cell ? head->cell : MPL_NONE;
 }
 
-/* The output of a pair that is not copied. False when it cannot be kept. */
+/* Places the output of a pair that is not copied. False when it cannot be kept. */
 static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
 {
     mpl_status st = MPL_OK;
@@ -440,8 +438,8 @@ out:
     return st;
 }
 
-/* Places all pairs; *bad: the first that has to be copied instead, MPL_NONE: none. What it did up
- * to there is not undone. */
+/* Places all pairs. *bad: the first that must be copied instead; MPL_NONE: none. A failed attempt
+ * is not undone here. */
 static mpl_status attempt(mpl_loop *l, uint32_t *bad)
 {
     mpl_status st = MPL_OK;
@@ -491,14 +489,14 @@ out:
 
 /* ---- attempts ---- */
 
-/* All of the store that an attempt changes, but for result_copied: what one copies all that follow
- * do. */
+/* State that an attempt changes. Excludes result_copied: a pair that one attempt copies stays
+ * copied. */
 typedef struct snapshot {
     void *part[13];
     uint32_t n_items, n_turns, n_refs, n_deps;
 } snapshot;
 
-/* The arrays that an attempt changes in place, with their sizes in bytes. */
+/* Lists the arrays that an attempt changes in place, with their sizes [byte]. */
 static uint32_t list_parts(mpl_store *s, void **at, size_t *size)
 {
     const mpl_graph *g = s->g;

@@ -1,4 +1,4 @@
-/* store_while_priv.h -- one `while` whose storage is being assigned; shared by store_while.c,
+/* store_while_priv.h -- the state while one `while` is placed; shared by store_while.c,
  * store_pairs.c and store_copied.c. */
 #ifndef MPL_STORE_WHILE_PRIV_H
 #define MPL_STORE_WHILE_PRIV_H
@@ -6,17 +6,15 @@
 #include "graphs/problem/control/storage_priv.h"
 
 typedef struct mpl_pair {
-    mpl_value param, init, source, out; /* roots; out MPL_NONE: nobody reads it */
+    mpl_value param, init, source, out; /* roots; out MPL_NONE: never read */
     uint32_t in, result;                /* indices into op_in and block_result */
-    uint32_t up;    /* the pair whose parameter is its source; MPL_NONE: the source is none */
-    uint32_t age;   /* hops to the source; in a ring or leading to one: to the ring's entry */
-    uint32_t chain; /* the pair at the chain's head: whose source is no parameter, or the lowest of
-                       the ring */
-    uint32_t first; /* the item that stands for its initial value */
-    uint32_t cell;  /* of a head: its first cell's item; the others follow */
-    uint32_t n_cells;     /* of a head: 0: the source is not of the body */
-    uint32_t dep, n_deps; /* items in deps: what may hold its initial value, then, of a copied one,
-                             its source */
+    uint32_t up;          /* pair whose parameter is its source; MPL_NONE: no parameter is */
+    uint32_t age;         /* hops to the source; in a ring or leading to one: to the ring's entry */
+    uint32_t chain;       /* pair at the chain's head; in a ring: the lowest pair */
+    uint32_t first;       /* item of its initial value */
+    uint32_t cell;        /* of a head: item of its first cell; the others follow */
+    uint32_t n_cells;     /* of a head; 0: the body does not make the source */
+    uint32_t dep, n_deps; /* items in deps that may hold its initial value; if copied, its source */
     bool wanted, ring, shared, copied; /* shared: others may start in the same place */
 } mpl_pair;
 
@@ -26,32 +24,32 @@ typedef struct mpl_loop {
     mpl_op op;
     uint32_t body, n;
     uint32_t begin, end;   /* steps at which the body begins and ends */
-    int64_t rounds;        /* if that is known; else -1 */
+    int64_t rounds;        /* number of rounds; -1: unknown */
     mpl_pair *pair;        /* [n] */
     uint64_t *row, *other; /* scratch */
 } mpl_loop;
 
-/* How many rounds there are, when nothing else can end the loop; -1: not known before. */
+/* Number of rounds, if nothing else can end the loop; -1: unknown in advance. */
 int64_t mpl_loop_known_rounds(const mpl_loop *l);
-/* The item that always lies where `item` does, and stays there: itself, or one that a loop inside
- * left where it was. MPL_NONE: that depends on control flow. */
+/* The item at whose address `item` always lies: itself, or one that an inner loop left in place.
+ * MPL_NONE: it depends on control flow. */
 uint32_t mpl_loop_same_place(mpl_store *s, uint32_t item);
 void mpl_loop_find_pairs(mpl_loop *l);
-/* Whether the source of a pair is made in the body and has a cell to be in; cells of blocks inside
- * are settled. */
+/* Whether the body makes v, the source of a pair, and v has a cell. Cells of inner blocks are
+ * settled. */
 bool mpl_loop_is_made_here(const mpl_loop *l, mpl_value v);
-/* Follows the chains. Pairs whose source has no address of its own from round to round are copied,
- * and with them those that wait for their parameters. */
+/* Follows the chains. A pair is copied if its source has no address of its own from round to round;
+ * so are the pairs that depend on its parameter. */
 void mpl_loop_link_pairs(mpl_loop *l);
-/* Pairs that start with the same value, or with values that control flow may have left in one
+/* Finds pairs that start with one value, or with values that control flow may have left in one
  * place. */
 mpl_status mpl_loop_find_shared(mpl_loop *l);
-/* Keeps a value at the step at which it is copied away. */
+/* Keeps a value until the step at which it is copied. */
 bool mpl_loop_hold_at(mpl_loop *l, mpl_value v, uint32_t step);
-/* A pair whose value is copied from round to round: the parameter has a cell that nothing else of
+/* Places a pair whose value is copied each round: the parameter gets a cell that nothing else in
  * the loop uses. */
 mpl_status mpl_loop_place_copied(mpl_loop *l, uint32_t i);
-/* Room for values that are copied crosswise, one into the place of the other. */
+/* Adds a staging buffer for values that are copied crosswise, each into the other's place. */
 mpl_status mpl_loop_add_staging(mpl_loop *l);
 
 #endif

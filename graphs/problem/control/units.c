@@ -1,5 +1,4 @@
-/* units.c -- the outermost operations of a graph with control flow, and their order. See
- * units.h. */
+/* units.c -- outermost operations of a graph with control flow, and their order. See units.h. */
 #include "graphs/problem/control/units.h"
 
 /* ---- units and their order ---- */
@@ -21,7 +20,7 @@ static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_progr
         u->of_step[step] = u->n;
         if (program->kind[step] != MPL_STEP_OP || g->op_block[program->of[step]] != 0)
             continue;
-        u->first[u->n] = begin; /* the steps of its blocks stand before its own */
+        u->first[u->n] = begin; /* steps of its blocks precede its own */
         u->last[u->n++] = step;
         begin = step + 1;
     }
@@ -32,7 +31,7 @@ out:
     return st;
 }
 
-/* Unit `unit` reads value v: whoever makes it is before. */
+/* Records that `unit` reads value v: v's maker comes before. */
 static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *u, uint32_t unit,
                      mpl_value v)
 {
@@ -45,8 +44,7 @@ static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *
     if (mpl_bit_has(earlier, maker))
         return;
     mpl_bit_add(earlier, maker);
-    for (uint32_t w = 0; w < u->words; w++) /* makers stand earlier in the program: theirs are
-                                               complete */
+    for (uint32_t w = 0; w < u->words; w++) /* the maker's set is complete by now */
         earlier[w] |= u->earlier[(size_t)maker * u->words + w];
 }
 
@@ -119,13 +117,14 @@ void mpl_units_free(mpl_ctx *ctx, mpl_units *u)
 
 /* ---- sets of points ---- */
 
-/* What the order of two sets hangs on. Positions in a unit: 0 its beginning, then its steps. */
+/* Facts that decide the order of two sets. Positions in a unit: 0 is its beginning, then its
+ * steps. */
 typedef struct extent {
-    uint64_t *units;  /* those that it has points in */
-    uint64_t *behind; /* those that run only after all of them */
-    bool start, end;  /* it has the beginning of the run; its end */
-    uint32_t last; /* the unit that runs only after all others of them; MPL_NONE: there is none */
-    uint32_t last_at; /* its latest position in that one */
+    uint64_t *units;  /* units that have points in it */
+    uint64_t *behind; /* units that run only after all of these */
+    bool start, end;  /* it contains the beginning of the run; its end */
+    uint32_t last;    /* the unit that runs after all others of these; MPL_NONE: none */
+    uint32_t last_at; /* its latest position in `last` */
 } extent;
 
 struct mpl_extents {
@@ -133,7 +132,7 @@ struct mpl_extents {
     const uint64_t *set;
     size_t stride;
     extent *at;     /* [n] */
-    uint64_t *room; /* of their sets */
+    uint64_t *room; /* storage of their sets */
 };
 
 static uint32_t position(const mpl_units *u, const uint64_t *set, uint32_t unit, bool latest)
@@ -176,7 +175,7 @@ static void fill_extent(const mpl_units *u, const uint64_t *set, extent *e)
         e->last_at = position(u, set, e->last, true);
 }
 
-/* Whether all units of b run after all of a; but the last of a may be one of b. */
+/* Whether all units of b run after all of a, except that a's last unit may be in b. */
 static bool units_follow(const mpl_units *u, const extent *a, const extent *b)
 {
     if (a->end || b->start)

@@ -1,10 +1,10 @@
-/* units.h -- what may run at the same time in a graph with control flow: its outermost operations,
- * each with all of its blocks. Private to graphs/problem/.
+/* units.h -- which outermost operations of a graph with control flow may run concurrently. Private
+ * to graphs/problem/.
  *
- * A unit is one operation of block 0; its steps are one chain, run in program order by one worker.
- * Units are ordered by what they read of each other, blocks included, and by nothing else. A point
- * is a step of the program, or one of those between and around them: the beginning of a unit,
- * before its first step, where it reads what decides; the beginning and the end of the run. */
+ * A unit is one operation of block 0 with all of its blocks. One worker runs its steps in program
+ * order. Units are ordered only by what they read of each other, blocks included. A point is a step
+ * of the program, the beginning of a unit (before its first step, where it reads the condition or
+ * index), or the beginning or end of the run. */
 #ifndef MPL_UNITS_H
 #define MPL_UNITS_H
 
@@ -17,9 +17,9 @@ typedef struct mpl_units {
     uint32_t *first, *last;    /* [n] steps of a unit */
     uint32_t *of_step;         /* [n_steps] */
     uint32_t words;            /* 64-bit words of a set of units */
-    uint64_t *later, *earlier; /* [n * words] units that run only after it, and only before it */
+    uint64_t *later, *earlier; /* [n * words] units that run only after it; only before it */
     uint32_t point_words;      /* of a set of points */
-    uint64_t *beside;          /* [n * point_words] all points of those that are neither */
+    uint64_t *beside;          /* [n * point_words] points of all units that are neither */
 } mpl_units;
 
 /* O(units * (reads + points) / 64). */
@@ -27,7 +27,7 @@ mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
                          mpl_units **out);
 void mpl_units_free(mpl_ctx *ctx, mpl_units *units);
 
-/* Points: a step is its own number. */
+/* Points. A step is its own number. */
 static inline uint32_t mpl_point_end(const mpl_units *u)
 {
     return u->n_steps;
@@ -40,28 +40,28 @@ static inline uint32_t mpl_point_entry(const mpl_units *u, uint32_t unit)
 {
     return u->n_steps + 2 + unit;
 }
-/* The unit that operation `op`, which may stand in blocks, is of. */
+/* The unit that contains operation `op`, at any depth. */
 static inline uint32_t mpl_unit_of(const mpl_units *u, const mpl_program *program, mpl_op op)
 {
     return u->of_step[program->op_step[op]];
 }
 
-/* Rows of two sets: points at which something is needed in every run, and behind them those at
- * which it may be in some, which are all points of what may run at the same time. It is needed at
- * step `from`, and at all up to `last`, of one unit. */
+/* Adds steps `from` to `last` of one unit to a row of two sets: points that need something in every
+ * run, and points that may need it in some run. Adds to the second set also all points of units
+ * that may run concurrently. */
 void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint64_t *row);
-/* Sets all points of a unit, in one set. */
+/* Adds all points of a unit to one set. */
 void mpl_points_set_unit(const mpl_units *u, uint32_t unit, uint64_t *points);
 
-/* The order of n sets of points, `stride` words apart, none of them empty: a is before b when every
- * point of a comes before every point of b in each run. The sets are borrowed. */
+/* The order of n non-empty sets of points, `stride` words apart: a is before b when every point of
+ * a precedes every point of b in each run. Borrows the sets. */
 typedef struct mpl_extents mpl_extents;
 mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set,
                            size_t stride, mpl_extents **out);
 void mpl_extents_free(mpl_ctx *ctx, mpl_extents *extents);
 /* O(units / 64 + steps of a unit). */
 bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b);
-/* Whether a ends at `step`, where b begins, in each run. */
+/* Whether a ends at `step`, where b begins, in every run. */
 bool mpl_extents_meet_at(const mpl_extents *e, uint32_t a, uint32_t b, uint32_t step);
 
 #endif

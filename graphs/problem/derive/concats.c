@@ -1,10 +1,11 @@
-/* concats.c -- which concats copy, and which have their operands inside their results. See
+/* concats.c -- decides which concats copy, and which have their operands inside their results. See
  * concats.h.
  *
- * Idea     Sharing costs peak where a result that grows is there longer than its operands would be.
- *          Of a few concats, all choices are looked at. Of more, all share at first; while that
- *          costs peak, the one at the peak that saves least copies; in the end those that were
- *          given up try again, the largest first.
+ * Idea     Sharing raises the peak where a result lives longer than its operands would. Few
+ * concats:
+ *          tries every choice. Many: all share at first. While that raises the peak, the concat at
+ *          the peak that saves least becomes a copy. In the end the copies are retried, largest
+ *          first.
  * Source   this project
  * Cost     2^concats problems, or about 2 * concats of them. */
 #include "graphs/problem/derive/concats.h"
@@ -12,7 +13,7 @@
 #include "graphs/problem/alias.h"
 #include "graphs/problem/bounds/bounds.h"
 
-enum { MOST_TRIED = 12, MOST_TRIED_PARALLEL = 9 }; /* concats of which every choice is looked at */
+enum { MOST_TRIED = 12, MOST_TRIED_PARALLEL = 9 }; /* most concats to try every choice of */
 
 typedef struct chooser {
     mpl_ctx *ctx;
@@ -21,14 +22,14 @@ typedef struct chooser {
     const mpl_problem_options *options;
     const uint8_t *sharable;
     mpl_concats *found;
-    uint8_t *shared;  /* [n_ops] the choice at hand */
+    uint8_t *shared;  /* [n_ops] the current choice */
     uint64_t copying; /* bound when all of them copy [byte] */
-    mpl_problem *p;   /* of the choice at hand */
+    mpl_problem *p;   /* of the current choice */
     mpl_value_map *map;
 } chooser;
 
-/* The problem of the choice at hand and the bound of pool 0; *step of a serial one: its peak (NULL:
- * not asked for). */
+/* Makes the problem of the current choice and the bound of pool 0. *step (may be NULL): the peak of
+ * a serial one. */
 static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
 {
     mpl_status st = MPL_OK;
@@ -54,7 +55,7 @@ bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b)
     return a->shared_bytes != b->shared_bytes ? a->shared_bytes > b->shared_bytes : a->set < b->set;
 }
 
-/* Every choice of a few concats; the best is taken. */
+/* Tries every choice of a few concats and takes the best. */
 static mpl_status try_all(chooser *c)
 {
     mpl_status st = MPL_OK;
@@ -80,8 +81,7 @@ out:
     return st;
 }
 
-/* Whether some part of the result of `op` is among what the bound counts: alive at `step`, or a
- * member of the witness. */
+/* Whether the bound counts a part of the result of `op`: live at `step`, or in the witness. */
 static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *member)
 {
     mpl_value out = mpl_op_output(c->g, op, 0);
@@ -95,8 +95,8 @@ static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *me
     return false;
 }
 
-/* The shared concat that the bound counts and that saves the least by sharing; where there is none,
- * any; MPL_NONE: none shares. */
+/* The shared concat that the bound counts and that saves least by sharing; if none is counted, any
+ * shared one; MPL_NONE: none shares. */
 static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
 {
     mpl_status st = MPL_OK;
@@ -122,8 +122,8 @@ out:
     return st;
 }
 
-/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a
- * higher id); MPL_NONE: none. */
+/* The largest sharable concat that copies, with a smaller result than `after` (or an equal one and
+ * a higher id); MPL_NONE: none. */
 static mpl_op next_copying(const chooser *c, mpl_op after)
 {
     const mpl_graph *g = c->g;
@@ -140,8 +140,8 @@ static mpl_op next_copying(const chooser *c, mpl_op after)
     return found;
 }
 
-/* Concats that were given up though others made room: the largest first, each shares again if the
- * bound stays. */
+/* Retries the concats that were given up, largest first. Each shares again if the bound stays the
+ * same. */
 static mpl_status share_again(chooser *c)
 {
     mpl_status st = MPL_OK;
@@ -157,8 +157,8 @@ out:
     return st;
 }
 
-/* All share at first; while that costs peak, the one at the peak that saves least copies after
- * all. */
+/* Shares all at first. While that raises the peak, turns the concat at the peak that saves least
+ * into a copy. */
 static mpl_status give_up(chooser *c)
 {
     mpl_status st = MPL_OK;
@@ -195,7 +195,7 @@ static bool cannot_move(const void *arg, mpl_value root)
            f->g->value_role[root] == MPL_WEIGHT;
 }
 
-/* Concats that can share, by the options; *n: how many. */
+/* Concats that can share under the options; *n: their number. */
 static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g,
                                 const mpl_problem_options *options, uint8_t *sharable, uint32_t *n)
 {

@@ -1,10 +1,9 @@
-/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See
- * from_graph.h.
+/* from_graph.c -- the problem of a graph and an order, for given shared concats. See from_graph.h.
  *
- * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and
- * end; its parts are a family, each there for as long as something in it is needed. Buffers come in
- * the order of their values' ids, workspaces behind them in the order of their operations. A root
- * that a graph output is a view of is an output itself: its storage is what the caller gets. */
+ * Storage that contains other values (pieces of a split, operands of a concat) is split where they
+ * begin and end. Its parts are a family, each with its own live range. Buffers are numbered by
+ * value id, then workspaces by operation. If a graph output is a view, its root counts as an
+ * output: the caller gets its storage. */
 #include "graphs/problem/derive/from_graph_priv.h"
 
 mpl_problem_options mpl_problem_options_default(void)
@@ -42,7 +41,7 @@ static bool is_pinned(const mpl_maker *m, mpl_value root)
            (m->g->value_role[root] == MPL_WEIGHT && m->options->pin_weights);
 }
 
-/* The lowest of as many ids as v has parts. */
+/* Takes as many ids as v has parts; returns the lowest. */
 static mpl_buffer take_ids(mpl_maker *m, mpl_value v)
 {
     mpl_buffer first = m->n;
@@ -52,7 +51,7 @@ static mpl_buffer take_ids(mpl_maker *m, mpl_value v)
     return first;
 }
 
-/* Which parts of its root's storage each value lies in. */
+/* Finds the parts of its root's storage that each value spans. */
 static mpl_status spread_values(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -69,8 +68,8 @@ out:
     return st;
 }
 
-/* Numbers the buffers: map->value_buffer of roots first, then of their views, map->op_workspace,
- * and pinned bytes. */
+/* Numbers the buffers: map->value_buffer of roots, then of views, map->op_workspace. Adds up pinned
+ * bytes. */
 static mpl_status number_buffers(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -106,8 +105,8 @@ out:
     return st;
 }
 
-/* Which roots lie in pools of their own: a view's part is its root's, but that weights are what
- * they are. */
+/* Finds the roots that lie in pools of their own. A view's mpl_part also decides its root's pool,
+ * unless the root is a weight. */
 static mpl_status find_parts(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -167,7 +166,7 @@ out:
     return st;
 }
 
-/* Steps that need the parts of storage that is cut: what has nothing to do needs none. */
+/* Live ranges of the parts of split storage. Operations with nothing to do are ignored. */
 static mpl_status find_lives(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -234,7 +233,7 @@ static mpl_status make_problem(mpl_maker *m, const mpl_op *order)
                                               m->any_cut ? m->ranges->alias.nothing : NULL},
                                &access));
     p->access = access;
-    if (m->extents == NULL) /* a workspace can be too large: that is the backend's word, not ours */
+    if (m->extents == NULL) /* fails where a backend asks for too large a workspace */
         MPL_TRY(mpl_problem_check(m->ctx, p));
 out:
     return st;

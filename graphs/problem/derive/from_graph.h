@@ -1,58 +1,52 @@
-/* from_graph.h -- the problem of a graph and an order. */
+/* from_graph.h -- makes the problem of a graph and an order. */
 #ifndef MPL_FROM_GRAPH_H
 #define MPL_FROM_GRAPH_H
 
 #include "graphs/problem/places.h"
 
-/* Operands of a concat: copied into its result, or made inside it: where their bytes follow one
- * another there, as parts that come and go (`inside`); else as boxes of its elements, and the whole
- * is there from the first operand on. */
+/* Operands of a concat are copied into its result, or made inside it. Inside, they are parts with
+ * live ranges of their own (`inside`) where their bytes are consecutive; else they are boxes, and
+ * the whole result is live from the first operand on. */
 typedef enum mpl_concat {
-    MPL_CONCAT_AUTO,  /* those made inside that do not raise the bound (peak live bytes, or the
-                       * heaviest antichain) above that of copying  all; of a few, the choice of the
-                       * lowest bound, then of the fewest bytes copied, all of them looked at */
-    MPL_CONCAT_SHARE, /* all that can be */
+    MPL_CONCAT_AUTO,  /* share if the bound stays that of copying all (see concats.c) */
+    MPL_CONCAT_SHARE, /* share all that can be shared */
     MPL_CONCAT_COPY,
 } mpl_concat;
 
 typedef struct mpl_problem_options {
     bool in_place; /* offer in-place pairs */
-    bool views;    /* a view, and a piece of a split or slice that is one run of bytes, takes no
-                    * memory; false: each is copied,    operands of concats too */
+    bool views;    /* views, contiguous pieces of splits and slices take no memory; else copy */
     mpl_concat concat;
-    const uint8_t *concat_shared; /* [n_ops] with MPL_CONCAT_AUTO: 1 what shares, if it can: decided
-                                     before; NULL: by bounds */
-    bool boxes; /* operands of concats may be boxes of the result, strided; false: runs of its bytes
-                   alone */
+    const uint8_t *concat_shared; /* [n_ops] for MPL_CONCAT_AUTO: 1: share; NULL: use bounds */
+    bool boxes; /* operands of concats may be strided boxes of the result; false: runs only */
     bool pin_weights, pin_inputs, pin_outputs;
-    unsigned own_pools; /* bit k: values that are mpl_part k are planned, pinned or not, in a pool
-                           of their own */
-    uint32_t align;     /* of every buffer. [byte] power of two */
-    uint64_t capacity;  /* of the value pool, or MPL_NO_CAPACITY */
-    bool parallel; /* safe in every execution of the graph: `before` decides, lifetimes are 0 */
-    bool plan_workspaces; /* workspaces join the value pool instead of having their own */
-    bool loop_copy;       /* every carried value is copied from round to round: the baseline */
-    const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
+    unsigned own_pools; /* bit k: plan values of mpl_part k, even pinned ones, in their own pool */
+    uint32_t align;     /* of every buffer, power of two [byte] */
+    uint64_t capacity;  /* of the value pool, or MPL_NO_CAPACITY [byte] */
+    bool parallel;      /* safe in every execution: `before` decides, lifetimes are 0 */
+    bool plan_workspaces; /* put workspaces into the value pool instead of a pool of their own */
+    bool loop_copy;       /* copy every carried value each round: the baseline */
+    const uint64_t *op_workspace_bytes; /* [n_ops] [byte] NULL: no workspaces */
 } mpl_problem_options;
 
-/* The defaults: in-place and views on, weights, inputs and outputs pinned, 64-byte alignment, no
+/* In-place pairs and views on; weights, inputs and outputs pinned; 64-byte alignment; no
  * capacity. */
 mpl_problem_options mpl_problem_options_default(void);
 
-/* Liveness as data flow over the order, then one buffer for each value that needs memory.
- * order[n_ops] is a permutation that respects the graph (MPL_EINPUT if it does not). A value that
- * nobody uses lives for its one step. Pool 0 is "value"; then come options->own_pools by their
- * names, those that have values; the last one, if operations have workspaces of their own pool, is
- * "workspace". What lies in a pool of its own shares no storage with others: no operand outside is
- * overwritten. Zero-byte values get no buffer. With options->parallel the order only numbers the
- * steps of in-place pairs: the relation comes from the graph. O(size log size); parallel O(ops *
- * edges / 64 + buffers^2), buffers^2 / 8 bytes. */
+/* Computes liveness over the order, then makes one buffer for each value that needs memory.
+ * order[n_ops] must be a permutation that respects the graph, else MPL_EINPUT. An unused value
+ * lives for one step. Pool 0 is "value"; then come the pools of options->own_pools that have
+ * values, then "workspace" if workspaces have a pool of their own. Storage in a pool of its own is
+ * not shared across pools: no operand outside the pool is overwritten. Zero-byte values get no
+ * buffer. With options->parallel, the relation comes from the graph; the order only numbers the
+ * steps of in-place pairs. O(size log size); parallel O(ops * edges / 64 + buffers^2) and buffers^2
+ * / 8 bytes. */
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                   const mpl_problem_options *options, mpl_problem **problem,
                                   mpl_value_map **map);
 
-/* As mpl_problem_from_graph, with the operands of the concats `shared` (all of which can share;
- * NULL: of none) inside their results. */
+/* As mpl_problem_from_graph, with the operands of the concats in `shared` inside their results. All
+ * of these must be sharable. NULL: none. */
 mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                              const mpl_problem_options *options, const uint8_t *shared,
                              mpl_problem **problem, mpl_value_map **map);

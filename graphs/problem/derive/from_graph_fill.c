@@ -1,8 +1,7 @@
-/* from_graph_fill.c -- sizes, lifetimes, names, types and shapes of the buffers of values, cells
- * and workspaces. See from_graph.c. */
+/* from_graph_fill.c -- sizes, lifetimes, names, types and shapes of buffers. See from_graph.c. */
 #include "graphs/problem/derive/from_graph_priv.h"
 
-/* A part has the name of a value that is all of it, else its root's and where it begins. */
+/* Names a part after a value that fills it, else after its root and its offset. */
 static mpl_status name_part(mpl_maker *m, uint32_t part, mpl_buffer b)
 {
     mpl_status st = MPL_OK;
@@ -18,7 +17,7 @@ out:
     return st;
 }
 
-/* The family of root v, whose storage is cut: buffers from b on. */
+/* Fills the family of root v, whose storage is split: buffers from b on. */
 static mpl_status fill_family(mpl_maker *m, mpl_value v, mpl_buffer b)
 {
     mpl_status st = MPL_OK;
@@ -45,7 +44,7 @@ out:
     return st;
 }
 
-/* Names of parts that are a value, the first of those that are the same. */
+/* Names parts that a single value fills; the first of several equal ones. */
 static mpl_status name_parts(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -127,8 +126,7 @@ out:
     return st;
 }
 
-/* Name of a cell: its value's, with the number of the copy behind the first; or of the loop that
- * copies through it. */
+/* Names a cell after its value, or "staging"; copies after the first get a number. */
 static mpl_status name_cell(mpl_maker *m, mpl_buffer b)
 {
     mpl_status st = MPL_OK;

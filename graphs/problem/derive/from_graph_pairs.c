@@ -1,4 +1,4 @@
-/* from_graph_pairs.c -- which buffers an operation may overwrite in place. See from_graph.c. */
+/* from_graph_pairs.c -- finds in-place pairs. See from_graph.c. */
 #include "graphs/problem/derive/from_graph_priv.h"
 
 static bool has_gaps(const mpl_problem *p, mpl_buffer b)
@@ -13,7 +13,7 @@ static bool cell_is_kept(const mpl_maker *m, mpl_buffer b)
     return mpl_bit_has(row, m->p->n_steps);
 }
 
-/* Whether cell `in` is needed before `step`, in its unit or before that. */
+/* Whether cell `in` is needed before `step`, in the same unit or an earlier one. */
 static bool is_older(const mpl_maker *m, mpl_buffer in, uint32_t step)
 {
     const mpl_units *u = m->storage->units;
@@ -25,8 +25,7 @@ static bool is_older(const mpl_maker *m, mpl_buffer in, uint32_t step)
     return false;
 }
 
-/* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it,
- * the other from it on. */
+/* Whether `in` is needed without a gap up to `step`, and `out` without a gap from `step` on. */
 static bool cells_meet_once(const mpl_maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = m->p;
@@ -39,8 +38,8 @@ static bool cells_meet_once(const mpl_maker *m, mpl_buffer in, mpl_buffer out, u
            p->bytes[out] <= p->bytes[in];
 }
 
-/* Whether a loop or case that begins right behind `step` may read cell `in` before it does: no step
- * tells of that. */
+/* Whether a loop or case that begins right after `step` may read cell `in` first; no step shows
+ * such a read. */
 static bool read_on_entry(const mpl_maker *m, mpl_buffer in, uint32_t step)
 {
     const mpl_graph *g = m->g;
@@ -60,8 +59,8 @@ static bool read_on_entry(const mpl_maker *m, mpl_buffer in, uint32_t step)
     return false;
 }
 
-/* The same of an input that lies in storage that is cut: in one part, which is needed no more, of
- * another family than the output. */
+/* The same for an input in split storage: it must lie in one part that ends here, of another family
+ * than the output's. */
 static bool may_overwrite_part(const mpl_maker *m, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = m->g;
@@ -74,7 +73,7 @@ static bool may_overwrite_part(const mpl_maker *m, mpl_op op, uint32_t i)
            m->part[m->ranges->alias.root[in]] == m->part[m->ranges->alias.root[out]];
 }
 
-/* Whether output 0 of `op` may be written over its input `i` at its step. */
+/* Whether output 0 of `op` may overwrite its input `i` at its step. */
 static bool may_overwrite(const mpl_maker *m, mpl_op op, uint32_t i)
 {
     mpl_value in = mpl_op_input(m->g, op, i),
@@ -100,8 +99,8 @@ static bool may_overwrite(const mpl_maker *m, mpl_op op, uint32_t i)
            mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
 }
 
-/* Whether `out`, which `op` writes, fills a buffer alone: as a root, or as a part of storage that
- * is cut. */
+/* Whether `out`, which `op` writes, fills a buffer alone: as a root, or as a part of split
+ * storage. */
 static bool has_buffer(const mpl_maker *m, mpl_op op, mpl_value out)
 {
     const mpl_alias *alias = &m->ranges->alias;
@@ -112,8 +111,8 @@ static bool has_buffer(const mpl_maker *m, mpl_op op, mpl_value out)
            !alias->nothing[op];
 }
 
-/* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their
- * number. */
+/* Writes the buffers that output 0 of `op` may overwrite, ascending and distinct, to `found`;
+ * returns their number. */
 static uint32_t sources_of(const mpl_maker *m, mpl_op op, mpl_buffer *found)
 {
     const mpl_graph *g = m->g;
@@ -130,7 +129,7 @@ static uint32_t sources_of(const mpl_maker *m, mpl_op op, mpl_buffer *found)
         if (!may_overwrite(m, op, i))
             continue;
         b = m->map->value_buffer[in[i]];
-        /* a part may end behind its value */
+        /* a part may extend beyond its value */
         if (m->p->bytes[m->map->value_buffer[out]] > m->p->bytes[b])
             continue;
         while (at > 0 && found[at - 1] > b)

@@ -1,4 +1,4 @@
-/* from_graph_parallel.c -- from lifetimes to the partial order of parallel safety. See
+/* from_graph_parallel.c -- turns lifetimes into the partial order of parallel safety. See
  * from_graph.c. */
 #include "graphs/problem/derive/from_graph_priv.h"
 
@@ -21,9 +21,9 @@ out:
     return st;
 }
 
-/* From lifetimes to the partial order. Values that outlive the graph are before nothing, values
- * that are there from the start are after nothing; an input may be overwritten only where nothing
- * else can still read it: where the operation is its only last event. */
+/* Makes the partial order. Values that outlive the graph are before nothing; values that exist from
+ * the start are after nothing. An input may be overwritten only if the operation is its only last
+ * event, so that nothing else can still read it. */
 static mpl_status parallel_values(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -72,9 +72,9 @@ out:
     return st;
 }
 
-/* Cells that are needed at once in no run, though neither is before the other, conflict all the
- * same: an order says no more. They are those of different branches, where something else lies in
- * both, and those that are there again and again in a round. */
+/* Two cells may conflict although no run needs both at once, since an order cannot say more. This
+ * affects cells of different branches that hold other values, too, and cells that are needed
+ * repeatedly within a round. */
 static mpl_status parallel_cells(mpl_maker *m)
 {
     mpl_status st = MPL_OK;

@@ -1,4 +1,4 @@
-/* from_graph_priv.h -- a problem in the making; shared by from_graph*.c. */
+/* from_graph_priv.h -- state while a problem is made; shared by from_graph*.c. */
 #ifndef MPL_FROM_GRAPH_PRIV_H
 #define MPL_FROM_GRAPH_PRIV_H
 
@@ -15,23 +15,22 @@ typedef struct mpl_maker {
     const mpl_problem_options *options;
     mpl_ranges *ranges;
     mpl_cuts cuts;
-    uint32_t *part_first, *part_last; /* [cuts.n] of those of cut storage [step] */
-    uint8_t *part_kept;               /* [cuts.n] likewise: it must still be there at the end */
-    bool any_cut;                     /* of what is not pinned */
+    uint32_t *part_first, *part_last; /* [cuts.n] of split storage [step] */
+    uint8_t *part_kept;               /* [cuts.n] of split storage: needed until the end */
+    bool any_cut;                     /* unpinned storage is split */
     mpl_program *program;
-    mpl_storage *storage; /* NULL: no control flow, each root has a buffer of its own */
-    uint8_t *is_output;   /* [n_values] a root that holds a graph output */
-    uint8_t *part;        /* [n_values] of a root: the mpl_part that decides its pool; else none */
-    uint32_t pool[MPL_N_PARTS]; /* of the problem; 0: none of its own */
-    uint64_t *points;     /* parallel with storage: [n * storage->words] when each buffer is needed;
-                             else NULL */
-    mpl_extents *extents; /* of them */
+    mpl_storage *storage;       /* NULL: no control flow, one buffer each root */
+    uint8_t *is_output;         /* [n_values] a root that holds a graph output */
+    uint8_t *part;              /* [n_values] of a root: mpl_part that decides its pool */
+    uint32_t pool[MPL_N_PARTS]; /* index in the problem; 0: no pool of its own */
+    uint64_t *points;           /* parallel with storage: [n * storage->words]; else NULL */
+    mpl_extents *extents;       /* of points: when each buffer is needed */
     mpl_value_map *map;
     mpl_problem *p;
-    uint32_t n_values, n; /* buffers of values; all */
+    uint32_t n_values, n; /* buffers of values; all buffers */
 } mpl_maker;
 
-/* What must still be there when the last operation is done. */
+/* Whether the root is needed until the last operation is done. */
 static inline bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root)
 {
     return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
@@ -39,12 +38,12 @@ static inline bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root)
 mpl_status mpl_maker_fill_values(mpl_maker *m);
 mpl_status mpl_maker_fill_cells(mpl_maker *m);
 mpl_status mpl_maker_fill_workspaces(mpl_maker *m);
-/* Equal ids for equal dims: the lowest buffer that has them, found through a table with open
- * addressing. A workspace is one dimension of bytes. */
+/* Gives equal ids to equal dims: the lowest buffer with these dims, found by open addressing. A
+ * workspace has one dimension of bytes. */
 mpl_status mpl_maker_fill_shapes(mpl_maker *m);
-/* Steps ascend and each step has one output, so the pairs come out sorted by (step, out, in). */
+/* Appends pairs sorted by (step, out, in): steps ascend, and each step has one output. */
 mpl_status mpl_maker_add_pairs(mpl_maker *m, const mpl_op *order);
-/* When each cell and workspace is needed, and the order that follows. */
+/* Computes when each cell and workspace is needed, and the resulting order. */
 mpl_status mpl_maker_fill_points(mpl_maker *m);
 mpl_status mpl_maker_make_parallel(mpl_maker *m);
 

@@ -1,5 +1,5 @@
-/* library.c -- plans GRAPH and prints each buffer's offset. Build: cc library.c $(pkg-config
- * --cflags --libs memplan) */
+/* library.c -- plans GRAPH and prints each buffer's offset.
+ * Build: cc library.c $(pkg-config --cflags --libs memplan) */
 #include <inttypes.h>
 #include <memplan.h>
 #include <stdio.h>

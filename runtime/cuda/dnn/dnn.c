@@ -1,12 +1,11 @@
-/* dnn.c -- which operators go to cuDNN and cuBLAS, and the calls of the table (api.h) for them:
- * f32, plain layouts. */
+/* dnn.c -- operators of cuDNN and cuBLAS (f32, row-major), and their calls of api.h. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
 
 #include "runtime/cuda/dnn/dnn_priv.h"
 
-#define WORKSPACE_ALIGN 256 /* cuBLAS asks for it; buffers of the backend are aligned to less */
+#define WORKSPACE_ALIGN 256 /* required by cuBLAS; the backend aligns buffers to less */
 
 /* ---- pieces ---- */
 
@@ -16,7 +15,7 @@ static bool suits_value(const mpl_graph *g, mpl_value v)
                              g->value_bytes[v] / sizeof(float) <= INT32_MAX);
 }
 
-/* Everything is f32, has elements, and at most 2^31 - 1 of them: the libraries count in int. */
+/* Everything is f32 and has 1 to 2^31 - 1 elements: the libraries count in int. */
 static bool suits(const mpl_dnn_maker *m)
 {
     const mpl_graph *g = m->g;
@@ -118,7 +117,7 @@ int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream)
     void *workspace = (void *)((at + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1));
     int code = mpl_dnn_code(c->library->cudnnSetStream(c->dnn, stream));
 
-    if (code == 0) /* drops cuBLAS's workspace; products set it again */
+    if (code == 0) /* resets cuBLAS's workspace; products set it again */
         code = mpl_blas_code(c->library->cublasSetStream_v2(c->blas, stream));
     c->stream = stream;
     return code != 0 ? code : d->run(c, d, work->call, workspace);

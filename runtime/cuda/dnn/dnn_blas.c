@@ -1,5 +1,4 @@
-/* dnn_blas.c -- matrix products as cuBLAS has them: row-major y = a b is column-major y' = b' a'.
- * See dnn_priv.h. */
+/* dnn_blas.c -- cuBLAS products: row-major y = a b is column-major y' = b' a'. See dnn_priv.h. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -7,7 +6,7 @@
 #include "runtime/cuda/dnn/dnn_priv.h"
 
 #define BLAS_WORKSPACE (UINT64_C(4) << 20)
-/* its manual: with less, routines may fail for want of memory */
+/* from its manual: with less, routines may fail for lack of memory */
 #define LEAST_WORKSPACE (UINT64_C(16) << 10)
 
 static const float one = 1, zero = 0;
@@ -30,7 +29,7 @@ static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *c
     const mpl_cuda_library *lib = c->library;
     cublasStatus_t code;
 
-    if (d->product[0].adds) { /* the output becomes c, then alpha a b + beta c */
+    if (d->product[0].adds) { /* copies c to the output, then computes alpha a b + beta c */
         cudnnStatus_t put = lib->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &zero, d->y,
                                                 call->out[0].data);
 
@@ -43,8 +42,8 @@ static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *c
     return mpl_blas_code(code);
 }
 
-/* One more product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each
- * as it is or turned. NULL: too large, or too little room for a workspace. */
+/* Adds a product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each
+ * as it is or transposed. NULL: too large, or too little room for a workspace. */
 static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
                                 int64_t terms, int64_t columns)
 {
@@ -75,7 +74,7 @@ static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_ri
     return p;
 }
 
-/* alpha a b + beta c: c, of any dims that broadcast, is spread over the output first. */
+/* alpha a b + beta c: c, of any dims that broadcast, is first expanded into the output. */
 bool mpl_dnn_gemm(mpl_dnn_maker *m)
 {
     bool trans_a = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
@@ -95,16 +94,15 @@ bool mpl_dnn_gemm(mpl_dnn_maker *m)
     p->adds = true;
     for (uint32_t i = 0; i < c->rank; i++)
         spread[4 - c->rank + i] = c->dim[i];
-    if (spread[2] == 1 && spread[3] == to->dim[1]) /* one number a column: as biases of channels lie
-                                                    */
+    if (spread[2] == 1 && spread[3] == to->dim[1]) /* as biases of channels */
         return mpl_dnn_tensor(m, &m->dnn->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
                mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
     return mpl_dnn_tensor(m, &m->dnn->b, 4, spread) &&
            mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
 }
 
-/* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; what lies turned
- * is made turned ---- */
+/* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; that of a
+ * transposed operand is computed transposed ---- */
 
 static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
                          void *workspace)
@@ -134,7 +132,7 @@ static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *
     return c->library->launch(&k, c->stream);
 }
 
-/* Where a product of an operand and dy, in this order or the other, goes. */
+/* Sets the operands (dy and another, in either order) and the output of a gradient's product. */
 static bool place(mpl_dnn_maker *m, mpl_dnn_product *p, uint32_t left, uint32_t right, uint32_t out)
 {
     if (p == NULL)
@@ -168,7 +166,7 @@ bool mpl_dnn_gemm_grad(mpl_dnn_maker *m)
     return done;
 }
 
-/* Stacks whose matrices lie evenly: all dims the same on both sides, or one matrix on one side. */
+/* Stacks of matrices: all dims equal on both sides, or a single matrix on one side. */
 bool mpl_dnn_matmul(mpl_dnn_maker *m)
 {
     mpl_shape a = *mpl_dnn_in_shape(m, 0), b = *mpl_dnn_in_shape(m, 1);
@@ -181,7 +179,7 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
         b = (mpl_shape){2, {b.dim[0], 1}};
     n_a = mpl_count_dims(&a, 0, a.rank - 2), n_b = mpl_count_dims(&b, 0, b.rank - 2);
     rows = a.dim[a.rank - 2];
-    if (n_b == 1) /* one matrix: the left ones are one tall one */
+    if (n_b == 1) /* a single right matrix: the left ones form one tall matrix */
         return product(m, false, false, n_a * rows, a.dim[a.rank - 1], b.dim[b.rank - 1]) != NULL;
     for (uint32_t i = 0; i + 2 < a.rank && n_a != 1; i++)
         if (a.rank != b.rank || a.dim[i] != b.dim[i])

@@ -1,4 +1,4 @@
-/* dnn_common.c -- what the descriptions of cuDNN calls share. See dnn_priv.h. */
+/* dnn_common.c -- shared by the descriptions of cuDNN calls. See dnn_priv.h. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA

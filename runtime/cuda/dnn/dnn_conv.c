@@ -1,8 +1,8 @@
 /* dnn_conv.c -- convolution and its gradients as cuDNN describes them. See dnn_priv.h.
  *
- * Algorithms come from cuDNN's heuristics, never from timing: the first that is deterministic,
- * keeps to the stated math type and fits the workspace limit. A transposed convolution is the
- * gradient of one with respect to its input. */
+ * The algorithm is the first of cuDNN's heuristics, never of timing, that is deterministic, keeps
+ * the stated math type and fits the workspace limit. A transposed convolution is the gradient of a
+ * convolution with respect to its input. */
 #include <mpl_config.h>
 
 #if MPL_HAVE_CUDA
@@ -14,8 +14,7 @@ static const float one = 1, zero = 0;
 
 /* ---- descriptors ---- */
 
-/* As cuDNN has a shape: at least two spatial dims, the first of them of size 1 where there was
- * one. */
+/* A shape for cuDNN: at least two spatial dims; a single one gets a dim of size 1 before it. */
 static mpl_shape with_planes(const mpl_shape *s)
 {
     mpl_shape planes = *s;
@@ -25,7 +24,7 @@ static mpl_shape with_planes(const mpl_shape *s)
     return planes;
 }
 
-/* Whether a convolution of x by w leaves y, as cuDNN counts: rounded down, nothing between. */
+/* Whether a convolution of x by w gives exactly y in cuDNN, which rounds down. */
 static bool leaves(const mpl_shape *x, const mpl_shape *w, const mpl_shape *y, const int *pad,
                    const int *stride, const int *dilation)
 {
@@ -38,7 +37,7 @@ static bool leaves(const mpl_shape *x, const mpl_shape *w, const mpl_shape *y, c
     return true;
 }
 
-/* The convolution of x by w that leaves y, whichever of them the operation makes. */
+/* The convolution of x by w that gives y; the operation may make any of the three. */
 static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_shape *w_given,
                           const mpl_shape *y_given)
 {
@@ -72,7 +71,7 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
            lib->cudnnSetConvolutionMathType(d->conv, mpl_dnn_math(m)) == CUDNN_STATUS_SUCCESS;
 }
 
-/* One number for each channel of a shape that has at least four dims for cuDNN. */
+/* One number for each channel of a shape that has at least four dims in cuDNN. */
 static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
 {
     return mpl_dnn_tensor(m, &m->dnn->b, s->rank,
@@ -81,8 +80,8 @@ static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
 
 /* ---- algorithms ---- */
 
-/* The heuristics' first choice that repeats bit for bit, keeps the math type and fits the limit;
- * the workspace grows to what it needs, and its name is added to `how`. */
+/* The heuristics' first choice that repeats bit for bit, keeps the math type and fits the limit.
+ * Grows the workspace to its need and appends its name to `how`. */
 #define CHOOSE(name, perf, most, get, size, first, second, third, algorithm)                       \
     static bool name(mpl_dnn_maker *m, const char *const *names, int n_names)                      \
     {                                                                                              \
@@ -224,7 +223,7 @@ bool mpl_dnn_conv_transpose(mpl_dnn_maker *m)
 
     if (mpl_attr_get(m->g, m->op, MPL_ATTR_output_shape, &attr) &&
         !mpl_attr_get(m->g, m->op, MPL_ATTR_pads, &attr))
-        return false; /* it decides the pads, not always the same on both sides */
+        return false; /* it computes the pads, which may differ on both sides */
     m->dnn->run = run_transpose;
     return describe_conv(m, mpl_dnn_out_shape(m, 0), mpl_dnn_in_shape(m, 1),
                          mpl_dnn_in_shape(m, 0)) &&
@@ -237,7 +236,7 @@ static int run_grad_input(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call 
     return mpl_dnn_code(run_data(c, d, &call->in[1], &call->in[0], &call->out[0], workspace));
 }
 
-/* dw, and where they are wanted db and dx. */
+/* dw, and db and dx if wanted. */
 static int run_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
     const mpl_cuda_library *lib = c->library;

@@ -1,27 +1,25 @@
-/* dnn_priv.h -- what the files dnn*.c share: how an operation is described to cuDNN and cuBLAS.
+/* dnn_priv.h -- shared by the files dnn*.c: how an operation is described to cuDNN and cuBLAS.
  *
- * An operator's function fills in the descriptors and `run`, and says whether a library takes the
- * operation; what it refuses goes to our own kernels. Whatever was made by then is freed with the
- * mpl_cuda_dnn. */
+ * An operator's function fills in the descriptors and `run`, and returns whether a library takes
+ * the operation. Refused operations go to our own kernels; descriptors made so far are freed with
+ * the mpl_cuda_dnn. */
 #ifndef MPL_CUDA_DNN_PRIV_H
 #define MPL_CUDA_DNN_PRIV_H
 
 #include "runtime/cuda/real_priv.h"
 
-#define MPL_DNN_DIMS 5 /* of a tensor, at most */
+#define MPL_DNN_DIMS 5 /* most dims of a tensor */
 
-typedef struct mpl_dnn_product { /* as cuBLAS, which is column-major, has it: its first operand is
-                                    our second */
+typedef struct mpl_dnn_product { /* column-major: its first operand is our second */
     cublasOperation_t trans_a, trans_b;
     int rows, columns, terms, a_stride, b_stride, n;
     long long a_step, b_step, y_step;
     float alpha, beta;
-    bool adds;                 /* input 2 goes into the output first */
-    uint32_t left, right, out; /* inputs and output as the row-major product has them */
+    bool adds;                 /* input 2 is first copied to the output */
+    uint32_t left, right, out; /* inputs and output of the row-major product */
 } mpl_dnn_product;
 
-/* Puts an operation on the stream, which both libraries have been given; a code as in
- * real_priv.h. */
+/* Enqueues an operation on the stream of both libraries; returns a code as in real_priv.h. */
 typedef int mpl_dnn_runner(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
                            void *workspace);
 
@@ -35,7 +33,7 @@ struct mpl_cuda_dnn {
     cudnnConvolutionBwdFilterAlgo_t filter_algorithm;
     size_t workspace_bytes;                 /* of the library itself, without alignment */
     cudnnActivationDescriptor_t activation; /* of a convolution's result; NULL: none */
-    uint32_t first; /* input of a convolution that is x; what stands before is added */
+    uint32_t first; /* input x of a convolution; an input before it is added */
     mpl_dnn_product product[2];
     uint32_t n_products;
     cublasComputeType_t math;
@@ -84,18 +82,17 @@ static inline int mpl_blas_code(cublasStatus_t code)
     return code == CUBLAS_STATUS_SUCCESS ? 0 : MPL_CUBLAS_CODE + (int)code;
 }
 
-/* A plain tensor of these dims, at least four of them: cuDNN has no fewer. False: more than
+/* A row-major tensor of these dims, padded to at least four for cuDNN. False: more than
  * MPL_DNN_DIMS, or refused. */
 bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n,
                     const int64_t *dim);
-/* n numbers of an attribute; `otherwise` where it has none. */
+/* n numbers of an attribute; all are `otherwise` if it is absent. */
 void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise,
                   int *out);
-/* Pads, where both ends of each dim have the same; false elsewhere: cuDNN has one number for
- * both. */
+/* Pads. False: the two ends of a dim differ, and cuDNN has one number for both. */
 bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad);
 
-/* The math type of convolutions, as --device says, and whether an algorithm keeps to it. */
+/* The math type of convolutions from --device, and whether an algorithm keeps it. */
 static inline cudnnMathType_t mpl_dnn_math(const mpl_dnn_maker *m)
 {
     return m->choice->fp16   ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
@@ -108,7 +105,7 @@ static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of
     return m->choice->fp16 || m->choice->tf32 || of == CUDNN_FMA_MATH || of == CUDNN_DEFAULT_MATH;
 }
 
-/* What takes an operator; false: the library does not. */
+/* Describes an operator; false: the library does not take it. */
 typedef bool mpl_dnn_describe(mpl_dnn_maker *m);
 mpl_dnn_describe mpl_dnn_conv, mpl_dnn_conv_transpose, mpl_dnn_conv_grad; /* dnn_conv.c */
 mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_gemm_grad, mpl_dnn_matmul;         /* dnn_blas.c */
