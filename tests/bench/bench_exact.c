@@ -1,20 +1,18 @@
-/* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a
- * file's name gives, and to the least height proved, forwards and backwards in time. Lists are read
- * once; only the planner is timed. One TSV line a run.
+/* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity in the
+ * file's name, and to the proven least height, forwards and backwards in time. Lists are read once;
+ * only the planner is timed. One TSV line per run.
  *
- *   bench_exact [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l
- *   SECONDS]
- *               [-r REPEATS] [-o FILE] [LIST ..]
+ *  bench_exact [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS]
+ *              [-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]
  *
- *   -f   only the capacity           -m   only the least height       -b   only forwards
- *   -p   the planner (exact)         -s   seeds 1 .. SEEDS            -r   repeats, of which the
- *   fastest counts
- *   -l   limit of each run, in seconds of processor time of all threads
- *   -k   budget of each run          -o   the lines go to FILE as well
+ *  -f   only the capacity           -m   only the least height       -b   only forwards
+ *  -p   the planner (exact)         -s   seeds 1 .. SEEDS            -r   repeats; best counts
+ *  -l   limit of each run, in seconds of processor time of all threads
+ *  -k   budget of each run          -o   also write the lines to FILE
  *
- * gap_1s and gap_10s: the gap of the best plan after so much processor time, in percent of the
- * bound then; their means over the runs for the least height are told at the end. A LIST is what
- * the command line takes for a graph; without any, the known ones beside the project. */
+ * gap_1s and gap_10s: gap of the best plan after that much processor time, in percent of the bound
+ * at that time; their means over the least-height runs are printed at the end. A LIST is any
+ * command-line graph; by default the known ones beside the project. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -69,11 +67,11 @@ enum { N_MARKS = 2 };
 
 static const double marks[N_MARKS] = {1, 10}; /* [s] of processor time */
 
-/* What is known when, of one run. */
+/* Progress of one run. */
 typedef struct course {
     double begin_ms;
-    double gap[N_MARKS]; /* of the best plan before the mark, or the first; < 0: none yet [percent]
-                          */
+    double gap[N_MARKS]; /* of the best plan before the mark, or of the first; < 0: none yet
+                            [percent] */
 } course;
 
 static double mean[N_MARKS];
@@ -89,7 +87,7 @@ static double cpu_ms(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
 }
 
-/* ---- what is known when ---- */
+/* ---- progress ---- */
 
 static double gap_of(uint64_t height, uint64_t bound)
 {
@@ -112,7 +110,7 @@ static void on_time(int signal)
     stop = 1;
 }
 
-/* Stops the run after so much processor time; 0: never. */
+/* Stops the run after that much processor time; 0: never. */
 static void set_timer(timer_t timer, double seconds)
 {
     struct itimerspec when = {.it_value.tv_sec = (time_t)seconds};
@@ -134,7 +132,7 @@ static void reverse(mpl_problem *p)
     }
 }
 
-/* The number between the last two dots of "A.1048576.csv", 1 MiB for what is cut, else 0. */
+/* The number between the last two dots of "A.1048576.csv"; 1 MiB for cut lists, else 0. */
 static uint64_t capacity_of(const char *list)
 {
     const char *end = strrchr(list, '.'), *at = end;
@@ -154,7 +152,7 @@ static void line(const options *o, const char *text)
         fputs(text, o->file);
 }
 
-/* What the runs of one line have in common. */
+/* Results shared by the runs of one line. */
 typedef struct result {
     const char *claim;
     double wall_ms, cpu_ms; /* of the fastest */

@@ -1,10 +1,10 @@
 /* bench_parallel.c -- safety parallel at scale: time and memory of the relation, the bound, the
- * planners and the verifier on training-shaped problems. One TSV line a step and size.
+ * planners and the verifier on training-shaped problems. One TSV line per step and size.
  *
- *   bench_parallel [N ..]     default 300 1000 3000 10000 50000
+ *  bench_parallel [N ..]     default 300 1000 3000 10000 50000
  *
- * Each size runs in a child of its own, whose peak resident memory is the last line. nnc_2018 sorts
- * all tuples of each round, so it is left out above 3,000 buffers. */
+ * Each size runs in a child process, whose peak resident memory is the last line. nnc_2018 sorts
+ * all tuples in each round, so it is skipped above 3,000 buffers. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,8 +24,8 @@ static double since(int64_t begin)
     return (double)(mpl_clock_ns() - begin) / 1e6;
 }
 
-/* Plans REPEATS times (once where it takes long), verifies, prints the best time and the bytes over
- * the bound. */
+/* Plans REPEATS times (once if slow), verifies, and prints the best time and the bytes over the
+ * bound. */
 static mpl_status one_planner(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t bound)
 {
     mpl_status st = MPL_OK;
@@ -80,7 +80,7 @@ out:
     return st;
 }
 
-/* In a child, so that its memory is its own; its exit status. */
+/* Runs in a child process with its own memory; returns its exit status. */
 static int in_child(uint32_t n)
 {
     int status = 1;

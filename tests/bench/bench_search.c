@@ -1,13 +1,12 @@
-/* bench_search.c -- how far from the bound the searching planners are, after so many ticks and
- * after one second of CPU time.
+/* bench_search.c -- gap to the bound of the search planners after a number of ticks and after one
+ * second of CPU time.
  *
- *   bench_search [-s SEED] [-p PLANNER,..] [-o FILE] [LIST ..]
+ *  bench_search [-s SEED] [-p PLANNER,..] [-o FILE] [LIST ..]
  *
- * One TSV line a list and planner: gap to the bound in percent after 10^6, 10^7, 10^8 ticks, then
- * after the ticks that take a second of this thread (as measured on the 10^7), and what they took.
- * At the end a line for each planner: the geometric mean of planned bytes over bound, as a gap, and
- * the mean time. A LIST is what the command line takes for a graph; without any, those beside the
- * project that are there. */
+ * One TSV line per list and planner: gap to the bound in percent after 10^6, 10^7, 10^8 ticks, then
+ * after the ticks that take one second of this thread (measured on the 10^7), and the time taken.
+ * Then a line per planner: the geometric mean of planned bytes over bound, as a gap, and the mean
+ * time. A LIST is any command-line graph; by default those present beside the project. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -31,7 +30,7 @@ static const char *const known[] = {
 
 enum { N_BUDGETS = 4, MOST_PLANNERS = 16 };
 
-/* Over the lists so far, of one planner. */
+/* Mean over the lists so far, for one planner. */
 typedef struct mean {
     double log_ratio[N_BUDGETS], seconds;
     uint32_t n;
@@ -54,7 +53,7 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_pr
                           uint64_t seed, uint64_t ticks, outcome *o)
 {
     mpl_status st = MPL_OK;
-    const char *key = "attempts", *value = "2147483647"; /* let the ticks end it */
+    const char *key = "attempts", *value = "2147483647"; /* only the ticks end the search */
     mpl_plan *plan = NULL;
     mpl_run run;
     double begin = cpu_s();

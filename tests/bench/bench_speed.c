@@ -1,13 +1,12 @@
-/* bench_speed.c -- how long each planner takes, and how much memory, on buffer lists: one TSV line
- * a planner and list.
+/* bench_speed.c -- time and memory of each planner on buffer lists: one TSV line per planner and
+ * list.
  *
- *   bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]
+ *  bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]
  *
  * Lists: the files, then synthetic ones of 1000, 3162, 10000, .. up to LARGEST buffers (default
  * 1000000; 0: none), about 100 alive at a time. plan_ms is the planner alone, the best of the
- * repeats, without the verifier, which checks the plan afterwards. peak_mb is the peak resident
- * memory of a child process that reads, plans and does nothing else, so the problem itself is in
- * it. */
+ * repeats; the verifier runs afterwards. peak_mb is the peak resident memory of a child process
+ * that only reads and plans, so it includes the problem. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -62,7 +61,7 @@ out:
     return st;
 }
 
-/* Runs one measurement in a child, so that its memory is its own; *rss_kb is the child's peak. */
+/* Runs one measurement in a child process with its own memory; *rss_kb is its peak. */
 static void in_child(const mpl_planner *planner, const char *path, uint32_t n, int repeats,
                      bool verify, result *r, long *rss_kb)
 {

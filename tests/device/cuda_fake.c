@@ -48,7 +48,7 @@ static void begin_thread(unsigned t)
     thread_ended[t] = false;
 }
 
-/* Threads that meet at barriers: each runs on a stack of its own up to the next one. */
+/* Runs threads that meet at barriers: each runs on its own stack up to the next barrier. */
 static void run_block_that_meets(void)
 {
     bool any = true;
@@ -59,8 +59,7 @@ static void run_block_that_meets(void)
         begin_thread(t);
     while (any) {
         any = false;
-        for (unsigned t = blockDim.x; t-- > 0;) /* the last first: orders that nobody promised must
-                                                   not matter */
+        for (unsigned t = blockDim.x; t-- > 0;) /* last thread first: no order is guaranteed */
             if (!thread_ended[t]) {
                 threadIdx.x = t;
                 swapcontext(&scheduler, &thread_context[t]);
@@ -147,12 +146,12 @@ typedef enum task_kind { COPY, FILL, RUN, CALL_HOST, RECORD, WAIT } task_kind;
 typedef struct task {
     task_kind kind;
     uint32_t stream;
-    uint64_t clock[MOST_STREAMS]; /* runs when so many tasks of each stream have run */
+    uint64_t clock[MOST_STREAMS]; /* runs once this many tasks of each stream have run */
     void *to;
     const void *from;
     size_t bytes;
     int byte;
-    void (*function)(void *data); /* of CALL_HOST; its data is `to` */
+    void (*function)(void *data); /* function of CALL_HOST; its argument is `to` */
     uint32_t event;               /* of RECORD and WAIT in a graph */
     mpl_op_call call;
     mpl_tensor *operand;
@@ -170,7 +169,7 @@ typedef struct allocation {
     struct allocation *next;
 } allocation;
 
-typedef struct locked { /* memory of the host that does not move */
+typedef struct locked { /* page-locked host memory */
     char *at;
     uint64_t bytes;
     struct locked *next;
@@ -178,9 +177,8 @@ typedef struct locked { /* memory of the host that does not move */
 
 typedef struct stream {
     bool live;
-    uint64_t clock[MOST_STREAMS]; /* tasks of each stream known to be finished before what comes
-                                     next; own: put so far */
-    uint64_t done;                /* own tasks that have run */
+    uint64_t clock[MOST_STREAMS]; /* tasks of each stream that finish earlier; own: enqueued */
+    uint64_t done;                /* own tasks completed */
     task *first, **end;
 } stream;
 
@@ -194,19 +192,18 @@ typedef struct event {
 typedef struct graph {
     task *first, **end;
     uint32_t origin;
-    bool joined[MOST_STREAMS]; /* streams that the capture reached: the origin, and who waited for
-                                  an event of such */
+    bool joined[MOST_STREAMS]; /* streams in the capture: the origin and those that waited for it */
 } graph;
 
 static stream streams[MOST_STREAMS];
-static event **events; /* by number, from 1 */
+static event **events; /* numbered from 1 */
 static size_t n_events;
 static uint64_t host_clock[MOST_STREAMS];
 static allocation *allocations;
 static locked *host_memory;
 static access_range *history;
 static size_t n_history, room_history;
-static int stuck; /* the code that every call gives from now on */
+static int stuck; /* the code that every call returns from now on */
 static graph *capturing;
 static mpl_ctx *world_ctx;
 
@@ -230,7 +227,7 @@ void fake_reset(void)
                         .total_bytes = UINT64_C(1) << 40};
 }
 
-/* Every call passes here first. */
+/* Called first by every call of the table. */
 static int enter(bool in_capture_too)
 {
     if (fake.n_calls++ == fake.lost_at && stuck == 0)
@@ -271,7 +268,7 @@ static void join(uint64_t *clock, const uint64_t *other)
         clock[k] = other[k] > clock[k] ? other[k] : clock[k];
 }
 
-/* ---- what work touches ---- */
+/* ---- memory accesses of a task ---- */
 
 static bool inside_one(const char *at, uint64_t bytes)
 {
@@ -319,8 +316,8 @@ static void touch_operands(const task *t)
     const mpl_op_call *c = &t->call;
     const char *name = c->graph->op_name[c->op];
     mpl_op_kind kind = (mpl_op_kind)c->graph->op_kind[c->op];
-    uint32_t n_read =
-        mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : c->n_in; /* others are waited for */
+    uint32_t n_read = mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in
+                                              : c->n_in; /* others only order the operation */
 
     for (uint32_t i = 0; i < n_read; i++) {
         bool in_place = false;
@@ -381,8 +378,8 @@ static bool reached(const uint64_t *clock)
     return true;
 }
 
-/* Runs until what the clock demands is done: of what may run, what was put on the last stream,
- * however early that is. */
+/* Runs until the clock is reached. Among ready tasks it takes that of the last stream, however
+ * early that is. */
 static void run_until(const uint64_t *clock)
 {
     while (!reached(clock)) {
@@ -402,7 +399,7 @@ static void run_until(const uint64_t *clock)
     }
 }
 
-/* Orders the task behind what its stream and the host know, and notes what it touches. */
+/* Orders the task after everything its stream and the host know, and records its accesses. */
 static void enqueue(task *t)
 {
     stream *s = &streams[t->stream];
@@ -440,8 +437,7 @@ static int put_or_capture(task *t)
     }
     if (t->kind == WAIT && recorded_there(capturing, t->event))
         capturing->joined[t->stream] = true;
-    if (!capturing->joined[t->stream]) { /* what is not part of the capture would run now, on the
-                                            real device */
+    if (!capturing->joined[t->stream]) { /* on a real device it would run now */
         fake.n_misused++;
         free_task(t);
         return NOT_IN_CAPTURE;
@@ -480,7 +476,7 @@ static void close_fake(mpl_ctx *ctx, mpl_cuda *c)
 {
     fake.n_live--;
     for (uint32_t s = 0; s < MOST_STREAMS; s++)
-        /* after a failure work may be left */
+        /* a failure may leave work queued */
         for (task *t = streams[s].first, *next; t != NULL; t = next) {
             next = t->next;
             free_task(t);
@@ -544,7 +540,7 @@ static int deallocate(void *p)
     return 1;
 }
 
-/* As cudaFree, waits for all work first. */
+/* Like cudaFree, first waits for all work. */
 static int memory_free(mpl_cuda *c, void *p)
 {
     int code = enter(false);
@@ -562,7 +558,7 @@ static int memory_free(mpl_cuda *c, void *p)
     return code;
 }
 
-/* Memory of the host: none of the device's accounts. */
+/* Allocates host memory, which does not count for the device. */
 static int host_new(mpl_cuda *c, void **out, size_t bytes)
 {
     int code = enter(false);
@@ -618,7 +614,7 @@ static int pool_free(mpl_cuda *c, void *p, void *handle)
     return stream_of(handle, &s) != NULL ? memory_free(c, p) : 1;
 }
 
-/* Of the device: each allocation whole pieces. */
+/* Device memory in use, each allocation rounded up to the granularity. */
 static uint64_t taken_bytes(void)
 {
     uint64_t sum = 0, piece = fake.granularity > 0 ? fake.granularity : 1;
@@ -673,7 +669,7 @@ static task *task_new(task_kind kind, void *handle)
 static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
                 void *handle)
 {
-    /* a capture takes no copy of memory that is not locked */
+    /* a capture accepts no copy of pageable memory */
     int code = enter(way != MPL_CUDA_WITHIN && is_locked(way == MPL_CUDA_TO_HOST ? to : from));
     task *t = code == 0 ? task_new(COPY, handle) : NULL;
 
@@ -756,7 +752,7 @@ static int stream_wait(mpl_cuda *c, void *handle, void *what)
         return put_or_capture(t);
     }
     if (!e->recorded)
-        fake.n_misused++; /* CUDA lets it pass as nothing to wait for; here it is never meant */
+        fake.n_misused++; /* CUDA accepts it as a no-op; here it is a bug */
     if (!fake.blind_waits)
         join(own->clock, e->clock);
     return 0;
@@ -775,8 +771,7 @@ static int stream_finish(mpl_cuda *c, void *handle)
         return code != 0 ? code : 1;
     run_until(own->clock);
     join(host_clock, own->clock);
-    for (size_t i = 0; i < n_history; i++) /* what the host knows to be over is before all that
-                                              comes */
+    for (size_t i = 0; i < n_history; i++) /* what the host waited for precedes later work */
         if (history[i].index > host_clock[history[i].stream])
             history[kept++] = history[i];
     n_history = kept;
@@ -848,7 +843,7 @@ static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
         fake.n_misused++;
         return 1;
     }
-    /* so that the ways of a run can be told apart */
+    /* makes ways of running distinguishable */
     *ms = 1 + (float)(b->n_graph_launches - a->n_graph_launches);
     return 0;
 }
@@ -877,7 +872,7 @@ static void free_graph(graph *g)
     free(g);
 }
 
-/* Whether the work of every other stream ends in an event that somebody waits for. */
+/* Whether the work of every other stream ends in an event that a stream waits for. */
 static bool all_come_back(const graph *g)
 {
     for (uint32_t s = 0; s < MOST_STREAMS; s++) {
@@ -935,7 +930,7 @@ static task *task_copy(const task *t)
     return twin;
 }
 
-/* What was captured, again. */
+/* Replays what was captured. */
 static int graph_launch(mpl_cuda *c, void *what, void *handle)
 {
     int code = enter(false);
@@ -971,7 +966,7 @@ static int graph_free(mpl_cuda *c, void *what)
 
 static const char *const way_names[] = {"fake library", "fake:second", "fake:third", "fake:fourth"};
 
-/* As dnn.c, but with another eye on types: what cuDNN and cuBLAS would take. */
+/* Like dnn.c, with an independent check of the types that cuDNN and cuBLAS accept. */
 static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
                               const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
                               uint64_t *workspace_bytes, const char **how)

@@ -128,8 +128,8 @@ static bool same_dims(const struct cudnnTensorStruct *a, const struct cudnnTenso
     return memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* Where element i, counted row by row over the dims of `of`, lies in a tensor of those dims, or of
- * 1 where it is repeated. */
+/* Offset of element i, in row-major order over the dims of `of`, in a tensor of those dims, or of 1
+ * where it is broadcast. */
 static int64_t offset(const struct cudnnTensorStruct *of, const struct cudnnTensorStruct *d,
                       int64_t i)
 {
@@ -140,7 +140,7 @@ static int64_t offset(const struct cudnnTensorStruct *of, const struct cudnnTens
     return at;
 }
 
-/* to = alpha * x + beta * to; with beta 0 what is there is not read. */
+/* to = alpha * x + beta * to; with beta 0, `to` is not read. */
 static void blend(float *to, const void *alpha, double x, const void *beta)
 {
     float a = *(const float *)alpha, b = *(const float *)beta;
@@ -195,7 +195,7 @@ static cudnnStatus_t activation_forward(cudnnHandle_t h, cudnnActivationDescript
 
 typedef enum part { OF_X, OF_FILTER, OF_Y } part;
 
-/* Spatial dim i of 3, those that are missing in front. */
+/* Value of spatial dim i of 3; `missing` for leading dims that are absent. */
 static int spatial(const int *of, int n, int i, int missing)
 {
     return i >= 3 - n ? of[i - (3 - n)] : missing;
@@ -216,8 +216,7 @@ static bool conv_fits(const struct cudnnTensorStruct *x, const struct cudnnFilte
     return fits;
 }
 
-/* Adds to acc[] what every triple of elements of x, filter and y that belong together contributes
- * to one of the three. */
+/* Adds to acc[], for one of x, filter and y, the share of each matching triple of elements. */
 static void conv_walk(const struct cudnnTensorStruct *xd, const float *x,
                       const struct cudnnFilterStruct *wd, const float *w,
                       const struct cudnnConvolutionStruct *c, const struct cudnnTensorStruct *yd,
@@ -266,14 +265,14 @@ static void conv_walk(const struct cudnnTensorStruct *xd, const float *x,
     }
 }
 
-/* The workspace that an algorithm asks for; what is one too many. */
+/* Workspace of an algorithm; too large for one that is not usable. */
 static size_t room_of(int algo)
 {
     return algo == 4 ? (size_t)1 << 50 : (size_t)algo * 100;
 }
 
-/* Three that must not be taken, then the one that may; which one depends on the channels, so that
- * both kinds are met. */
+/* Lists three unusable algorithms, then the usable one, which depends on the channels, so that both
+ * kinds are tested. */
 #define HEURISTICS(name, perf, a_type, b_type, c_type, channels, right)                            \
     static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                     \
                               const cudnnConvolutionDescriptor_t d, const c_type c,                \
@@ -318,7 +317,7 @@ ROOM(data_room, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t, cudnnTensorDes
 ROOM(filter_room, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
      cudnnConvolutionBwdFilterAlgo_t, a, c, b)
 
-/* What must hold of every convolution that runs; the workspace is written over. */
+/* Checks the preconditions of every convolution that runs; overwrites the workspace. */
 static bool may_run(int algo, const struct cudnnConvolutionStruct *c, void *workspace, size_t bytes)
 {
     if (algo == 0 || algo == 3 || algo == 4 || algo == 5 || bytes < room_of(algo) ||
@@ -408,7 +407,7 @@ static cudnnStatus_t conv_bias(cudnnHandle_t h, const void *alpha, const cudnnTe
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- products: as BLAS has them, column-major ---- */
+/* ---- products: column-major, as in BLAS ---- */
 
 static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOperation_t trans_b,
                            int rows, int columns, int terms, const void *alpha, const void *a,
@@ -513,7 +512,7 @@ static mpl_cuda_library borrowed;
 static __typeof__(cudnnGetConvolutionNdForwardOutputDim) *real_output;
 static __typeof__(cudnnGetTensorNdDescriptor) *real_tensor;
 
-/* Whether the library leaves of x and w what y is. */
+/* Whether the library computes the dims of y from x and w. */
 static cudnnStatus_t leaves_y(cudnnConvolutionDescriptor_t c, cudnnTensorDescriptor_t x,
                               cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t y)
 {
@@ -526,7 +525,7 @@ static cudnnStatus_t leaves_y(cudnnConvolutionDescriptor_t c, cudnnTensorDescrip
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* One algorithm, that needs nothing. */
+/* One algorithm without a workspace. */
 #define BORROWED(name, room, perf, algo_type, a_type, b_type, c_type, x, w, y)                     \
     static cudnnStatus_t name(cudnnHandle_t h, const a_type a, const b_type b,                     \
                               const cudnnConvolutionDescriptor_t d, const c_type c,                \

@@ -1,10 +1,9 @@
-/* program_on_fake.c -- takes the place of runtime/cuda/real.c in a second program: memplan whose
- * backend `cuda` runs on the fake device, so that rows, statuses and scripts can be tested where
- * there is none.
+/* program_on_fake.c -- replaces runtime/cuda/real.c in a second program: memplan with backend
+ * `cuda` on the fake device, so that rows, statuses and scripts can be tested without a GPU.
  *
  * MEMPLAN_FAKE, key=value,..: `absent` (no device), `ways` (1: convolutions and products have
- * four), `leak` (bytes that the device's count grows by with each launch of a run), `granularity`,
- * `oom`, `launch`, `lost` (as in fake_world), `clocks=0`. */
+ * four), `leak` (bytes by which used device memory grows with each launch), `granularity`, `oom`,
+ * `launch`, `lost` (as in fake_world), `clocks=0`. */
 #include "tests/device/cuda_fake.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* fuzz.h -- what fuzz targets share: an input as a file, and claims that end the program where they
- * do not hold. */
+/* fuzz.h -- shared by fuzz targets: the input as a file, and assertions that abort. */
 #ifndef MPL_FUZZ_H
 #define MPL_FUZZ_H
 
@@ -19,7 +18,7 @@ static inline void must(bool holds, const mpl_ctx *ctx)
     abort();
 }
 
-/* Puts the bytes into a file in memory, the same one each time; its path. */
+/* Writes the bytes to an in-memory file, always the same one; returns its path. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static char path[32];
@@ -29,7 +28,7 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
         fd = memfd_create("fuzz", 0);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
-    /* cut after the write, not before: the pages stay */
+    /* truncate after the write, to keep the pages */
     if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size) != 0)
         abort();
     return path;

@@ -1,5 +1,5 @@
-/* fuzz_csv.c -- buffer lists: any bytes are refused in one line, or make a right problem whose
- * bounds can be had and which the verifier judges without harm. */
+/* fuzz_csv.c -- buffer lists: any bytes are refused with one line, or give a valid problem that can
+ * be bounded and verified safely. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
-/* fuzz_import.c -- plans of other allocators: any bytes, in every format that takes them by
- * content, are refused in one line, or make a right problem with a plan that the verifier judges
- * without harm. Offsets alone are read beside a list of four. */
+/* fuzz_import.c -- plans of other allocators: any bytes, in every format detected by content, are
+ * refused with one line, or give a valid problem and a plan that can be verified safely. Offset
+ * files are read beside a list of four buffers. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
-/* fuzz_onnx.c -- ONNX models: any bytes are refused in one line that names the file, or make a
- * whole graph, of which the problem is right. A model that asks for dims or contents of inputs is
- * read again with some, so that what they decide is reached too. */
+/* fuzz_onnx.c -- ONNX models: any bytes are refused with one line that names the file, or give a
+ * complete graph whose problem is valid. A model that needs dims or contents of inputs is read
+ * again with some, to reach the code that depends on them. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,7 +10,7 @@
 static const mpl_tensor pair = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){2, 3}};
 static const mpl_tensor one = {MPL_TYPE_i64, {1, {1}}, (int64_t[]){2}};
 
-/* The graph as `show` and `plan` need it: any order, the problem, its bound. What is too large is
+/* Uses the graph as `show` and `plan` do: any order, the problem, its bound. Too large a problem is
  * refused. */
 static void use(mpl_ctx *ctx, const mpl_graph *g)
 {

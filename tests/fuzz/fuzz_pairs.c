@@ -1,7 +1,6 @@
-/* fuzz_pairs.c -- partial orders with in-place pairs, drawn from the bytes: what the check of
- * problems lets pass is folded to an order, bounded and planned, and the plans hold. The first byte
- * says how many buffers there are, two bytes each are a buffer; of the others, two are an arc or a
- * pair. */
+/* fuzz_pairs.c -- partial orders with in-place pairs from the bytes: whatever passes the problem
+ * check is folded to an order, bounded and planned, and the plans verify. The first byte is the
+ * number of buffers, two bytes each give a buffer, and the others in twos an arc or a pair. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_pb.c -- tensor files, TensorProto and .npy: any bytes are refused in one line that names the
- * file, or make a tensor that is written as .npy and read back the same. */
+/* fuzz_pb.c -- tensor files, TensorProto and .npy: any bytes are refused with one line that names
+ * the file, or give a tensor that survives writing as .npy and reading back. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/source.h"

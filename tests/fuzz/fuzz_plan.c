@@ -1,12 +1,11 @@
-/* fuzz_plan.c -- plan files: any bytes are refused in one line, or make a plan that is judged,
- * packed and written out. A file that is right but for its hash gets the right one, so that chance
- * is not needed to come past it. */
+/* fuzz_plan.c -- plan files: any bytes are refused with one line, or give a plan that is verified,
+ * packed and written. If only the hash is wrong, it is corrected, so that the fuzzer need not guess
+ * it. */
 #include "tests/fuzz/fuzz.h"
 
 #include "planners/verify/verify.h"
 
-/* Puts the hash that the refusal names into the copy of the input; false: it was another
- * refusal. */
+/* Copies the hash named in the error into the copied input; false if the error is another. */
 static bool mend_hash(const mpl_ctx *ctx, char *text)
 {
     const char *right = strstr(ctx->message, "the problem in it has ");

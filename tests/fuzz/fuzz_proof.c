@@ -1,13 +1,13 @@
-/* fuzz_proof.c -- refutations: any text is refused in one line, or refutes what is true. The first
- * byte chooses a problem and a claim, the rest is the text. */
+/* fuzz_proof.c -- refutations: any text is refused with one line, or is a refutation that holds.
+ * The first byte selects a problem and a claim; the rest is the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/problem/before.h"
 #include "planners/verify/certify.h"
 
-/* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned
- * ones; a hard one, whose optimum lies above the live bytes; and two with pairs, where none or one
- * of the two can be taken. */
+/* Problems with known optima: two conflicting buffers; three where order matters; fixed and aligned
+ * ones; a hard one with an optimum above the live bytes; two with pairs, where none or one of the
+ * two can be used. */
 static const struct known {
     uint32_t n, optimum;
     struct {

@@ -1,5 +1,5 @@
-/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again
- * without loss. */
+/* fuzz_text.c -- .graph text: any bytes are refused with one line, or survive reading, writing and
+ * reading again. */
 #include "graphs/source.h"
 
 #include <stdlib.h>

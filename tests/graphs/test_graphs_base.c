@@ -1,5 +1,5 @@
-/* What graphs/core counts: lists of lists by key, from tables made by hand, and against a search of
- * every item for every key. Catches an item lost, in another's list, or out of its order. */
+/* Lists of items by key in graphs/core: hand-made tables, and comparison with a search of every
+ * item for every key. Fault: an item lost, in another key's list, or out of order. */
 #include "tests/support/test.h"
 
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ enum { MOST = 12 };
 typedef struct row {
     const char *name;
     uint32_t n_keys, n_items;
-    uint32_t key[MOST], value[MOST]; /* value[0] MPL_NONE: none are given */
+    uint32_t key[MOST], value[MOST]; /* value[0] MPL_NONE: no values */
     uint32_t begin[MOST], item[MOST];
 } row;
 
@@ -51,8 +51,7 @@ TEST(by_hand)
 
 /* ---- against a search ---- */
 
-/* Random lists of keys, some of them in none, turned round: key by key, each list is searched for
- * it. */
+/* Random lists of keys, some without items, inverted and checked key by key against a search. */
 TEST(turned)
 {
     mpl_rng rng;
@@ -87,7 +86,7 @@ TEST(turned)
     }
 }
 
-/* ---- what cannot be ---- */
+/* ---- invalid calls ---- */
 
 TEST(refused)
 {
@@ -116,7 +115,7 @@ TEST(refused)
 
 /* ---- keys that a file chooses ---- */
 
-/* The authors' vectors: the key is 0, 1, .. 15, the text 0, 1, .. */
+/* The authors' test vectors: key 0, 1, .. 15, text 0, 1, .. */
 TEST(siphash_is_its_authors)
 {
     static const struct {
@@ -135,7 +134,7 @@ TEST(siphash_is_its_authors)
 
 enum { CHOSEN = 20000, MASK = (1 << 16) - 1 };
 
-/* Steps to a free slot, of all names together, in a table with open addressing. */
+/* Total probes for all names in a table with open addressing. */
 static uint64_t steps_of(uint64_t hash(uint64_t, const void *, size_t), char (*name)[16])
 {
     uint8_t *taken = calloc(MASK + 1, 1);
@@ -152,8 +151,8 @@ static uint64_t steps_of(uint64_t hash(uint64_t, const void *, size_t), char (*n
     return steps;
 }
 
-/* Names that all lie in one slot of a table by FNV, found as anybody would: two letters behind each
- * number that bring the hash near, and a third that hits. By the tables' own hash they scatter. */
+/* Names that share one slot under FNV, found as an attacker would: two letters after each number
+ * bring the hash near, and a third hits the slot. The tables' own hash must scatter them. */
 TEST(chosen_names_do_not_meet)
 {
     static char name[CHOSEN][16];
@@ -179,7 +178,7 @@ TEST(chosen_names_do_not_meet)
     assert_true(steps_of(mpl_table_hash, name) < 4 * (uint64_t)CHOSEN);
 }
 
-/* What a table makes of one name in a process of its own. */
+/* The table hash of a name in a separate process. */
 static uint64_t hash_elsewhere(void)
 {
     char line[64] = "", self[512];
@@ -203,7 +202,7 @@ static uint64_t hash_elsewhere(void)
     return strtoull(line, NULL, 16);
 }
 
-/* Nobody can tell beforehand where a name lies: not from another process either. */
+/* A name's slot is unpredictable, also from another process. */
 TEST(slots_are_a_secret)
 {
     uint64_t here = mpl_table_hash(0, "memplan", 7), there = hash_elsewhere(),

@@ -9,8 +9,7 @@
 
 enum { MOST = 14 };
 
-/* A random DAG over n elements whose ids are shuffled, so that no code can lean on ascending
- * ids. */
+/* A random DAG over n elements with shuffled ids, so that code cannot rely on ascending ids. */
 static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to)
 {
     uint32_t name[MOST];
@@ -34,7 +33,7 @@ static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to
     return n_arcs;
 }
 
-/* Warshall's closure, the plainest there is. */
+/* Warshall's transitive closure. */
 static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
                           bool reach[MOST][MOST])
 {
@@ -108,7 +107,8 @@ static mpl_problem *parallel_problem(mpl_ctx *ctx, uint32_t n, size_t n_arcs, co
     return p;
 }
 
-/* Heaviest set without two related elements, over all subsets; in-place pairs relate their two. */
+/* Heaviest set without two related elements, over all subsets; an in-place pair relates its two
+ * buffers. */
 static uint64_t heaviest_plainly(const mpl_problem *p)
 {
     uint64_t best = 0;
@@ -177,7 +177,7 @@ TEST(sums_past_a_double_are_refused)
     mpl_problem_free(ctx, p);
 }
 
-/* a -> x -> y in place, with c alive beside them all: one group and c. */
+/* a -> x -> y in place, c alive throughout: they fold to one group and c. */
 TEST(folding_merges_chains)
 {
     mpl_problem *p = NULL, *f = NULL;
@@ -214,14 +214,14 @@ TEST(folding_merges_chains)
     mpl_problem_free(ctx, f);
 }
 
-/* A diamond 0 -> {1, 2} -> 3 of events: what is used on one arm may meet the other arm, whatever an
- * order says. */
+/* A diamond of events 0 -> {1, 2} -> 3: a buffer used on one arm may conflict with the other arm in
+ * any order. */
 TEST(access_gives_the_order)
 {
     mpl_before *o = NULL;
     uint32_t edge_begin[] = {0, 2, 3, 4, 4}, edge_item[] = {1, 2, 3, 3};
-    /* buffers: x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made
-     * by 0, read by 1; w made by 3 */
+    /* x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made by 0,
+     * read by 1; w made by 3 */
     uint32_t first_begin[] = {0, 1, 2, 3, 4, 5}, first_item[] = {0, 1, 2, 0, 3};
     uint32_t last_begin[] = {0, 2, 3, 4, 5, 6}, last_item[] = {1, 2, 3, 3, 1, 3};
     const mpl_access access = {4,          edge_begin, edge_item, first_begin,
@@ -261,12 +261,12 @@ TEST(intervals_become_an_order)
             for (uint32_t b = 0; b < p->n; b++)
                 assert_int_equal(mpl_conflict(p, a, b), conflict[a][b]);
         assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL));
-        assert_int_equal(bytes, peak); /* the cliques of intervals are the sets alive at one step */
+        assert_int_equal(bytes, peak); /* for intervals, cliques are the sets alive at one step */
         mpl_problem_free(ctx, p);
     }
 }
 
-/* No leak and a clean status whichever allocation fails. */
+/* Any failing allocation gives a clean status and no leak. */
 TEST(allocation_failures)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {

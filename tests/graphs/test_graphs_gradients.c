@@ -1,6 +1,6 @@
 /* Gradients against central differences of the loss, in f64 by the reference loops: every operator
- * with a rule, and whole networks of the zoo. Catches: a rule, loop or sum of parts that is wrong,
- * updates at the wrong place, orders that would read a weight after its update. */
+ * with a rule, and whole zoo networks. Fault: a wrong rule, loop or sum of parts; updates at the
+ * wrong place; an order that reads a weight after its update. */
 #include "graphs/ir/counts.h"
 #include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
@@ -15,7 +15,7 @@
 
 /* ---- one training graph ---- */
 
-/* "first" with f64 for f32. */
+/* Reads the text with f64 for f32. */
 static mpl_graph *read_double(mpl_ctx *ctx, const char *text)
 {
     char *copy = strdup(text);
@@ -39,8 +39,8 @@ static bool ends_with(const char *text, const char *end)
     return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
-/* Inputs and weights: in [-1, 1], but what is a scale, variance or divisor in [0.5, 1.5]; labels in
- * turn, indices (i) in turn below 3. */
+/* Fills inputs and weights: scales, variances and divisors in [0.5, 1.5], others in [-1, 1]; labels
+ * cycle, indices (i) cycle below 3. */
 static void fill(interpreter *it, uint64_t seed, int64_t classes)
 {
     const mpl_graph *g = it->g;
@@ -78,7 +78,7 @@ static double loss_of(mpl_ctx *ctx, interpreter *it)
     return *(double *)it->data[it->g->output[0]];
 }
 
-/* Elements of the gradients that are looked at: all, or `most` of each weight, spread over it. */
+/* Checks elements of the gradients: all, or `most` of each weight, spread over it. */
 static uint64_t check_gradients(mpl_ctx *ctx, const char *name, const mpl_graph *g, uint64_t most,
                                 double tolerance)
 {
@@ -98,7 +98,7 @@ static uint64_t check_gradients(mpl_ctx *ctx, const char *name, const mpl_graph 
         if (g->value_role[w] != MPL_WEIGHT || g->value_data[w] != NULL || ends_with(text, "mean") ||
             ends_with(text, "var"))
             continue;
-        grad = g->output[++n_weights]; /* behind the loss, in the order of the weights */
+        grad = g->output[++n_weights]; /* gradients follow the loss, in the order of the weights */
         assert_true(mpl_shape_equal(&g->value_shape[w], &g->value_shape[grad]));
         mpl_shape_count(&g->value_shape[w], &n);
         step = n / most + 1;
@@ -126,7 +126,7 @@ static uint64_t check_gradients(mpl_ctx *ctx, const char *name, const mpl_graph 
 
 typedef struct row {
     mpl_op_kind kind;
-    const char *text; /* of the graph; x is an input, others weights; y is the output */
+    const char *text; /* of the graph; x is an input, others are weights; y is the output */
 } row;
 
 #define UNARY(op)                                                                                  \
@@ -308,7 +308,7 @@ static const row rows[] = {
     {MPL_OP_softmax, "graph t\nweight w f32 [2,3]\nz = tanh(w)\ny = softmax(z) axis=1\noutput y\n"},
 };
 
-/* What is read in pieces: its gradient, and how many operations of a kind make it. */
+/* Reads of parts of a value: its gradient, and the number of operations of a kind that make it. */
 typedef struct pieces {
     const char *text;
     uint32_t pad, concat, assign, access;
@@ -319,7 +319,7 @@ typedef struct pieces {
     "y\n"
 
 static const pieces piece_rows[] = {
-    /* side by side: a concat */
+    /* adjacent: a concat */
     {PIECES("",
             "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
             "c = tanh(b)\ny = concat(a, c) axis=1\n"),
@@ -329,8 +329,8 @@ static const pieces piece_rows[] = {
             "b = slice(z) starts=[0] ends=[2] axes=[1]\na = slice(z) starts=[2] ends=[6] axes=[1]\n"
             "c = tanh(b)\ny = concat(a, c) axis=1\n"),
         0, 1, 0, 0),
-    /* apart, with elements that nobody reads: the first one with zeros around, the others in
-     * place */
+    /* disjoint, with unread elements: the first is padded with zeros, the others are written in
+       place */
     {PIECES("",
             "a = slice(z) starts=[0] ends=[2] axes=[1]\nb = slice(z) starts=[4] ends=[6] axes=[1]\n"
             "y = mul(a, b)\n"),
@@ -339,16 +339,16 @@ static const pieces piece_rows[] = {
                 "ends=[4,6] axes=[0,1]\n"
                 "c = slice(z) starts=[0,3] ends=[2,5] axes=[0,1]\nd = mul(a, b)\ny = add(d, c)\n"),
      1, 0, 2, 0},
-    /* overlapping: what stands there is added */
+    /* overlapping: accumulated */
     {PIECES("",
             "a = slice(z) starts=[0] ends=[4] axes=[1]\nb = slice(z) starts=[2] ends=[6] axes=[1]\n"
             "y = mul(a, b)\n"),
      1, 0, 1, 1},
-    /* one element after the other in turns: they do not meet */
+    /* interleaved elements: disjoint */
     {PIECES("", "a = slice(z) starts=[0] ends=[6] axes=[1] steps=[2]\n"
                 "b = slice(z) starts=[5] ends=[-100] axes=[1] steps=[-2]\ny = mul(a, b)\n"),
      0, 0, 2, 0},
-    /* read as a whole, too */
+    /* also read as a whole */
     {PIECES("", "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = reduce_sum(z) axes=[1] "
                 "keepdims=1\ny = mul(a, b)\n"),
      0, 0, 1, 1},
@@ -356,7 +356,7 @@ static const pieces piece_rows[] = {
             "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = tanh(z)\nc = exp(z)\nd = mul(b, c)\n"
             "e = slice(d) starts=[4] ends=[6] axes=[1]\ny = mul(a, e)\n"),
      1, 0, 1, 1},
-    /* a split, some of whose outputs the loss does not depend on */
+    /* a split with outputs that the loss does not depend on */
     {PIECES("", "a, b, c = split(z) axis=1 split=[1,2,3]\nd = tanh(b)\ny = concat(d, a) axis=1\n"),
      1, 0, 1, 0},
     {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0,
@@ -366,7 +366,7 @@ static const pieces piece_rows[] = {
                "= mul(a, c)\n"
                "y = concat(b, d) axis=0\n"),
         1, 0, 2, 1),
-    /* all of it, once */
+    /* read whole, once */
     {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
 };
 
@@ -449,8 +449,8 @@ TEST(networks_agree_with_differences)
     }
 }
 
-/* Every network can be trained, in every way; names, text and hash survive; each order that is
- * tried keeps readers of a weight before its update. */
+/* Every network can be trained in every way; names, text and hash survive; each order tried keeps
+ * readers of a weight before its update. */
 TEST(every_network_trains)
 {
     static const char *const ways[] = {"", ",update=sgd", ",update=momentum,gradients=pinned",
@@ -489,7 +489,7 @@ TEST(every_network_trains)
 
 /* ---- updates ---- */
 
-/* One step of each optimiser by hand, from gradient 0.5 and weight 2, state as said. */
+/* One step of each optimiser by hand, from gradient 0.5, weight 2 and the given state. */
 TEST(updates_are_their_formulas)
 {
     static const struct {
@@ -581,8 +581,8 @@ static const refusal refused_graphs[] = {
     {"graph t\nweight w f32 [2,3]\na = relu(w)\nb = exp(w)\noutput a\noutput b\n", "outputs"},
 };
 
-/* Gradients of what is read in pieces: right, made by the operations that are said above, and one
- * root of memory at most. */
+/* Gradients of values read in parts: correct, made by the listed operations, and with at most one
+ * memory root. */
 TEST(pieces_make_one_gradient)
 {
     for (size_t i = 0; i < sizeof piece_rows / sizeof *piece_rows; i++)
@@ -610,8 +610,8 @@ TEST(pieces_make_one_gradient)
         }
 }
 
-/* Sixteen pieces of one value: their gradients are written into one root, and take no more memory
- * than it and one piece. */
+/* The gradients of sixteen parts of a value are written into one root; peak memory is that root and
+ * one part. */
 TEST(pieces_share_one_root)
 {
     char text[4000];
@@ -624,7 +624,7 @@ TEST(pieces_share_one_root)
     mpl_order_run run;
     mpl_op *order;
 
-    for (int i = 0; i < 16; i++) /* rows 4i to 4i + 2: every fourth one is not read */
+    for (int i = 0; i < 16; i++) /* rows 4i to 4i + 2; every fourth row is not read */
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "s%d = slice(z) starts=[%d] ends=[%d] axes=[0]\na%d = "
                               "reduce_mean(s%d) axes=[1] keepdims=1\n",
@@ -641,8 +641,7 @@ TEST(pieces_share_one_root)
     mpl_order_run_init(&run, ctx);
     run.options = &o;
     assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
-    assert_true(run.live_bytes < 2 * root + root / 8); /* z, which its own gradient reads, and the
-                                                          gradient */
+    assert_true(run.live_bytes < 2 * root + root / 8); /* z (for its gradient) and the gradient */
     free(order);
     mpl_graph_free(ctx, g);
     mpl_graph_free(ctx, t);

@@ -1,5 +1,5 @@
-/* Orders that search: never above another order, equal to the least of all orders on small graphs,
- * their bounds never above it. */
+/* Search orders: never worse than another order, equal to the least over all orders on small
+ * graphs, and with bounds never above it. */
 #include "tests/support/all_orders.h"
 
 #include "graphs/orders/orders_priv.h"
@@ -29,7 +29,7 @@ TEST(least_of_all_orders)
             run.options = &o;
             assert_ok(ctx, mpl_order_make(&run, mpl_order_find(searching[k]), g, order));
             peak = live_peak(ctx, g, order, &o);
-            if (o.pin_inputs) { /* else the first step counts for more than the model says */
+            if (o.pin_inputs) { /* else the first step counts for more than in the model */
                 assert_int_equal(run.live_bytes, peak);
                 if (k == 0)
                     assert_int_equal(peak, least);
@@ -50,7 +50,7 @@ TEST(least_of_all_orders)
 
 /* ---- each part by itself ---- */
 
-/* The highest cost of an order of a model: also a check that it is one. */
+/* The peak of an order under a model; checks that it is a permutation that respects the model. */
 static uint64_t peak_of(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order)
 {
     mpl_order_walk walk;
@@ -69,7 +69,7 @@ static uint64_t peak_of(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *
     return peak;
 }
 
-/* Best-first search from the order of the ids alone; what it claims, and what it found. */
+/* Best-first search from the id order alone; checks its claim and result. */
 static void search_alone(mpl_ctx *ctx, const mpl_order_model *m, size_t states, uint64_t budget,
                          uint64_t *peak, uint64_t *bound, bool *done)
 {
@@ -102,8 +102,7 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least,
     given = peak_of(ctx, m, order);
     assert_ok(ctx, mpl_order_cut_bound(ctx, m, order, 0, &effort, &bound));
     assert_true(bound <= least);
-    for (int start = 0; start < 3; start++) { /* the group bound, from the order of the ids and from
-                                                 mended ones */
+    for (int start = 0; start < 3; start++) { /* the group bound, from three orders */
         peak = given;
         memcpy(result, order, m->n * sizeof *order);
         if (start > 0)
@@ -171,7 +170,7 @@ TEST(parts_by_themselves)
     assert_true(mended.least * 4 > mended.n * 3 && mended.proved * 4 > mended.n * 3);
 }
 
-/* Every value is read once: trees of relus, sums and concats. */
+/* Trees of relus, sums and concats: every value is read once. */
 static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
     mpl_graph *g = NULL;
@@ -188,7 +187,7 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
         char name[16];
 
         snprintf(name, sizeof name, "v%u", i);
-        if (n < 2 || (kind == 0 && i + n < n_ops - 1)) { /* a leaf, with an input of its own */
+        if (n < 2 || (kind == 0 && i + n < n_ops - 1)) { /* a leaf with its own input */
             mpl_shape shape = {1, {(int64_t)(16 * (1 + mpl_rng_below(&rng, 9)))}};
             char input[16];
 
@@ -219,8 +218,7 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
     return g;
 }
 
-/* Trees that are too large to try all orders of: cuts alone prove the least, which is that of both
- * searches. */
+/* Trees too large to enumerate: cuts alone prove the least peak, which both searches reach. */
 TEST(larger_trees)
 {
     uint32_t better = 0, proved = 0;
@@ -260,7 +258,7 @@ TEST(larger_trees)
     assert_true(better > 60 && proved > 250);
 }
 
-/* Larger graphs: both directions agree, as does what is made of all parts, the same each time. */
+/* Larger graphs: both directions agree with the combination of all parts, deterministically. */
 TEST(larger_graphs)
 {
     for (uint64_t seed = 0; seed < 120; seed++) {
@@ -294,12 +292,12 @@ TEST(larger_graphs)
     }
 }
 
-/* The random-wired network of the zoo: its least peak, proved; and what it saves. */
+/* The zoo's random-wired network: its proven least peak, and the saving. */
 TEST(random_wiring)
 {
     static const struct {
         const char *spec;
-        double ratio; /* at least this much less than in program order */
+        double ratio; /* least saving over program order */
     } rows[] = ROW({"randwire:regime=cell,image=32,nodes=32", 1.2},
                    {"randwire:regime=cell,image=32,neighbours=2,rewired=100", 1.7},
                    {"randwire:regime=cell,image=32,neighbours=2,form=fused,nodes=48,seed=2", 1.7});
@@ -327,7 +325,7 @@ TEST(random_wiring)
     }
 }
 
-/* Whatever rule is left out, no bound is more than the least, and no order peaks below it. */
+/* With any one rule disabled, no bound exceeds the least peak and no order goes below it. */
 TEST(rules_left_out)
 {
     static const char *const rules[] = {

@@ -1,5 +1,5 @@
-/* Liveness and the problem of a graph: the data-flow solution against the closed form, and every
- * buffer, lifetime and in-place pair of random graphs against a step-by-step replay. */
+/* Liveness and the problem of a graph: data-flow solution against the closed form; every buffer,
+ * lifetime and in-place pair of random graphs against a step-by-step replay. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -41,8 +41,8 @@ TEST(flow_of_paddle_example)
     assert_memory_equal(out, want_out, sizeof out);
 }
 
-/* 0: i = ; 1: s = ; 2: s = s + i (loops to itself); 3: use s. What the loop reads is alive all
- * round it. */
+/* 0: i = ; 1: s = ; 2: s = s + i (loops to itself); 3: use s. Values read in the loop are live
+ * throughout it. */
 TEST(flow_round_a_loop)
 {
     const mpl_flow flow =
@@ -167,7 +167,7 @@ static void random_order(const mpl_graph *g, uint64_t seed, mpl_op *order)
     }
 }
 
-/* The closed form over an order is the data-flow solution of the straight line: a root is live out
+/* The closed form over an order is the data-flow solution of straight-line code: a root is live out
  * of a step iff it is live into a later one. */
 TEST(ranges_are_the_flow)
 {
@@ -235,8 +235,8 @@ static bool plain_pinned(const mpl_graph *g, const mpl_problem_options *o, mpl_v
            (o->pin_weights && g->value_role[root] == MPL_WEIGHT);
 }
 
-/* Whether something reads the storage of `root` at `step` or later (or the caller wants it, or the
- * next run). */
+/* Whether the storage of `root` is read at `step` or later, by an operation, the caller or the next
+ * run. */
 static bool wanted_from(const mpl_graph *g, const mpl_op *order, bool views, mpl_value root,
                         uint32_t step)
 {
@@ -276,7 +276,7 @@ static void check_lives(const mpl_graph *g, const mpl_op *order, const mpl_probl
 
             alive = alive || made_now;
             here = alive && (wanted_from(g, order, o->views, root, s) || made_now ||
-                             /* an input that nobody reads */
+                             /* an unread input */
                              (s == 0 && g->value_op[root] == MPL_NONE));
             assert_int_equal(p->birth[b] <= s && s < p->death[b], here);
         }
@@ -292,8 +292,8 @@ static void check_lives(const mpl_graph *g, const mpl_op *order, const mpl_probl
                                  mpl_shape_equal(&g->value_shape[v], &g->value_shape[w]));
 }
 
-/* Whether output 0 of the operation at `step` may be written over its i-th input: the operator
- * allows it, and from then on nobody misses what was there. */
+/* Whether output 0 of the operation at `step` may overwrite its i-th input: the operator allows it,
+ * and the old contents are not needed any more. */
 static bool plain_pair(const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o,
                        const mpl_value_map *map, uint32_t step, uint32_t i)
 {
@@ -432,14 +432,14 @@ TEST(problems_of_random_graphs)
     assert_true(n_pairs > 1000);
 }
 
-/* Which operand an operator may overwrite where the same storage is read twice. d, e, w: relus of
- * inputs, last used here, w with a further dim; v: a view of d. */
+/* Which operand an operator may overwrite if it reads the same storage twice. d, e, w: relus of
+ * inputs, last used here, w with one more dim; v: a view of d. */
 static const struct {
     const char *what;
     mpl_op_kind kind;
     const char *in[3];
     bool views;
-    const char *want; /* names of what may be overwritten */
+    const char *want; /* names of overwritable operands */
 } twice[] = {
     {"one after the other", MPL_OP_add, {"d", "e"}, true, "de"},
     {"the same twice", MPL_OP_add, {"d", "d"}, true, "d"},
@@ -498,7 +498,7 @@ TEST(operands_read_twice)
     }
 }
 
-/* Where a value lies, asked from its end. */
+/* Where a value lies, followed through views. */
 static mpl_value lies_in(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
@@ -604,9 +604,8 @@ TEST(survive_lost_memory)
     mpl_graph_free(ctx, g);
 }
 
-/* Peak live bytes of the five light models in file order, inputs and weights pinned, nothing
- * merged, nothing in place; the same with outputs pinned or not, since no output stands at the
- * peak. */
+/* Peak live bytes of the five light models in file order, inputs and weights pinned, no merging or
+ * in-place pairs. Pinning outputs changes nothing, since no output is live at the peak. */
 static const struct {
     const char *path;
     uint64_t peak;
@@ -647,8 +646,8 @@ TEST(know_published_peaks)
     }
 }
 
-/* Over which operands an output may be written: not over a piece that does not begin where its
- * storage does, nor where another piece of that storage is read beside it. */
+/* Which operands an output may overwrite: not a part that does not begin at its storage's start,
+ * nor one whose storage is also read through another part. */
 TEST(pieces_are_not_written_over)
 {
     static const char text[] =

@@ -1,6 +1,6 @@
-/* Products and pooling: every corner of padding, stride, dilation and groups against the
- * definitions, written here the other way round (scattered from the input), on small whole numbers,
- * so that all sums are exact. */
+/* Products and pooling: every case of padding, stride, dilation and groups against the definitions,
+ * computed in the opposite direction (scattered from the input), on small integers, so that sums
+ * are exact. */
 #include "tests/support/ops.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct conv_row {
     int64_t group, stride[3], dilation[3], pads[6], extra[3];
 } conv_row;
 
-/* [batch, channels, 3 spatial dims], and the index of an element in it. */
+/* Expands to [batch, channels, 3 spatial dims]; and an element's index there. */
 static void five(const mpl_shape *shape, int64_t dim[5])
 {
     uint32_t n = shape->rank - 2;
@@ -29,7 +29,7 @@ typedef struct extent {
     int64_t x[5], weight[5], y[5], stride[3], dilation[3], before[3];
 } extent;
 
-/* Attributes of the three spatial dims, those that are not there neutral, and the output's dims. */
+/* Attributes of the three spatial dims, missing ones neutral, and the output's dims. */
 static mpl_shape extent_of(const conv_row *r, bool transposed, extent *e)
 {
     uint32_t n = r->x.rank - 2;
@@ -59,7 +59,7 @@ static mpl_shape extent_of(const conv_row *r, bool transposed, extent *e)
     return out;
 }
 
-/* The output position that input position i and kernel element k meet in along axis a; -1: none. */
+/* Output position along axis a for input position i and kernel element k; -1: none. */
 static int64_t meet(const extent *e, bool transposed, int a, int64_t i, int64_t k)
 {
     int64_t at = transposed ? i * e->stride[a] + k * e->dilation[a] - e->before[a]
@@ -73,7 +73,7 @@ static int64_t meet(const extent *e, bool transposed, int a, int64_t i, int64_t 
     return at >= 0 && at < e->y[2 + a] ? at : -1;
 }
 
-/* y[n, out channel] += x[n, in channel] * weight for one pair of channels. */
+/* Accumulates y[n, out channel] += x[n, in channel] * weight for one pair of channels. */
 static void scatter_plane(const extent *e, bool transposed, const double *x, const double *weight,
                           double *y, int64_t n, int64_t in, int64_t out, int64_t row,
                           int64_t column)
@@ -107,7 +107,7 @@ static void convolve(const conv_row *r, const extent *e, bool transposed, const 
                                   transposed ? g * ins + a : g * outs + b, transposed ? b : a);
 }
 
-/* n small whole numbers. */
+/* n small integers. */
 static double *numbers(uint64_t *seed, int64_t n)
 {
     double *value = calloc((size_t)n + 1, sizeof *value);
@@ -204,8 +204,8 @@ TEST(test_conv_transpose)
         }
 }
 
-/* output_shape: 3 -> 4 with stride 2, kernel 2 cuts one of 6 before (the larger half of two) and
- * one behind; a larger one than there is grows behind, where only the bias arrives. */
+/* output_shape: 3 -> 4 with stride 2, kernel 2 cuts one of 6 in front (the larger half of two) and
+ * one at the end; a larger output_shape grows at the end, where only the bias arrives. */
 TEST(test_conv_transpose_output_shape)
 {
     /* clang-format off */
@@ -238,7 +238,7 @@ TEST(test_conv_transpose_output_shape)
 
 /* ---- matmul and gemm ---- */
 
-/* Whole numbers in each type that has products; sizes on both sides of the tiles' edges. */
+/* Integers in every type with products; sizes on both sides of the tile edges. */
 static const mpl_type product_types[] = {MPL_TYPE_f32,  MPL_TYPE_f64, MPL_TYPE_f16,
                                          MPL_TYPE_bf16, MPL_TYPE_i32, MPL_TYPE_i64};
 static const struct {
@@ -327,7 +327,7 @@ TEST(test_matmul)
         }
 }
 
-/* Integers wrap, as unsigned ones do. */
+/* Integer products wrap like unsigned ones. */
 TEST(test_matmul_wraps)
 {
     const test_tensor in[] = {IN(i32, DIMS(1, 2), VALUES(2147483647, 1)),
@@ -340,8 +340,8 @@ TEST(test_matmul_wraps)
     test_op_free(&t);
 }
 
-/* f32 sums are, to the last bit, bias + (sum of 64 products) + (sum of the next 64) + .., as the
- * file says. */
+/* f32 sums equal, to the last bit, bias + (sum of 64 products) + (sum of the next 64) + .., as
+ * documented. */
 TEST(test_order_of_accumulation)
 {
     enum { TERMS = 300, COLUMNS = 70 };
@@ -386,8 +386,7 @@ typedef struct pool_row {
 static const pool_row pools[] = {
     {{3, {1, 2, 7}}, {3}, {2}, {1}, {0, 0}, false, {3, {1, 2, 3}}},
     {{3, {1, 1, 8}}, {3}, {3}, {1}, {0, 0}, true, {3, {1, 1, 3}}},
-    /* Rounded up, the third window would start at 6, behind the input and in the padding:
-     * dropped. */
+    /* Rounded up, the third window would start at 6, past the input and in the padding: dropped. */
     {{3, {1, 1, 6}}, {2}, {3}, {1}, {0, 1}, true, {3, {1, 1, 2}}},
     {{4, {1, 3, 2, 2}}, {3, 3}, {3, 3}, {1, 1}, {1, 1, 1, 1}, true, {4, {1, 3, 1, 1}}},
     {{4, {1, 1, 4, 4}}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}, true, {4, {1, 1, 2, 2}}},
@@ -400,8 +399,7 @@ static const pool_row pools[] = {
 };
 /* clang-format on */
 
-/* One window by the definition: the padded line is walked, each element marked as input, padding or
- * beyond. */
+/* One window by definition: walks the padded line, each element being input, padding or beyond. */
 typedef struct window_sum {
     double most, sum, squares;
     int64_t inside, padded, place[3];
@@ -503,7 +501,7 @@ TEST(test_pools)
         }
 }
 
-/* Literal cases: a window of padding alone, p = 3, global pools, an empty plane. */
+/* Literal cases: a window of padding only, p = 3, global pools, an empty plane. */
 TEST(test_pool_corners)
 {
     /* clang-format off */

@@ -1,6 +1,6 @@
-/* Element-wise operators, normalisation, reductions and scans: small cases whose values follow from
+/* Element-wise operators, normalisation, reductions and scans: small cases with values known from
  * mathematics, for every type, into new memory and in place; and what shape rules must refuse. Most
- * of them are lines of tests/data/ops. */
+ * are lines of tests/data/ops. */
 #include "tests/support/op_rows.h"
 
 TEST(tables)
@@ -11,7 +11,7 @@ TEST(tables)
     op_each_row(ctx, "tests/data/ops/out_of_range.txt", 9, op_check_refusal);
 }
 
-/* A row whose outputs are numbers that have no short text. */
+/* Checks a row whose outputs have no short text. */
 static void check_formula(const char *row, uint32_t n, const double *want)
 {
     char line[1000];
@@ -22,7 +22,7 @@ static void check_formula(const char *row, uint32_t n, const double *want)
     op_check_row(line);
 }
 
-/* f over three places that every floating type holds. */
+/* f at three points that every floating type represents. */
 static double logistic(double x)
 {
     return 1 / (1 + exp(-x));
@@ -35,7 +35,7 @@ static double mish_of(double x)
 {
     return x * tanh(log(1 + exp(x)));
 }
-static double normal_share(double x) /* x times the normal distribution up to x */
+static double normal_share(double x) /* x times the normal distribution function at x */
 {
     return x * erfc(-x / sqrt(2)) / 2;
 }
@@ -98,7 +98,7 @@ TEST(functions_of_one_operand)
 TEST(formulas)
 {
     const double e1 = exp(1), e2 = exp(2), e3 = exp(3), three = e1 + e2 + e3, third = 1 / 3.0;
-    /* a distance over the deviation and 1e-9 */
+    /* a distance divided by the deviation and 1e-9 */
     const double one = 1 / (1 + 1e-9), fifth = 5 / (5 + 1e-9);
     const struct {
         const char *row;
@@ -131,7 +131,7 @@ TEST(formulas)
         {"log_softmax | floats | log_softmax | [3] 1 2 3 | [3]",
          3,
          {1 - log(three), 2 - log(three), 3 - log(three)}},
-        /* 1 + 8 / 2 * squares of this channel and the next one, and the root of it */
+        /* 1 + 8 / 2 * squares of this channel and the next, and its root */
         {"an even lrn looks further up | floats | lrn size=2 alpha=(8) beta=(0.5) | [1,3,1] 1 1 2 "
          "| [1,3,1]",
          3,
@@ -181,7 +181,7 @@ TEST(layer_norm_tells_moments)
     test_op_free(&r);
 }
 
-/* i64 is never computed in double, and never traps. */
+/* i64 is never computed as double and never traps. */
 TEST(whole_range_of_i64)
 {
     static const int64_t low = INT64_MIN, high = INT64_MAX;
@@ -224,7 +224,7 @@ TEST(casts)
         {MPL_TYPE_f64, MPL_TYPE_f16, 0x1p-24, 0x1p-24}, {MPL_TYPE_f64, MPL_TYPE_f16, 0x1p-25, 0},
         {MPL_TYPE_f64, MPL_TYPE_f16, 0x1.8p-25, 0x1p-24}, {MPL_TYPE_f64, MPL_TYPE_f16, 2049, 2048},
         {MPL_TYPE_f64, MPL_TYPE_f16, 2051, 2052},
-        /* one rounding to f32 on the way would make a tie of it, and 2048 */
+        /* an intermediate rounding to f32 would make it a tie, and give 2048 */
         {MPL_TYPE_f64, MPL_TYPE_f16, 2049.0000000001, 2050},
         {MPL_TYPE_f64, MPL_TYPE_bf16, 257, 256}, {MPL_TYPE_f64, MPL_TYPE_bf16, 257.0000000001, 258},
         {MPL_TYPE_f64, MPL_TYPE_bf16, 1e300, INFINITY},
@@ -248,7 +248,7 @@ TEST(casts)
     }
 }
 
-/* i64 just above the middle between two f32, by less than a double can tell. */
+/* An i64 just above the midpoint of two f32, closer than a double resolves. */
 TEST(casts_of_large_integers_round_once)
 {
     const int64_t x = (INT64_C(1) << 62) + (INT64_C(1) << 38) + 1;
@@ -261,8 +261,8 @@ TEST(casts_of_large_integers_round_once)
     test_op_free(&r);
 }
 
-/* Every 16-bit float against its definition, and every midpoint between two neighbours, where ties
- * go to the even. */
+/* Every 16-bit float against its definition, and every midpoint of neighbours, which rounds to
+ * even. */
 TEST(sixteen_bits)
 {
     static const struct {

@@ -1,8 +1,8 @@
-/* Moved elements: random shapes against the definitions, a long box. The tables of
- * tests/data/ops/moves.txt are run by test_graphs_ops_math.c. */
+/* Data movement: random shapes against the definitions, and a long box. test_graphs_ops_math.c runs
+ * the table tests/data/ops/moves.txt. */
 #include "tests/support/ops.h"
 
-/* A box that is longer than a piece of the loops. */
+/* A box longer than one chunk of the loops. */
 TEST(test_long_box)
 {
     const mpl_attr attr[] = {LIST(dims, 650), LIST(loads, 0, 1, 2), MPL_TEXT(expr, "0,neg"),
@@ -13,7 +13,7 @@ TEST(test_long_box)
 
     for (int i = 0; i < 1300; i++) {
         long_in[i] = i;
-        /* what index i + 1 held, negated, where the box has no offset */
+        /* the negated element of index i + 1, if the box has no offset */
         long_out[i] = i % 2 == 0 ? -i - 1 : i;
     }
     for (int place = IN_NEW_MEMORY; place < 1; place++) {
@@ -51,13 +51,11 @@ static void unflat(const mpl_shape *shape, int64_t at, int64_t *index)
 
 typedef struct random_case {
     mpl_shape in, out;
-    int64_t number[2][MPL_MAX_RANK]; /* perm; or starts and steps; or repeats; or pads before and
-                                        after */
+    int64_t number[2][MPL_MAX_RANK]; /* perm; starts and steps; repeats; or pads before and after */
     int64_t ends[MPL_MAX_RANK];
 } random_case;
 
-/* The input index that an output index comes from, for each operator by its own definition; false:
- * a pad. */
+/* The input index of an output index by each operator's definition; false for padding. */
 static bool source_of(mpl_op_kind kind, const random_case *c, const int64_t *out, int64_t *in)
 {
     bool within = true;
@@ -75,7 +73,7 @@ static bool source_of(mpl_op_kind kind, const random_case *c, const int64_t *out
     return within;
 }
 
-/* Draws attributes and works out the output's dims by counting. */
+/* Draws attributes and computes the output's dims. */
 static uint32_t draw(mpl_op_kind kind, uint64_t *seed, random_case *c, int64_t *pads,
                      mpl_attr *attr)
 {

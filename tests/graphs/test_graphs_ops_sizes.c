@@ -1,5 +1,5 @@
-/* Operators whose loops go by pieces, blocks and merged dims: random shapes, some longer than any
- * piece, against the definition written out element by element, with indices made by division. */
+/* Operators with loops over chunks, blocks and merged dims: random shapes, some longer than any
+ * chunk, against the element-by-element definition with indices by division. */
 #include "tests/support/ops.h"
 #include "graphs/core/rng.h"
 
@@ -7,7 +7,7 @@
 
 enum { N_ROUNDS = 60 };
 
-/* Up to 4 dims, one of which may be long, some 1, few 0. */
+/* Up to 4 dims; one may be long, some are 1, a few 0. */
 static mpl_shape random_shape(mpl_rng *rng)
 {
     mpl_shape shape = {.rank = (uint32_t)mpl_rng_below(rng, 5)};
@@ -24,7 +24,7 @@ static mpl_shape random_shape(mpl_rng *rng)
     return shape;
 }
 
-/* Some leading dims left out, some dims 1: it broadcasts to `to`. */
+/* A shape that broadcasts to `to`: some leading dims omitted, some dims 1. */
 static mpl_shape random_part(mpl_rng *rng, const mpl_shape *to)
 {
     uint32_t lead = mpl_rng_below(rng, 2) == 0 ? 0 : (uint32_t)mpl_rng_below(rng, to->rank + 1);
@@ -45,7 +45,7 @@ static mpl_shape broadcast_shape(const mpl_shape *a, const mpl_shape *b)
     return both;
 }
 
-/* Small whole numbers and halves: sums of them are exact in f32. */
+/* Small integers and halves: exact sums in f32. */
 static double *random_values(mpl_rng *rng, const mpl_shape *shape)
 {
     int64_t n = mpl_count(shape);
@@ -63,7 +63,7 @@ static int64_t index_of(const mpl_shape *shape, uint32_t axis, int64_t i)
     return i / mpl_count_dims(shape, axis + 1, shape->rank) % shape->dim[axis];
 }
 
-/* The element of `in` that broadcasting shows at element i of `out`. */
+/* The element of `in` broadcast to element i of `out`. */
 static int64_t source_of(const mpl_shape *in, const mpl_shape *out, int64_t i)
 {
     int64_t at = 0;
@@ -73,8 +73,7 @@ static int64_t source_of(const mpl_shape *in, const mpl_shape *out, int64_t i)
     return at;
 }
 
-/* f16 has 11 bits, the last of them at least 2^-24: what is exact in f32 may be rounded there
- * once. */
+/* f16 has 11 bits, the last at least 2^-24: values exact in f32 may be rounded once. */
 static void check_element(const char *what, const test_op *r, int64_t i, double want)
 {
     double got = mpl_get(r->out[0].type, r->out[0].data, i), near = 1e-6 * fabs(want) + 1e-12;
@@ -115,7 +114,7 @@ TEST(two_operands_broadcast)
     }
 }
 
-/* a b + c of operands that are parts of one shape; not of f16, whose two roundings are two. */
+/* a b + c of operands that are parts of one shape; not for f16, which rounds twice. */
 static void check_fma(const test_tensor *in, const mpl_shape *out, int place)
 {
     test_op r;
@@ -133,8 +132,8 @@ static void check_fma(const test_tensor *in, const mpl_shape *out, int place)
     test_op_free(&r);
 }
 
-/* Rows longer than what goes through vectors, and than a piece; each operand whole, a number for
- * each channel, or one of all. */
+/* Rows longer than a vector chunk and than a loop chunk; each operand whole, one number per
+ * channel, or a scalar. */
 TEST(fma_by_channel)
 {
     static const mpl_shape out = {4, {2, 3, 37, 15}},
@@ -209,7 +208,7 @@ TEST(three_operands_broadcast)
     }
 }
 
-/* A reduction as a formula over the elements of one output, met one by one. */
+/* A reduction as a formula over the elements of one output, visited one by one. */
 typedef struct tally {
     double n, sum, squares, sizes, exponentials, most, least, product;
 } tally;
@@ -286,7 +285,7 @@ TEST(reductions_of_any_axes)
     }
 }
 
-/* Calls check for each operator along each axis of random shapes, x being what went in. */
+/* Calls check for each operator along each axis of random shapes; x is the input. */
 static void along_axes(uint64_t seed, mpl_op_kind kind, bool in_place, mpl_attr extra,
                        void (*check)(const mpl_shape *shape, uint32_t axis, const double *x,
                                      const test_op *r))
@@ -320,8 +319,7 @@ static int64_t in_lane(const mpl_shape *shape, uint32_t axis, int64_t i, int64_t
     return i + (k - index_of(shape, axis, i)) * mpl_count_dims(shape, axis + 1, shape->rank);
 }
 
-/* Elements that are looked at: all lanes have the same code, and the definition costs a lane
- * each. */
+/* Stride of the checked elements: all lanes share code, and the definition costs a lane each. */
 static int64_t stride_of(const mpl_shape *shape)
 {
     return 1 + mpl_count(shape) / 300;
@@ -350,7 +348,7 @@ static void check_log_softmax(const mpl_shape *shape, uint32_t axis, const doubl
     }
 }
 
-/* The first largest of its lane. */
+/* Whether element i is the first maximum of its lane. */
 static bool is_chosen(const mpl_shape *shape, uint32_t axis, const double *x, int64_t i)
 {
     bool chosen = true;
@@ -412,7 +410,7 @@ TEST(along_one_axis)
     along_axes(9, MPL_OP_lp_norm, false, MPL_INT(p, 1), check_lp_norm);
 }
 
-/* Position of element i among its lane, larger ones first. */
+/* Rank of element i in its lane, largest first. */
 static int64_t place_of(const mpl_shape *shape, uint32_t axis, const double *x, int64_t i)
 {
     int64_t place = 0;
@@ -463,7 +461,7 @@ TEST(the_best_of_any_axis)
     }
 }
 
-/* Channels and places beyond one block, against the formula. */
+/* Channels and positions beyond one block, against the formula. */
 TEST(lrn_of_any_size)
 {
     mpl_rng rng;
@@ -494,7 +492,7 @@ TEST(lrn_of_any_size)
     }
 }
 
-/* Scale and bias of any part of the input's shape. */
+/* Scale and bias of any suffix shape of the input. */
 TEST(layer_norm_of_any_shape)
 {
     mpl_rng rng;

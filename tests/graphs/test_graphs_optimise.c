@@ -1,6 +1,5 @@
-/* The optimiser's passes: a table of patterns, each with what it must and must not become; random
- * graphs full of them, whose outputs must stay bit for bit; numbers of operations of Owl's
- * networks. */
+/* The optimiser's passes: a table of patterns with their required result; random graphs full of
+ * them, with outputs equal bit for bit; operation counts of Owl's networks. */
 #include "tests/support/interpret.h"
 #include "tests/support/test.h"
 
@@ -32,8 +31,8 @@ static const char head[] =
     "f32 [] = "
     "splat inf\nweight e1 f32 [1] = splat 2\n";
 
-/* Lines apart by ';', the last value is the output. places: edits of all passes; n_ops: what is
- * left. */
+/* Lines separated by ';'; the last value is the output. places: edits of all passes; n_ops:
+ * operations left. */
 static const struct {
     const char *name, *passes, *lines;
     uint32_t places, n_ops;
@@ -308,7 +307,7 @@ static mpl_graph *read_case(mpl_ctx *ctx, const char *lines)
     return g;
 }
 
-/* Special numbers among small ones; `tame`: neither infinities nor NaN, and positive. */
+/* Special numbers among small ones; `tame`: positive, without infinities or NaN. */
 static void fill(const mpl_graph *g, interpreter *it, uint64_t seed, bool tame)
 {
     static const double special[] = {-0.0, 0, INFINITY, -INFINITY, NAN, 1, -1};
@@ -332,7 +331,7 @@ static void fill(const mpl_graph *g, interpreter *it, uint64_t seed, bool tame)
         }
 }
 
-/* Bit for bit but for NaN; tolerance < 0: as numbers, so that -0 is 0. */
+/* Bitwise equal except NaN; tolerance < 0: numerically, so that -0 equals 0. */
 static bool same(mpl_type type, const void *a, const void *b, int64_t i, double tolerance)
 {
     double x = mpl_get(type, a, i), y = mpl_get(type, b, i);
@@ -413,8 +412,7 @@ TEST(test_patterns)
 
 /* ---- random graphs ---- */
 
-/* One line that makes v<i>; operands are values before it, mostly the latest. Values are [2,3]
- * f32. */
+/* A line that makes v<i> from earlier values, mostly the latest; values are [2,3] f32. */
 static int random_line(mpl_rng *rng, uint32_t i, char *text, size_t size)
 {
     static const char *const form[] = ROW(
@@ -484,7 +482,7 @@ TEST(test_random)
         mpl_pass_count count[MPL_N_PASSES];
         mpl_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
 
-        /* Of two thirds one pass after another, else all of them. */
+        /* two thirds run one pass after another, the rest all together */
         assert_ok(ctx,
                   mpl_pass_set_parse(
                       ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, &set));
@@ -519,7 +517,7 @@ TEST(test_blocks)
     assert_ok(ctx, mpl_text_read_memory(ctx, "loop", loop, sizeof loop - 1, &is));
     assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
     assert_ok(ctx, mpl_graph_optimise(ctx, &is, &set, NULL, count));
-    assert_int_equal(count[MPL_PASS_mul_one].places, 2); /* that in the block stays */
+    assert_int_equal(count[MPL_PASS_mul_one].places, 2); /* the one that stays in the block */
     assert_int_equal(count[MPL_PASS_cse].places, 1);
     assert_int_equal(is->n_ops, 5);
     assert_same(ctx, "loop", was, is, 1, false, 0);
@@ -527,7 +525,7 @@ TEST(test_blocks)
     mpl_graph_free(ctx, is);
 }
 
-/* An operation that writes over a weight is refused, and the graph is still whole. */
+/* An operation that overwrites a weight is refused, and the graph stays intact. */
 TEST(test_updates)
 {
     static const char text[] = "graph g\ninput x f32 [3]\nweight w f32 [3]\ng2 = tanh(x)\n"
@@ -553,9 +551,9 @@ static mpl_status seeded(void *arg, const mpl_graph *g, mpl_value v, void *data)
     return MPL_OK;
 }
 
-/* spec, passes, operations before and after, sum of what they make after [10^6 byte]. The first
- * two: Owl's numbers, as simulated, but that the second joins the bias of the dense layer, too;
- * behind a convolution, biases and means go as well. */
+/* spec, passes, operations before and after, sum of result bytes after [10^6 byte]. The first two
+ * are Owl's simulated numbers, but the second also fuses the bias of the dense layer; after a
+ * convolution, biases and means disappear too. */
 static const struct {
     const char *spec, *passes;
     uint32_t n_before, n_after;
@@ -606,7 +604,7 @@ TEST(test_lists)
     assert_false(set.unsafe || set.on[MPL_PASS_bn_fma]);
 }
 
-/* Nothing stays allocated when the k-th allocation fails. */
+/* Nothing stays allocated if the k-th allocation fails. */
 TEST(test_memory)
 {
     static const char lines[] =

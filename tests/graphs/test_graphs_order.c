@@ -1,5 +1,5 @@
-/* Orders: permutations that respect the graph, each equal to its definition told in the plainest
- * way. */
+/* Orders: permutations that respect the graph, each compared with a naive implementation of its
+ * definition. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -9,7 +9,7 @@
 
 static const mpl_shape shapes[] = {{1, {1}}, {1, {10}}, {1, {100}}, {2, {7, 3}}};
 
-/* One of the last `window` values; of a mask, the value beside it. */
+/* One of the last `window` values; for a mask, the value it belongs to. */
 static mpl_value any_floats(const mpl_graph *g, mpl_rng *rng, uint32_t window)
 {
     mpl_value v = g->n_values - 1 - (mpl_value)mpl_rng_below(rng, window);
@@ -17,7 +17,7 @@ static mpl_value any_floats(const mpl_graph *g, mpl_rng *rng, uint32_t window)
     return g->value_type[v] == MPL_TYPE_f32 ? v : v - 1;
 }
 
-/* Operations of 1 to 3 operands over what there is, near or far; some of them lead nowhere. */
+/* Operations of 1 to 3 operands, near or far; some are dead ends. */
 static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
     mpl_graph *g = NULL;
@@ -57,7 +57,7 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
             mpl_value out[2];
 
             if (n == 1 && mpl_rng_below(&rng, 4) == 0)
-                kind = MPL_OP_dropout; /* a view, and beside it a mask that nobody reads */
+                kind = MPL_OP_dropout; /* a view with an unread mask */
             snprintf(mask, sizeof mask, "m%u", i);
             assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL,
                                             kind == MPL_OP_dropout ? 2 : 1,
@@ -89,7 +89,7 @@ static bool is_order(const mpl_graph *g, const mpl_op *order)
     return good;
 }
 
-/* ---- the orders as one would tell them ---- */
+/* ---- naive implementations of the orders ---- */
 
 typedef struct teller {
     const mpl_graph *g;
@@ -143,7 +143,7 @@ static void tell_dfs(teller *t)
         visit(t, t->g->output[i]);
 }
 
-/* The queue, with what each operation makes ready looked up anew. */
+/* The queue, with each operation's newly ready successors recomputed. */
 static void tell_bfs(teller *t)
 {
     mpl_op queue[64];
@@ -161,7 +161,7 @@ static void tell_bfs(teller *t)
     }
 }
 
-/* Of an operation that views its input, output 0 does. */
+/* Output 0 of a view operation lies in its input. */
 static mpl_value root_of(const mpl_graph *g, mpl_value v)
 {
     for (mpl_op op = g->value_op[v]; op != MPL_NONE && g->op_out[g->op_out_begin[op]] == v;
@@ -173,8 +173,8 @@ static mpl_value root_of(const mpl_graph *g, mpl_value v)
     return v;
 }
 
-/* Bytes of temporaries that somebody needed has still to read (or `op` has just made), once `op` is
- * done too. */
+/* Bytes of temporaries that needed operations have still to read (or that `op` just made), after
+ * `op`. */
 static uint64_t live_after(const teller *t, mpl_op op, bool with_dying)
 {
     const mpl_graph *g = t->g;
@@ -245,7 +245,7 @@ TEST(orders_as_told)
             for (uint32_t k = 0; k < g->n_outputs; k++)
                 need(&t, g->output[k]);
             orders[i].tell(&t);
-            for (mpl_op op = 0; op < g->n_ops; op++) /* what no output needs: last, as given */
+            for (mpl_op op = 0; op < g->n_ops; op++) /* unneeded operations come last, as given */
                 if (!t.needed[op] && orders[i].tell != tell_given)
                     t.order[t.n++] = op;
             assert_int_equal(t.n, g->n_ops);
@@ -259,14 +259,14 @@ TEST(names)
 {
     size_t n = 0;
 
-    /* those that search: test_graphs_least_peak */
+    /* the search orders: see test_graphs_least_peak */
     while (mpl_orders[n] != NULL && mpl_orders[n]->search == NULL)
         n++;
     assert_int_equal(n, sizeof orders / sizeof *orders);
     assert_null(mpl_order_find("no such order"));
 }
 
-/* A chain (deep: nothing may recurse) and a fan (wide: nothing may look at all pairs). */
+/* A chain (deep: no recursion) and a fan (wide: no look at all pairs). */
 static mpl_graph *large(mpl_ctx *ctx, uint32_t n_ops, bool deep)
 {
     mpl_graph *g = NULL;
@@ -320,8 +320,8 @@ TEST(deep_and_wide)
 
 /* ---- blocks ---- */
 
-/* Whether every operation comes after what it reads, captures of its blocks included, and each
- * block right before its owner. */
+/* Whether each operation follows all it reads, captures of its blocks included, and each block
+ * directly precedes its owner. */
 static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
 {
     uint32_t step_of[64], first[64], n_seen[64] = {0};
@@ -372,8 +372,7 @@ TEST(blocks_stay_whole)
     mpl_graph_free(ctx, g);
 }
 
-/* An order that pulls an operation out of its block, or two branches through one another, is
- * refused. */
+/* An order that takes an operation out of its block, or interleaves two branches, is refused. */
 TEST(torn_blocks_are_refused)
 {
     static const char text[] =

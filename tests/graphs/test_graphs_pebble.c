@@ -1,15 +1,15 @@
-/* The pebble game: the published trade-off, all small graphs against a search told otherwise, and
+/* The pebble game: the published trade-off; all small graphs against an independent search and
  * against each other. */
 #include "tests/support/test.h"
 
 #include "graphs/orders/pebble.h"
 
-/* The least space where no vertex is pebbled twice; time is then n. O(2^n n). */
+/* The least space with each vertex pebbled once; time is then n. O(2^n n). */
 static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint32_t *space)
 {
     mpl_status st = MPL_OK;
     uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
-    uint8_t *least = NULL; /* by the set pebbled so far; UINT8_MAX: impossible */
+    uint8_t *least = NULL; /* indexed by the pebbled set; UINT8_MAX: impossible */
 
     for (uint32_t v = 0; v < n; v++)
         for (uint32_t u = 0; u < v; u++)
@@ -19,7 +19,7 @@ static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, ui
     memset(least, UINT8_MAX, (size_t)1 << n);
     least[0] = 0;
     for (uint32_t set = 0; set < UINT32_C(1) << n; set++) {
-        uint32_t held = 0; /* pebbles that are still needed */
+        uint32_t held = 0; /* pebbles still needed */
 
         for (uint32_t u = 0; u < n && least[set] != UINT8_MAX; u++)
             held += (set >> u & 1) && (after[u] & ~set) != 0;
@@ -41,13 +41,13 @@ out:
     return st;
 }
 
-/* ---- the game told by its rules: times of all states fall until none does ---- */
+/* ---- the game by its rules: times of all states, lowered to a fixed point ---- */
 
 typedef struct told {
     uint32_t n, edge[16][16]; /* edge[u][v] */
     bool sliding;
     uint32_t space;
-    uint8_t time[1 << 6][1 << 6]; /* [pebbles][sinks that have had one]; 255: never */
+    uint8_t time[1 << 6][1 << 6]; /* [pebbles][sinks pebbled so far]; 255: unreachable */
 } told;
 
 static bool may_pebble(const told *t, uint32_t pebbles, uint32_t v)
@@ -75,7 +75,7 @@ static uint32_t size(uint32_t set)
     return k;
 }
 
-/* Lowers the time of what a move leads to; true where it fell. */
+/* Lowers the time of a move's target; returns whether it fell. */
 static bool lower(told *t, uint32_t pebbles, uint32_t had, uint8_t time)
 {
     if (size(pebbles) > t->space || t->time[pebbles][had] <= time)
@@ -165,7 +165,7 @@ TEST(trade_off)
     assert_int_equal(space, 3);
 }
 
-/* Every time of every space; numbers of graphs: OEIS A101228. */
+/* Every time for every space; numbers of graphs: OEIS A101228. */
 TEST(all_small_graphs)
 {
     static const uint32_t counts[] = {0, 1, 1, 4, 24, 267, 5647};
@@ -184,7 +184,7 @@ TEST(all_small_graphs)
 
                 assert_ok(ctx, mpl_pebble_frontier(ctx, &dag, sliding, point, &n_points));
                 assert_ok(ctx, pebble_once(ctx, &dag, sliding, &space));
-                assert_int_equal(point[n_points - 1].time, n); /* nothing twice: as one is told */
+                assert_int_equal(point[n_points - 1].time, n); /* each vertex once */
                 assert_int_equal(point[n_points - 1].space, space);
                 for (uint32_t s = 1; s <= space; s++) {
                     uint32_t time;

@@ -1,5 +1,4 @@
-/* Problems: what is refused, what the hash sees, conflicts and bounds against the plainest
- * recount. */
+/* Problems: refusals, hash sensitivity, and conflicts and bounds against a naive recount. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -22,16 +21,14 @@ static mpl_problem *three(mpl_ctx *ctx)
     return p;
 }
 
-/* One field of `three` set to another value: whether the problem is still right, and what the
- * refusal says. */
+/* Sets one field of `three` to another value: whether the problem stays valid, or the error. */
 typedef struct change {
     const char *what;
-    size_t array; /* offset of the array's pointer in mpl_problem; of the number itself where width
-                     is 0 */
+    size_t array; /* offset of the pointer in mpl_problem; width 0: of the number */
     uint32_t index;
     uint32_t width; /* of an item [byte] */
     uint64_t value;
-    const char *want; /* NULL: right, and the hash changes */
+    const char *want; /* NULL: valid, and the hash changes */
 } change;
 
 #define AT(array) offsetof(mpl_problem, array)
@@ -113,7 +110,7 @@ TEST(ignore_names)
     mpl_problem_free(ctx, q);
 }
 
-/* Conflict is symmetric, not reflexive, and what step-by-step presence says. */
+/* Conflict is symmetric, irreflexive, and equal to step-by-step presence. */
 TEST(conflict_plainly)
 {
     mpl_rng rng;
@@ -136,8 +133,8 @@ TEST(conflict_plainly)
     }
 }
 
-/* What one step needs at least, recounted: whole slots of the least alignment, the largest rest
- * off, outputs that may overwrite something saved as long as there is another input to
+/* Recounts the least bytes that one step needs: whole slots of the least alignment, minus the
+ * largest rounding, minus outputs that may overwrite an input, while there is another input to
  * overwrite. */
 static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 {

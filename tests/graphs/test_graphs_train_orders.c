@@ -1,7 +1,7 @@
-/* Orders of graphs that update weights: no reader of a weight behind its update, what the order
- * model counts is what the problem counts, the least peak equals the least of all orders, and what
- * it saves on networks of the zoo. Catches: an anti-dependence or a reader that the model does not
- * see, gradients freed early or late, wrong bounds. */
+/* Orders of graphs that update weights: readers of a weight precede its update, the order model
+ * counts what the problem counts, the least peak equals the least over all orders, and savings on
+ * zoo networks. Fault: an anti-dependence or a reader that the model misses, gradients freed early
+ * or late, wrong bounds. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/all_orders.h"
 #include "tests/support/random_training.h"
@@ -9,8 +9,8 @@
 #include "graphs/orders/orders_priv.h"
 #include "graphs/source.h"
 
-/* Whoever reads a weight, or a view of it, does so before its update: told from the graph alone,
- * without what updates wait for. */
+/* All readers of a weight or its views precede its update; checked from the graph alone, without
+ * its update dependences. */
 static void check_readers(const mpl_graph *g, const mpl_op *order)
 {
     uint32_t *place = calloc(g->n_ops, sizeof *place);
@@ -40,7 +40,7 @@ static void check_readers(const mpl_graph *g, const mpl_op *order)
     free(shows);
 }
 
-/* What the model says of an order. */
+/* The model's peak of an order. */
 static uint64_t model_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
                            const mpl_op *order)
 {
@@ -60,7 +60,7 @@ static mpl_problem_options options_of(uint64_t seed)
 {
     mpl_problem_options o = random_options(seed);
 
-    o.pin_inputs = true; /* else the first step counts for more than the model says */
+    o.pin_inputs = true; /* else the first step counts for more than in the model */
     return o;
 }
 
@@ -85,7 +85,7 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     }
 }
 
-/* All orders of small graphs: random ones with updates, and what trains random networks. */
+/* All orders of small graphs: random ones with updates, and training graphs of random networks. */
 TEST(least_of_all_orders)
 {
     const char *text = getenv("MPL_ORDERS");
@@ -116,7 +116,7 @@ TEST(least_of_all_orders)
     assert_true(n * 10 > n_graphs * 8 && better * 8 > n);
 }
 
-/* Random orders of larger ones, judged by the model and through the problem. */
+/* Random orders of larger graphs: the model against the problem. */
 TEST(model_and_problem)
 {
     static const char *const zoo[] =
@@ -147,13 +147,13 @@ TEST(model_and_problem)
     }
 }
 
-/* Updates last in program order against the least peak, proved: memory comes down by a third and
- * more on average (OLLA's claim). */
+/* Updates last in program order against the proven least peak: on average, memory falls by a third
+ * or more (OLLA's claim). */
 TEST(a_third_less)
 {
     static const struct {
         const char *spec;
-        double less; /* at least this part of the program order's peak */
+        double less; /* least relative saving over program order */
     } rows[] =
         ROW({"resnet50:mode=train,update=sgd", 0.43}, {"mobilenet_v2:mode=train,update=sgd", 0.059},
             {"vgg16:mode=train,update=sgd", 0.22}, {"inception_v3:mode=train,update=sgd", 0.333},
@@ -191,8 +191,8 @@ TEST(a_third_less)
     assert_true(sum / n >= 1.0 / 3);
 }
 
-/* Pools of their own: each buffer lies where its values belong, pool 0 has what the order model
- * counts, nothing is lost. */
+/* Separate pools: each buffer lies in its values' pool, pool 0 has what the order model counts, and
+ * nothing is lost. */
 TEST(pools_of_their_own)
 {
     for (uint64_t seed = 0; seed < 240; seed++) {
@@ -234,7 +234,7 @@ TEST(pools_of_their_own)
     }
 }
 
-/* What a gradient is added up from lies where it does, so that it can lie in one of its parts: two
+/* The terms of a gradient sum lie in the sum's pool, so that it can overwrite one of them: two
  * pools need little more than one. */
 TEST(parts_lie_with_their_sum)
 {

@@ -1,6 +1,6 @@
-/* Safety parallel of graphs with loops and branches: which buffers may be needed at once, from
- * tables made by hand, and from every interleaving of the outermost operations' steps. Catches a
- * lifetime that is that of one order only. */
+/* Safety parallel for graphs with loops and branches: which buffers may be needed at once, from
+ * hand-made tables and from every interleaving of the outermost operations' steps. Fault: a
+ * lifetime that holds for one order only. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/steps.h"
@@ -18,8 +18,8 @@
 
 typedef struct row {
     const char *name, *text;
-    uint64_t bytes;       /* bound, in-place pairs left out [byte] */
-    const char *conflict; /* "a b, .." of values: these conflict; behind ';' these do not */
+    uint64_t bytes;       /* bound without in-place pairs [byte] */
+    const char *conflict; /* "a b, .." of values: these conflict; those after ';' do not */
 } row;
 
 static const row rows[] = {
@@ -126,11 +126,11 @@ TEST(tables)
 
 enum { MOST_UNITS = 6, MOST_EVENTS = 160, MOST_STATES = 60000, N_WALKS = 3 };
 
-/* One operation as it was run: it reads, and writes. */
+/* One executed operation with its reads and writes. */
 typedef struct unit {
-    mpl_op op[MOST_EVENTS]; /* innermost ones; the last: the unit's own */
+    mpl_op op[MOST_EVENTS]; /* innermost first; last the unit's own */
     uint32_t n;
-    uint64_t needs; /* units that must be over before it begins */
+    uint64_t needs; /* units that must end before it begins */
 } unit;
 
 typedef struct walk {
@@ -141,7 +141,7 @@ typedef struct walk {
     uint32_t n_units, at[MOST_UNITS];
     uint32_t unit_of[512];    /* [n_ops] of outermost operations */
     uint8_t *seen;            /* [states] */
-    uint32_t *stack, n_stack; /* states to look at */
+    uint32_t *stack, n_stack; /* states to visit */
     uint64_t n_looked;
 } walk;
 
@@ -153,7 +153,7 @@ static void push(unit *u, mpl_op op)
     u->op[u->n++] = op;
 }
 
-/* One way that control may take through an operation. */
+/* Runs an operation along one path of control. */
 static void run_op(walk *w, unit *u, mpl_op op)
 {
     const mpl_graph *g = w->b->g;
@@ -190,7 +190,7 @@ static void note_need(walk *w, unit *u, mpl_value v)
         u->needs |= UINT64_C(1) << w->unit_of[maker];
 }
 
-/* All that a unit reads of others, in whatever block. */
+/* Records all that a unit reads from others, in any block. */
 static void note_needs(walk *w, unit *u, mpl_op op)
 {
     const mpl_graph *g = w->b->g;
@@ -213,7 +213,7 @@ static bool reads(const walk *w, mpl_op op, mpl_buffer b)
     const mpl_graph *g = w->b->g;
 
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0)
-        return false; /* what it hands on may lie elsewhere by then */
+        return false; /* its result may lie elsewhere by then */
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE && w->b->map->value_buffer[g->op_in[i]] == b)
             return true;
@@ -232,7 +232,7 @@ static bool writes(const walk *w, mpl_op op, mpl_buffer b)
     return false;
 }
 
-/* Whether unit u, from event `from` on, reads b before it writes it; *over: it writes it first. */
+/* Whether unit u, from event `from` on, reads b before writing it; *over: it writes first. */
 static bool reads_next(const walk *w, const unit *u, uint32_t from, mpl_buffer b, bool *over)
 {
     *over = false;
@@ -244,7 +244,7 @@ static bool reads_next(const walk *w, const unit *u, uint32_t from, mpl_buffer b
     return false;
 }
 
-/* Whether b was written before event `at` of u, by u. */
+/* Whether u wrote b before its event `at`. */
 static bool written(const walk *w, const unit *u, uint32_t at, mpl_buffer b)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -253,7 +253,7 @@ static bool written(const walk *w, const unit *u, uint32_t at, mpl_buffer b)
     return false;
 }
 
-/* Whether b certainly holds something that is still to be read, where each unit is w->at. */
+/* Whether b certainly holds contents still to be read when each unit is at w->at. */
 static bool is_live(const walk *w, mpl_buffer b)
 {
     bool made = false, wanted = false, over;
@@ -265,8 +265,7 @@ static bool is_live(const walk *w, mpl_buffer b)
     return made && wanted;
 }
 
-/* At this state the operation that unit k comes to next writes what must lie apart from all that is
- * live. */
+/* In this state, what the next operation of unit k writes must be disjoint from live contents. */
 static void look(walk *w, uint32_t k)
 {
     bench *b = w->b;
@@ -278,8 +277,7 @@ static void look(walk *w, uint32_t k)
         for (mpl_buffer y = 0; y < b->p->n; y++) {
             char one[24], other[24];
 
-            w->at[k]++; /* what it reads for the last time it may overwrite in place: no matter here
-                         */
+            w->at[k]++; /* ignore in-place overwriting of operands last read here */
             if (y != x && is_live(w, y) && !mpl_conflict(b->p, x, y))
                 fail_msg("'%s' is written while '%s' is needed, and they do not conflict",
                          mpl_buffer_label(b->p, x, one), mpl_buffer_label(b->p, y, other));
@@ -324,7 +322,7 @@ static bool may_run(const walk *w, uint32_t k)
     return w->at[k] < w->unit[k].n;
 }
 
-/* False: too much to look at. */
+/* Returns false if there are too many states. */
 static bool every_interleaving(walk *w)
 {
     uint64_t n_states = 1;

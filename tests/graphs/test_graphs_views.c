@@ -1,7 +1,7 @@
-/* test_graphs_views.c -- views and tensor_ssa: tables, meetings and compositions against element by
- * element, and programs against an interpreter that really writes.
+/* test_graphs_views.c -- views and tensor_ssa: tables, overlaps and compositions checked element by
+ * element, and programs against an interpreter that really writes in place.
  *
- *   test_graphs_views [PROGRAMS]      how many random programs (2,000) */
+ *  test_graphs_views [PROGRAMS]      number of random programs (2,000) */
 #include "tests/support/program.h"
 
 #include "graphs/build/views.h"
@@ -17,7 +17,7 @@ TEST(view_tuples_are_exact)
 {
     static const struct {
         mpl_shape of;
-        const char *index; /* applied one after the other, apart by ';' */
+        const char *index; /* applied in turn, separated by ';' */
         const char *tuple; /* NULL: there is none */
     } table[] = ROW(
         {{3, {3, 4, 5}}, "1;2", "([5],[1],30)"},
@@ -154,8 +154,7 @@ TEST(boxes_meet_where_elements_do)
         if (found != MPL_UNDECIDED && (found == MPL_MEET) != meet)
             fail_msg("%s and %s: %s", mpl_strided_text(&a, text[0]), mpl_strided_text(&b, text[1]),
                      meet ? "they meet" : "they are apart");
-        assert_false(found == MPL_UNDECIDED && i % 5 != 0); /* the whole search always ends on small
-                                                               boxes */
+        assert_false(found == MPL_UNDECIDED && i % 5 != 0); /* always decided */
         assert_false(twice && mpl_strided_distinct(&a));
         n_twice += !twice;
         n_told += mpl_strided_distinct(&a);
@@ -176,8 +175,7 @@ TEST(compositions_give_the_same_elements)
     for (uint32_t i = 0; i < 20000; i++) {
         mpl_strided outer = random_box(&rng, 3), inner = mpl_strided_all(&outer.shape), both;
         char index[200];
-        bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which can always be
-                                                  composed */
+        bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which always composes */
 
         mpl_ctx_init(ctx);
         if (any) {
@@ -243,8 +241,7 @@ static void fill(mpl_type type, void *data, int64_t n, uint64_t seed)
         mpl_put(type, data, i, (double)program_draw(&rng, 41) / 4 - 5);
 }
 
-/* NULL where graph `ssa` gives the outputs of the program bit for bit, else the output that
- * differs. */
+/* NULL if graph `ssa` gives the program's outputs bit for bit, else the output that differs. */
 static const char *difference(mpl_ctx *ctx, const mpl_graph *program, const mpl_graph *ssa)
 {
     program_run want = program_begin(ctx, program);

@@ -1,5 +1,4 @@
-/* run_program.h -- runs the program that MEMPLAN names as its users do, in a folder of the test's
- * own. */
+/* run_program.h -- runs the program named by MEMPLAN as users do, in the test's own folder. */
 #ifndef MPL_TEST_RUN_PROGRAM_H
 #define MPL_TEST_RUN_PROGRAM_H
 
@@ -8,16 +7,16 @@
 static const char *program;
 static char out[1 << 17], err[1 << 14]; /* of the last run */
 
-/* Finds the program and makes the folder; not 0 where it cannot. */
+/* Finds the program and creates the folder; returns non-zero on failure. */
 static inline int program_begin(const char *what)
 {
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* concurrent tests share the cores */
     return folder_make(what) != 0;
 }
 
-/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder; a signal is 128 + its
- * number. One log: `out` holds both outputs as they came. */
+/* Exit status of `memplan ARGUMENTS` (@: the test's folder); a signal is 128 + its number. one_log:
+ * `out` holds both outputs interleaved. */
 static inline int run_logged(const char *arguments, bool one_log)
 {
     char command[4096];
@@ -35,7 +34,7 @@ static inline int run_logged(const char *arguments, bool one_log)
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
-/* `out` and `err` apart; with arguments as printf has them. */
+/* Keeps `out` and `err` separate; printf-style arguments. */
 static inline int __attribute__((format(printf, 1, 2))) run(const char *format, ...)
 {
     char arguments[3000];
@@ -47,7 +46,7 @@ static inline int __attribute__((format(printf, 1, 2))) run(const char *format, 
     return run_logged(arguments, false);
 }
 
-/* The same with a variable of the environment. */
+/* The same with an environment variable set. */
 static inline int run_with(const char *variable, const char *value, const char *arguments)
 {
     int status;
@@ -58,7 +57,7 @@ static inline int run_with(const char *variable, const char *value, const char *
     return status;
 }
 
-/* One line, and it says whose it is. */
+/* The error is one line, prefixed with the program's name. */
 static inline void check_error(const char *arguments)
 {
     if (strncmp(err, "memplan: ", 9) != 0 || strchr(err, '\n') != err + strlen(err) - 1)

@@ -1,6 +1,5 @@
-/* test_harness_alone.c -- the program by itself, as one who has just installed it meets it: no
- * options but those of the question, no environment, no project around it; and what it says when it
- * cannot. */
+/* test_harness_alone.c -- the program as freshly installed: only the options the task needs, no
+ * environment, no project around it; and its error messages. */
 #include "tests/support/folder.h"
 
 #include <jansson.h>
@@ -45,7 +44,7 @@ TEST(run_needs_no_backend)
     assert_said(out, "graph     mlp on ref");
 }
 
-/* How long a thread of OpenMP spins before it sleeps, as OpenMP itself read it: the last line is of
+/* Checks how long an OpenMP thread spins before it sleeps, as OpenMP read it: the last line is of
  * the process that executes. */
 TEST(waiting_threads_sleep)
 {
@@ -72,13 +71,12 @@ TEST(waiting_threads_sleep)
     }
 }
 
-/* What failed is said in the object that the command would have printed, else in one of its own;
- * stderr has the line as ever. */
+/* A failure is reported in the JSON object that the command would have printed, else in one of its
+ * own; stderr has the usual line. */
 TEST(json_of_failures)
 {
     static const struct {
-        const char *arguments, *member; /* that the result has beside the error, or NULL: it has no
-                                           more */
+        const char *arguments, *member; /* a further member of the result; NULL: none */
         int status;
     } table[] =
         ROW({"list nothing --json", NULL, 2}, {"show nothing --json", NULL, 2},
@@ -126,8 +124,8 @@ TEST(diff_begins_with_a_summary)
     assert_string_equal(out, "a.json and a.json: the same\n");
 }
 
-/* Every command in a folder that was empty: what the program needs it carries, or it names the file
- * that is missing. */
+/* Runs every command in an empty folder: the program carries the files it needs, or names the
+ * missing one. */
 TEST(needs_no_project)
 {
     static const struct {
@@ -200,8 +198,7 @@ TEST(programs_of_the_zoo_show_their_steps)
     assert_said(out, "mul_into(");
     folder_read("steps/4-fused.graph", out, sizeof out);
     assert_null(strstr(out, "_into("));
-    assert_int_equal(run("plan offset2bbox --ssa copy -o copy.json"), 0); /* --ssa is not passed
-                                                                             over */
+    assert_int_equal(run("plan offset2bbox --ssa copy -o copy.json"), 0); /* --ssa is not ignored */
     assert_int_equal(run("plan offset2bbox -o full.json"), 0);
     assert_int_equal(run("diff copy.json full.json -q"), 1);
     assert_int_equal(run("run offset2bbox:ssa=copy --planner exact"), 0);
@@ -244,7 +241,7 @@ TEST(bench_takes_p)
     assert_null(strstr(out, "greedy_size"));
 }
 
-/* The installed program, beside the one under test. */
+/* Finds the installed program beside the one under test. */
 static int begin(void)
 {
     const char *given = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";

@@ -1,5 +1,5 @@
-/* test_harness_benches.c -- benches and what is made of their rows: tables, times, weights, data.
- */
+/* test_harness_benches.c -- benches and what is computed from their rows: tables, times, weights,
+ * data. */
 #include "tests/harness/run_program.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int begin(void)
 
 /* ---- benches ---- */
 
-/* What the bench prints, and the same from its rows. */
+/* Tables that the bench prints, and the same tables from its rows. */
 TEST(tables_from_rows)
 {
     folder_put_text("table.suite", "--backends cpu\nmlp:hidden=32\nmnist_conv:batch=1\n");
@@ -40,7 +40,7 @@ TEST(tables_from_rows)
     assert_non_null(strstr(out, "| pool "));
 }
 
-/* A graph that cannot be opened and a backend that is not there are rows; the rest goes on. */
+/* A graph that cannot be opened and a missing backend become rows; the bench goes on. */
 TEST(failures_are_rows)
 {
     mpl_rows rows = {0};
@@ -70,8 +70,8 @@ TEST(failures_are_rows)
     mpl_rows_fini(ctx, &rows);
 }
 
-/* Options of single lines of a suite: each row has its own, with workers and on resuming too; the
- * command line is above them. */
+/* Options on single lines of a suite: each row has its own, also with workers and on resuming; the
+ * command line overrides them. */
 TEST(own_options)
 {
     static const char suite[] = "--backends none\nlstm:steps=3,form=while,hidden=16 --loop copy\n"
@@ -93,7 +93,7 @@ TEST(own_options)
         snprintf(path, sizeof path, "%s/own%s.jsonl", folder, k == 1 ? "_jobs" : "");
         assert_ok(ctx, mpl_rows_read(ctx, path, &rows));
         assert_int_equal(rows.n, 3);
-        for (uint32_t i = 0; k != 1 && i < rows.n; i++) { /* workers end in any order */
+        for (uint32_t i = 0; k != 1 && i < rows.n; i++) { /* workers finish in any order */
             assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_loop), loop[i]);
             assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_order), order[i]);
         }
@@ -106,8 +106,8 @@ TEST(own_options)
     assert_null(strstr(out, "\tview\t"));
 }
 
-/* Rows of one graph under several options are not of one problem: a table, and a bound, for
- * each. */
+/* Rows of one graph under different options are different problems: each gets its own table and
+ * bound. */
 TEST(tables_of_unlike_rows_are_apart)
 {
     static const char suite[] = "--backends none\n--planners pool,greedy_size\n"
@@ -128,7 +128,7 @@ TEST(tables_of_unlike_rows_are_apart)
     assert_null(strstr(out, "in_place"));
 }
 
-/* The times of rows that were executed, beside their work; of no other graph, backend or build. */
+/* The times of executed rows, beside their work; not mixed across graphs, backends or builds. */
 TEST(times_are_drawn)
 {
     static const char suite[] = "--backends ref\n--repeat 1\n" TRAINED "\n" TRAINED
@@ -171,13 +171,13 @@ TEST(times_are_drawn)
 #define MEASURED "\"planned_bytes\":1048576,\"run_ns\":[4000000,9000000,5000000]"
 #define AGAIN    "\"recompute\":\"sqrt\",\"planned_bytes\":524288,\"run_ns\":[6000000]"
 
-/* Fault: a row that was not executed is drawn, or one of another graph, backend or planner; rows
- * that do not belong together. */
+/* Fault: drawing a row that was not executed, or one of another graph, backend or planner;
+ * combining unrelated rows. */
 TEST(only_executed_rows_are_drawn)
 {
     static const struct {
         const char *what, *row;
-        bool first; /* even ahead of the others it must not count */
+        bool first; /* must not count even when it precedes the others */
         const char *says;
     } odd[] = ROW(
         {"nothing", "", true, NULL},
@@ -228,7 +228,7 @@ TEST(only_executed_rows_are_drawn)
     }
 }
 
-/* A pass goes into weights that --weights replaces: the same outputs as without, of that seed. */
+/* A pass folds into weights that --weights replaces: the outputs for that seed stay the same. */
 TEST(folded_weights)
 {
     static const char graph[] =
@@ -255,8 +255,7 @@ TEST(folded_weights)
     }
 }
 
-/* Pseudo-random weights are those of the graph as it came, whatever passes take away or bring in
- * between them and what computes with them. */
+/* Pseudo-random weights are those of the original graph, whatever passes remove or insert. */
 TEST(weights_outlive_passes)
 {
     static const char graph[] =
@@ -294,7 +293,7 @@ TEST(weights_outlive_passes)
     }
 }
 
-/* Lists below --data, their twins, and one that is not there. */
+/* Lists below --data, their twins, and a missing one. */
 TEST(data_folders)
 {
     static const char suite[] =

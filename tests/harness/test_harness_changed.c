@@ -1,5 +1,5 @@
-/* Incremental evaluation: what is evaluated again and what is kept for it, by hand; second results
- * against whole evaluations; the command line; refusals; failing allocations. */
+/* Incremental evaluation: which operations run again and which values are kept, by hand; second
+ * results against full evaluations; the command line; refusals; failing allocations. */
 #include "tests/support/interpret.h"
 
 #include "graphs/passes/incremental.h"
@@ -18,7 +18,7 @@ static mpl_graph *open_graph(mpl_ctx *ctx, const char *text)
 
 #define TWO "input a f32 [4,8]\ninput b f32 [4,8]\n"
 
-/* changed: names with blanks between; kept: the outputs behind those of both evaluations. */
+/* changed: names separated by blanks; kept: the outputs after those of both evaluations. */
 static const struct {
     const char *graph, *changed, *outputs;
     uint32_t again;
@@ -27,18 +27,18 @@ static const struct {
     /* x does not depend on b and is read again */
     {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "b", "z z.again x", 2,
      128},
-    /* the other way round nothing is left but inputs, which stay anyway */
+    /* the other way round only inputs are left, which stay anyway */
     {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "a", "z z.again", 3,
      0},
     {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput y\n", "a b", "y y.again", 2, 0},
-    /* an output that stands is no second one, and kept already */
+    /* an unchanged output is not computed twice, and is already kept */
     {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput x\noutput y\n", "b", "x y y.again", 1,
      128},
-    /* of a view what it is a view of is kept; of two that are read, both */
+    /* for a view, its root is kept; if both are read, both */
     {"graph g\n" TWO "x = relu(a)\nv = reshape(x) shape=[4,8]\nw = exp(a)\ny = mul(v, b)\nz = "
      "add(y, w)\noutput z\n",
      "b", "z z.again x w", 2, 256},
-    /* what only the first evaluation reads is not kept */
+    /* a value read only by the first evaluation is not kept */
     {"graph g\n" TWO "x = relu(a)\nw = exp(x)\ny = mul(w, b)\noutput y\n", "b", "y y.again w", 1,
      128},
 };
@@ -89,8 +89,8 @@ TEST(what_is_kept)
     }
 }
 
-/* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels
- * 0 and 1. */
+/* Values depend on the name only, so that a graph and its second evaluation get the same; labels 0
+ * and 1. */
 static void fill(interpreter *it, mpl_value v, const char *name)
 {
     uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
@@ -161,8 +161,8 @@ TEST(second_results)
     }
 }
 
-/* What updates leave is what one evaluation with the new contents leaves, and so is all else; only
- * the second one updates. */
+/* Updates, and everything else, leave the same as one evaluation with the new contents; only the
+ * second evaluation updates. */
 TEST(updates_happen_once)
 {
     static const char *const cases[][2] = ROW(

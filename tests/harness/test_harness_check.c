@@ -1,4 +1,4 @@
-/* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows,
+/* test_harness_check.c -- the regression gate as CI uses it: exit statuses, the last line, rows,
  * JUnit, baselines. */
 #include "tests/harness/run_program.h"
 
@@ -17,7 +17,7 @@ static int begin(void)
     return program_begin("check");
 }
 
-/* One log. */
+/* Logs both outputs together. */
 static int run_check(const char *arguments)
 {
     return run_logged(arguments, true);
@@ -32,7 +32,7 @@ static const char *last_line(void)
     return strrchr(out, '\n') != NULL ? strrchr(out, '\n') + 1 : out;
 }
 
-/* Runs each; the last line must have both texts. */
+/* Runs each row; the last line must contain both texts. */
 static void check_all(size_t n, const char *const (*row)[4])
 {
     for (size_t i = 0; i < n; i++) {
@@ -63,13 +63,13 @@ TEST(production_plans)
 
     skip_without(NNC);
     CHECK_ALL(table);
-    /* the whole report stands above the last line */
+    /* the full report precedes the last line */
     run_check("check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%");
     assert_non_null(strstr(out, "305 buffers, parallel"));
     assert_non_null(strstr(out, "gap +22.22 %"));
 }
 
-/* Faults: a verifier that is not asked, a name that is lost, a reader that takes what it gets. */
+/* Fault: the verifier is not called, a name is lost, a reader accepts anything. */
 TEST(damaged_plans)
 {
     static const char *const table[][4] =
@@ -85,13 +85,13 @@ TEST(damaged_plans)
     folder_put_text("moved.before.csv", before);
     folder_put_text("cut.before.csv", before);
     folder_put_text("fewer.before.csv", before);
-    /* the last tensor in the middle of the first's bytes */
+    /* moves the last tensor into the middle of the first */
     moved = malloc(size + 100);
     strcpy(moved, text);
     moved[size - 1] = '\0';
     strcpy(strrchr(moved, '\n') + 1, "108,4096,0,64\n");
     folder_put_text("moved.tensors.csv", moved);
-    text[size - 3] = '\0'; /* in the middle of the last number or before it */
+    text[size - 3] = '\0'; /* in or before the last number */
     *strrchr(text, ',') = '\0';
     folder_put_text("cut.tensors.csv", text);
     *(strrchr(text, '\n') + 1) = '\0';
@@ -190,8 +190,8 @@ TEST(verdicts)
     assert_string_equal(out, "");
 }
 
-/* A plan far above the bound whose file says that it is optimal: no row says so, nor that so much
- * is needed. */
+/* A plan far above the bound whose file claims optimality: no row repeats the claim, nor that so
+ * many bytes are needed. */
 TEST(claims_of_files_are_proved)
 {
     static char text[16384], forged[16384];
@@ -221,8 +221,8 @@ TEST(claims_of_files_are_proved)
     }
 }
 
-/* A list whose search has no budget: above the bound, and nobody knows whether it could be
- * below. */
+/* A list whose search has no budget: the plan is above the bound, and nothing proves or refutes a
+ * better one. */
 TEST(undecided_is_three)
 {
     mpl_record *row = NULL;
@@ -238,9 +238,9 @@ TEST(undecided_is_three)
     mpl_record_free(ctx, row);
 }
 
-/* A list whose optimum, 87, lies four bytes above the peak of its live bytes: a search that its
- * budget ends on the way there has proved something between the two, and the plan is held to that.
- * Fault: the search's own bound is not taken. */
+/* A list whose optimum, 87, is four bytes above its peak live bytes. A search that runs out of
+ * budget has proved a bound between the two, and the plan is compared with that. Fault: the
+ * search's own bound is ignored. */
 TEST(what_a_search_proved_counts)
 {
     bool between = false;
@@ -346,9 +346,7 @@ TEST(baselines)
     folder_read("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
-    if (run_check("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told
-                                                              * nothing more
-                                                              */
+    if (run_check("baseline update mlp -o @/all.json") != 0) /* planners of one arena */
         fail_msg("%s", out);
     folder_put_text("one.suite",
                     "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
@@ -371,8 +369,8 @@ TEST(baselines)
     CHECK_ALL(table);
 }
 
-/* Fault: a committed baseline that the planners no longer meet. The quick planners of the smoke
- * suite only. */
+/* Fault: the planners no longer meet a committed baseline. Only the fast planners of the smoke
+ * suite. */
 TEST(committed_baseline_holds)
 {
     static const char *const graphs[] = {"mlp", "mnist_conv:batch=2",

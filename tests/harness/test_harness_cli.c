@@ -1,4 +1,4 @@
-/* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, help. */
+/* test_harness_cli.c -- the program as users run it: exit statuses, one-line errors, help. */
 #include "tests/harness/run_program.h"
 
 #include <errno.h>
@@ -223,8 +223,7 @@ TEST(wrong_input_is_one_line)
     }
 }
 
-/* Catches: a limit that stops what is small, or that is not lifted; plans that do what a run
- * would. */
+/* Fault: a limit that refuses small input or stays when lifted; a plan that does a run's work. */
 TEST(limits_are_lifted)
 {
     static const char *const fine[] =
@@ -242,7 +241,7 @@ TEST(limits_are_lifted)
     assert_int_equal(run("run @/few.graph -b ref -p pool"), 3);
 }
 
-/* A damaged model is bad input, or another model where a bit was flipped; never a crash. */
+/* A damaged model is bad input, or after a bit flip another model; it never crashes. */
 static void check_damaged(const char *arguments, bool cut, size_t at)
 {
     int got = run("%s", arguments);
@@ -254,8 +253,7 @@ static void check_damaged(const char *arguments, bool cut, size_t at)
         check_error(arguments);
 }
 
-/* A real model, or one of the zoo where it is not there, cut at 80 places, and with one bit flipped
- * at 120. */
+/* A real model, or one of the zoo if missing, cut at 80 places, and with one bit flipped at 120. */
 TEST(damaged_onnx)
 {
     const char *model = LIGHT;
@@ -283,8 +281,7 @@ TEST(damaged_onnx)
     mpl_free(ctx, data);
 }
 
-/* Fault: an index that counts only the inputs which are left once others decided shapes. The third
- * one is left here. */
+/* Fault: an index counts only the inputs left after others decided shapes: here the third. */
 TEST(bound_inputs_by_index)
 {
 #define LOOP  MPL_SHARED "/onnx-control-flow/test_loop11/"
@@ -329,7 +326,7 @@ TEST(help_of_everything)
     assert_memory_equal(out, "memplan ", 8);
 }
 
-/* Fault: a generated document that lags behind its table. */
+/* Fault: a generated document that is out of date with its table. */
 TEST(documents_are_up_to_date)
 {
     static const struct {

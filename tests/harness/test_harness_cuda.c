@@ -1,8 +1,8 @@
-/* test_harness_cuda.c -- memplan on the fake device: what rows say of a GPU, and the statuses when
- * it does not keep to it.
+/* test_harness_cuda.c -- memplan on the fake device: GPU fields of rows, and the statuses when the
+ * GPU misbehaves.
  *
- * Catches: memory taken in runs that passes unseen, figures that do not add up, algorithms that are
- * not those planned for, limits that are not kept, rows without what names the machine's state. */
+ * Fault: undetected allocations during runs, figures that do not add up, algorithms other than the
+ * planned ones, limits that are exceeded, rows that do not identify the machine's state. */
 #include "tests/support/folder.h"
 
 #include <stdio.h>
@@ -12,13 +12,13 @@
 
 #include "harness/rows/rows.h"
 
-#define NET  "mnist_conv:batch=10" /* small: each thread of a kernel runs on its own */
+#define NET  "mnist_conv:batch=10" /* small: each thread of a kernel runs by itself */
 #define TINY "mlp:batch=5,input=7,hidden=6,classes=4,mode=train"
 
 static const char *program;
 static char out[1 << 16], err[1 << 12];
 
-/* Exit status of `memplan ARGUMENTS` on a device that is as `fake` says. */
+/* Exit status of `memplan ARGUMENTS` on a device configured by `fake`. */
 static int run(const char *fake, const char *arguments)
 {
     char command[4096];
@@ -103,9 +103,8 @@ static const struct {
     {"granularity=8388608", "run " NET " --backend cuda --repeat 1", 1,
      "planned, pinned and of workspaces"},
     {"leak=1", "run " NET " --backend cuda --repeat 1", 1, "grew by"},
-    {"leak=1", "run " NET " --backend cuda --repeat 1 --device graph=on", 0, ""}, /* replayed: no
-                                                                                     launch of ours
-                                                                                   */
+    {"leak=1", "run " NET " --backend cuda --repeat 1 --device graph=on", 0, ""}, /* no launch of
+                                                                                     ours */
     {"oom=2", "run " NET " --backend cuda --repeat 1", 3, "out of memory"},
     {"launch=1", "run " NET " --backend cuda --repeat 1", 4, "launch failure"},
     {"lost=30", "run " NET " --backend cuda --repeat 1", 4, "device lost"},
@@ -138,8 +137,8 @@ TEST(statuses_tell)
 
 #define DEEP "inception_v1:image=63"
 
-/* Less memory, slower algorithms, the same outputs; and a plan file is run by the algorithms that
- * it was made for. */
+/* Less memory, slower algorithms, the same outputs; a plan file runs with the algorithms it was
+ * made for. */
 TEST(algorithms_trade_time_for_peak)
 {
     static const char *const how[] = {"fastest", "peak:520000", "least"};
@@ -196,7 +195,7 @@ TEST(show_tells_what_workspaces_cost)
 
 /* ---- bench ---- */
 
-/* The worker's way: rows as those of run, a refused one where memory was taken. */
+/* Benches run as workers do: the same rows as `run`, and a refused one if memory was allocated. */
 TEST(benches_hold_the_same)
 {
     static const char *const fakes[] = {"", "leak=1"};
@@ -219,7 +218,7 @@ TEST(benches_hold_the_same)
             const char *status = mpl_record_get_text(r, MPL_FIELD_status);
             int64_t ns;
 
-            if (strcmp(status, "unavailable") == 0) /* an operator that cuda lacks */
+            if (strcmp(status, "unavailable") == 0) /* an operator that cuda does not support */
                 continue;
             assert_string_equal(status, i == 0 ? "ok" : "refused");
             if (i == 1) {
@@ -245,8 +244,8 @@ TEST(benches_hold_the_same)
 
 /* ---- scripts/gpu-check.sh ---- */
 
-/* Exit status of the script, with tests that end with `ended`, a suite and graphs of a moment, and
- * no Python. */
+/* Exit status of the script, with tests that exit with `ended`, a quick suite, quick graphs, and no
+ * Python. */
 static int check_gpu(const char *fake, int ended, const char *options)
 {
     static const char *const names[] = {"ops", "conformance", "exec"};
@@ -270,7 +269,7 @@ static int check_gpu(const char *fake, int ended, const char *options)
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
-/* Every step leaves its line, whichever fail before it; one that is run again replaces its own. */
+/* Every step records a line, even if earlier ones fail; repeating a step replaces its line. */
 TEST(the_script_tells)
 {
     static const char *const steps[] =
@@ -295,15 +294,14 @@ TEST(the_script_tells)
             fail_msg("no step '%s' in: %s", steps[i], out);
     folder_read("gpu/tables.md", text, sizeof text);
     assert_non_null(strstr(text, NET));
-    assert_int_equal(check_gpu("ways=1", 3, "--only 'test_*'"), 1); /* tests that fail */
+    assert_int_equal(check_gpu("ways=1", 3, "--only 'test_*'"), 1); /* failing tests */
     assert_null(strstr(out, "first"));
     folder_read("gpu/summary.txt", text, sizeof text);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         assert_true((strstr(text, steps[i]) != NULL) == (strncmp(steps[i], "test_", 5) != 0));
     assert_non_null(strstr(text, "test_conformance: exit 3"));
     assert_non_null(strstr(text, "test_exec: exit 3"));
-    assert_int_equal(check_gpu("leak=4096", 0, "--only 'least_*,rows,tables'"), 1); /* a row that is
-                                                                                       refused */
+    assert_int_equal(check_gpu("leak=4096", 0, "--only 'least_*,rows,tables'"), 1); /* refused */
     folder_read("gpu/summary.txt", text, sizeof text);
     assert_non_null(strstr(text, "rows: exit 1"));
     assert_non_null(strstr(text, "tables: exit 0"));

@@ -5,8 +5,8 @@
 
 static char said[4000];
 
-/* Runs the script with these settings and arguments in the copy of the project; its exit status,
- * and what it said in `said`. */
+/* Exit status of the script in the copied project, with these settings and arguments; its output
+ * goes to `said`. */
 static int data(const char *settings, const char *arguments)
 {
     char command[2000];
@@ -22,7 +22,7 @@ static int data(const char *settings, const char *arguments)
     return WEXITSTATUS(how);
 }
 
-/* Sums are of "one\n" and "two\n", as sha256sum prints them. */
+/* Checksums of "one\n" and "two\n", as sha256sum prints them. */
 static const char table[] =
     "a/one.csv\t2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806\tMIT\tfile:///no/"
     "one\n"
@@ -61,8 +61,8 @@ static void holds(const char *name, const char *want)
     assert_string_equal(text, want);
 }
 
-/* Faults: a file that is there brought again, one that is damaged kept, a mirror as a folder or as
- * an address not asked. */
+/* Fault: fetching a file that is present, keeping a damaged one, not asking a mirror given as a
+ * folder or as an address. */
 static void a_mirror_brings_what_lacks(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void a_mirror_brings_what_lacks(void **state)
     holds("d/two.csv", "two\n");
 }
 
-/* Faults: a wrong file kept or left under its name, a file that lacks passed over in silence. */
+/* Fault: a wrong file is kept or left under its name, a missing file is ignored silently. */
 static void a_wrong_file_is_not_kept(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void a_wrong_file_is_not_kept(void **state)
     assert_int_not_equal(access(in_folder("e/x"), F_OK), 0);
 }
 
-/* Faults: the order of the places, an empty variable taken for a folder. */
+/* Fault: the order of the locations, an empty variable taken for a folder. */
 static void where_names_the_folder(void **state)
 {
     char want[400];
@@ -118,7 +118,7 @@ static void where_names_the_folder(void **state)
     assert_int_equal(data("", "a b"), 2);
 }
 
-/* Faults: another order of the places than the script's, a graph of another place touched. */
+/* Fault: another order of locations than the script's, a graph of another location changed. */
 static void suites_read_there(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* test_harness_docs.c -- help, the man page and the tables they are made from. */
+/* test_harness_docs.c -- help, the man page and their source tables. */
 #include "tests/support/folder.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ static void catch (void (*write)(FILE *to))
     fclose(f);
 }
 
-/* Fault: an example that the program would refuse, or of another command. */
+/* Fault: an example that the program refuses, or that belongs to another command. */
 TEST(examples_are_accepted)
 {
     for (int c = 0; c < MPL_N_COMMANDS; c++) {
@@ -56,7 +56,7 @@ TEST(help_has_an_example)
     }
 }
 
-/* Fault: a line that a terminal of 80 columns breaks, an option that takes a paragraph. */
+/* Fault: a line longer than 80 columns, an option that needs a paragraph. */
 TEST(help_fits_a_terminal)
 {
     for (int c = -1; c < MPL_N_COMMANDS; c++) {
@@ -77,10 +77,10 @@ TEST(help_fits_a_terminal)
             fail_msg("--%s: %s", mpl_option_table[i].name, mpl_option_table[i].about);
 }
 
-/* ---- options are read ---- */
+/* ---- commands read their options ---- */
 
-/* A command that succeeds, and would fail with any option that it reads and cannot use. @ stands
- * for the test's folder; earlier ones make what later ones read. */
+/* Commands that succeed, but fail with any option that they read and cannot use. @ is the test's
+ * folder; earlier commands make what later ones read. */
 static const char *const bases[] = {
     "plan mlp -q -o @/plan.json",
     "bench @/one.suite --planners none --backends ref --repeat 1 -q -o @/rows.jsonl",
@@ -96,7 +96,7 @@ static const char *const bases[] = {
     "baseline update @/one.suite -o @/baseline.json",
 };
 
-/* Numbers and flags that no command of these can use. */
+/* Numbers and flags that none of these commands can use. */
 static const struct {
     mpl_option_id id;
     uint64_t value;
@@ -113,8 +113,8 @@ static const struct {
 #include "harness/cli/options.def"
 };
 
-/* Sets an option to what stops whoever reads it: a text that cannot be read, a number of `hostile`.
- * false: there is no such value. */
+/* Sets an option to a value that any reader fails on: a text in inaccessible memory, or a number
+ * from `hostile`. Returns false if there is none. */
 static bool set_hostile(mpl_options *options, mpl_option_id id)
 {
     static const char *list[1];
@@ -138,7 +138,7 @@ static bool set_hostile(mpl_options *options, mpl_option_id id)
     return true;
 }
 
-/* Runs a base in a process of its own, with an option set so; true: it succeeded. */
+/* Runs a base command in a child process with that option set; true if it succeeded. */
 static bool succeeds(const char *base, mpl_option_id id, bool *skipped)
 {
     char words[600], *argv[32], *rest = words, *word;
@@ -178,7 +178,7 @@ static bool succeeds(const char *base, mpl_option_id id, bool *skipped)
     return WIFEXITED(how) && WEXITSTATUS(how) == 0;
 }
 
-/* Fault: an option that a command's help lists and the command ignores. */
+/* Fault: a command lists an option in its help and ignores it. */
 TEST(commands_read_their_options)
 {
     uint32_t n = 0;
@@ -203,8 +203,7 @@ TEST(commands_read_their_options)
     assert_int_equal(folder_remove(), 0);
 }
 
-/* Fault: a command or option that the man page lacks, a line that the formatter takes for a
- * request. */
+/* Fault: the man page lacks a command or option, or the formatter takes a line for a request. */
 TEST(man_page_is_whole)
 {
     static const char *const requests[] = {".TH ", ".SH ", ".SS ", ".PP",
@@ -221,7 +220,7 @@ TEST(man_page_is_whole)
         snprintf(name, sizeof name, "\\-\\-%.20s", mpl_option_table[i].name);
         for (char *at = name; (at = strchr(at, '_')) != NULL;)
             *at = ' ';
-        name[strcspn(name, " ")] = '\0'; /* up to where '_' becomes an escaped dash */
+        name[strcspn(name, " ")] = '\0'; /* up to the '_' that becomes an escaped dash */
         assert_non_null(strstr(text, name));
     }
     if (system("command -v groff >/dev/null") == 0) {

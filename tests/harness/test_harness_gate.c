@@ -1,5 +1,5 @@
-/* The gate from inside: whose plan and whose bound stand behind an optimum, the rows of plans from
- * files, memory that runs out. */
+/* The gate from inside: whose plan and whose bound make an optimum, rows of plans from files, out
+ * of memory. */
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 
@@ -14,7 +14,7 @@ static int begin(void)
     return folder_make("gate") != 0;
 }
 
-/* A plan from a file, opened. */
+/* An opened plan file. */
 typedef struct opened {
     mpl_options options;
     mpl_import import;
@@ -48,9 +48,9 @@ static const char *raised(char path[400])
     return path;
 }
 
-/* A list whose optimum, 87, lies above its bound of 83. What quick planners find with little effort
- * is better than what `exact` does; with more it is the other way round; with enough both prove it,
- * and the first to do so is named. */
+/* A list whose optimum, 87, is above its bound of 83. With little effort the quick planners find
+ * better plans than `exact`; with more effort `exact` does; with enough both prove the optimum, and
+ * the first to do so is named. */
 TEST(the_best_of_both_counts)
 {
     char path[400];
@@ -128,8 +128,7 @@ TEST(rows_say_where_plans_come_from)
     }
 }
 
-/* Whatever fails for want of memory says so, and gives back what it has; no search is left out in
- * silence. */
+/* Any failed allocation is reported and everything is freed; no search is skipped silently. */
 TEST(memory_runs_out)
 {
     static const char *const files[][2] =
@@ -176,8 +175,7 @@ TEST(searches_without_memory_fail)
         ctx->fail_after = -1;
         assert_int_equal(ctx->n_live, live);
     }
-    assert_true(2 * n_failed > n_allocs); /* the others are those of a proof, which may be given up
-                                           */
+    assert_true(2 * n_failed > n_allocs); /* the others belong to a proof, which may be given up */
     shut(ctx, &o);
 }
 

@@ -1,7 +1,7 @@
-/* test_harness_kills.c -- benches that are killed, at any moment, in any way: no row is lost or
- * torn, and --resume ends with the rows of a bench that nobody disturbed.
+/* test_harness_kills.c -- benches killed at any moment in any way: no row is lost or torn, and
+ * --resume ends with the rows of an undisturbed bench.
  *
- *   test_harness_kills [KILLS]     how many kills at random moments (20) */
+ *  test_harness_kills [KILLS]     number of kills at random moments (20) */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -14,8 +14,7 @@ enum { WHOLE = 20 }; /* rows of the suite under four planners */
 
 static const int numbers[] = {SIGKILL, SIGTERM, SIGINT};
 static const char *program;
-static char *whole[2]; /* the rows of an undisturbed bench by one worker and by two, but for times
-                        */
+static char *whole[2]; /* rows of a whole bench by one and by two workers, without times */
 static unsigned n_kills = 20;
 
 static int by_text(const void *a, const void *b)
@@ -23,7 +22,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The rows of a file without what time and memory decide, sorted, as one text; the caller's. */
+/* The rows of a file without fields that depend on time or memory, sorted, as one text that the
+ * caller frees. */
 static char *timeless(const char *name, uint32_t *n)
 {
     static const mpl_field times[] = {MPL_FIELD_turns, MPL_FIELD_plan_ns, MPL_FIELD_run_ns,
@@ -55,7 +55,7 @@ static char *timeless(const char *name, uint32_t *n)
     return all;
 }
 
-/* The lines of a file that are whole, as one text, empty where there is no file; the caller's. */
+/* The complete lines of a file as one text that the caller frees; empty if there is no file. */
 static char *whole_lines(const char *name, unsigned *n)
 {
     FILE *f = fopen(in_folder(name), "r");
@@ -90,7 +90,7 @@ static pid_t start(const char *rows, const char *jobs)
     _exit(127);
 }
 
-/* Runs the bench to its end; whether it said that it cut off a torn line. */
+/* Runs the bench to its end; returns whether it reported cutting off a torn line. */
 static bool finish(const char *rows, const char *jobs)
 {
     static char err[1 << 14];
@@ -142,8 +142,7 @@ TEST(killed_benches_resume)
     }
 }
 
-/* Every line that was whole once stays as it was, and is a row; in the end there are all rows, none
- * twice. */
+/* Every complete line stays as it was and is a row; in the end all rows are there, none twice. */
 TEST(killed_at_any_moment)
 {
     unsigned killed = 0, ended = 0, torn = 0, files = 0;
@@ -154,8 +153,7 @@ TEST(killed_at_any_moment)
     most = (mpl_clock_ns() - begin) * 3 / 2;
     mpl_rng_init(&rng, 10);
     while (killed < n_kills) {
-        const char *jobs = files % 2 == 0 ? "1" : "2"; /* the same for a file: rows made side by
-                                                          side have no times */
+        const char *jobs = files % 2 == 0 ? "1" : "2"; /* per file: parallel rows have no times */
         char name[32], said[4096], *before = calloc(1, 1), *after;
         unsigned n = 0;
         int how = 0;
@@ -168,7 +166,7 @@ TEST(killed_at_any_moment)
             usleep((useconds_t)(mpl_rng_below(&rng, (uint64_t)most) / 1000));
             kill(pid, numbers[mpl_rng_below(&rng, 3)]);
             assert_int_equal(waitpid(pid, &how, 0), pid);
-            done = WIFEXITED(how) && WEXITSTATUS(how) == 0; /* it was faster */
+            done = WIFEXITED(how) && WEXITSTATUS(how) == 0; /* the bench ended before the kill */
             killed += !done, ended += done;
             if (!done && !WIFSIGNALED(how) && WEXITSTATUS(how) != 3) {
                 folder_read("err", said, sizeof said);
@@ -195,7 +193,7 @@ static int begin(void)
     uint32_t n;
 
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* concurrent tests share the cores */
     if (folder_make("kills") != 0)
         return 1;
     folder_put_text("tiny.suite",

@@ -1,5 +1,5 @@
-/* test_harness_library.c -- the library as those meet it who embed it: memplan.h alone, installed,
- * linked either way. */
+/* test_harness_library.c -- the library as an embedder uses it: memplan.h alone, installed, linked
+ * statically or dynamically. */
 #include "tests/support/folder.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static int begin(void)
     return folder_make("library") != 0;
 }
 
-/* Exit status of a shell command, its output in `text`. */
+/* Exit status of a shell command; its output goes to `text`. */
 static int shell(const char *format, ...)
 {
     char command[2000];
@@ -44,10 +44,9 @@ static int shell(const char *format, ...)
             fail_msg("status %d: %s", status_got, memplan_message(ctx));                           \
     } while (0)
 
-/* ---- what is handed on ---- */
+/* ---- what is exported ---- */
 
-/* Fault: a function that the header declares and no library has, or an internal symbol that
- * leaks. */
+/* Fault: the header declares a function that no library has, or an internal symbol is exported. */
 TEST(symbols_are_those_of_the_header)
 {
     static const char declared[] =
@@ -64,7 +63,7 @@ TEST(symbols_are_those_of_the_header)
                            build),
                      0);
     assert_string_equal(text, wanted);
-    /* the version's own name stands among them; a sanitizer adds symbols of its own */
+    /* includes the symbol of the version; a sanitizer adds its own */
     assert_int_equal(
         shell(
             "nm -D --defined-only %s/prefix/lib/libmemplan.so | "
@@ -79,12 +78,11 @@ TEST(symbols_are_those_of_the_header)
     assert_string_equal(text, wanted);
     assert_int_equal(shell("readelf -d %s/prefix/lib/libmemplan.so", build), 0);
     assert_non_null(strstr(text, "Library soname: [libmemplan.so.0]"));
-    for (size_t i = 0; i < 2; i++) /* who embeds a planner needs no backend */
+    for (size_t i = 0; i < 2; i++) /* an embedded planner needs no backend */
         assert_null(strstr(text, (const char *[]){"libdnnl", "libhwloc"}[i]));
 }
 
-/* Fault: a prefix or a flag that pkg-config gets wrong; a library that works in the test's program
- * alone. */
+/* Fault: pkg-config gives a wrong prefix or flag; the library works only in the test's program. */
 TEST(example_runs_by_either_library)
 {
     static char by_so[sizeof text];
@@ -103,7 +101,7 @@ TEST(example_runs_by_either_library)
     assert_true(atoi(text) <= 30);
 }
 
-/* Fault: a header that C++ or the plug-in header does not bear. */
+/* Fault: the header does not compile as C++ or beside the plug-in header. */
 TEST(header_fits_beside_others)
 {
     if (shell("command -v clang") != 0) {
@@ -119,7 +117,7 @@ TEST(header_fits_beside_others)
     assert_string_equal(memplan_version(), "0.1.0");
 }
 
-/* ---- tasks that are built ---- */
+/* ---- tasks built by calls ---- */
 
 typedef struct built {
     const char *name;
@@ -175,7 +173,7 @@ static const built tasks[] = {
         0, "multiple"),
 };
 
-/* Whatever fails leaves the rest undone. */
+/* Stops at the first failure. */
 static memplan_status build_task(memplan_ctx *ctx, const built *b, memplan_task **task)
 {
     memplan_status st = memplan_task_new(ctx, b->name, task);
@@ -200,7 +198,7 @@ static memplan_status build_task(memplan_ctx *ctx, const built *b, memplan_task 
     return st;
 }
 
-/* Fault: a part of a task that does not reach the planner; a wrong one that does. */
+/* Fault: a part of a task does not reach the planner; an invalid one does. */
 TEST(built_tasks_are_planned)
 {
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
@@ -238,7 +236,7 @@ TEST(built_tasks_are_planned)
     }
 }
 
-/* Fault: somebody else's offsets believed; a refusal that does not name the two. */
+/* Fault: foreign offsets are trusted; a refusal does not name the two buffers. */
 TEST(offsets_of_others_are_verified)
 {
     static const struct {
@@ -268,11 +266,11 @@ TEST(offsets_of_others_are_verified)
     memplan_ctx_free(library);
 }
 
-/* ---- beside the program ---- */
+/* ---- compared with the program ---- */
 
 static const struct {
     const char *graph, *name[3], *value[3];
-    const char *planner, *options; /* of the same on the command line */
+    const char *planner, *options; /* the same on the command line */
 } loads[] = {
     {"mnist_conv", {NULL}, {NULL}, "greedy_size", "-p greedy_size"},
     ROW("lstm:layers=1,steps=4,hidden=32", {"safety"}, {"parallel"}, "nnc_arena",
@@ -286,7 +284,7 @@ static const struct {
     {"mlp", {"order"}, {"given"}, "pool:level=0", "-p pool:level=0"},
 };
 
-/* The number behind "name": of the JSON in `text`. */
+/* The number after "name": in the JSON in `text`. */
 static uint64_t member(const char *name)
 {
     char key[64];
@@ -298,8 +296,8 @@ static uint64_t member(const char *name)
     return strtoull(at + strlen(key), NULL, 10);
 }
 
-/* Fault: a setting that the library reads otherwise than the command line; a plan file that the
- * program refuses. */
+/* Fault: the library reads a setting differently from the command line; the program refuses its
+ * plan file. */
 TEST(library_and_program_agree)
 {
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
@@ -363,7 +361,7 @@ static const struct {
     {"dim", NULL, MEMPLAN_OK},
 };
 
-/* Fault: a wrong value taken, or one that stays behind a refusal. */
+/* Fault: a wrong value is accepted, or stays set after a refusal. */
 TEST(wrong_calls_are_refused)
 {
     memplan_ctx *library = memplan_ctx_new();
@@ -434,7 +432,7 @@ static memplan_status whole_story(memplan_ctx *ctx, int which)
     return st;
 }
 
-/* Fault: a leak, a crash or another status where the k-th allocation fails. */
+/* Fault: a leak, a crash or another status when the k-th allocation fails. */
 TEST(memory_may_run_out_anywhere)
 {
     for (int which = 0; which < 3; which++) {
@@ -496,7 +494,7 @@ static void *many_peaks(void *arg)
     return NULL;
 }
 
-/* Fault: state that contexts share. Under MODE=tsan a race is an error of its own. */
+/* Fault: state shared by contexts. Under MODE=tsan a race is an error by itself. */
 TEST(threads_do_not_meet)
 {
     pthread_t thread[N_THREADS];

@@ -1,7 +1,8 @@
-/* test_harness_memory.c -- every command, with the k-th allocation failing: it ends in "out of
- * memory" and holds nothing, or it did without. A bench goes on: what failed is a row.
+/* test_harness_memory.c -- every command with the k-th allocation failing: it ends in "out of
+ * memory" and leaks nothing, or succeeds without that memory. A bench goes on: the failure is a
+ * row.
  *
- *   test_harness_memory [all]     a few dozen k spread over each command; all: every k */
+ *  test_harness_memory [all]     a few dozen k spread over each command; all: every k */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 static bool every;
 
-/* @ stands for the test's folder. The first ones make what later ones read. */
+/* @ is the test's folder. The first commands make what later ones read. */
 static const char *const commands[] = {
     "plan " NET " --planner exact:proof=1 -q -o @/plan.json",
     "plan " NET " --planner portfolio --safety parallel -q -o @/parallel.json",
@@ -50,8 +51,8 @@ static int command_named(const char *name)
     return 0;
 }
 
-/* The command with the k-th allocation refused (k < 0: none), its standard output thrown away;
- * *asked: how many it asked for. */
+/* Runs the command with the k-th allocation refused (k < 0: none) and its standard output
+ * discarded; *asked: allocations requested. */
 static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *asked)
 {
     mpl_status st;
@@ -67,7 +68,7 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
         argv[argc++] = w;
     argv[argc] = NULL;
     command = command_named(argv[0]);
-    if (strcmp(argv[0], "bench") == 0) /* it adds to what is there */
+    if (strcmp(argv[0], "bench") == 0) /* bench appends to existing rows */
         unlink(in_folder("rows.jsonl"));
     mpl_ctx_init(ctx);
     ctx->fail_after = k;
@@ -110,7 +111,7 @@ TEST(commands_survive_lost_memory)
                          commands[i], k, asked, ctx->n_live);
         }
         print_message("%6" PRId64 " allocations  memplan %s\n", asked, commands[i]);
-        /* nothing that failed left anything in the way */
+        /* no failed attempt left anything in the way */
         assert_ok(ctx, attempt(ctx, commands[i], -1, &asked));
     }
     print_message("%" PRId64 " allocations refused, one at a time; %" PRId64 " done without\n",

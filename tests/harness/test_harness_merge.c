@@ -1,5 +1,5 @@
-/* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and
- * what differs between two. */
+/* test_harness_merge.c -- benches in shards and with several workers, merging files of rows, and
+ * comparing two. */
 #include "tests/support/folder.h"
 
 #include <dirent.h>
@@ -62,7 +62,8 @@ static int begin(void)
 
 /* ---- shards ---- */
 
-/* Fault: a run in no shard or in two, shards of unlike size, a planner that always falls to one. */
+/* Fault: a run in no shard or in two, shards of unequal size, a planner that always falls into one
+ * shard. */
 TEST(shards_are_even)
 {
     enum { PLANNERS = 12, UNITS = 60 };
@@ -99,7 +100,7 @@ TEST(shards_are_read)
     assert_int_equal(n, 7);
 }
 
-/* Fault: shards or workers that lose a row, make one twice, or another. */
+/* Fault: shards or workers lose a row, make one twice, or change one. */
 TEST(shards_and_workers_make_the_same_rows)
 {
     char arguments[300];
@@ -130,22 +131,21 @@ TEST(shards_and_workers_make_the_same_rows)
     assert_non_null(strstr(text, "50 rows of 50"));
     assert_run("diff all.jsonl jobs-sorted.jsonl --json", 0);
     assert_non_null(strstr(text, "\"plan_time\""));
-    assert_null(strstr(text, "\"run_time\"")); /* executed, not timed */
-    /* a bench that times is not content with those; what was unavailable (5 of pool, which needs
-     * steps) is tried again */
+    assert_null(strstr(text, "\"run_time\"")); /* executed, but not timed */
+    /* a timing bench does not accept those; unavailable rows (5 of pool, which needs steps) are
+     * tried again */
     assert_run(BENCH "-o jobs.jsonl --resume", 0);
     assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
     assert_non_null(strstr(text, "50 rows of 73"));
     assert_run("diff all.jsonl jobs-sorted.jsonl --json", 0);
     assert_non_null(strstr(text, "\"run_time\""));
-    /* and several workers are content with all of it */
+    /* several workers accept all of it */
     assert_run(BENCH "-o jobs.jsonl --resume --jobs 2", 0);
     assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
     assert_non_null(strstr(text, "50 rows of 78"));
 }
 
-/* How many rows of a file have `turns` executions that went round; rows that were not timed have
- * none. */
+/* Rows of a file with `turns` interleaved executions; rows that were not timed have none. */
 static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
 {
     mpl_ctx ctx;
@@ -167,8 +167,8 @@ static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
     return n;
 }
 
-/* Fault: turns that are not taken, or change a row; a group of turns half of which is taken from a
- * file, or is another shard's. */
+/* Fault: turns are not taken or change a row; half of a group of turns comes from a file or another
+ * shard. */
 TEST(turns_make_the_same_rows)
 {
     uint32_t n;
@@ -189,15 +189,14 @@ TEST(turns_make_the_same_rows)
     assert_run("merge turns.jsonl -o turns-sorted.jsonl", 0);
     assert_run("diff single-sorted.jsonl turns-sorted.jsonl", 0);
 
-    /* a row that lacks is measured beside the others of its group */
+    /* a missing row is measured together with the others of its group */
     snprintf(arguments, sizeof arguments, "cd %s && sed 2d turns.jsonl >cut.jsonl", folder);
     assert_int_equal(system(arguments), 0);
     assert_int_equal(count_turns("cut.jsonl", 4, &n), 4);
     assert_int_equal(n, 17);
     assert_run("bench turns.suite -q -o cut.jsonl --turns 2 --resume", 1);
     count_turns("cut.jsonl", 4, &n);
-    assert_int_equal(n, 17 + 4 + 4); /* all planned once more that were by turns with it, and what
-                                        is never there */
+    assert_int_equal(n, 17 + 4 + 4); /* its whole group, and what is always missing */
     for (int i = 1; i <= 2; i++) {
         snprintf(arguments, sizeof arguments,
                  "bench turns.suite -q -o half%d.jsonl --turns 2 --shard %d/2", i, i);
@@ -207,7 +206,7 @@ TEST(turns_make_the_same_rows)
     assert_run("merge half1.jsonl half2.jsonl -o halves.jsonl", 0);
     assert_run("diff single-sorted.jsonl halves.jsonl", 0);
 
-    /* the first of the group is not there */
+    /* the first of the group is missing */
     folder_put_text("absent.suite",
                     "--planners none,greedy_size\n--backends ref\n{data}/no_such.csv\n"
                     "mlp:layers=1,input=4,hidden=4,classes=2\n");
@@ -243,8 +242,7 @@ TEST(wrong_usage_is_told)
     }
 }
 
-/* Fault: a network that is new in the zoo and planned nowhere; a suite that asks for what there is
- * not. */
+/* Fault: a new network in the zoo that no suite plans; a suite that names a missing one. */
 TEST(suites_are_whole)
 {
     enum { MOST_NETWORKS = 100 };
@@ -294,8 +292,7 @@ typedef struct heard {
     char why[UNITS][200];
 } heard;
 
-/* Unit 3 ends by a signal behind its first line, unit 5 fails, unit 7 exits in the middle of a
- * line. */
+/* Unit 3 ends by a signal after its first line, unit 5 fails, unit 7 exits within a line. */
 static mpl_status work(mpl_ctx *ctx, void *arg, uint32_t u, FILE *to)
 {
     mpl_status st = MPL_OK;
@@ -340,7 +337,7 @@ static mpl_status over(mpl_ctx *ctx, void *arg, uint32_t u, const char *why)
     return MPL_OK;
 }
 
-/* Fault: a unit lost with its worker, half a line taken for one, a worker that is not replaced. */
+/* Fault: a unit is lost with its worker, half a line is accepted, a worker is not replaced. */
 TEST(workers_that_die_are_replaced)
 {
     for (uint32_t n = 1; n <= 3; n++) {
@@ -364,7 +361,7 @@ TEST(workers_that_die_are_replaced)
     }
 }
 
-/* What workers had in the folder for temporary files is gone, though they could not remove it. */
+/* Workers' files in the temporary folder are gone, even those that they could not remove. */
 static void assert_no_scratch(const char *after)
 {
     DIR *tmp = opendir(in_folder("tmp"));
@@ -376,8 +373,8 @@ static void assert_no_scratch(const char *after)
     closedir(tmp);
 }
 
-/* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another
- * shard. */
+/* Fault: a bench ends with its worker, a row of its unit is missing, or one of another shard
+ * appears. */
 TEST(a_worker_that_dies_is_rows)
 {
     char arguments[300];
@@ -402,7 +399,7 @@ TEST(a_worker_that_dies_is_rows)
     assert_non_null(strstr(text, "the worker ended by signal 9"));
 }
 
-/* A bench that is told to stop ends its workers, whatever they are at. */
+/* A bench that is told to stop ends its workers, whatever they are doing. */
 TEST(a_bench_that_stops_leaves_nothing)
 {
     char command[5000];
@@ -457,7 +454,7 @@ static const struct {
 static const struct {
     const char *arguments;
     int status;
-    const char *out, *err; /* parts of what is said; NULL: nothing is asked */
+    const char *out, *err; /* parts of the outputs; NULL: not checked */
 } cases[] = {
     {"diff a.jsonl a.jsonl", 0, "the same", NULL},
     {"diff a.jsonl slow.jsonl", 0, "plan time: 4.000 times, geometric mean of 2", NULL},
@@ -480,8 +477,7 @@ static const struct {
     {"table planned -r a.jsonl -r slow.jsonl", 0, "| pool", NULL},
 };
 
-/* Fault: a difference that is not seen, a time that is taken for one, rows of two builds joined
- * without a word. */
+/* Fault: a missed difference, a time taken for a difference, rows of two builds joined silently. */
 TEST(rows_are_compared_and_joined)
 {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -517,7 +513,7 @@ static const struct {
     {"x,0,2,8\n", "x,0,3,8\n", 1, {"death      x: 2 -> 3", "", ""}},
 };
 
-/* Fault: a buffer matched by its place in the file, a change that is not told. */
+/* Fault: buffers matched by position in the file, a change that is not reported. */
 TEST(plans_are_compared)
 {
     char list[300];

@@ -1,6 +1,6 @@
-/* test_harness_odd_texts.c -- odd texts for every option and argument of every command: an exit
- * status of the program's own, never a signal, and one line of error. The commands run in children
- * of this process, by the program's own main. */
+/* test_harness_odd_texts.c -- odd texts for every option and argument of every command: the exit
+ * status is the program's own, never a signal, with one line of error. The commands run in child
+ * processes by the program's own main. */
 #include "tests/support/folder.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@ int memplan_main(int argc, char **argv);
 
 enum { MOST_WORDS = 16, LIMIT_S = 60 };
 
-/* What each command does well with, so that the text is all that is odd; @ is the argument. */
+/* Arguments that each command accepts, so that only the text is odd; @ is the argument. */
 static const struct {
     mpl_command_id command;
     const char *words, *argument;
@@ -39,8 +39,7 @@ static const struct {
     {MPL_CMD_paper, "paper @ --check", "none.md"},
 };
 
-/* What is nothing, is cut short, means something in a grammar of ours, or to printf, strtol, a
- * shell. */
+/* Texts that are empty, truncated, or special in our grammars, to printf, strtol or a shell. */
 static const char *const odd[] = {
     "",
     "=",
@@ -108,7 +107,7 @@ static const char *const odd[] = {
     "\xff\xfe",
 };
 
-/* Words of good[which], with `argument` for its @, and `last` behind them unless it is NULL; they
+/* Fills the words of good[which], with `argument` for its @, then `last` unless it is NULL; they
  * point into `store`. */
 static int make_words(size_t which, char *argument, char *last, char store[300],
                       char *word[MOST_WORDS])
@@ -124,8 +123,8 @@ static int make_words(size_t which, char *argument, char *last, char store[300],
     return n;
 }
 
-/* In a child: the program's own main, its outputs in out and err; cmocka's handlers of signals are
- * its own. */
+/* Runs the program's main in the child, its outputs in out and err, with cmocka's signal handlers
+ * reset. */
 static void be_the_program(int n, char **word)
 {
     static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -142,8 +141,8 @@ static void be_the_program(int n, char **word)
     _exit(n);
 }
 
-/* Exit 0 to 4, and but for 0 a last line of error that is the only one where the input was
- * wrong. */
+/* The exit status must be 0 to 4; unless 0, the last line is an error, and the only line if the
+ * input was wrong. */
 static int check_run(int n, char **word, const char *what, const char *text)
 {
     char err[1 << 12];
@@ -198,13 +197,13 @@ static void check_argument(size_t which, const char *text)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum {
     STRIDE = 6
-}; /* a child takes ten times as long: each command has every sixth text, another sixth than the one
-      before */
+}; /* a child takes ten times as long, so each command takes every sixth text, offset by one from
+      the command before */
 #else
 enum { STRIDE = 1 };
 #endif
 
-/* `take` of each command with each odd text, and with two that are longer than any buffer. */
+/* Calls `take` for each command with each odd text, and with two longer than any buffer. */
 static void with_odd_texts(void (*take)(size_t which, const char *text))
 {
     static char path_long[5000], very_long[100000];
@@ -227,8 +226,8 @@ static void take_options(size_t which, const char *text)
             check_option(which, &mpl_option_table[i], text);
 }
 
-/* Every option from the table, whoever adds one. It catches a text that is used before it is looked
- * at: bench --dim without '=' ended by signal 11. */
+/* Every option from the table. Fault: a text used before it is checked: bench --dim without '='
+ * ended by signal 11. */
 TEST(odd_option_texts)
 {
     with_odd_texts(take_options);
@@ -239,7 +238,7 @@ TEST(odd_arguments)
     with_odd_texts(check_argument);
 }
 
-/* What the others change a text of does well, but for paper, which needs the project around it. */
+/* The base commands succeed, except paper, which needs the project around it. */
 TEST(the_rest_is_good)
 {
     for (size_t which = 0; which < sizeof good / sizeof *good; which++) {
@@ -253,14 +252,14 @@ TEST(the_rest_is_good)
     }
 }
 
-/* The files that the commands read. */
+/* Writes the files that the commands read. */
 static int begin(void)
 {
     static char *plan[] = {"memplan", "plan", SMALL, "-o", "plan.json", NULL};
     static char *rows[] = {"memplan", "bench",       "one.suite", "--backends", "none",
                            "-p",      "greedy_size", "-o",        "rows.jsonl", NULL};
 
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* what main would start anew for */
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* main would otherwise restart itself for this */
     if (folder_make("options") != 0)
         return 1;
     folder_put_text("one.suite", SMALL "\n");

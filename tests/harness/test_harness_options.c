@@ -1,5 +1,5 @@
-/* test_harness_options.c -- what options promise: an order that was searched for is never worse
- * than the order given, and each claim says over what it holds. */
+/* test_harness_options.c -- guarantees of options: a searched order is never worse than the given
+ * one, and each claim says over what it holds. */
 #include "tests/harness/run_program.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void check_run(int status, const char *says)
         fail_msg("exit %d, or '%s' is not in '%s'", status, says, out);
 }
 
-/* The row that the last run printed. */
+/* The row printed by the last run. */
 static mpl_record *printed_row(mpl_ctx *ctx)
 {
     mpl_record *row;
@@ -56,8 +56,8 @@ static const struct {
     {"lstm:form=while,layers=1,steps=4", "owl", "least_peak", NULL},
 };
 
-/* Fault: an order that is the best where concats copy, planned by copying them, or kept where the
- * order given is lower. */
+/* Fault: an order that is best for copying concats is planned with copies, or kept although the
+ * given order is lower. */
 TEST(searched_orders_are_never_worse)
 {
     for (size_t i = 0; i < sizeof searched / sizeof *searched; i++) {
@@ -93,7 +93,8 @@ TEST(searched_orders_are_never_worse)
     }
 }
 
-/* Fault: "no order needs less" above a plan that needs less: the proof is of copied concats. */
+/* Fault: "no order needs less" is claimed for a plan although another needs less: the proof holds
+ * for copied concats only. */
 TEST(proofs_say_over_what)
 {
     static const char *const with = "over all orders with concats copied", *const without =
@@ -120,7 +121,7 @@ TEST(proofs_say_over_what)
               "kept     the given order: ");
 }
 
-/* Fault: a bench that executes the plan of one order in the other. */
+/* Fault: a bench executes the plan of one order in another order. */
 TEST(the_kept_order_is_executed)
 {
     if (run("run mlp -b cpu -p none --repeat 1") != 0)
@@ -140,7 +141,7 @@ TEST(the_kept_order_is_executed)
 
 /* ---- searches that end early ---- */
 
-/* Fault: a gap that is not kept, is called optimal, or is heeded where nobody asked for it. */
+/* Fault: a gap that is exceeded, is called optimal, or applies without being requested. */
 TEST(a_gap_ends_a_search)
 {
     static const char *const planners[] = {"portfolio", "exact", "local_search", "beam"};
@@ -163,7 +164,7 @@ TEST(a_gap_ends_a_search)
             assert_true(mpl_record_is(row, MPL_FIELD_stopped, planned > bound ? "gap" : "done"));
             mpl_record_free(ctx, row);
         }
-    /* within 50 % of the bound at once, and yet the optimum is asked for */
+    /* within 50 % of the bound at once, yet --against optimum asks for the optimum */
     assert_int_equal(run("check mlp:layers=2,batch=64 -p exact --against optimum --gap 50%%"), 2);
     assert_int_equal(run("check densenet121:image=32 -p pool --against optimum --tolerance 1"), 2);
     check_run(0, "--tolerance: '1' is no percentage from 0% to 1000% with its sign, such as 0.5%");
@@ -171,7 +172,7 @@ TEST(a_gap_ends_a_search)
     check_run(0, "such as 0.5%");
 }
 
-/* Fault: a run of a plan that holds in parallel, taken for one that ran so. */
+/* Fault: a run of a plan with parallel safety is reported as a parallel run. */
 TEST(a_run_says_that_it_is_in_order)
 {
     mpl_record *row;

@@ -1,4 +1,4 @@
-/* test_harness_paper.c -- tables, figures and numbers made from rows: filled, found stale,
+/* test_harness_paper.c -- tables, figures and numbers made from rows: filled in, found stale,
  * refused. */
 #include "tests/support/folder.h"
 
@@ -31,7 +31,7 @@ static mpl_paper_item items[] = {{name_t, caption, NULL, CELLS}, {name_f, captio
 static const mpl_paper paper = {.n = 2, .item = items};
 
 static const struct {
-    const char *text, *filled; /* filled NULL: refused, and the message says `why` */
+    const char *text, *filled; /* filled NULL: refused with message `why` */
     const char *why;
 } marked[] = {
     {"no marker at all\n", "no marker at all\n", NULL},
@@ -88,9 +88,9 @@ TEST(test_markers)
         }
         assert_string_equal(out, marked[i].filled);
         mpl_free(ctx, faults);
-        assert_ok(ctx, mpl_paper_fill(ctx, &paper, "x.md", out, &again, &faults)); /* twice
-                                                                                        changes
-                                                                                        nothing */
+        assert_ok(ctx, mpl_paper_fill(ctx, &paper, "x.md", out, &again, &faults)); /* filling again
+                                                                                      changes
+                                                                                      nothing */
         mpl_free(ctx, faults);
         assert_string_equal(again, out);
         mpl_free(ctx, out);
@@ -112,9 +112,9 @@ TEST(test_memory_runs_out)
     mpl_free(ctx, faults);
 }
 
-/* What a text says that the rows do not, or that nothing keeps true. */
+/* Statements in a text that the rows contradict, or that nothing keeps up to date. */
 static const struct {
-    const char *text, *faults; /* what the message of the one fault holds; NULL: there is none */
+    const char *text, *faults; /* part of the message of the one fault; NULL: none */
 } said_wrong[] = {
     {"<!-- holds:t/worst/MiB = 9 -->", NULL},
     {"<!-- holds:t/worst/MiB != 8 -->", NULL},
@@ -154,7 +154,7 @@ TEST(test_faults)
     }
 }
 
-/* ---- the command, in a project of its own ---- */
+/* ---- the command in a separate project ---- */
 
 static void put(const char *path, const char *text)
 {
@@ -257,7 +257,7 @@ TEST(test_made_and_fresh)
     mpl_free(ctx, text);
 }
 
-/* Names out of rows that a shell, gnuplot or Markdown would act on: they stay names. */
+/* Names in rows that a shell, gnuplot or Markdown would interpret: they stay names. */
 TEST(test_names_run_nothing)
 {
     char *text = NULL;
@@ -282,7 +282,7 @@ TEST(test_names_run_nothing)
     mpl_free(ctx, text);
 }
 
-/* One change each, and what --check says is stale. */
+/* One change each, and what --check reports as stale. */
 static const struct {
     const char *file, *text, *stale;
 } changes[] = {
@@ -312,7 +312,7 @@ TEST(test_stale)
     }
 }
 
-/* A picture that was edited by a byte, or lost its end. */
+/* A picture that was edited by a byte or truncated. */
 TEST(test_touched_picture)
 {
     char *svg = NULL;
@@ -334,7 +334,7 @@ TEST(test_touched_picture)
     mpl_free(ctx, svg);
 }
 
-/* ---- the tables that it is made of ---- */
+/* ---- the paper's tables ---- */
 
 #define SIDE(graph, planner, safety, in_place, planned, bound)                                     \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety                 \
@@ -343,7 +343,7 @@ TEST(test_touched_picture)
     ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                         \
     ",\"run_ns\":[3000000,1000000,2000000],\"outputs\":\"equal\",\"plan_ns\":1500000}\n"
 
-/* 4 MiB over a bound of 1 MiB, or as said, under a seed. */
+/* 4 MiB over a bound of 1 MiB, or as given, with a seed. */
 #define SEEDED(graph, seed, planned)                                                               \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
     "\",\"safety\":\"serial\",\"planner\":\"p\",\"seed\":" seed ",\"planned_bytes\":" planned      \
@@ -511,7 +511,7 @@ static const struct {
     {"PAPER.md", "<!-- value:sums/high", "PAPER.md:1"},
 };
 
-/* Files of others: none, one, several of different columns. */
+/* Files of other projects: none, one, several with different columns. */
 static const struct {
     const char *one, *two, *tsv; /* files or NULL; lines of the table */
 } files[] = {
@@ -560,7 +560,7 @@ TEST(test_files_of_others)
                      0);
 }
 
-/* Rows that need not be there. */
+/* Optional rows. */
 TEST(test_optional_rows)
 {
     skip_without("/usr/bin/gnuplot");
@@ -578,7 +578,7 @@ TEST(test_optional_rows)
     assert_int_equal(remove("results/paper/c.suite"), 0);
 }
 
-/* A claim that no longer holds: all is written, and the end says so. */
+/* A claim that no longer holds: everything is written, and the end reports it. */
 TEST(test_claim_fails)
 {
     skip_without("/usr/bin/gnuplot");

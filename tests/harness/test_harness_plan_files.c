@@ -1,5 +1,5 @@
-/* test_harness_plan_files.c -- plans that go through files, whole, changed and tampered with; what
- * runs of them report; graphs that are exported. */
+/* test_harness_plan_files.c -- plans through files: unchanged, edited and tampered with; what their
+ * runs report; exported graphs. */
 #include "tests/harness/run_program.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int begin(void)
 
 /* ---- plans ---- */
 
-/* Changes the first number after `key` behind the `skip`-th one in a plan file. */
+/* Changes the first number after the `skip`-th following `key` in a plan file. */
 static void tamper(const char *from, const char *to, const char *key, const char *value, int skip)
 {
     static char text[1 << 17], changed[1 << 17];
@@ -39,7 +39,7 @@ static void tamper(const char *from, const char *to, const char *key, const char
     folder_put(to, changed, strlen(changed));
 }
 
-/* Plan, verify, run from the file; with every set of options the file alone must be enough. */
+/* Plan, verify, run from the file; with any set of options the file alone must be enough. */
 TEST(plans_survive_files)
 {
     static const char *const options[] =
@@ -69,8 +69,8 @@ TEST(plans_survive_files)
     }
 }
 
-/* Fault: a file without in-place pairs is read as one planned without them; there they were all
- * decided before. */
+/* Fault: a file without in-place pairs is read as one planned without them, although they were all
+ * decided earlier. */
 TEST(plans_that_need_no_pair)
 {
     static const char *const graphs[] = {"offset2bbox:boxes=20", "yolo_boxes:cells=4",
@@ -88,12 +88,12 @@ TEST(plans_that_need_no_pair)
     }
 }
 
-/* Fault: a plan file that is believed. */
+/* Fault: a plan file is trusted. */
 TEST(tampered_plans_are_refused)
 {
     assert_int_equal(run("plan " SMALL " -p none -o @/plan.json"), 0);
     assert_int_equal(run("verify " SMALL " @/plan.json"), 0);
-    tamper("plan.json", "moved.json", "\"offset\":", " 64", 2); /* fc where its input lies */
+    tamper("plan.json", "moved.json", "\"offset\":", " 64", 2); /* fc at its input's offset */
     assert_int_equal(run("verify " SMALL " @/moved.json"), 1);
     check_error("verify");
     assert_non_null(strstr(err, "hidden1.relu"));
@@ -108,7 +108,7 @@ TEST(tampered_plans_are_refused)
     assert_int_equal(run("run " SMALL " --plan @/moved.json -b ref"), 1);
 }
 
-/* Replaces the first `from` behind the first `behind` of a plan file. */
+/* Replaces the first `from` after the first `behind` in a plan file. */
 static void edit(const char *file, const char *to, const char *behind, const char *from,
                  const char *with)
 {
@@ -122,8 +122,8 @@ static void edit(const char *file, const char *to, const char *behind, const cha
     folder_put(to, changed, strlen(changed));
 }
 
-/* Where values lie round by round is part of a plan with loops, and what it copies: a file that
- * says otherwise is refused. */
+/* Where values lie round by round, and what is copied, is part of a plan with loops: a file that
+ * contradicts it is refused. */
 TEST(tampered_bindings_are_refused)
 {
     static const struct {
@@ -155,7 +155,7 @@ TEST(tampered_bindings_are_refused)
     assert_non_null(strstr(err, "bindings"));
 }
 
-/* The same plan, the same bytes; what a failed writing leaves behind is the file as it was. */
+/* The same plan gives the same bytes; a failed write leaves the file as it was. */
 TEST(plan_files_are_replaced_whole)
 {
     char first[1 << 14], again[1 << 14];
@@ -187,7 +187,7 @@ TEST(runs_report_what_they_did)
     assert_false(mpl_record_is_null(row, MPL_FIELD_memplan));
     assert_false(mpl_record_is_null(row, MPL_FIELD_machine));
     mpl_record_free(ctx, row);
-    /* beside one malloc a buffer: as many times, at least what is alive */
+    /* compared with one malloc per buffer: the same number of repeats, at least the live bytes */
     assert_int_equal(
         run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --compare malloc --json"), 0);
     assert_ok(ctx, mpl_record_read(ctx, "row", out, strlen(out), &row));
@@ -206,8 +206,8 @@ TEST(runs_report_what_they_did)
     assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
     assert_non_null(strstr(out, "arena over malloc\n"));
     assert_null(strstr(out, "\t-"));
-    /* the same beside a malloc of other settings is a run of its own, and a column; what is not
-     * there is not compared with */
+    /* with a malloc of other settings it is a separate run and column; a missing one is not
+     * compared */
     assert_int_equal(
         run_with("MALLOC_TRIM_THRESHOLD_", "1000000",
                  "bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"),
@@ -220,7 +220,7 @@ TEST(runs_report_what_they_did)
                               "run " SMALL " -p pool -b ref --compare malloc --repeat 1"),
                      4);
     assert_non_null(strstr(err, "'libnowhere.so.7', which is not loaded"));
-    /* what one backend gave is what the other must give; what another seed gave is not */
+    /* the other backend must reproduce these outputs; those of another seed differ */
     assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
     assert_int_equal(
         run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);
@@ -243,8 +243,8 @@ static void check_dims(const char *file, const char *dims)
         fail_msg("%s: '%s' where %s is expected", file, head + 10, dims);
 }
 
-/* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared,
- * and who reads all is told. */
+/* A loop of at most 4 rounds that ends after the second: that many rows are written and compared,
+ * and a reader of all rows is reported. */
 TEST(rows_of_a_loop_that_ends_early)
 {
     static const char text[] =
@@ -272,7 +272,7 @@ TEST(rows_of_a_loop_that_ends_early)
     assert_non_null(strstr(out, "\"ended_early\":\"loop"));
 }
 
-/* Block bI of a loop that carries a and goes on while a, 1 more in each round, is small. */
+/* Block bI of a loop that carries a, incremented in each round, and goes on while a is small. */
 static void add_growing(FILE *f, int i, const char *scanned, const char *yields)
 {
     fprintf(f, "block b%d\nparam i%d i64 []\nparam a%d f32 [2]\n%sc%d = add(a%d, one)\n", i, i, i,
@@ -281,10 +281,9 @@ static void add_growing(FILE *f, int i, const char *scanned, const char *yields)
             yields);
 }
 
-/* What is told of loops one after the other: rows that lie from the end on, none, all of them,
- * those of a loop in a loop.
+/* Reports of consecutive loops: rows from the end on, none, all, those of a nested loop.
  *
- * Catches: rows of another loop, or of another end, taken for those that came. */
+ * Fault: rows of another loop, or from the other end, are reported. */
 TEST(rows_of_all_kinds_of_loops)
 {
     FILE *f = fopen(in_folder("kinds.graph"), "w");
@@ -355,7 +354,7 @@ TEST(export_and_plot)
     assert_null(strstr(svg, "step round 4"));
     assert_non_null(strstr(svg, "keep branch 1"));
     assert_non_null(strstr(svg, "<title>hw\n24 bytes at "));
-    assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* where its script goes */
+    assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* the folder of its script */
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/other.svg"), 0);
     assert_int_equal(unsetenv("TMPDIR"), 0);
     assert_int_equal(run("plot mlp:batch=16,hidden=8,input=8,mode=train,update=momentum -p "
@@ -371,8 +370,7 @@ TEST(export_and_plot)
     assert_non_null(strstr(svg, "<title>fc\n8 bytes at "));
 }
 
-/* A model carries graph, weights and plan: what runs, verifies and is checked is what was
- * exported. */
+/* A model carries graph, weights and plan: run, verify and check use what was exported. */
 TEST(export_onnx)
 {
     static const char *const safety[] = {"serial", "parallel"};

@@ -1,5 +1,5 @@
-/* test_harness_plugins.c -- planners from outside: libraries and commands, good and bad, alone, in
- * a bench and beside ours. */
+/* test_harness_plugins.c -- external planners: libraries and commands, good and bad, alone, in a
+ * bench and beside ours. */
 #include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
@@ -14,10 +14,10 @@
 #include "harness/rows/rows.h"
 
 static const char *program;
-static char plugins[200]; /* folder of what tests/plugin and planners/example became */
+static char plugins[200];               /* folder of the built tests/plugin and planners/example */
 static char out[1 << 16], err[1 << 14]; /* of the last command */
 
-/* Three buffers that need 32 bytes: b conflicts with the others. c lives on when a is dead. */
+/* Three buffers that need 32 bytes: b conflicts with the others; c lives on after a is dead. */
 static const char list_text[] = "id,lower,upper,size,alignment\na,0,2,8,8\nb,1,3,16,8\nc,2,4,8,8\n";
 static const char good_text[] = "id,lower,upper,size,offset\n0,0,2,8,0\n1,1,3,16,8\n2,2,4,8,0\n";
 static const char turned_text[] =
@@ -36,7 +36,7 @@ static void put(const char *name, const char *text, int mode)
     assert_int_equal(chmod(path, (mode_t)mode), 0);
 }
 
-/* `text` with the test's folder for @, that of the plug-ins for % and the program for ?. */
+/* Replaces @ in `text` by the test's folder, % by that of the plug-ins, ? by the program. */
 static void expand(const char *text, char *to, size_t size)
 {
     size_t n = 0;
@@ -51,7 +51,7 @@ static void expand(const char *text, char *to, size_t size)
     assert_true(n < size);
 }
 
-/* Exit status of a command of the shell; a signal is 128 + its number. */
+/* Exit status of a shell command; a signal is 128 + its number. */
 static int shell(const char *text)
 {
     char command[5600], expanded[4500];
@@ -82,7 +82,7 @@ static int begin(void)
     return mkdir(path, 0700) != 0 || setenv("TMPDIR", path, 1) != 0;
 }
 
-/* What the row on stdout says in a field; "" for null. */
+/* A field of the row on stdout; "" for null. */
 static void field_text(mpl_field field, char *text, size_t size)
 {
     mpl_ctx ctx;
@@ -190,8 +190,8 @@ static const struct {
     {"exec:name= ", 2, NULL, "a command is needed"},
 };
 
-/* Nothing that a planner printed or left: standard output has one row, or an error, the folder for
- * temporary files is empty. */
+/* Nothing that a planner printed or left remains: standard output has one row or an error, and the
+ * temporary folder is empty. */
 TEST(one_plan_each)
 {
     char command[1000], status[40], reason[600];
@@ -223,7 +223,7 @@ TEST(one_plan_each)
     assert_string_equal(out, "");
 }
 
-/* A claim that memplan has not proved is not repeated; one that it has, is. */
+/* A claim is repeated only if memplan has proved it. */
 TEST(claims_are_not_believed)
 {
     static const struct {
@@ -254,8 +254,8 @@ TEST(claims_are_not_believed)
                      3);
 }
 
-/* What a command started does not outlive it: at its end, at the limit, nor when memplan itself is
- * told to stop. */
+/* Processes started by a command end with it: when it ends, at the limit, and when memplan is told
+ * to stop. */
 TEST(groups_end_together)
 {
     static const struct {
@@ -329,7 +329,7 @@ TEST(graphs_and_safeties)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (shell(rows[i].command) != rows[i].exit || strstr(out, rows[i].says) == NULL)
             fail_msg("%s: '%s' is not in '%s' '%s'", rows[i].command, rows[i].says, out, err);
-    /* as the built-in planner would have placed them */
+    /* as the built-in planner places them */
     assert_int_equal(
         shell("? plan resnet18:image=64 -p greedy_size | grep planned >@/a; ? plan "
               "resnet18:image=64 -p "
@@ -337,8 +337,8 @@ TEST(graphs_and_safeties)
         0);
 }
 
-/* Fixed places cannot be said in a list; memory that runs out anywhere is told, and nothing stays
- * allocated. */
+/* A list cannot express fixed offsets. Running out of memory anywhere is reported, and nothing
+ * stays allocated. */
 TEST(calls_from_c)
 {
     static const char *const planners[] = {"exec:cat @/good.csv",
@@ -388,8 +388,8 @@ static void read_rows(mpl_ctx *ctx, const char *name, mpl_rows *rows)
     assert_ok(ctx, mpl_rows_read(ctx, path, rows));
 }
 
-/* One planner crashes, one hangs, one answers garbage: all other rows are there, and --resume runs
- * only the bad ones again. */
+/* One planner crashes, one hangs, one answers garbage: all other rows are there, and --resume
+ * repeats only the bad ones. */
 TEST(bench_goes_on)
 {
     static const struct {
@@ -441,8 +441,8 @@ TEST(bench_goes_on)
     assert_int_equal(access("x.jsonl", F_OK), -1);
 }
 
-/* Peers take turns: after the first plans of each, letters come as a, b, a, b. Times are there for
- * each turn, and a program by its path gets the flags that it is known for. */
+/* Peers take turns: after the first plans of each, letters come as a, b, a, b. Each turn has its
+ * times, and a program given by path gets its known flags. */
 TEST(peers_take_turns)
 {
     char text[4000];
@@ -479,7 +479,7 @@ TEST(peers_take_turns)
     assert_string_equal(mpl_record_get_text(rows.row[2], MPL_FIELD_planner), "exec:minimalloc");
     assert_int_equal(self, 250000000);
     mpl_rows_fini(ctx, &rows);
-    /* what is compared is measured together: one that is missing brings all of its graph with it */
+    /* compared runs are measured together: a missing one repeats all of its graph */
     assert_int_equal(shell("? bench @/one.suite --planners greedy_size,best_fit --peer "
                            "minimalloc=\"@/it's a solver\" "
                            "--repeat 1 -q -o @/peers.jsonl --resume"),
@@ -496,8 +496,8 @@ TEST(peers_take_turns)
     }
 }
 
-/* Medians, ratios and means of rows that were made by hand: 8/2 and 9/1, so 6 in the mean; 16/2 by
- * the peer's own word. */
+/* Medians, ratios and means of hand-made rows: 8/2 and 9/1, so 6 as the mean; 16/2 as the peer
+ * reports it. */
 TEST(ratios_are_right)
 {
 #define JSON_ROW(graph, planner, each, self)                                                       \
@@ -522,8 +522,8 @@ TEST(ratios_are_right)
 
 /* ---- installed ---- */
 
-/* The example, compiled against what `make install` put into an empty prefix and nothing else, and
- * run by what it installed; where paths have blanks, and also for a packager. */
+/* The example compiles against `make install` into an empty prefix alone, and runs with the
+ * installed program; also with blanks in paths, and for a packager. */
 TEST(installed_header_is_enough)
 {
     char build[200], *mode, text[1200];

@@ -1,6 +1,5 @@
-/* test_harness_quote.c -- hostile names: no text of a graph, plan, row or file name is run, by
- * whichever command and in whichever format; what is written stays well-formed, and no control
- * character reaches a terminal. */
+/* test_harness_quote.c -- hostile names: no command or format executes text from a graph, plan, row
+ * or file name; outputs stay well-formed, and no control character reaches a terminal. */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 
 /* ---- characters ---- */
 
-/* What is shown is whole UTF-8 by the C library's decoder, and no control character by its
+/* Displayed text is valid UTF-8 by the C library's decoder, without control characters by its
  * table. */
 TEST(only_characters_are_seen)
 {
@@ -34,7 +33,7 @@ TEST(only_characters_are_seen)
         wchar_t wide = 0;
         size_t length;
 
-        for (uint32_t k = 0; k < n; k++) /* often what a character of n bytes could be */
+        for (uint32_t k = 0; k < n; k++) /* often prefixes of an n-byte character */
             text[k] = (char)(mpl_rng_below(&rng, 4) == 0 ? 1 + mpl_rng_below(&rng, 255)
                              : k > 0                     ? 0x80 + mpl_rng_below(&rng, 64)
                                      : (0xf00u >> n & 0xff) + mpl_rng_below(&rng, 0x40u >> n));
@@ -51,8 +50,7 @@ TEST(only_characters_are_seen)
     setlocale(LC_CTYPE, "C");
 }
 
-/* JSON is printed, too: what would steer a terminal goes by its number, and comes back as it
- * was. */
+/* JSON is also printed: control characters are escaped by number and read back unchanged. */
 TEST(json_shows_nothing_raw)
 {
     static const char text[] = "a\x7f"
@@ -131,8 +129,8 @@ TEST(each_language_gets_its_text)
     }
 }
 
-/* Two texts have one name only where they are one: all of up to three of the characters that
- * matter. */
+/* Two texts map to one file name only if they are equal: all texts of up to three of the relevant
+ * characters. */
 TEST(names_of_files_differ)
 {
     static const char letters[] = "a_/.%2F\n";
@@ -160,9 +158,9 @@ TEST(names_of_files_differ)
 
 /* ---- the program ---- */
 
-/* Backquotes, ends of strings of each kind, of a script's element, of a data block; escapes; a
- * formula; broken UTF-8. Each command would leave a file in the current folder. No slash: it is a
- * file's name, too. */
+/* Backquotes, ends of each kind of string, of a script element, of a data block; escapes; a
+ * formula; broken UTF-8. Executed, each would create a file in the current folder. No slash, since
+ * it is also a file name. */
 #define HOSTILE                                                                                    \
     "=1+1`touch pwned1`$(touch pwned2)'; touch pwned3; '\"\nsystem(\"touch "                       \
     "pwned4\")\nEOD\n!touch "                                                                      \
@@ -213,7 +211,7 @@ static void put_graph(const char *path)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The text of a file in the folder, in text[]. */
+/* Reads a file in the folder into text[]. */
 static size_t slurp(const char *name)
 {
     FILE *f = fopen(in_folder(name), "r");
@@ -238,7 +236,7 @@ static void no_command_ran(const char *by)
     }
 }
 
-/* No control character but line ends (and tabs between cells), and all of it UTF-8. */
+/* No control characters except line ends (and tabs between cells), and valid UTF-8. */
 static void is_shown_whole(const char *by, const char *stream, bool tsv)
 {
     size_t n = slurp(stream);
@@ -252,8 +250,7 @@ static void is_shown_whole(const char *by, const char *stream, bool tsv)
     }
 }
 
-/* Runs in the test's folder, where the files have plain paths; the graph's file has a hostile
- * name. */
+/* Runs in the test's folder, where files have plain paths; the graph's file has a hostile name. */
 static void run(const char *const *args)
 {
     char *argv[24] = {program};
@@ -281,7 +278,7 @@ static void run(const char *const *args)
 }
 #define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
 
-/* Elements close as they open, no tag begins within text, entities are known ones. */
+/* Elements nest properly, no tag begins within text, entities are known ones. */
 static void is_xml(const char *name)
 {
     char open[64][24];
@@ -292,8 +289,7 @@ static void is_xml(const char *name)
         if (*c == '&' && strncmp(c, "&amp;", 5) != 0 && strncmp(c, "&lt;", 4) != 0 &&
             strncmp(c, "&gt;", 4) != 0 && strncmp(c, "&quot;", 6) != 0 && strncmp(c, "&#", 2) != 0)
             fail_msg("%s: '%.30s'", name, c);
-        if (*c != '<' || c[1] == '?' || c[1] == '!') /* a declaration or a comment is gnuplot's or
-                                                        ours */
+        if (*c != '<' || c[1] == '?' || c[1] == '!') /* gnuplot's or ours */
             continue;
         if (c[1] == '/') {
             if (depth == 0 || strncmp(c + 2, open[depth - 1], strlen(open[depth - 1])) != 0)
@@ -316,7 +312,7 @@ static void is_xml(const char *name)
     assert_int_equal(depth, 0);
 }
 
-/* Outside of strings there is nothing but what stands in any graph of ours. */
+/* Outside of strings there is only what any graph of ours has. */
 static void is_dot(const char *name)
 {
     slurp(name);
@@ -341,7 +337,7 @@ static void is_json(const char *name)
     json_decref(root);
 }
 
-/* As many cells in each row, and none that is a formula. */
+/* Every row has the same number of cells, and none is a formula. */
 static void is_table(const char *name, char between)
 {
     int n = -1;
@@ -437,7 +433,7 @@ TEST(terminals_are_not_steered)
     RUN("merge", "rows.jsonl", "-o", "merged.jsonl");
 }
 
-/* Outputs whose names differ, in files that differ: the values are those of each. */
+/* Outputs with different names go to different files with their own values. */
 TEST(outputs_have_files_of_their_own)
 {
     static const char graph[] =

@@ -1,5 +1,5 @@
-/* test_harness_rows.c -- rows: fields written and read back, keys, files that are appended, torn,
- * full. */
+/* test_harness_rows.c -- rows: writing and reading fields, keys, files that are appended to, torn,
+ * on a full disk. */
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static mpl_record *full_row(mpl_ctx *ctx, uint64_t n)
     return r;
 }
 
-/* Fault: a field that is written and not read, or read as something else. */
+/* Fault: a field that is written but not read, or read as another. */
 TEST(every_field_survives)
 {
     mpl_record *r, *back = NULL;
@@ -79,7 +79,7 @@ TEST(every_field_survives)
     mpl_record_free(ctx, back);
 }
 
-/* Fault: a null that turns into a zero, an absent field that is left out of the row. */
+/* Fault: a null becomes a zero, an absent field is missing from the row. */
 TEST(absent_is_null)
 {
     mpl_record *r = NULL;
@@ -95,7 +95,7 @@ TEST(absent_is_null)
     mpl_record_free(ctx, r);
 }
 
-/* Fault: a key that times decide, or that forgets an option. */
+/* Fault: a key that depends on times, or omits an option. */
 TEST(keys_name_runs)
 {
     mpl_record *a, *b;
@@ -143,7 +143,7 @@ TEST(key_ignores_member_order)
     }
 }
 
-/* Fault: an input that is taken for a row. */
+/* Fault: other input is accepted as a row. */
 TEST(wrong_rows_are_refused)
 {
     static const char *const wrong[] =
@@ -182,8 +182,8 @@ static off_t size_of(const char *path)
     return facts.st_size;
 }
 
-/* Cuts the last row after each of its bytes: what is left is dropped, the row before stays. Fault:
- * a row glued to a torn one. */
+/* Cuts the last row after each of its bytes: the rest is dropped, the row before stays. Fault: a
+ * row appended to a torn one. */
 TEST(torn_lines_are_dropped)
 {
     const char *path = in_folder("deep/er/torn.jsonl");
@@ -207,7 +207,7 @@ TEST(torn_lines_are_dropped)
     }
 }
 
-/* Fault: a full disk that leaves half a row, or is not told. */
+/* Fault: a full disk leaves half a row, or is not reported. */
 TEST(full_disks_keep_whole_rows)
 {
     const char *path = in_folder("full.jsonl");
@@ -245,8 +245,7 @@ TEST(one_writer_at_a_time)
     assert_status(ctx, mpl_row_file_open(ctx, path, &second), MPL_EINPUT);
     mpl_row_file_close(&first);
     assert_ok(ctx, mpl_row_file_open(ctx, path, &second));
-    if ((pid = fork()) == 0) { /* a worker that outlives its bench by a moment, the lock in its hand
-                                */
+    if ((pid = fork()) == 0) { /* a worker that briefly outlives its bench while holding the lock */
         usleep(300000);
         _exit(0);
     }
@@ -256,7 +255,7 @@ TEST(one_writer_at_a_time)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Rows 1, 2, 1 again: the second 1 takes the first's place. */
+/* Rows 1, 2, 1: the second 1 replaces the first. */
 TEST(last_row_of_a_key_counts)
 {
     mpl_rows rows = {0};
@@ -298,7 +297,7 @@ TEST(medians)
     }
 }
 
-/* |got - want| <= 1e-4 |want| or 1e-5 is within, in each type. Fault: a tolerance that is only
+/* |got - want| <= 1e-4 |want| or 1e-5 is accepted, in each type. Fault: a tolerance that is only
  * relative, a NaN that passes. */
 TEST(comparisons)
 {
@@ -329,8 +328,8 @@ TEST(comparisons)
     assert_string_equal(mpl_outputs_word(2e-4), "differ");
 }
 
-/* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output that is not
- * looked at to its end. */
+/* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output is not
+ * compared to its end. */
 TEST(outputs_are_compared_to_the_end)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* memplan run --iterations: the same losses to the last digit under every planner, a loss that
- * falls, MNIST's files, refusals. */
+/* memplan run --iterations: identical losses under every planner, a falling loss, MNIST's files,
+ * refusals. */
 #include "tests/support/folder.h"
 
 #include "harness/job/train.h"
@@ -12,7 +12,7 @@
 
 #define TRAINED "mnist_conv:batch=32,image=8,mode=train,update=sgd,rate=50000"
 
-/* What a command prints, up to its exit status. */
+/* Collects a command's output; returns its exit status. */
 static int run(const char *arguments, char *text, size_t size)
 {
     const char *program = getenv("MEMPLAN");
@@ -66,7 +66,7 @@ TEST(every_planner_trains_alike)
     }
 }
 
-/* A batch of the full size; the gradient's updates as others have them, the network's own rate. */
+/* A full-size batch; the gradient's updates as usual, the network's own rate. */
 TEST(loss_falls)
 {
     static const char *const updates[] = {"sgd", "momentum", "adagrad", "adam"};
@@ -84,7 +84,7 @@ TEST(loss_falls)
         for (int k = 56; k <= 60; k++)
             late += loss_at(text, k) / 5;
         print_message("%s: loss %.3f, at last %.3f\n", updates[i], loss_at(text, 1), late);
-        assert_true(fabs(loss_at(text, 1) - log(10)) < 0.15); /* nothing known yet of ten classes */
+        assert_true(fabs(loss_at(text, 1) - log(10)) < 0.15); /* untrained over ten classes */
         assert_true(late < 1);
     }
 }
@@ -116,7 +116,7 @@ TEST(other_graphs_are_refused)
     }
 }
 
-/* Two pictures of 2 x 2; then cut ones, and ones of another kind. */
+/* Two pictures of 2 x 2; then truncated ones, and ones of another format. */
 TEST(mnist_files_are_read)
 {
     static const uint8_t images[] = {0, 0, 8, 3, 0, 0,   0,  2, 0, 0, 0, 2,

@@ -1,5 +1,5 @@
-/* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right
- * about conflicts. */
+/* test_harness_viewer.c -- plans as HTML pages: small, self-contained, safe against hostile names,
+ * correct conflicts. */
 #include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
@@ -15,7 +15,7 @@
 #include "planners/planner.h"
 #include "tests/support/random_problem.h"
 
-/* The page of a plan; the caller's (free). */
+/* The page of a plan, which the caller frees. */
 static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, size_t *size)
 {
     mpl_job job = {.text = "list", .problem = p, .bound_bytes = 1};
@@ -105,18 +105,16 @@ TEST(test_alone_and_safe)
     assert_int_equal(count(page, "</script"), 1);
     assert_int_equal(count(page, "<!--"), 0);
     assert_int_equal(count(page, "<title>a &amp; b &lt;c&gt;</title>"), 1);
-    assert_int_equal(count(page, "?"), 1 + count(strstr(page, "/* ---- who"), "?")); /* the newline;
-                                                                                        no character
-                                                                                        was cut in
-                                                                                        two */
+    assert_int_equal(count(page, "?"), 1 + count(strstr(page, "/* ---- who"), "?")); /* the newline
+                                                                                        only */
     assert_int_equal(count(page, "\\u003c/script>"), 2);
     free(page);
     mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, p);
 }
 
-/* Long names of two-byte characters at even and odd places: none is cut in two, which JSON would
- * make a '?'. */
+/* Long names of two-byte characters at even and odd offsets: none is cut in two, which would become
+ * a '?' in JSON. */
 TEST(test_long_names)
 {
     mpl_problem *p = NULL;
@@ -147,8 +145,8 @@ TEST(test_long_names)
     mpl_problem_free(ctx, p);
 }
 
-/* Under parallel: what is before another ends where that begins, or earlier; so what shares bytes
- * never overlaps. */
+/* Under parallel: a buffer before another ends where that begins or earlier, so sharing buffers
+ * never overlap. */
 TEST(test_across_chains)
 {
     mpl_rng rng;
@@ -170,7 +168,7 @@ TEST(test_across_chains)
     }
 }
 
-/* The longest chain, not any: 3 -> 2 -> 0 and 3 -> 0, 3 -> 1, ids against the order. */
+/* The longest chain, not any: 3 -> 2 -> 0 and 3 -> 0, 3 -> 1, with ids against the order. */
 TEST(test_longest_chain)
 {
     static const uint32_t arc_from[] = {3, 2, 3, 3}, arc_to[] = {2, 0, 0, 1};
@@ -190,7 +188,8 @@ TEST(test_longest_chain)
     mpl_problem_free(ctx, p);
 }
 
-/* What the page's script says, against mpl_conflict; in-place partners at one offset are none. */
+/* Conflicts in the page's script, against mpl_conflict; in-place partners at one offset do not
+ * conflict. */
 TEST(test_conflicts)
 {
     mpl_rng rng;
@@ -249,8 +248,7 @@ static json_int_t number_of(const json_t *event, const char *key)
     return json_integer_value(json_object_get(event, key));
 }
 
-/* What a trace shows of each buffer lies over no other, parallel in-place partners apart; what time
- * stands for is said. */
+/* Trace rectangles overlap only for parallel in-place partners; the meaning of time is stated. */
 static void check_trace(const mpl_problem *p, const json_t *trace)
 {
     const json_t *events = json_object_get(trace, "traceEvents"), *shown[16] = {NULL}, *event;
@@ -345,18 +343,17 @@ TEST(test_memory_runs_out)
 
 /* ---- rounds and branches side by side ---- */
 
-/* The pictures of loops: as many rounds as pointers need to come round; what lies over one another
- * at the same time is one value handed on; and nothing lies outside of its arena. */
+/* Pictures of loops: as many rounds as places need to repeat; overlapping rectangles at one time
+ * are one carried value; nothing lies outside of its arena. */
 TEST(test_unrolled)
 {
     static const struct {
         const char *name;
-        uint32_t n_rounds; /* of the first loop */
-    } rows[] =
-        ROW({"loops/pingpong", 1 + 2}, /* the first value lies elsewhere, then two places in turn */
-            {"loops/shift_2", 2 + 2}, {"loops/shift_3", 3 + 3}, {"loops/shift_4", 7}, /* it has no
-                                                                                         more */
-            {"loops/chained_3", 1 + 2}, {"loops/lstm_cell", 1 + 1}, {"control", 4});
+        uint32_t n_rounds;                    /* of the first loop */
+    } rows[] = ROW({"loops/pingpong", 1 + 2}, /* the first lies elsewhere, then two alternate */
+                   {"loops/shift_2", 2 + 2}, {"loops/shift_3", 3 + 3},
+                   {"loops/shift_4", 7}, /* the loop has no more rounds */
+                   {"loops/chained_3", 1 + 2}, {"loops/lstm_cell", 1 + 1}, {"control", 4});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();

@@ -1,4 +1,4 @@
-/* Buffer lists: what is right is read as it stands, and each wrong file is one line that names file
+/* Buffer lists: correct ones are read exactly, and each wrong file gives one line that names file
  * and line. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -78,7 +78,7 @@ TEST(refuse_wrong_files)
     assert_status(ctx, mpl_csv_read(ctx, "tests", &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
 }
 
-/* The same two buffers, [3, 5) of 7 bytes and [4, 9) of 2, under every name and dress. */
+/* The same two buffers, [3, 5) of 7 bytes and [4, 9) of 2, in every format and notation. */
 static const struct {
     const char *text;
     bool offsets;
@@ -120,7 +120,7 @@ TEST(read_right_files)
     }
 }
 
-/* Times in nanoseconds become ranks; who lives with whom stays. */
+/* Times in nanoseconds become ranks; conflicts stay. */
 TEST(renumber_sparse_times)
 {
     static const char text[] =

@@ -1,6 +1,6 @@
-/* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external
- * data, dims, bindings. Small models are texts, many of them in tests/data/onnx, made by an encoder
- * that shares nothing with the reader. */
+/* Reading ONNX models: known networks (operators, shapes, bytes), every error, external data, dims,
+ * bindings. Small models are texts, many in tests/data/onnx, made by an encoder independent of the
+ * reader. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/support/onnx_text.h"
@@ -37,12 +37,11 @@ static void assert_refused(mpl_ctx *ctx, const message *m, const mpl_read_option
 
 static const struct network {
     const char *name;
-    uint32_t n_ops; /* nodes of the file but those that make weights */
+    uint32_t n_ops; /* nodes of the file except those that make weights */
     const char *output;
-    mpl_op_kind kind; /* one operator and how often it stands there */
+    mpl_op_kind kind; /* one operator and its count */
     uint32_t n_kind;
-    uint64_t peak_bytes; /* live, file order, one buffer for each output of an operation, inputs and
-                            weights apart */
+    uint64_t peak_bytes; /* live, in file order, without inputs and weights */
 } networks[] = {
     {"bvlc_alexnet", 24, "[1,1000]", MPL_OP_conv, 5, 2239488},
     {"vgg19", 46, "[1,1000]", MPL_OP_conv, 16, 25690112},
@@ -89,9 +88,9 @@ TEST(light_networks)
     }
 }
 
-/* ---- files that are wrong ---- */
+/* ---- wrong files ---- */
 
-/* A file that is cut is refused by its name; one bit flipped makes another model, or none. */
+/* A truncated file is refused by name; one flipped bit gives another model or an error. */
 static void cut_and_flip(mpl_ctx *ctx, const char *name, char *data, size_t n)
 {
     uint64_t random = 1;
@@ -120,7 +119,7 @@ static void cut_and_flip(mpl_ctx *ctx, const char *name, char *data, size_t n)
     }
 }
 
-/* A graph stands last in its file, so no cut of it is whole. */
+/* The graph is the last field of the file, so no truncation is complete. */
 TEST(cut_and_flipped)
 {
     static const char *const texts[] = {
@@ -162,8 +161,7 @@ TEST(no_such_file)
                   MPL_EINPUT);
 }
 
-/* A message that nests a thousand deep would exhaust protobuf-c's stack if it went on for
- * megabytes. */
+/* A message nested a thousand levels deep; megabytes of that would exhaust protobuf-c's stack. */
 TEST(deep_nesting)
 {
     message m = {.n = 0}, outer;
@@ -253,7 +251,7 @@ static void dims_of(const char *term, size_t n, char *dims)
         dims += sprintf(dims, "%s%d", i > 0 ? "," : "", (int)dim_of(term[i]));
 }
 
-/* Where the element lies that a term's letters choose. */
+/* Index of the element selected by a term's letters. */
 static int64_t place(const char *term, size_t n, const int64_t *index)
 {
     int64_t at = 0;
@@ -263,7 +261,7 @@ static int64_t place(const char *term, size_t n, const int64_t *index)
     return at;
 }
 
-/* The sum over all letters, one after the other: the definition. */
+/* The sum over all letters by definition. */
 static void sum_all(const char *equation, const float *a, const float *b, double *y)
 {
     const char *arrow = strchr(equation, '-'), *comma = strchr(equation, ','),
@@ -359,7 +357,7 @@ TEST(dims_from_options)
     mpl_graph_free(ctx, g);
 }
 
-/* n and k decide a shape, n by way of an Add; x does not, and is not bound though its contents are
+/* n and k decide a shape, n through an Add; x does not, and is not bound although its contents are
  * given. */
 static const char bound_model[] =
     "input n i64 [1]\ninput x f32 [2,3]\ninput k i64 [1]\ninit one i64 [1] = 1\n"
@@ -383,8 +381,7 @@ TEST(inputs_that_decide_shapes)
     options.n_inputs = 1;
     assert_refused(ctx, &m, &options, "--input k=FILE");
     options.n_inputs = 3;
-    assert_refused(ctx, &m, &options, "node 'the node' (Reshape, opset 13)"); /* [0, 2] holds no 6
-                                                                                  elements */
+    assert_refused(ctx, &m, &options, "node 'the node' (Reshape, opset 13)"); /* cannot hold 6 */
     options.input_tensor = (const mpl_tensor[]){given[2], given[1], given[3]};
     assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,2]");
@@ -402,13 +399,13 @@ TEST(inputs_that_decide_shapes)
     assert_int_equal(mpl_graph_file_input(g, 3), MPL_NONE);
     mpl_graph_free(ctx, g);
     g = NULL;
-    /* By name, and of the wrong type. */
+    /* By name, and with a wrong type. */
     options.input_name = (const char *const[]){"k", "n", "x"};
     options.input_tensor = (const mpl_tensor[]){given[1], given[2], given[1]};
     assert_refused(ctx, &m, &options, "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
 }
 
-/* Indices of inputs do not count initialisers, which IR version 3 lists among them. */
+/* Input indices do not count initialisers, which IR version 3 lists among the inputs. */
 TEST(initialisers_are_no_inputs)
 {
     const mpl_tensor given = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){3, 4}};
@@ -425,7 +422,7 @@ TEST(initialisers_are_no_inputs)
     mpl_graph_free(ctx, g);
 }
 
-/* The opset of ONNX matters to its own operators alone. */
+/* ONNX's opset applies to its own operators only. */
 TEST(no_own_node)
 {
     mpl_graph *g = NULL;
@@ -442,7 +439,7 @@ TEST(no_own_node)
     assert_refused(ctx, &m, NULL, "small.onnx: graph 'small' has no output");
 }
 
-/* What nobody needs is gone: dead nodes, unused results, weights that were folded away. */
+/* Unneeded parts are removed: dead nodes, unused results, folded weights. */
 TEST(pruned)
 {
     mpl_graph *g = NULL;
@@ -465,7 +462,7 @@ TEST(pruned)
     mpl_graph_free(ctx, g);
 }
 
-/* Names that the reader makes give way to the file's; empty names are filled in. */
+/* Names made by the reader avoid the file's; empty names are filled in. */
 TEST(names)
 {
     mpl_graph *g = NULL;
@@ -516,7 +513,7 @@ static const struct outside {
     {"file as a folder", "memplan-weights.bin/x", "0", "12", false, "Not a directory"},
 };
 
-/* The folder of the model, with links out of it and within. */
+/* Makes the model's folder, with links that leave it and links within. */
 static void make_outsides(void)
 {
     assert_int_equal(folder_make("onnx"), 0);
@@ -560,7 +557,7 @@ TEST(external_data)
     assert_int_equal(folder_remove(), 0);
 }
 
-/* ---- folding, and each version's meaning ---- */
+/* ---- folding, and the semantics of each version ---- */
 
 /* The numbers of "1 2 3". */
 static uint32_t numbers_of(char *text, double *numbers)
@@ -574,7 +571,7 @@ static uint32_t numbers_of(char *text, double *numbers)
     return n;
 }
 
-/* The model of a row: its constants, its node. */
+/* The model of a row: its constants and its node. */
 static message folded_model(const case_row *row)
 {
     char text[600], constants[300], *rest = constants;
@@ -632,13 +629,13 @@ TEST(folded_versions)
     each_row(ctx, "tests/data/onnx/folded.txt", 91, check_fold);
 }
 
-/* Each EyeLike makes a value of the dims of the first one, which move as the graph grows.
+/* Each EyeLike makes a value with the dims of the first one, whose array moves as the graph grows.
  *
- * Catches: dims that are read where they lay before. */
+ * Fault: dims read from the old address. */
 TEST(eyes_of_a_graph_that_grows)
 {
     enum { N = 200 };
-    /* each node makes two values: which of them meets full arrays hangs on how many there are */
+    /* each node makes two values; which one finds full arrays depends on their number */
     char text[8000] = "opset 9\ninput x f32 [2,3]\ninput odd f32 [2,3]\n";
     mpl_graph *g = NULL;
     message m;
@@ -654,7 +651,7 @@ TEST(eyes_of_a_graph_that_grows)
     mpl_graph_free(ctx, g);
 }
 
-/* A constant that is one number for all elements decides a shape as any other. */
+/* A constant of one repeated number decides a shape like any other. */
 TEST(shape_of_one_number)
 {
     message m = onnx_model("input x f32 [1]\ninit three i64 [1] = 3\ns = Expand(three, three)\n"
@@ -668,8 +665,7 @@ TEST(shape_of_one_number)
     mpl_graph_free(ctx, g);
 }
 
-/* A weight of 4 TiB that is one number stays one number; a large one that is not is left for the
- * run. */
+/* A weight of 4 TiB of one repeated number stays one number; other large ones stay for the run. */
 TEST(large_constants)
 {
     message m = onnx_model(

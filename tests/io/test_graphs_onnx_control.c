@@ -1,6 +1,6 @@
-/* Reading ONNX's Loop, If and Scan: ONNX's own models with the outputs that they expect, and small
- * ones of tests/data/onnx/control.txt for every way that bodies are nested, capture, stack rows,
- * end early or change shapes, all run by a direct interpreter. */
+/* Reading ONNX's Loop, If and Scan: ONNX's own models with their expected outputs, and small ones
+ * in tests/data/onnx/control.txt for nested bodies, captures, stacked rows, early exits and
+ * changing shapes, run by a direct interpreter. */
 #include "tests/support/interpret.h"
 #include "tests/support/onnx_text.h"
 
@@ -16,8 +16,8 @@
 
 static const struct {
     const char *name;
-    mpl_op_kind kind;                     /* an operator that must be there */
-    uint32_t n_blocks, n_inputs, n_bound; /* with the block of the whole */
+    mpl_op_kind kind;                     /* an operator that must occur */
+    uint32_t n_blocks, n_inputs, n_bound; /* including the block of the whole graph */
 } models[] = {
     {"test_gru_defaults", MPL_OP_while, 2, 3, 0},
     {"test_if", MPL_OP_case, 3, 1, 0},
@@ -136,13 +136,13 @@ TEST(onnx_models)
 
 enum { MOST_NUMBERS = 24, MOST_INPUTS = 3 };
 
-/* One run of a case of control.txt: what is said of it up to the next one. */
+/* One run of a case in control.txt: its lines up to the next run. */
 typedef struct small_run {
     const char *what, *text; /* of the case; of the run, `-- ..` */
     size_t n;
 } small_run;
 
-/* The text of a line of the run that begins so, or NULL; `nth` of them come before it. */
+/* The text after `begin` in the nth line (from 0) of the run that begins with it, or NULL. */
 static const char *line_of(const small_run *r, const char *begin, unsigned nth)
 {
     for (const char *at = r->text; at < r->text + r->n; at += strcspn(at, "\n") + 1)
@@ -175,8 +175,8 @@ static unsigned put_numbers(const char *text, mpl_type type, void *data)
     return n;
 }
 
-/* With `bind` the reader is told the inputs: i64 and bool by the first letter of the name, a list
- * where there are many numbers, else a scalar. */
+/* With `bind` the reader gets the inputs: i64 and bool by the first letter of the name, a list if
+ * there are several numbers, else a scalar. */
 static mpl_status read_small(mpl_ctx *ctx, const small_run *r, mpl_graph **g)
 {
     static int64_t store[MOST_INPUTS][MOST_NUMBERS];
@@ -266,7 +266,7 @@ static void lose_memory(mpl_ctx *ctx, const small_run *r)
     }
 }
 
-/* Cases begin with a `#` after an empty line, the runs of one with `--`. */
+/* Cases begin with a `#` after an empty line, the runs of a case with `--`. */
 TEST(small_models)
 {
     char *text, *end;

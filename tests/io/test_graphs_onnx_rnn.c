@@ -1,10 +1,9 @@
-/* ONNX's LSTM, GRU and RNN with every option that the standard lists, as loops and unrolled,
- * against loops over numbers that follow the standard's formulas one sequence and one unit at a
- * time.
+/* ONNX's LSTM, GRU and RNN with every option of the standard, as loops and unrolled, against loops
+ * over the standard's formulas, one sequence and one unit at a time.
  *
- * Catches: gates, peepholes, biases or directions mixed up; a sequence that goes on behind its end,
- * or begins in the wrong place; an axis for the batch in the wrong place; an alpha or a clip that
- * reaches the wrong function. */
+ * Fault: confused gates, peepholes, biases or directions; a sequence that goes on past its end or
+ * begins in the wrong place; a batch axis in the wrong place; an alpha or a clip applied to the
+ * wrong function. */
 #include "tests/support/interpret.h"
 #include "tests/support/onnx_text.h"
 
@@ -20,10 +19,10 @@ typedef struct activation {
 } activation;
 
 typedef struct option {
-    const char *op, *direction, *attrs; /* direction NULL: not said */
+    const char *op, *direction, *attrs; /* direction NULL: omitted */
     const char *given;                  /* optional inputs: B, l (lengths), h, c, P */
-    const char *outputs;                /* "- Y_h": those that are asked for */
-    bool batch_first, flag; /* flag: input_forget, linear_before_reset; said here as in attrs */
+    const char *outputs;                /* "- Y_h": the requested ones */
+    bool batch_first, flag; /* flag: input_forget, linear_before_reset; also set in attrs */
     double clip;            /* 0: none */
     activation f[6];        /* NULL: the defaults */
 } option;
@@ -286,7 +285,7 @@ static void say(text *t, const char *format, ...)
     assert_true(t->n < sizeof t->line);
 }
 
-/* Weights are initialisers in one model, and inputs in the other. */
+/* Weights are initialisers in one model and inputs in the other. */
 static void declare(text *t, const char *name, int64_t n, int64_t rows, int64_t columns,
                     const float *numbers)
 {
@@ -338,7 +337,7 @@ static message make_model(const option *o, const data *d, bool constant)
     return onnx_model(t.line);
 }
 
-/* The elements of an input, in the layout of the node. */
+/* Fills an input in the layout of the node. */
 static void set_input(interpreter *it, const option *o, const data *d, const char *name)
 {
     mpl_value v = mpl_graph_find(it->g, name);

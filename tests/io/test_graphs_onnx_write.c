@@ -1,5 +1,5 @@
-/* ONNX models that are written: read back they are the same graph, for every operator and every
- * network; notes beside them. */
+/* Writing ONNX models: reading them back gives the same graph, for every operator and network;
+ * metadata beside them. */
 #include "graphs/ir/counts.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "tests/support/interpret.h"
@@ -20,7 +20,7 @@ static const char *file_of(const char *name, char *path)
     return path;
 }
 
-/* Every weight has its id in its bytes. */
+/* Fills each weight with its id. */
 static mpl_status fill_ids(void *arg, mpl_value v, void *data)
 {
     const mpl_graph *g = arg;
@@ -71,7 +71,7 @@ static void assert_same_values(const mpl_graph *a, const mpl_graph *b)
     }
 }
 
-/* By names: ids of weights and inputs may differ, and floating attributes have 32 bits in a
+/* Compares by name: ids of weights and inputs may differ, and float attributes have 32 bits in a
  * file. */
 static void assert_same(const mpl_graph *a, const mpl_graph *b)
 {
@@ -103,7 +103,7 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
     assert_same_names(a, a->output, b, b->output, a->n_outputs);
 }
 
-/* The problem that planners see of a graph, under either safety. */
+/* Hash of the problem that planners get for a graph, under either safety. */
 static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
 {
     mpl_problem_options options = mpl_problem_options_default();
@@ -124,8 +124,8 @@ static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
     return hash;
 }
 
-/* A plan of the one is a plan of the other: the problem, and the names that its bindings are told
- * by. Weights and the number of a round that a Scan has not may have other names. */
+/* A plan of one graph is a plan of the other: same problem, same names in its bindings. Names of
+ * weights and of a round number that Scan does not have may differ. */
 static void assert_same_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *back)
 {
     if (g->n_ops != back->n_ops)
@@ -212,14 +212,14 @@ TEST(test_operators)
             fail_msg("no line for operator %s", mpl_op_table[known[i]].name);
 }
 
-/* What our reader takes either way and others may not: where constants stand among the inputs, and
- * their ranks; opsets. */
+/* What our reader accepts either way but other readers may not: where constants stand among the
+ * inputs, their ranks, opsets. */
 static const struct {
     const char *line;
     const char *type;
     int64_t opset, ir;
-    const char *input; /* names, apart by blanks; '-' for one left out */
-    int rank;          /* of the constant, -1: there is none */
+    const char *input; /* names separated by blanks; '-' for an omitted one */
+    int rank;          /* of the constant, -1: none */
 } message[] = {
     {"trilu(a) upper=0 k=1", "Trilu", 18, 8, "a y/k", 0},
     {"cumsum(a) axis=1", "CumSum", 18, 8, "a y/axis", 0},
@@ -274,7 +274,7 @@ static mpl_graph *small(mpl_ctx *ctx)
     return g;
 }
 
-/* Between input and output there is one value, whose shape is said, too. */
+/* There is one value between input and output, and its shape is written as well. */
 static void check_shapes(mpl_ctx *ctx)
 {
     mpl_graph *g = small(ctx);
@@ -323,7 +323,7 @@ TEST(test_messages)
 
 /* ---- networks ---- */
 
-/* What tensor_ssa makes ONNX has no operators for. */
+/* Operators of tensor_ssa that ONNX lacks. */
 static bool has_boxes(const mpl_graph *g)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -333,7 +333,7 @@ static bool has_boxes(const mpl_graph *g)
     return false;
 }
 
-/* At the smallest image: what is checked does not depend on it, and weights of dense layers do. */
+/* At the smallest image size: the checks do not depend on it, but weights of dense layers do. */
 TEST(test_networks)
 {
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
@@ -348,8 +348,7 @@ TEST(test_networks)
         assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
         if (g->n_blocks == 1 && !has_boxes(g))
             assert_round_trip(ctx, g);
-        else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* whose branches
-                                                                                   are many */
+        else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* many branches */
             mpl_graph *back = NULL;
             char path[600];
 
@@ -365,16 +364,15 @@ TEST(test_networks)
 
 /* ---- loops and branches ---- */
 
-/* What is written may nest otherwise, so results are compared, for these whole inputs and floats up
- * to `scale`. */
+/* The written graph may nest differently, so results are compared, for these integer inputs and
+ * floats up to `scale`. */
 static const struct {
     const char *graph; /* of tests/data, or of the zoo */
     int64_t whole[2];
     float scale;
     uint32_t n_blocks; /* of the model that is read back */
-    uint64_t rounds; /* of all loops; 0: not compared, for behind an exit test a Loop goes on to the
-                        end of its round */
-    bool same; /* the problem, too: no exit test, no more than two branches, no scan in a Loop */
+    uint64_t rounds;   /* of all loops; 0: not compared (a Loop finishes its last round) */
+    bool same;         /* same problem: no exit test, at most two branches, no scan in a Loop */
 } control[] = {
     {"tests/data/loops/pingpong.graph", {0}, 1, 2, 0, true},
     {"tests/data/control.graph", {0, 2}, 1, 7, 4 + 4 * 2, false},
@@ -421,7 +419,7 @@ static mpl_status fill_from(void *arg, mpl_value v, void *data)
     return MPL_OK;
 }
 
-/* Others take what a graph hands out only if a node of it makes it, and once. */
+/* Other readers accept a graph's output only if one of its nodes makes it, and only once. */
 static void check_handed_out(const char *what, const Onnx__GraphProto *graph, bool inside)
 {
     for (size_t i = 0; i < graph->n_output && inside; i++) {
@@ -503,7 +501,7 @@ TEST(test_control)
     }
 }
 
-/* ---- notes ---- */
+/* ---- metadata ---- */
 
 static void assert_note(const char *data, size_t size, const char *key, const char *value)
 {
@@ -515,7 +513,7 @@ static void assert_note(const char *data, size_t size, const char *key, const ch
         fail_msg("%s is %.*s, not %s", key, (int)n, found, value);
 }
 
-/* A later note replaces ours and leaves that of others; all else stays byte for byte. */
+/* New metadata replaces ours and keeps that of others; all other bytes stay. */
 TEST(test_notes)
 {
     static const mpl_onnx_note first[] = {
@@ -537,7 +535,7 @@ TEST(test_notes)
     assert_note(data, size, "author", "somebody");
     assert_note(data, size, "memplan.x", "a longer one");
     assert_note(data, size, "memplan.old", NULL);
-    for (size_t n = 0; n < size; n++) { /* nothing beyond the end of a cut model is looked at */
+    for (size_t n = 0; n < size; n++) { /* nothing past the end of a truncated model is read */
         char *cut = malloc(n + 1);
 
         memcpy(cut, data, n);
@@ -632,11 +630,11 @@ TEST(test_out_of_memory)
     mpl_graph_free(ctx, g);
 }
 
-/* Convolutions that do more become several nodes, which compute the same. */
+/* Fused convolutions become several nodes that compute the same. */
 TEST(test_convolutions)
 {
     static const struct {
-        const char *line, *kinds; /* of what is read back, apart by blanks */
+        const char *line, *kinds; /* of the graph read back, separated by blanks */
     } rows[] = ROW(
         {"conv_act(v, f, c) pads=[1,0,1,2] activation=relu", "conv relu"},
         {"conv_act(v, f) strides=[2,1] activation=relu6", "conv clip"},

@@ -1,5 +1,5 @@
-/* What a user may name as GRAPH: files by their content, networks by their name, and one line for
- * anything else. */
+/* What GRAPH may be: files by their content, networks by name, and one error line for anything
+ * else. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
@@ -74,7 +74,7 @@ static void open_twin(mpl_ctx *ctx, const char *list, const char *twin, mpl_sour
     assert_string_equal(out->problem->name + strlen(out->problem->name) - strlen(twin), twin);
 }
 
-/* Twice is the original; once is not, and each lifetime is mirrored. */
+/* Mirroring twice gives the original; once does not, and mirrors each lifetime. */
 static void check_reversed(mpl_ctx *ctx, const char *list, const mpl_problem *p)
 {
     mpl_source once, twice;
@@ -94,8 +94,8 @@ static void check_reversed(mpl_ctx *ctx, const char *list, const mpl_problem *p)
     mpl_source_fini(ctx, &twice);
 }
 
-/* The same rows, one for one, elsewhere; another order for another seed. Without names, rows are
- * told apart by their contents. */
+/* Shuffling keeps the rows and changes their order; another seed gives another order. Rows without
+ * names are identified by their contents. */
 static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *original)
 {
     const mpl_problem *p = original->problem;
@@ -154,7 +154,7 @@ TEST(test_twins)
     }
 }
 
-/* Fault: what directs time is mirrored as if it did not. */
+/* Fault: a problem with a direction of time is mirrored. */
 TEST(test_directed_have_no_twin)
 {
     mpl_problem *p = NULL;
@@ -170,7 +170,7 @@ TEST(test_directed_have_no_twin)
     mpl_problem_free(ctx, p);
 }
 
-/* text NULL: the name is opened as it is; else a file of these bytes. */
+/* text NULL: open the name as it is; else a file with these bytes. */
 static const struct {
     const char *name, *text;
     size_t n;

@@ -1,5 +1,5 @@
-/* Tensor files, .npy and TensorProto: every type in every form of storage, to the byte; every way
- * to be wrong, with the line that says so; writing, and reading back. */
+/* Tensor files, .npy and TensorProto: every type in every storage form, byte by byte; every error
+ * with its line; writing and reading back. */
 #include "tests/support/onnx_message.h"
 #include "tests/support/folder.h"
 
@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-/* The file must hold n elements, byte for byte, with these dims ("[3]"). */
+/* The file must hold exactly these n elements and dims ("[3]"). */
 static void assert_holds(const char *what, const message *m, mpl_type type, const char *dims,
                          const void *bytes, size_t n)
 {
@@ -26,7 +26,7 @@ static void assert_holds(const char *what, const message *m, mpl_type type, cons
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The file must be refused in one line: its path, then `line` (NULL: any). */
+/* The file must be refused with one line: its path, then `line` (NULL: any). */
 static void assert_wrong(const char *what, const void *data, size_t n, const char *line)
 {
     mpl_ctx ctx;
@@ -56,9 +56,9 @@ enum { FIXED32 = 5, FIXED64 = 1, VARINT = 0 };
 static const struct sample {
     int number; /* of the type in onnx.proto */
     mpl_type type;
-    unsigned field, wire; /* the typed list that onnx.proto names for it */
-    int64_t list[N];      /* what stands there */
-    const void *bytes;    /* what it means */
+    unsigned field, wire; /* its typed list in onnx.proto */
+    int64_t list[N];      /* stored numbers */
+    const void *bytes;    /* their meaning */
     const char *descr;    /* in .npy */
 } samples[] = {
     ROW(FLOAT, MPL_TYPE_f32, 4, FIXED32, {0x3f800000, 0xc0200000, 1},
@@ -88,7 +88,7 @@ static void put_item(message *m, unsigned wire, int64_t x)
             put_byte(m, (unsigned)((uint64_t)x >> 8 * i) & 255);
 }
 
-/* The first n elements as a typed list; not packed: a tag before each. */
+/* Writes the first n elements as a typed list; if not packed, with a tag before each. */
 static void put_list(message *m, const struct sample *s, size_t n, bool packed)
 {
     message list = {.n = 0};
@@ -142,7 +142,8 @@ TEST(proto_types)
     }
 }
 
-/* The folder of external data is the tensor file's; the line names the file that is too short. */
+/* External data is relative to the tensor file's folder; the error names the file that is too
+ * short. */
 TEST(external_too_short)
 {
     message m = external(&samples[0], "6");
@@ -273,7 +274,7 @@ TEST(proto_wrong)
 
 /* ---- .npy ---- */
 
-/* A file of that version; the header gets spaces and an end of line as NumPy writes them. */
+/* A file of that version; the header is padded with spaces and a newline as NumPy does. */
 static message npy(unsigned version, const char *header, const void *data, size_t n)
 {
     message m = {.n = 0};
@@ -308,7 +309,7 @@ TEST(npy_types)
         }
 }
 
-/* Any byte that is not 0 is true, wherever it comes from. */
+/* Any non-zero byte is true, from any source. */
 TEST(odd_bools)
 {
     static const struct sample number = {BOOL, MPL_TYPE_bool, 0, 0, {0}, NULL, NULL};
@@ -421,13 +422,13 @@ TEST(npy_headers)
     }
     m.data[6] = 1, m.data[9] = 255;
     assert_wrong("header longer than the file", m.data, m.n, versions);
-    m.data[5] = 'X'; /* no .npy file then, and no message either */
+    m.data[5] = 'X'; /* then it is neither .npy nor a valid message */
     assert_wrong("magic", m.data, m.n, "not a .npy file or an ONNX tensor, or cut");
 }
 
 /* ---- damage ---- */
 
-/* Good files of all forms; file k, or an empty message after the last. */
+/* Valid files of all forms: file k, or an empty message after the last. */
 static message good_file(size_t k)
 {
     const struct sample *s = &samples[k / 4 % N_SAMPLES];
@@ -460,7 +461,7 @@ TEST(cut_anywhere)
     }
 }
 
-/* A flipped bit is another tensor or one line; nothing is lost. */
+/* A flipped bit gives another tensor or one error line, without a leak. */
 TEST(any_bit_flipped)
 {
     message m;
@@ -523,7 +524,7 @@ TEST(written_and_read)
     }
 }
 
-/* The file is what the format says, not only what our reader takes. */
+/* The file follows the format, not only what our reader accepts. */
 TEST(written_bytes)
 {
     static const char *const header =
@@ -555,7 +556,7 @@ TEST(not_written)
 
 /* ---- memory ---- */
 
-/* Reads good file k, or writes if k is past the last; allocation number `fails` fails. */
+/* Reads valid file k, or writes if k is past the last; allocation number `fails` fails. */
 static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)
 {
     message m = good_file(k);

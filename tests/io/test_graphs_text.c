@@ -1,4 +1,4 @@
-/* The .graph format: nothing is lost, every error has its line, no bytes crash it. */
+/* The .graph format: nothing is lost, every error has its line, no input crashes it. */
 #include "tests/support/folder.h"
 
 #include "graphs/core/rng.h"
@@ -87,7 +87,7 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
     assert_true(mpl_graph_hash(a) == mpl_graph_hash(b));
 }
 
-/* Writes g, reads it back: the same graph, and the same text the second time. */
+/* Writing g and reading it back gives the same graph, and then the same text. */
 static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_graph *back = NULL;
@@ -130,7 +130,7 @@ TEST(test_data_round_trip)
     }
 }
 
-/* ---- a graph of everything that is awkward ---- */
+/* ---- a graph of awkward cases ---- */
 
 static const mpl_shape scalar = {0}, pair = {1, {2}}, square = {2, {2, 2}}, nothing = {2, {0, 3}},
                        many = {1, {65}};
@@ -163,8 +163,8 @@ static void add_awkward_constants(mpl_ctx *ctx, mpl_graph *g)
               false);
     add_const(ctx, g, "empty", MPL_TYPE_i32, &nothing, "", false);
     add_const(ctx, g, "long", MPL_TYPE_f32, &many, numbers, false);
-    add_const(ctx, g, "half", MPL_TYPE_f16, &pair, "\x01\x00\x00\xfc", false); /* least number, -inf
-                                                                                */
+    add_const(ctx, g, "half", MPL_TYPE_f16, &pair, "\x01\x00\x00\xfc", false); /* least positive,
+                                                                                  -inf */
     add_const(ctx, g, "brain", MPL_TYPE_bf16, &scalar, "\x81\x7f", false); /* a signalling NaN */
 }
 
@@ -209,14 +209,13 @@ TEST(test_awkward_round_trip)
     assert_round_trip(ctx, g);
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
     assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
-    for (size_t i = 0; i < n; i++) /* a terminal can show it */
+    for (size_t i = 0; i < n; i++) /* printable on a terminal */
         assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
     mpl_free(ctx, text);
     mpl_graph_free(ctx, g);
 }
 
-/* Every pattern of the small types and 100,000 of the others is written so that it reads back bit
- * by bit. */
+/* Every bit pattern of the small types and 100,000 of the others read back bit by bit. */
 TEST(test_numbers)
 {
     mpl_rng rng;
@@ -296,11 +295,11 @@ TEST(test_words)
     }
 }
 
-/* ---- what people write ---- */
+/* ---- texts as people write them ---- */
 
 #define HEAD "graph g\ninput x f32 [1,2]\n"
 
-/* Loose writing that means the same as the strict one. */
+/* Loose notation with the same meaning as the strict one. */
 static const char *const loose[][2] = {
     {HEAD "y = relu(x) : f32 [1,2]\noutput y\n", HEAD "y = relu(x)\noutput y"},
     {HEAD "y = relu(x) : f32 [1,2]\noutput y\n",
@@ -497,8 +496,8 @@ TEST(test_wrong)
     assert_refused(ctx, HEAD "\"a\\x0ab\" = relu(x, x)\n", 3, "'a?b'");
 }
 
-/* Every beginning of a good text, and every text with one byte changed, is read or refused, without
- * a crash or a leak. */
+/* Every prefix of a valid text, and every text with one byte changed, is read or refused without a
+ * crash or a leak. */
 TEST(test_damaged)
 {
     mpl_graph *g;
@@ -545,7 +544,7 @@ TEST(test_files)
     assert_non_null(strstr(ctx->message, path));
 }
 
-/* The k-th allocation fails, in reading, in looking for a cycle, and in writing. */
+/* The k-th allocation fails while reading, checking for a cycle, or writing. */
 TEST(test_out_of_memory)
 {
     static const char *const texts[] = ROW(

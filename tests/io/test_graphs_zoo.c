@@ -1,5 +1,5 @@
-/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's
- * range, wrong requests. */
+/* Zoo networks: published numbers of parameters and multiplications, each parameter's range, wrong
+ * requests. */
 #include "tests/support/interpret.h"
 
 #include "graphs/source.h"
@@ -24,8 +24,7 @@ static const struct {
     {"inception_v1", 6998552, 0, 0},        {"inception_v3", 23834568, 5710, 10},
     {"inception_v4", 42679816, 12280, 30},  {"vgg16", 138357544, 15470, 10},
     {"mobilenet_v1", 4231976, 569, 1},      {"mobilenet_v2", 3504872, 300, 1},
-    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* that of 2017 on 81 classes; means and variances
-                                               counted */
+    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* of 2017, 81 classes, with statistics */
 };
 
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
@@ -42,7 +41,7 @@ static uint64_t count(const mpl_graph *g, mpl_value v)
     return g->value_bytes[v] / mpl_type_bytes((mpl_type)g->value_type[v]);
 }
 
-/* Elements of all weights but scalars and the running mean and variance of batch norms. */
+/* Elements of all weights except scalars and the running mean and variance of batch norms. */
 static uint64_t n_params(const mpl_graph *g)
 {
     uint64_t n = 0;
@@ -58,7 +57,7 @@ static uint64_t n_params(const mpl_graph *g)
     return n;
 }
 
-/* Multiply-adds: elements of the output times products a sum. */
+/* Multiply-adds: output elements times products per sum. */
 static double n_products(const mpl_graph *g)
 {
     double n = 0;
@@ -66,7 +65,7 @@ static double n_products(const mpl_graph *g)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value weight = g->op_in[g->op_in_begin[op] + 1], out = g->op_out[g->op_out_begin[op]];
 
-        /* weights: one row an output channel */
+        /* weights: one row per output channel */
         if (g->op_kind[op] == MPL_OP_conv || g->op_kind[op] == MPL_OP_gemm)
             n += (double)count(g, out) * (double)count(g, weight) /
                  (double)g->value_shape[weight].dim[0];
@@ -91,10 +90,10 @@ TEST(test_published)
     }
 }
 
-/* How many of each, counted in the papers' figures and tables. */
+/* Operator counts from the papers' figures and tables. */
 static const struct {
     const char *name;
-    uint32_t conv, norm, max, avg, concat, sum; /* avg: global pools, too; sum: add, too */
+    uint32_t conv, norm, max, avg, concat, sum; /* avg includes global pools; sum includes add */
 } counts[] = {
     {"resnet18", 20, 20, 1, 1, 0, 8},
     {"resnet34", 36, 36, 1, 1, 0, 16},
@@ -111,8 +110,8 @@ static const struct {
     {"mobilenet_v1", 27, 27, 0, 1, 0, 0},
     {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
     {"mnist_conv", 1, 0, 1, 0, 0, 0},
-    /* The backbone's 104, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads; of
-     * these 6 are normalised. The pyramid adds 3 times. */
+    /* 104 of the backbone, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads, of
+       which 6 are normalised. The pyramid adds 3 times. */
     {"mask_rcnn", 104 + 8 + 15 + 7, 104 + 6, 2, 0, 7, 33 + 3 + 40},
 };
 
@@ -142,7 +141,7 @@ TEST(test_counts)
     }
 }
 
-/* Whether nothing is computed for nobody; of top_k, the values may be. */
+/* Whether every computed value is read; the values of top_k may be unread. */
 static bool all_is_read(const mpl_graph *g)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -154,7 +153,7 @@ static bool all_is_read(const mpl_graph *g)
     return true;
 }
 
-/* The same request gives the same graph; names are unique; the least image still gives a graph. */
+/* A request is deterministic; names are unique; the smallest image still gives a graph. */
 TEST(test_every_network)
 {
     char spec[100];
@@ -177,7 +176,7 @@ TEST(test_every_network)
     }
 }
 
-/* Parameters that reach the graph: its name, the dims of its first input and of its output, its
+/* Parameters that change the graph: its name, dims of its first input and of its output, number of
  * operations. */
 static const struct {
     const char *spec, *name, *input, *output;
@@ -227,7 +226,7 @@ TEST(test_variants)
     }
 }
 
-/* One cell computes c' = f c + i g, h' = o tanh(c'): the products stand between the right gates. */
+/* One cell computes c' = f c + i g, h' = o tanh(c'): the products join the right gates. */
 TEST(test_lstm_cell)
 {
     static const char *const edges[][3] =
@@ -249,7 +248,7 @@ TEST(test_lstm_cell)
     mpl_graph_free(ctx, g);
 }
 
-/* Layers are named by what they are made of. */
+/* Layer names say what they are made of. */
 TEST(test_names)
 {
     static const char *const rows[][2] =
@@ -269,8 +268,8 @@ TEST(test_names)
 
 /* ---- loops and branches, interpreted ---- */
 
-/* A number for each element of a weight or input: the same in both forms of a network, which name
- * them alike. */
+/* A number for each element of a weight or input: equal in both forms of a network, which use the
+ * same names. */
 static void fill(interpreter *it, mpl_value v, const char *name, uint64_t skip)
 {
     uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
@@ -296,7 +295,7 @@ static void fill_all(interpreter *it, float weights)
         }
 }
 
-/* The output of a network, once its inputs are filled; freed by the caller. */
+/* The output of a network after filling its inputs, which the caller frees. */
 static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), uint64_t *rounds)
 {
     mpl_graph *g = build(ctx, spec);
@@ -315,7 +314,7 @@ static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), 
     return out;
 }
 
-/* The inputs of the steps are parts of the loop's one. */
+/* The inputs of the steps are slices of the loop's input. */
 static void set_steps(interpreter *it)
 {
     const mpl_graph *g = it->g;
@@ -374,7 +373,7 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
     return sum;
 }
 
-/* One step of a GRU by the formulas of its paper. */
+/* One step of a GRU by its paper's formulas. */
 TEST(test_gru_cell)
 {
     enum { H = 3 };
@@ -405,7 +404,7 @@ TEST(test_gru_cell)
     mpl_graph_free(ctx, g);
 }
 
-/* The same first value for the delay line's first tap as for x = conv(x). */
+/* The first tap of the delay line starts with the same value as x in x = conv(x). */
 static void set_first(interpreter *it)
 {
     mpl_value v = mpl_graph_find(it->g, "first0");
@@ -413,8 +412,8 @@ static void set_first(interpreter *it)
     fill(it, v, "data", 0);
 }
 
-/* A value passes all taps before it is convolved again: as many convolutions as the rounds hold
- * taps. */
+/* A value passes all taps before it is convolved again: there are as many convolutions as taps fit
+ * into the rounds. */
 TEST(test_delay)
 {
     float *delay, *pingpong;
@@ -437,8 +436,7 @@ static void set_mean(interpreter *it, float mean)
 
     for (uint64_t i = 0; i < it->g->value_bytes[data] / sizeof(float); i++)
         ((float *)it->data[data])[i] = mean;
-    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add the number of their branch
-                                                       */
+    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add their branch's number */
         const char *name = it->g->value_name[v];
         unsigned branch, conv;
         char kind;
@@ -464,7 +462,7 @@ static void set_high(interpreter *it)
 TEST(test_piecewise)
 {
     void (*const set[])(interpreter * it) = {set_low, set_middle, set_high};
-    const float want[] = {0, 2, 3}; /* the bypass is negative, so that relu makes 0 of it */
+    const float want[] = {0, 2, 3}; /* the bypass is negative, so relu makes it 0 */
 
     for (int i = 0; i < 3; i++) {
         float *y = run(ctx, "piecewise:image=4,channels=2", set[i], NULL);
@@ -481,8 +479,8 @@ static void clear_decoder(interpreter *it)
             memset(it->data[v], 0, it->g->value_bytes[v]);
 }
 
-/* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end
- * are 0. */
+/* With all scores equal, word 0 comes at once and ends the answer. Otherwise it goes on; words
+ * after the end are 0. */
 TEST(test_seq2seq)
 {
     enum { MOST = 40, BATCH = 4 };
@@ -537,7 +535,7 @@ TEST(test_wrong)
     }
 }
 
-/* The k-th allocation fails, for every k: a status, nothing left behind. */
+/* The k-th allocation fails, for every k: an error status and no leak. */
 TEST(test_out_of_memory)
 {
     static const char *const specs[] =
@@ -567,7 +565,7 @@ TEST(test_random_wiring)
 
         snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
         g = build(ctx, spec);
-        assert_true(n_params(g) >= 5300000 && n_params(g) <= 5900000); /* three of its deviations */
+        assert_true(n_params(g) >= 5300000 && n_params(g) <= 5900000); /* three deviations */
         assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
         hash[seed] = mpl_graph_hash(g);
         assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
@@ -577,7 +575,7 @@ TEST(test_random_wiring)
 
 /* ---- regions of mask_rcnn ---- */
 
-/* Weights under which a deep network neither vanishes nor explodes. */
+/* Weights that keep the activations of a deep network in range. */
 static void fill_deep(interpreter *it)
 {
     const mpl_graph *g = it->g;
@@ -617,7 +615,7 @@ static const float *data_of(const interpreter *it, const char *scope, const char
     return it->data[v];
 }
 
-/* The most likely anchors, shifted; both sides of the boxes. */
+/* The most likely anchors, shifted; both ends of the boxes. */
 static void assert_proposals(const interpreter *it, uint32_t n_rois)
 {
     static const char *const side[2][2] = {{"y.from", "y.to"}, {"x.from", "x.to"}};

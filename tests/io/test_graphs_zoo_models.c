@@ -1,9 +1,9 @@
-/* Networks of the zoo beside the ONNX models of the same names: operation by operation. */
+/* Zoo networks against the ONNX models of the same names, operation by operation. */
 #include "tests/support/test.h"
 
 #include "graphs/source.h"
 
-/* A constant Mul or Add behind a batch norm, which Caffe's models have and ours have not. */
+/* A constant Mul or Add after a batch norm, which Caffe's models have and ours do not. */
 static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
 {
     mpl_value x = g->op_in[g->op_in_begin[op]], constant = g->op_in[g->op_in_begin[op] + 1];
@@ -13,8 +13,7 @@ static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
            (g->op_kind[g->value_op[x]] == MPL_OP_batch_norm || is_caffe_scale(g, g->value_op[x]));
 }
 
-/* Whether an attribute is the same, or is left out on one side and has the value that it then means
- * on the other. */
+/* Whether an attribute is equal, or omitted on one side and equal to its default on the other. */
 static bool same_attr(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, mpl_attr_key key,
                       int64_t otherwise)
 {
@@ -52,8 +51,8 @@ static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y,
     return same;
 }
 
-/* Operation by operation in file order: kind, dims, windows, what is read. twin: of each value of
- * the model. */
+/* Compares operations in file order: kind, dims, windows, operands. twin: for each value of the
+ * model. */
 static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *g)
 {
     mpl_value *twin = NULL;

@@ -1,7 +1,7 @@
-/* Every registered planner: exact peaks where they can be worked out by hand; on random problems
- * valid, never below bound or optimum, the same twice, without a leak, clean when any allocation
- * fails. The offset planners against the plainest placement in the same order, on problems small
- * and long enough for every way of knowing what is free. */
+/* Every registered planner: exact peaks worked out by hand; on random problems its plans are valid,
+ * never below bound or optimum, deterministic, and it survives any failing allocation without a
+ * leak. The offset planners against the naive placement in the same order, on problems small and
+ * long enough for every data structure of free offsets. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
@@ -151,14 +151,14 @@ TEST(rows_have_exact_peaks)
 
 /* ---- every planner on random problems ---- */
 
-/* Whether a planner takes such a problem at all. */
+/* Whether a planner accepts such a problem. */
 static bool takes(const mpl_planner *planner, const mpl_problem *p)
 {
     return planner->plan != NULL && (planner->traits & MPL_SPREADS) == 0 &&
            ((planner->traits & MPL_SERIAL_ONLY) == 0 || p->before == NULL);
 }
 
-/* Searches end soon. */
+/* Limits searches. */
 static void init_run(mpl_run *run, mpl_ctx *ctx)
 {
     mpl_run_init(run, ctx);
@@ -268,10 +268,9 @@ TEST(every_allocation_may_fail)
     }
 }
 
-/* ---- the offset planners against the plainest placement
- * -------------------------------------------------- */
+/* ---- the offset planners against naive placement ---- */
 
-static const mpl_problem *sorted;      /* what the comparators below look at */
+static const mpl_problem *sorted;      /* used by the comparators below */
 static const uint64_t *sorted_by_rank; /* [n] */
 
 static int by_size(mpl_buffer a, mpl_buffer b)
@@ -309,8 +308,8 @@ static int compare_birth(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Takes the steps from the broadest down, and gives each buffer the number of the first step that
- * holds it. */
+/* Visits the steps by decreasing breadth, and gives each buffer the index of the first one that
+ * contains it. */
 static uint64_t *rank_by_breadth(const mpl_problem *p)
 {
     uint64_t *rank = calloc(p->n + 1, sizeof *rank), *live = calloc(p->n_steps + 1, sizeof *live);
@@ -375,7 +374,7 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
     free(order);
 }
 
-/* Fixes some buffers where a valid plan has them, a little higher. */
+/* Fixes some buffers at a valid plan's offsets plus a little. */
 static void fix_some(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     mpl_plan *plan = plain_plan(ctx, p);
@@ -403,7 +402,7 @@ TEST(small_problems_are_placed_plainly)
     }
 }
 
-/* Long enough for a tree of many levels: short lives, long lives, many births at one step. */
+/* Long enough for a tree of many levels: short and long lifetimes, many births at one step. */
 TEST(long_lists_are_placed_plainly)
 {
     static const struct {
@@ -423,14 +422,14 @@ TEST(long_lists_are_placed_plainly)
             p->birth[b] -= p->birth[b] % kinds[i].births;
             if (i % 2 == 0)
                 p->align[b] = 1u << random_below(&rng, 8);
-            if (kinds[i].pairs) /* equal sizes are frequent where operations work in place */
+            if (kinds[i].pairs) /* equal sizes are frequent with in-place operations */
                 p->bytes[b] = UINT64_C(256) << random_below(&rng, 4);
         }
         if (kinds[i].pairs)
             random_pairs(ctx, p, &rng);
         if (kinds[i].fixed) {
             assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
-            for (mpl_buffer b = 0; b < p->n; b++) /* far apart, so that none meets another */
+            for (mpl_buffer b = 0; b < p->n; b++) /* far apart, so that no two overlap */
                 p->fixed[b] = b % 97 == 0 ? (UINT64_C(2) << 20) * (b / 97) : MPL_UNFIXED;
         }
         expect_oracle(ctx, p);
@@ -438,7 +437,7 @@ TEST(long_lists_are_placed_plainly)
     }
 }
 
-/* Everything past the number of buffers before it; larger first; lowest gap. */
+/* first_fit and best_fit place buffers by the number of buffers before them, then larger first. */
 TEST(partial_orders_are_placed_plainly)
 {
     mpl_rng rng;
@@ -475,8 +474,7 @@ TEST(partial_orders_are_placed_plainly)
     }
 }
 
-/* ---- the door
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the entry check ---- */
 
 TEST(the_door_refuses)
 {
@@ -530,7 +528,7 @@ TEST(limits_are_statuses)
                   MPL_ELIMIT);
     p->pool_capacity[0] = MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < p->n; b++)
-        p->bytes[b] = INT64_MAX / 4; /* five at a time pass 2^63 */
+        p->bytes[b] = INT64_MAX / 4; /* five at a time exceed 2^63 */
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
         if (takes(*planner, p)) {
             mpl_status st = mpl_planner_run(*planner, &run, p, &plan);

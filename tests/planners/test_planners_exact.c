@@ -1,7 +1,7 @@
-/* The exact planner against the plainest search there is, on thousands of small problems, above all
- * those whose optimum lies above the bound; known optima of hard lists; claims, budgets,
- * determinism, memory that runs out. With a number as its argument, so many problems against that
- * search, and nothing else (make exact-oracle). */
+/* The exact planner against a naive search on thousands of small problems, above all those whose
+ * optimum lies above the bound; known optima of hard lists; claims, budgets, determinism, out of
+ * memory. A number as its argument runs only that many comparisons with the naive search (make
+ * exact-oracle). */
 #include <stdatomic.h>
 
 #include "graphs/io/lists/lists.h"
@@ -25,11 +25,11 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uin
     return plan;
 }
 
-enum { SMALL_TICKS = 2000000 }; /* more than any search about 8 buffers takes */
+enum { SMALL_TICKS = 2000000 }; /* more than any search of about 8 buffers takes */
 
 /* ---- the search alone, in all its variants ---- */
 
-/* No two may share memory, all end below cap. */
+/* No two buffers may overlap, and all end below cap. */
 static void assert_packed(const small *p, const mpl_exact_state *x, uint32_t cap)
 {
     uint32_t offset[MOST];
@@ -50,8 +50,7 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
     static const mpl_len slacks[] = {-1, 2, 1000};
     mpl_exact_item item[MOST];
     uint32_t rank[MOST];
-    mpl_exact_memo memo = {.ctx = ctx}; /* of both directions and both caps: a failure is known by
-                                           its room, too */
+    mpl_exact_memo memo = {.ctx = ctx}; /* shared by both directions and caps: keyed by room, too */
 
     alarm(120); /* for loops that count no ticks */
     for (uint32_t i = 0; i < p->n; i++) {
@@ -78,8 +77,7 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
                     q.memo = k == 0 || pick % 2 == 0 ? NULL : &memo;
                     x->filter_slack = slacks[k];
                     mpl_exact_state_reset(x);
-                    q.tick_limit = x->ticks + SMALL_TICKS; /* what has lost its way stops, which is
-                                                              no verdict */
+                    q.tick_limit = x->ticks + SMALL_TICKS; /* a runaway search: no verdict */
                     verdict = mpl_exact_search_run(&q);
                     assert_int_equal(verdict, cap < optimum ? MPL_EXACT_FAILED : MPL_EXACT_FOUND);
                     if (verdict == MPL_EXACT_FOUND)
@@ -94,7 +92,8 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
     alarm(0);
 }
 
-/* A beam keeps all states of so small a problem, so it finds what there is; it never refutes. */
+/* A beam keeps all states of so small a problem, so it finds a plan if there is one; it never
+ * refutes. */
 static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
 {
     mpl_exact_item item[MOST];
@@ -138,17 +137,15 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
 
 /* ---- the planner against brute force ---- */
 
-static uint32_t n_oracle; /* problems to compare, a third of them above the bound; 0: the few of
-                             every day */
+static uint32_t n_oracle; /* comparisons, a third above the bound; 0: a few */
 
 static struct {
     uint32_t problems, above; /* compared; with an optimum above the load */
-    uint32_t proofs, cliques; /* certificates that the checker accepted: refutations and witnesses
-                               */
+    uint32_t proofs, cliques; /* certificates accepted by the checker: refutations and witnesses */
     small last;               /* compared */
 } tally;
 
-/* The plan as the planner made it, its certificate accepted. */
+/* The planner's plan, with its certificate accepted. */
 static mpl_plan *certified(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_certified proved = {0};
@@ -190,9 +187,8 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
     }
 }
 
-/* The same with every step filled up to the load. One unit above it each section may waste one
- * unit, and what is said of floors that must be filled has to allow it. n == 0: that takes too many
- * buffers. */
+/* The same problem with every step filled up to the load. One unit above it each section may waste
+ * one unit, which the rules on full floors must allow. n == 0: it would take too many buffers. */
 static small filled(const small *from)
 {
     small p = *from;
@@ -217,8 +213,7 @@ static small filled(const small *from)
     return p;
 }
 
-/* A false refutation and a wrong placement both show here: optima above the bound need real
- * proofs. */
+/* Shows false refutations and wrong placements: optima above the bound need real proofs. */
 TEST(optima_above_the_bound)
 {
     enum { PARENTS = 1000, FEW = 1000 };
@@ -251,7 +246,7 @@ TEST(optima_above_the_bound)
     }
 }
 
-/* Some buffers lie where a plan has them, or one step of alignment off. False: nothing could be
+/* Fixes some buffers at a plan's offsets, or one alignment step off. Returns false if none could be
  * fixed. */
 static bool fix_some(mpl_rng *rng, small *p)
 {
@@ -295,8 +290,8 @@ TEST(random_problems)
 
 static const struct {
     const char *path;
-    uint64_t capacity; /* 0: the least height is asked */
-    uint64_t optimum;  /* 0: not asked */
+    uint64_t capacity; /* 0: asks for the least height */
+    uint64_t optimum;  /* 0: not checked */
 } lists[] = {
     {"/minimalloc/A.1048576.csv", 0, 1048576}, {"/minimalloc/C.1048576.csv", 0, 1039360},
     {"/minimalloc/E.1048576.csv", 0, 1048576}, {"/minimalloc/G.1048576.csv", 0, 1048576},
@@ -350,7 +345,7 @@ TEST(known_optima)
         }
 }
 
-/* The cut rectangles fill every step, so the planner's plan wastes nothing either. */
+/* The cut rectangles fill every step, so the plan wastes nothing either. */
 TEST(cut_rectangles)
 {
     static const struct {
@@ -382,8 +377,7 @@ TEST(cut_rectangles)
     assert_int_equal(mpl_source_open(ctx, "guillotine:", &options, &source), MPL_EINPUT);
 }
 
-/* Whatever is cut, few ticks are enough to put it together again: what a wrong guess spoils is
- * repaired. */
+/* Few ticks suffice to reassemble any cut: repair undoes wrong guesses. */
 TEST(cut_rectangles_are_quick)
 {
     mpl_read_options options = {0};
@@ -408,7 +402,7 @@ typedef struct rectangle {
     uint32_t x, y, dx, dy;
 } rectangle;
 
-/* Cuts r[*n - 1] or another: in two, or into a pinwheel, which no full cut takes apart. */
+/* Cuts r[*n - 1] or another in two, or into a pinwheel, which no full cut separates. */
 static void cut_some(mpl_rng *rng, rectangle *r, uint32_t *n)
 {
     uint32_t i = (uint32_t)mpl_rng_below(rng, *n);
@@ -456,7 +450,7 @@ static mpl_problem *cut_up(mpl_ctx *ctx, uint64_t seed, uint32_t least, uint32_t
     return p;
 }
 
-/* What no full cut takes apart, with and without waste, is put together in few ticks. */
+/* Pinwheels, with and without waste, are reassembled in few ticks. */
 TEST(pinwheels)
 {
     static const struct {
@@ -488,14 +482,13 @@ static void note_bound(uint32_t index)
         ;
 }
 
-/* Runs beside each other, beams of many states, probes: the same plan and the same work on any
- * number of threads. */
+/* Concurrent runs, beams of many states, probes: plan and work do not depend on the threads. */
 TEST(threads_change_nothing)
 {
     static const struct {
         const char *planner, *list;
         uint64_t ticks;
-        bool is_long;    /* one run does not end it: there are threads */
+        bool is_long;    /* needs more than one run, so threads are used */
         uint64_t height; /* at most */
     } rows[] = {{"exact", "minimalloc/D.1048576.csv", 60000000, true, 986112},
                 {"exact", "minimalloc/J.1048576.csv", 120000000, true, UINT64_MAX},
@@ -569,8 +562,8 @@ TEST(too_many_to_search)
 
 /* ---- claims and budgets ---- */
 
-/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
- * never infeasible. */
+/* An exhausted budget gives feasible, or a limit if a capacity was to be decided: never optimal or
+ * infeasible. */
 TEST(budgets_prove_nothing)
 {
     small hard = roots[1];
@@ -602,7 +595,7 @@ TEST(budgets_prove_nothing)
     mpl_problem_free(ctx, p);
 }
 
-/* Two pools, each with its own capacity: a decision for each. */
+/* Two pools with a capacity each: a decision for each. */
 TEST(pools_are_apart)
 {
     mpl_problem *p = NULL;

@@ -1,4 +1,4 @@
-/* Families: buffers at decided distances, each there for its own time. Problems, bounds, all
+/* Families: buffers at fixed distances, each with its own live range. Problems, bounds, all
  * planners against brute force, the verifier, files. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -14,7 +14,7 @@ extern const mpl_planner mpl_planner_greedy_size;
 
 enum { ROUNDS = 300, MOST_BUFFERS = 8 };
 
-/* The height of pool 0's lowest plan: every place of every family is tried. */
+/* The least height of pool 0: tries every place of every family. */
 
 static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first,
                              uint64_t height, uint64_t best)
@@ -62,8 +62,7 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
     return plainly_planned(ctx, planner, p, 20000000);
 }
 
-/* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is
- * none. */
+/* Every planner, the complete ones against brute force; none claims a false optimum or bound. */
 TEST(plan_all)
 {
     static const unsigned kinds[] =
@@ -119,8 +118,7 @@ TEST(plan_all)
     assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
 }
 
-/* The complete search alone: from a plan that shares nothing, and from none at all within a
- * capacity. */
+/* The complete search alone: from a plan without sharing, and from none but within a capacity. */
 TEST(search_from_afar)
 {
     static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS,
@@ -157,8 +155,8 @@ TEST(search_from_afar)
     }
 }
 
-/* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem
- * says it. */
+/* Whether, by the problem's definition, some buffer of member a, placed at `at`, conflicts with one
+ * of member c. */
 static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint64_t at, uint32_t c)
 {
     const mpl_problem *p = q->p;
@@ -175,7 +173,7 @@ static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint6
     return false;
 }
 
-/* Whether an in-place pair between members a and c has a at `place`. */
+/* Whether an in-place pair between members a and c puts a at `place`. */
 static bool plainly_on_partner(const mpl_packing *q, uint32_t a, uint32_t c, int64_t place)
 {
     const mpl_problem *p = q->p;
@@ -191,8 +189,8 @@ static bool plainly_on_partner(const mpl_packing *q, uint32_t a, uint32_t c, int
     return false;
 }
 
-/* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and
- * count once where they do. */
+/* Members at random places: each neighbour's walls forbid exactly the starts that its buffers
+ * forbid, each counted once. */
 static mpl_status compare_walls(mpl_packing *q)
 {
     mpl_ctx *ctx = q->run->ctx;
@@ -200,7 +198,7 @@ static mpl_status compare_walls(mpl_packing *q)
     uint32_t in_way[MOST_BUFFERS], n_shared = 0;
     mpl_rng rng;
 
-    if (q->p->inside == NULL) /* wholes */
+    if (q->p->inside == NULL) /* whole families */
         return MPL_OK;
     mpl_rng_init(&rng, q->run->seed);
     assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
@@ -294,7 +292,7 @@ static mpl_problem *make(mpl_ctx *ctx, const made *m, uint32_t n)
     return p;
 }
 
-/* What a whole that is there all the time needs, and what its parts need. */
+/* What a family that is needed as a whole takes, and what its parts take. */
 TEST(parts_let_others_in)
 {
     static const struct {
@@ -342,7 +340,7 @@ TEST(parts_let_others_in)
     }
 }
 
-/* A plan with one buffer elsewhere, and problems that are none. */
+/* Refuses a plan with a moved buffer, and invalid problems. */
 TEST(refuse_wrong)
 {
     static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
@@ -371,7 +369,7 @@ TEST(refuse_wrong)
     p = make(ctx, right, 3);
     plan = run_planner(ctx, mpl_planner_find("exact"), p);
     for (mpl_buffer b = 0; b < 2; b++)
-        for (int far = 0; far < 2; far++) { /* where nothing else is in the way, too */
+        for (int far = 0; far < 2; far++) { /* also where nothing else is in the way */
             uint64_t was = plan->offset[b];
 
             plan->offset[b] += far ? 100 : 1;
@@ -388,15 +386,15 @@ TEST(refuse_wrong)
     assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
     assert_non_null(strstr(ctx->message, "does not lie"));
     plan->spread.memory[1] = 0;
-    p->death[0] = 3; /* it would need its bytes longer than the plan leaves them */
+    p->death[0] = 3; /* its bytes would be needed longer than the plan keeps them */
     plan->offset[2] = plan->offset[0];
     assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
     mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, p);
 }
 
-/* A capacity between the two heights: met by parts, unknown to who sees wholes; below both: refuted
- * by the complete ones. */
+/* A capacity between the two heights is met by parts and undecided for planners that see wholes;
+ * one below both is refuted by the complete planners. */
 TEST(capacities)
 {
     static const made two[] = {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}};
@@ -452,7 +450,7 @@ TEST(written_and_read)
     remove(file);
 }
 
-/* Lists of rows tell of no family: what others make of such a list is a plan. */
+/* Row lists cannot express families; other planners' results for such a list are valid plans. */
 TEST(lists_have_wholes)
 {
     static const char file[] = "build/test_planners_families.csv";

@@ -1,5 +1,5 @@
-/* Lifetimes with gaps: conflicts, bounds, changes of a problem and all planners against the
- * plainest recount, step by step. */
+/* Lifetimes with gaps: conflicts, bounds, changes of a problem and all planners against a naive
+ * step-by-step recount. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -14,8 +14,8 @@ static uint64_t in_slots(const mpl_problem *p, mpl_buffer b, uint64_t grain)
     return (p->bytes[b] + grain - 1) / grain * grain;
 }
 
-/* What the buffers that are needed at `step` take, an output and the input below it counted once,
- * as the contract says. */
+/* Bytes of the buffers needed at `step`, with an output and its in-place input counted once, as the
+ * contract says. */
 static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 {
     uint64_t grain = UINT64_MAX, sum = 0, rest = 0;
@@ -31,8 +31,7 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
     return sum - rest;
 }
 
-/* Conflicts, peak and witness of problems without pairs (how much those save is
- * test_graphs_problem's matter). */
+/* Conflicts, peak and witness of problems without pairs (test_graphs_problem covers pairs). */
 TEST(count_steps)
 {
     mpl_rng rng;
@@ -66,10 +65,10 @@ TEST(count_steps)
             assert_int_equal(member[b], p->pool[b] == 0 && plain_needed(p, b, where));
         mpl_problem_free(ctx, p);
     }
-    assert_true(n_apart > ROUNDS); /* gaps did tell buffers apart */
+    assert_true(n_apart > ROUNDS); /* gaps did separate buffers */
 }
 
-/* Wrong gaps of a buffer that lives in [1, 9), beside one without. */
+/* Invalid gaps of a buffer that lives in [1, 9), beside a buffer without gaps. */
 static const struct wrong {
     const char *what;
     uint32_t n, from[2], to[2];
@@ -106,8 +105,7 @@ static mpl_problem *two_with_gaps(mpl_ctx *ctx, const struct wrong *w)
     return p;
 }
 
-/* Also: each set of gaps has a hash of its own, and no gaps have that of a problem that knows of
- * none. */
+/* Each set of gaps has its own hash; empty gaps hash like a problem without gaps. */
 TEST(refuse_wrong)
 {
     uint64_t hash[sizeof wrongs / sizeof *wrongs];
@@ -127,8 +125,7 @@ TEST(refuse_wrong)
     }
 }
 
-/* Pairs as a double loop finds them: what must stay the same when time runs backwards or rows are
- * shuffled. */
+/* Pairs found by a double loop; reversing time or shuffling rows must not change their number. */
 static uint32_t n_conflicts(const mpl_problem *p)
 {
     uint32_t n = 0;
@@ -195,8 +192,8 @@ TEST(fold_gaps)
 
 /* ---- planners ---- */
 
-/* The height of the lowest plan: some order of "next buffer at its lowest free offset" reaches it.
- * No pairs, one pool. */
+/* The least height: some order of "next buffer at its lowest free offset" reaches it. No pairs, one
+ * pool. */
 static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed,
                              uint64_t height, uint64_t best)
 {
@@ -226,11 +223,11 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
     mpl_plan *plan = plainly_planned(ctx, planner, p, 1000000);
 
     if (plan != NULL)
-        assert_ok(ctx, mpl_verify(ctx, p, plan)); /* with its claims and its witness */
+        assert_ok(ctx, mpl_verify(ctx, p, plan)); /* including claims and witness */
     return plan;
 }
 
-/* Every planner, the exact one against brute force; nobody claims an optimum that is none. */
+/* Every planner, the exact one against brute force; no planner claims a false optimum. */
 TEST(plan_all)
 {
     mpl_rng rng;
@@ -275,8 +272,7 @@ TEST(plan_all)
     assert_true(n_gained > 10 && n_refuted > 10);
 }
 
-/* Larger ones with pairs and pools: each planner's plan is verified, and is the same on a second
- * run. */
+/* Larger problems with pairs and pools: each planner's plan verifies and is deterministic. */
 TEST(plan_pairs)
 {
     mpl_rng rng;
@@ -300,8 +296,7 @@ TEST(plan_pairs)
     }
 }
 
-/* A capacity that only a plan with the gaps meets is no proof of anything for who cannot see
- * them. */
+/* A capacity that only a plan with gaps meets proves nothing for planners that ignore gaps. */
 TEST(keep_quiet)
 {
     const struct wrong gap = {"", 1, {3, 0}, {5, 0}, true};
@@ -323,7 +318,7 @@ TEST(keep_quiet)
     }
 }
 
-/* What allocates here: folding, twins, the door. */
+/* Code with allocations: folding, twins, the entry check. */
 TEST(survive_lost_memory)
 {
     mpl_rng rng;

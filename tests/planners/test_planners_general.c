@@ -1,6 +1,5 @@
-/* The exact planner where a partial order decides, and where there are in-place pairs: against a
- * brute force that shares nothing with it, on thousands of small problems, above all those whose
- * optimum lies above the bound. */
+/* The exact planner with partial orders and in-place pairs, against an independent brute force on
+ * thousands of small problems, above all those whose optimum lies above the bound. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_general.h"
@@ -58,7 +57,7 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
     mpl_problem_free(ctx, p);
 }
 
-/* The search alone, on the whole relation, however it chooses its cells. */
+/* The search alone, on the whole relation, for every choice of cells. */
 static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
     mpl_problem *p = problem_of(ctx, from);
@@ -98,8 +97,7 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 
 /* ---- tests ---- */
 
-/* A false refutation and a wrong placement both show here: optima above the bound need real
- * proofs. */
+/* Shows false refutations and wrong placements: optima above the bound need real proofs. */
 TEST(optima_above_the_bound)
 {
     enum { MANY = 1200 };
@@ -128,7 +126,7 @@ TEST(optima_above_the_bound)
                   n_general);
 }
 
-/* Alignments and fixed places, with and without. */
+/* With and without alignments and fixed offsets. */
 TEST(random_orders)
 {
     mpl_rng rng;
@@ -147,7 +145,7 @@ TEST(random_orders)
     }
 }
 
-/* Pairs under either safety, taken up or not as is best. */
+/* Pairs under either safety, used or not, whichever is best. */
 TEST(pairs)
 {
     uint32_t n_above = 0, n_gain = 0, n = 0;
@@ -185,7 +183,7 @@ TEST(pairs)
     assert_true(n > 1000 && n_gain > 300);
 }
 
-/* With pairs and without, above the bound: every part of the search is reached. */
+/* With and without pairs, above the bound: every part of the search is reached. */
 TEST(memory_runs_out)
 {
     mpl_rng rng;
@@ -218,8 +216,8 @@ TEST(memory_runs_out)
     }
 }
 
-/* Training graphs: what cliques, orders and nodes cost is counted, and the orders of the arena are
- * tried. */
+/* Training graphs: cliques, orders and nodes are charged to the budget, and the orders of the arena
+ * are tried. */
 TEST(training_keeps_the_budget)
 {
     static const struct {

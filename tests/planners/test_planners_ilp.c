@@ -1,7 +1,6 @@
 /* The integer program against brute force and the exact search, above all where the optimum lies
- * above the bound and needs a proof; what ends a search, GLPK's memory, the file. With two numbers
- * as its arguments, so many problems and so many refutations against the exact search, and nothing
- * else (make ilp-oracle). */
+ * above the bound and needs a proof; what ends a search, GLPK's memory, the file. Two numbers as
+ * arguments: only that many problems and refutations against the exact search (make ilp-oracle). */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
@@ -17,16 +16,15 @@
 enum { MOST = 20, KEPT = 200 };
 enum { ALIGNED = 1, FIXED = 2, PAIRS = 4, PARALLEL = 8 };
 
-static bool long_form;                        /* tells how far it is */
-static uint32_t n_equal = 30, n_refuted = 40; /* comparisons with exact: of optima, of refutations
-                                               */
+static bool long_form;                        /* prints progress */
+static uint32_t n_equal = 30, n_refuted = 40; /* comparisons of optima and of refutations */
 
-/* What a problem is made from; easily changed a little. */
+/* Parameters of a problem that are easy to mutate. */
 typedef struct shape {
     uint32_t n;
     uint32_t birth[MOST], death[MOST], bytes[MOST], align[MOST];
     int32_t fixed[MOST]; /* -1: free */
-    uint32_t seed;       /* of pairs, and of the lifetimes' arcs that a parallel problem lacks */
+    uint32_t seed; /* of pairs, and of the arcs omitted from a parallel problem's lifetime order */
 } shape;
 
 static const shape roots[] = {ROOT_PROBLEMS(bytes)};
@@ -49,7 +47,7 @@ static void drop_buffer(shape *p, uint32_t b)
     p->align[b] = p->align[p->n], p->fixed[b] = p->fixed[p->n];
 }
 
-/* One thing changes. */
+/* Makes one change. */
 static void mutate(shape *p, mpl_rng *rng, unsigned what, uint32_t n_max)
 {
     uint32_t b = random_below(rng, p->n);
@@ -90,7 +88,7 @@ static void mutate(shape *p, mpl_rng *rng, unsigned what, uint32_t n_max)
     }
 }
 
-/* The lifetimes as a partial order, one arc in 8 left out where others do not imply it. */
+/* The lifetimes as a partial order, with one in 8 of the arcs that others do not imply omitted. */
 static void relax_order(mpl_ctx *ctx, mpl_problem *p, uint32_t seed)
 {
     uint32_t from[MOST * MOST], to[MOST * MOST], n = 0;
@@ -170,7 +168,7 @@ static uint64_t aligned(uint64_t at, uint64_t align)
     return (at + align - 1) / align * align;
 }
 
-/* In a packing pushed down each buffer, or some member of a chain of pairs at one offset, rests on
+/* In a packing pushed down, each buffer, or some member of a chain of pairs at one offset, rests on
  * something. */
 static bool put_somewhere(brute *f, mpl_buffer x, uint32_t n_placed, uint64_t last,
                           mpl_buffer last_id)
@@ -191,7 +189,7 @@ static bool put_somewhere(brute *f, mpl_buffer x, uint32_t n_placed, uint64_t la
     return false;
 }
 
-/* Serial without pairs: what lives at a birth fits above what has been placed there. */
+/* Serial without pairs: the buffers live at a birth fit above those placed there. */
 static bool load_fits(const brute *f)
 {
     const mpl_problem *p = f->p;
@@ -226,8 +224,7 @@ static bool descend(brute *f, uint32_t n_placed, uint64_t last, mpl_buffer last_
     return false;
 }
 
-/* The least height; 0: there is no plan, or it takes too long. *bound: what the problem itself
- * proves. */
+/* The least height; 0: no plan, or too slow. *bound: what the problem itself proves. */
 static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bound)
 {
     brute f = {.p = p};
@@ -260,7 +257,7 @@ static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *
     return mpl_planner_run(mpl_planner_find(planner), &run, p, plan);
 }
 
-/* The planner's height; it must be proved. */
+/* The planner's height, which must be proved. */
 static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
                        const char *value)
 {
@@ -287,8 +284,8 @@ static mpl_claim claimed(mpl_ctx *ctx, const mpl_problem *p, uint64_t *peak)
     return claim;
 }
 
-/* What GLPK proves until it is stopped is what no plan is below: its bound is a double, and may be
- * rounded up only to the next height that there is. */
+/* The bound that GLPK has proved when it stops is never above any plan: it is a double, and may be
+ * rounded up only to the next possible height. */
 static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
 {
     static const char *const key[] = {"nodes", "start"}, *const nodes[] = {"1", "2", "5"};
@@ -308,7 +305,7 @@ static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
     }
 }
 
-/* All ways to ask ilp for what is known. */
+/* Tries every kind of question to ilp. */
 static void expect_optimum(mpl_ctx *ctx, mpl_problem *p, uint64_t best)
 {
     uint64_t peak;
@@ -325,7 +322,7 @@ static void expect_optimum(mpl_ctx *ctx, mpl_problem *p, uint64_t best)
     p->pool_capacity[0] = MPL_NO_CAPACITY;
 }
 
-/* Mutants of what was kept, or of a root. */
+/* A mutant of a kept problem or of a root. */
 static shape next_shape(mpl_rng *rng, const shape *kept, uint32_t n_kept, unsigned what,
                         uint32_t n_max)
 {
@@ -351,7 +348,7 @@ static const struct {
     {"parallel, pairs, aligned", PARALLEL | PAIRS | ALIGNED, 8, 40, 20},
 };
 
-/* A false refutation, a row that cuts an optimum off, a place that overlaps: each shows as another
+/* A false refutation, a row that cuts off an optimum, or overlapping buffers each give another
  * height. */
 TEST(is_brute_force)
 {
@@ -385,7 +382,7 @@ TEST(is_brute_force)
 
 /* ---- against the exact search ---- */
 
-enum { EXACT_TICKS = 20000000, ILP_TICKS = 20000000 }; /* of one question: about half a second */
+enum { EXACT_TICKS = 20000000, ILP_TICKS = 20000000 }; /* per question: about half a second */
 
 static struct {
     uint32_t total, above, unfinished, exact_unfinished; /* optima */
@@ -401,7 +398,7 @@ static void tell(uint32_t n, uint32_t of, const char *what)
     }
 }
 
-/* ilp with so much work and no more; NULL: it ended without a verdict. */
+/* ilp with a limited budget; NULL: it ended without a verdict. */
 static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
 {
     static const char *const key[] = {"nodes", "start"}, *const value[] = {"4000", "cold"};
@@ -420,7 +417,7 @@ static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
     return plan;
 }
 
-/* Whether ilp finishes; what it says must agree with the optimum in any case. */
+/* Whether ilp finishes; its answer must agree with the optimum in any case. */
 static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool cold)
 {
     mpl_plan *plan = limited(ctx, p, cold);
@@ -432,7 +429,7 @@ static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool col
     return finished;
 }
 
-/* What exact proves: the optimum; 0: it did not come to an end. */
+/* The optimum proved by exact; 0: it did not finish. */
 static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_plan *plan;
@@ -444,8 +441,8 @@ static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
     return best;
 }
 
-/* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must
- * agree on each. One that either does not finish is no agreement, and another takes its place. */
+/* Problems of 10 to 20 buffers, a third above their bound: two provers with independent searches
+ * must agree. A problem that either does not finish is replaced by another. */
 TEST(agrees_with_exact)
 {
     static shape kept[KEPT];
@@ -466,14 +463,14 @@ TEST(agrees_with_exact)
         assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
         best = exact_optimum(ctx, p);
         tally.exact_unfinished += best == 0;
-        /* the others are many */
+        /* there are plenty of others */
         if (best > 0 && (best > bound || 3 * tally.above >= tally.total)) {
             if (!confirms(ctx, p, best, tally.total % 4 == 0)) {
                 tally.unfinished++;
             } else {
                 tally.above += best > bound;
                 tell(++tally.total, n_equal, "optima");
-                if (best > bound) /* children of what is too hard would be too hard as well */
+                if (best > bound) /* children of a problem that is too hard are too hard as well */
                     kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
             }
         }
@@ -485,7 +482,7 @@ TEST(agrees_with_exact)
     assert_true(3 * tally.above + 3 > tally.total && 3 * tally.unfinished <= tally.total);
 }
 
-/* Whether exact refutes the capacity, with a certificate that the checker accepts. */
+/* Whether exact refutes the capacity with a certificate that the checker accepts. */
 static bool refutes(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_certified proved = {0};
@@ -503,7 +500,7 @@ static bool refutes(mpl_ctx *ctx, const mpl_problem *p)
     return refuted;
 }
 
-/* Whether two fixed buffers collide: no capacity is enough then. */
+/* Whether two fixed buffers overlap: then no capacity is enough. */
 static bool hopeless(const shape *p)
 {
     bool collide = false;
@@ -517,7 +514,7 @@ static bool hopeless(const shape *p)
     return collide;
 }
 
-/* What exact refutes although the bytes alive at once would fit, GLPK has to refute as well. */
+/* If exact refutes a capacity that the live bytes would fit, GLPK must refute it as well. */
 TEST(refutations_are_confirmed)
 {
     static shape kept[KEPT];
@@ -564,8 +561,8 @@ TEST(refutations_are_confirmed)
 
 /* ---- limits, claims, memory, the file ---- */
 
-/* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal,
- * never infeasible. Each is the same on a second run. */
+/* An exhausted budget gives feasible, or a limit if a capacity was to be decided: never optimal or
+ * infeasible. Deterministic. */
 TEST(budgets_prove_nothing)
 {
     mpl_problem *p;
@@ -597,7 +594,7 @@ TEST(budgets_prove_nothing)
     mpl_problem_free(ctx, p);
 }
 
-/* Each pool has its own capacity, and the second one decides too. */
+/* Each pool has its own capacity, and the second also decides. */
 TEST(pools_are_apart)
 {
     mpl_problem *p = NULL;
@@ -641,7 +638,7 @@ static mpl_lp *some_program(mpl_ctx *ctx, uint32_t n)
     return lp;
 }
 
-/* GLPK ends the process when memory runs out, unless it is kept from it. */
+/* GLPK exits the process when memory runs out, unless prevented. */
 TEST(glpk_may_run_out_of_memory)
 {
     mpl_lp *lp;
@@ -694,12 +691,11 @@ static void read_text(const char *path, char *text, size_t room)
     fclose(f);
 }
 
-/* Two buffers that conflict, one aligned to 16 bytes, beside one that may lie anywhere. */
+/* Two conflicting buffers, one aligned to 16 bytes, beside an unconstrained one. */
 TEST(a_file_holds_the_program)
 {
     static const char *const lines[] =
-        ROW("plain in units of 8 bytes", " obj: + 8 H0\n", " 4 <= H0 <= 5\n", /* the bound, the plan
-                                                                               */
+        ROW("plain in units of 8 bytes", " obj: + 8 H0\n", " 4 <= H0 <= 5\n", /* bound and plan */
             "x0 + H0 >= 3\n",   /* ends of the first and .. */
             "2 x1 + H0 >= 1\n", /* .. of the second, in steps of 16 bytes */
             " 0 <= x1 <= 2\n", " y0_1\n");
@@ -727,7 +723,7 @@ TEST(a_file_holds_the_program)
     mpl_problem_free(ctx, p);
 }
 
-/* A large network by the program alone: parts and bounds make it small enough. */
+/* A large network by the program alone: decomposition and bounds make it small enough. */
 TEST(a_network_is_solved)
 {
     static const char *const starts[] = {"warm", "cold"};
@@ -741,8 +737,7 @@ TEST(a_network_is_solved)
     assert_ok(ctx, mpl_source_open(ctx, "densenet121", &read, &source));
     assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
     assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
-    for (int i = 0; i < 2; i++) { /* families are not taken apart: cold, they are too large for a
-                                     program */
+    for (int i = 0; i < 2; i++) { /* families are not decomposed: too large without a start */
         options.concat = i == 0 ? MPL_CONCAT_AUTO : MPL_CONCAT_COPY;
         assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));
         assert_int_equal(solved(ctx, "ilp", p, "start", starts[i]), 7225344);

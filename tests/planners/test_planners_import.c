@@ -1,5 +1,4 @@
-/* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong
- * with files. */
+/* test_planners_import.c -- plans of other allocators: files worked out by hand, faulty files. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
@@ -21,14 +20,14 @@ static int begin(void)
 
 /* ---- right files ---- */
 
-/* Values worked out by hand: peak is the furthest end; live the most bytes alive at once, pairs
- * taken, and all but the last of a stack rounded up to its alignment. */
+/* Values worked out by hand: peak is the largest end; live is the most bytes alive at once, with
+ * pairs used, and all but the last buffer of a stack rounded up to its alignment. */
 static const struct {
     const char *file, *format;
     bool beside; /* with tensors.csv */
     uint32_t n, n_steps, n_pairs, n_blocks;
     uint64_t arena, peak, live;
-    const char *name; /* of buffer `at`, with its life and place */
+    const char *name; /* of buffer `at`, with its lifetime and offset */
     uint32_t at, birth, death;
     uint64_t offset;
 } good[] = {
@@ -94,7 +93,7 @@ TEST(read_as_written)
     }
 }
 
-/* A plan of ours, written and read as one format among others. */
+/* Our own plans, written and read as one of the formats. */
 TEST(own_plans)
 {
     mpl_import got = {0};
@@ -108,7 +107,7 @@ TEST(own_plans)
 /* ---- changed files: wrong, or refused by the verifier ---- */
 
 static const struct {
-    const char *file, *from, *to; /* the first `from` of the file is replaced */
+    const char *file, *from, *to; /* replaces the first `from` of the file */
     mpl_status status;            /* MPL_EINVALID: read, and refused by the verifier */
     const char *says, *says_too;
 } changed[] = {
@@ -209,7 +208,7 @@ static void check_message(const mpl_ctx *ctx, const char *what)
         fail_msg("%s: not one line that begins with the path: %s", what, ctx->message);
 }
 
-/* Faults: a check that is left out, a wrong line, a verifier that is not asked. */
+/* Fault: a missing check, a wrong line, a verifier that is not called. */
 TEST(changes_are_seen)
 {
     mpl_problem *beside = NULL;
@@ -244,8 +243,8 @@ TEST(changes_are_seen)
     mpl_problem_free(ctx, beside);
 }
 
-/* Every file cut at every byte: bad input in one line, or a smaller plan where the format has no
- * end. */
+/* Every file cut at every byte: bad input in one line, or a smaller plan if the format has no end
+ * mark. */
 TEST(cut_files)
 {
     mpl_problem *beside = NULL;
@@ -256,7 +255,7 @@ TEST(cut_files)
         size_t size;
         char *text;
 
-        if (strcmp(good[i].format, "libnnc") == 0) /* known by its name; and two files */
+        if (strcmp(good[i].format, "libnnc") == 0) /* detected by its name; and two files */
             continue;
         text = load(ctx, good[i].file, &size);
         for (size_t n = 0; n + 2 < size; n++) {
@@ -274,7 +273,7 @@ TEST(cut_files)
     mpl_problem_free(ctx, beside);
 }
 
-/* XLA's two files beside each other, as it writes them. */
+/* XLA's two files together, as it writes them. */
 TEST(xla_in_two_files)
 {
     mpl_import got = {0};
@@ -295,12 +294,12 @@ TEST(xla_in_two_files)
     mpl_import_fini(ctx, &got);
 }
 
-/* Segments that are given back raise what was reserved before, those that are taken lower it; and
- * addresses are no arena. */
+/* Freed segments raise the earlier reserved bytes, allocated ones lower them; addresses form no
+ * arena. */
 TEST(segments_come_and_go)
 {
     static const struct {
-        const char *requested; /* what the event that asks for a free becomes, of the same length */
+        const char *requested; /* replaces the event that requests a free; same length */
         uint64_t arena;
     } table[] = {{"\"free_requested\"", 4096 + 2048 + 2048},
                  {"\"segment_alloc\" ", 4096 + 2048 + 1024}};
@@ -351,7 +350,7 @@ TEST(nothing_that_is_a_plan)
     assert_null(mpl_plan_format(ctx, "/nonexistent"));
 }
 
-/* The k-th allocation fails, for every k: MPL_EMEM, nothing kept. */
+/* The k-th allocation fails, for every k: MPL_EMEM and no leak. */
 TEST(memory_runs_out)
 {
     mpl_problem *beside = NULL;

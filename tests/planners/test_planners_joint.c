@@ -1,5 +1,5 @@
-/* Order and placement together: the least arena over every order of small graphs, each placed by
- * the exact planner. */
+/* Joint order and placement: the least arena over every order of small graphs, each placed by the
+ * exact planner. */
 #include "tests/support/all_orders.h"
 #include "tests/support/random_training.h"
 
@@ -28,7 +28,7 @@ static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     return bytes;
 }
 
-/* The least of either over all orders. */
+/* The least of each over all orders. */
 typedef struct leasts {
     uint64_t arena, live;
 } leasts;
@@ -41,7 +41,7 @@ static void judge(all_orders *all)
     least->arena = mpl_min_u64(least->arena, placed(all->ctx, all->g, all->order, all->o));
 }
 
-/* joint against all orders of g; false: there are more orders than that. */
+/* Compares joint with all orders of g; false if there are too many. */
 static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
                         uint64_t most, uint64_t *apart, uint64_t *listed)
 {
@@ -85,8 +85,8 @@ TEST(least_arena_of_all)
     assert_true(listed > 0);
 }
 
-/* Graphs that update weights: small ones against all orders, and what trains small networks, which
- * is proved. */
+/* Graphs that update weights: small ones against all orders, and training graphs of small networks,
+ * with proofs. */
 TEST(training_graphs)
 {
     static const char *const zoo[] =
@@ -128,8 +128,8 @@ TEST(training_graphs)
 
 enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
 
-/* Pairs of buffers that are alive at once and may not overlap, as a bit set: buffers have the same
- * ids in every order. */
+/* Bit set of pairs of buffers that are alive at once and may not overlap; buffer ids are equal in
+ * every order. */
 static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *o, uint64_t *set)
 {
@@ -161,13 +161,14 @@ static bool within(const uint64_t *a, const uint64_t *b)
     return true;
 }
 
-/* Pairs of each listed order that are alive at once. */
+/* Pairs alive at once in each listed order. */
 typedef struct listing {
     uint64_t (*set)[PAIR_WORDS];
     uint32_t n;
 } listing;
 
-/* What is alive at once in any order is so in one that is listed, or more is not. */
+/* Checks that the pairs alive at once in any order are those of a listed order or a superset of
+ * one. */
 static void is_listed(all_orders *all)
 {
     const listing *listed = all->arg;
@@ -223,7 +224,7 @@ TEST(listed_orders_suffice)
 }
 
 /* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a
- * size is born, or -i - 1: the i-th one dies. */
+ * positive size is born; -i - 1: the i-th one dies. */
 static const int above_the_peak[] = {4, 3, -1, 3, 2, -2, 1, 1, -3, -6, 4, -5, -4, 4, -7, -8};
 
 enum { N_EVENTS = sizeof above_the_peak / sizeof *above_the_peak, UNIT = 256 };
@@ -245,8 +246,8 @@ static mpl_value product(mpl_ctx *ctx, mpl_graph *g, uint32_t event, mpl_value a
     return out;
 }
 
-/* A token of no bytes goes from event to event, so that there is but one order; a gemm reads what
- * dies, and the token. */
+/* A token of no bytes links the events, so that there is only one order; a gemm reads the dying
+ * buffer and the token. */
 static mpl_graph *graph_of_events(mpl_ctx *ctx)
 {
     mpl_shape nothing = {2, {1, 0}};

@@ -1,6 +1,6 @@
-/* Loops planned without a copy: the figures of the NNC allocator as it was run, reached or beaten,
- * and the least that each program can do with. What drawn programs need, to the byte: storage that
- * is lost, or shared by luck, shows. */
+/* Loops planned without copies: the measured figures of the NNC allocator, reached or beaten, and
+ * the least bytes for each program. What random programs need, to the byte: reveals storage that is
+ * lost or shared by accident. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_control.h"
@@ -9,8 +9,8 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
-/* Units of the program's own size: what production needs, what is least: every value that is alive
- * at once in some round. */
+/* In units of the program's own size: what production needs, and the least: all values alive at
+ * once in some round. */
 static const struct {
     const char *file;
     uint64_t unit; /* [byte] */
@@ -107,15 +107,15 @@ TEST(test_copying_needs_no_less)
     }
 }
 
-/* ---- drawn programs ---- */
+/* ---- random programs ---- */
 
 enum {
     DRAWN = 700,
     LARGE = 10
 }; /* the last ones are large: more than 64 operations outside of loops */
 
-/* Of all drawn programs: buffers and their bytes, how many two of them stand at once, in-place
- * pairs, bytes that are copied, places. */
+/* Over all random programs: buffers and their bytes, pairs alive at once, in-place pairs, copied
+ * bytes, places. */
 typedef struct need {
     uint64_t n_buffers, bytes, n_meet, n_pairs, copied_bytes, n_places;
 } need;
@@ -141,8 +141,7 @@ static void add_need(mpl_ctx *ctx, const loaded *l, need *sum)
 
 static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
 {
-    /* of some thousands, one in which it matters what of the whole graph may still be read beside a
-     * loop */
+    /* out of thousands, one where it matters what the whole graph may still read beside a loop */
     static const uint64_t rare[] = {102331};
     need sum = {0};
 
@@ -165,9 +164,8 @@ static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
     return sum;
 }
 
-/* The figures are those of the storage that `make control-oracle` found right, and the least so
- * far. Fewer bytes or meetings: a gain to write down here, once that has been run again; more: a
- * loss. */
+/* The figures are those of the storage that `make control-oracle` verified, and the least so far.
+ * Fewer bytes or conflicts: a gain to record here after running it again; more: a loss. */
 TEST(test_drawn_programs_need_no_more)
 {
     static const struct {
@@ -200,8 +198,8 @@ TEST(test_drawn_programs_need_no_more)
     assert_false(lost);
 }
 
-/* What lies in the cell of one parameter must leave the other its value: without that the verifier
- * refuses the plan. */
+/* A value in the cell of one parameter must leave the other its value; else the verifier refuses
+ * the plan. */
 TEST(test_one_instance_twice)
 {
     mpl_run run;

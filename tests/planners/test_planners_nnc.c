@@ -9,7 +9,7 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
-/* Planned bytes of one planner on a problem, verified by the door. */
+/* Planned bytes of one planner on a problem, verified by the entry check. */
 static uint64_t planned(mpl_ctx *ctx, const char *name, const mpl_problem *p, mpl_plan **keep)
 {
     mpl_run run;
@@ -29,7 +29,7 @@ static uint64_t planned(mpl_ctx *ctx, const char *name, const mpl_problem *p, mp
 
 static const struct {
     const char *name;
-    double bound_mib;      /* as it was recorded, two decimals */
+    double bound_mib;      /* as recorded, two decimals */
     double production_mib; /* libnnc's arena */
 } records[] = {
     {"resnet50_1_infer", 13.02, 13.02},      {"densenet121_1_infer", 6.89, 8.42},
@@ -37,7 +37,7 @@ static const struct {
     {"resnet50_16_train", 1225.20, 1225.20}, {"vgg16_16_train", 931.00, 931.00},
 };
 
-/* The recorded plan with its blocks end to end. */
+/* The recorded plan with its blocks laid end to end. */
 static mpl_plan *production_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_nnc_record *record)
 {
     mpl_plan *plan = NULL;
@@ -89,7 +89,7 @@ TEST(production_is_reproduced)
     }
 }
 
-/* Production's plan with any one tensor moved by one alignment step onto one that it interferes
+/* Production's plan with any one tensor moved by an alignment step onto one that it interferes
  * with. */
 TEST(moved_tensors_are_refused)
 {
@@ -113,7 +113,7 @@ TEST(moved_tensors_are_refused)
                    !(mpl_conflict(p, a, b) && plan->offset[a] < plan->offset[b] + p->bytes[b] &&
                      plan->offset[b] < plan->offset[a] + p->bytes[a]))
                 b++;
-            if (b < p->n) { /* it came to lie on an interfering one */
+            if (b < p->n) { /* now overlaps an interfering one */
                 assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
                 n_refused++;
             } else {
@@ -128,7 +128,7 @@ TEST(moved_tensors_are_refused)
     assert_true(n_refused > 100);
 }
 
-/* Ratios to peak live that libnnc's allocator shows on the lists; ties differ, so within 5 %. */
+/* Ratios to peak live of libnnc's allocator on the lists; ties differ, so within 5 %. */
 static const struct {
     const char *name;
     double ratio;
@@ -167,7 +167,7 @@ static mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng)
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = a + 1; b < n; b++)
             if (mpl_rng_below(rng, odds) == 0) {
-                from[n_arcs] = n - 1 - a; /* descending ids: nothing may lean on ascending ones */
+                from[n_arcs] = n - 1 - a; /* descending ids: code must not rely on ascending ones */
                 to[n_arcs++] = n - 1 - b;
             }
     assert_ok(ctx, mpl_before_from_arcs(ctx, n, n_arcs, from, to, &o));
@@ -212,8 +212,8 @@ TEST(random_problems)
     }
 }
 
-/* Size first, then edge count, then the tightest edge: worked by hand.
- * 0 (8) before 1 (4) before 2 (8): 0 and 2 share a block; 1 lies at its front. */
+/* Size first, then edge count, then the tightest edge, by hand: 0 (8) before 1 (4) before 2 (8): 0
+ * and 2 share a block; 1 lies at its front. */
 TEST(worked_by_hand)
 {
     mpl_problem *p = NULL;

@@ -1,4 +1,4 @@
-/* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all
+/* Two networks from Owl's layers against a simulation of Owl's rule: operations, bytes of all
  * outputs, planned bytes, blocks. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
@@ -6,9 +6,9 @@
 #include "graphs/source.h"
 #include "planners/planner.h"
 
-/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes
- * are those of Owl's code; what the paper's text says (always in place) takes more: rule=paper,
- * within these bytes. */
+/* Batch 1. "With fma": the product and sum of a batch norm are one operation. The planned bytes are
+ * those of Owl's code; the paper's rule (always in place) takes more: rule=paper, within these
+ * bytes. */
 static const struct {
     const char *spec;
     uint32_t n_ops, n_blocks; /* n_ops: with fma */
@@ -20,7 +20,7 @@ static const struct {
     {"inception_v3:form=owl", 789, 9, 272.8, 236.9, 10.18, 11544104},
 };
 
-/* Product whose only reader is a sum. */
+/* Whether a product's only reader is a sum. */
 static bool joins(const mpl_graph *g, mpl_op op)
 {
     mpl_value out = g->op_out[g->op_out_begin[op]];
@@ -49,8 +49,8 @@ static void assert_sums(const mpl_graph *g, size_t i)
     assert_float_equal(sum - joined, figures[i].sum_with_fma, 0.05);
 }
 
-/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's
- * output, which is pinned: a block that nothing else uses. */
+/* Bytes as in Owl: no alignment; a reshape has its own memory, and so has the pinned graph output,
+ * in an unshared block. */
 static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule,
                               uint32_t *n_blocks)
 {

@@ -1,5 +1,5 @@
-/* The block planners on examples worked out by hand from their descriptions: which block each
- * buffer gets, and how large the blocks become. */
+/* The block planners on examples worked out by hand from their descriptions: the block of each
+ * buffer and the block sizes. */
 #include "tests/support/test.h"
 
 #include "graphs/problem/problem.h"
@@ -20,7 +20,7 @@ typedef struct example {
     uint64_t total;      /* wanted: sum of the blocks */
 } example;
 
-/* One operation a step: 0 makes a, 1 reads a, 2 reads b, 3 reads c. a = 10, b = 4, c = 6, d = 12
+/* One operation per step: 0 makes a, 1 reads a, 2 reads b, 3 reads c. a = 10, b = 4, c = 6, d = 12
  * bytes. */
 #define CHAIN                                                                                      \
     4, {10, 4, 6, 12}, {0, 1, 2, 3},                                                               \
@@ -34,7 +34,7 @@ typedef struct example {
     {                                                                                              \
         2, 3, 4, 5                                                                                 \
     }
-/* Blocks of 8 and then 4 bytes are free when 3 bytes, and one step later 8, are asked for; all live
+/* Blocks of 8 and then 4 bytes are free when 3 bytes, and one step later 8, are requested; all live
  * on. */
 #define SHELF                                                                                      \
     4, {8, 4, 3, 8}, {0, 1, 4, 5},                                                                 \
@@ -47,7 +47,7 @@ typedef struct example {
     {                                                                                              \
         1, 4, 4                                                                                    \
     }
-/* Two equal blocks, a's freed before b's; nobody read a. Then c takes one and d the other. */
+/* Two equal blocks, a's freed before b's without a read of a. Then c takes one and d the other. */
 #define EQUAL                                                                                      \
     4, {8, 8, 8, 8}, {0, 0, 3, 4},                                                                 \
     {                                                                                              \

@@ -1,6 +1,6 @@
-/* Hand-made places for small graphs with loops and branches, the right ones and the wrong ones:
- * what the verifier of control flow accepts and what it refuses, with the reason. Each wrong row is
- * a fault that a planner of loops might make. */
+/* Hand-made places for small graphs with loops and branches, right and wrong: what the verifier of
+ * control flow accepts, and what it refuses with which reason. Each wrong row is a fault that a
+ * planner of loops might make. */
 #include "graphs/problem/steps.h"
 #include "tests/support/test.h"
 
@@ -12,8 +12,8 @@
 
 enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
 
-/* A shift register of two taps: a value is x1 a round after it is made as z, and x0 two rounds
- * after; x0 is read no more when z is made. TRIPS: how often it runs. */
+/* A shift register of two taps: a value made as z is x1 one round later and x0 two rounds later; x0
+ * is dead when z is made. TRIPS: number of rounds. */
 #define SHIFT(TRIPS)                                                                               \
     "graph shift\ninput n i64 []\ninput v0 f32 [16]\ninput v1 f32 [16]\nblock body\n  param "      \
     "round i64 []\n"                                                                               \
@@ -23,7 +23,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
 #define SEVEN SHIFT("_, _, v0, v1) carried=2 trips=7")
 #define ANY   SHIFT("n, _, v0, v1) carried=2")
 #define NONE  SHIFT("_, _, v0, v1) carried=2 trips=0")
-/* Cells 0 and 1 in turns, and t in 2. */
+/* Cells 0 and 1 alternate, and t in 2. */
 #define CELLS   "z cycle body 0 0 1; t 2; "
 #define POINTED CELLS "x1 cycle body 1 v1 0 1; x0 cycle body 2 v0 v1 0 1; "
 #define SETTLED CELLS "v0 0; v1 1; x1 cycle body 0 1 0; x0 cycle body 0 0 1; "
@@ -36,8 +36,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "  a = cumsum(x) axis=0\n  b = mul(a, c)\nyield _, b\ny = while body(_, _, v) carried=1 "      \
     "trips=" TRIPS " @l\nout = neg(y)\noutput out\n"
 
-/* c is read behind the loop, to which two ways lead out of each round: by the first d may be lost,
- * by the second c. */
+/* c is read after the loop. A round has two exits: by the first d may be lost, by the second c. */
 #define AFTER                                                                                      \
     "graph after\ninput go bool []\ninput v f32 [16]\nc = neg(v)\nd = neg(v)\nblock body\n  "      \
     "param round "                                                                                 \
@@ -48,7 +47,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "y = while body(_, _, v) carried=1 trips=3 @l\nout = add(y, c)\noutput out\n"
 #define AFTER_CELLS "c 0; d 1; a 1; "
 
-/* Two branches, of which one hands on a value from outside; or none. */
+/* A case with two branches, one of which returns a captured value; or with no branch taken. */
 #define CASE                                                                                       \
     "graph branches\ninput i i64 []\ninput v f32 [16]\nu = neg(v)\nblock one\n  a = cumsum(v) "    \
     "axis=0\n  b "                                                                                 \
@@ -56,7 +55,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "yield b\nblock two\n  d = neg(v)\nyield u\ny = case one, two(i, u) @k\nout = neg(y)\noutput " \
     "out\n"
 
-/* A loop in a loop: what the inner one leaves goes on to the next round of the outer one. */
+/* Nested loops: the inner loop's result is carried to the next outer round. */
 #define NESTED                                                                                     \
     "graph nested\ninput n i64 []\ninput v f32 [16]\nblock outer\n  param r i64 []\n  param x "    \
     "f32 [16]\n"                                                                                   \
@@ -68,7 +67,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "output out\n"
 #define INNER "p cycle inner 1 x 1 2; z cycle inner 0 1 2; o final li x z; "
 
-/* Two values that change places in each round. */
+/* Two values swapped in each round. */
 #define SWAP                                                                                       \
     "graph swap\ninput v f32 [16]\na = neg(v)\nb = cumsum(v) axis=0\nblock body\n  param r i64 "   \
     "[]\n  param "                                                                                 \
@@ -101,7 +100,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "axis=0\n"                                                                                     \
     "yield _, a\nrows = while body(_, _, v) carried=0 scan_reverse=[1,0] @l\noutput rows\n"
 
-/* In each round a branch with a loop in it, or none. */
+/* In each round a branch that contains a loop, or none. */
 #define LEFT                                                                                       \
     "graph left\ninput n i64 []\ninput v f32 [16]\nblock outer\n  param r i64 []\n  param x f32 "  \
     "[16]\n  "                                                                                     \
@@ -115,8 +114,8 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "r 3; e cycle outer 0 0 1; x cycle outer 1 v 0 1; p cycle inner 0 x; o final li x x; y final " \
     "lo v e; "
 
-/* What the round before left in rows is stacked once more, in other rows, where a value of this
- * round lies that the next one reads. */
+/* The rows of the previous round are stacked again, in other rows, over a value of this round that
+ * the next one reads. */
 #define LATE                                                                                       \
     "graph late\ninput v f32 [16]\ninput w f32 [16]\nblock body\n  param r i64 []\n  param x f32 " \
     "[16]\n"                                                                                       \
@@ -124,13 +123,13 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "z, t, z, "                                                                                    \
     "x\n_, _, ra, rb = while body(_, _, v, w) carried=2 trips=5 @l\noutput ra\n"
 
-/* A row that is made of another value in its place. */
+/* A row made from another value in its place. */
 #define MADE                                                                                       \
     "graph made\ninput v f32 [3,16]\nblock body\n  param r i64 []\n  param s f32 [16]\n  p = "     \
     "cumsum(s) "                                                                                   \
     "axis=0\n  a = neg(p)\nyield _, a\nrows = while body(_, _, v) carried=0 @l\noutput rows\n"
 
-/* Two values that change places, between two that stay. */
+/* Two swapped values between two that stay. */
 #define STAGE                                                                                      \
     "graph stage\ninput v f32 [16]\na = neg(v)\nb = cumsum(v) axis=0\nblock body\n  param r i64 "  \
     "[]\n  "                                                                                       \
@@ -145,14 +144,14 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "1; copy "                                                                                     \
     "body 2; copy body 3; copy body 4; "
 
-/* Nothing of x is read when k is made. */
+/* x is dead when k is made. */
 #define EMPTY                                                                                      \
     "graph empty\ninput v f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  t = "      \
     "cumsum(x) "                                                                                   \
     "axis=0\n  e = slice(x) starts=[8] ends=[8]\n  k = concat(e, t, t) axis=0\n  z = cumsum(t) "   \
     "axis=0\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nout = neg(y)\noutput out\n"
 
-/* An operand is left out. */
+/* An omitted operand. */
 #define LIMIT                                                                                      \
     "graph limit\ninput v f32 [16]\ninput s f32 []\nh = neg(s)\nblock body\n  param r i64 []\n  "  \
     "param x "                                                                                     \
@@ -160,7 +159,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "[16]\n  z = clip(x, _, h)\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nout = "  \
     "neg(y)\noutput out\n"
 
-/* A weight is updated with what a loop leaves. */
+/* A weight is updated with a loop's result. */
 #define LEARN                                                                                      \
     "graph learn\ninput v f32 [16]\nweight m f32 [16]\nblock body\n  param r i64 []\n  param x "   \
     "f32 [16]\n  "                                                                                 \
@@ -168,7 +167,7 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "sgd_update(y, m) "                                                                            \
     "rate=0.1\noutput n\n"
 
-/* A round makes Z of parts of m: the lower half, or some of it, and the upper half. */
+/* A round makes Z from parts of m: the lower half, or some of it, and the upper half. */
 #define PARTS(Z)                                                                                   \
     "graph parts\ninput v f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  m = "      \
     "concat(x, x) "                                                                                \
@@ -180,12 +179,11 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "x 4; entry l 2; copy body 1; y 4; m 0; at low m 0; at one m 0; at high m 64; at last m 124; " \
     "z "
 
-/* Places, one behind the other: VALUE BUFFER; or VALUE KIND OF [N_FIRST] ITEM .., where an item is
- * a buffer, a value that has a place by then, or one that is pinned (VALUE `is` ITEM: that place);
- * `$` instead of a value: a place for later items; `at VALUE OF BYTES`: a view, that far inside OF;
- * `work OPERATION BUFFER`: its workspace; or `copy BLOCK I`, of its result; or `entry OPERATION I`,
- * of its input; or `staging BLOCK BUFFER`. Buffer i has a unit at unit i. `why` NULL: all is
- * well. */
+/* Places, one after the other: VALUE BUFFER; or VALUE KIND OF [N_FIRST] ITEM .., where an item is a
+ * buffer, a value that has a place already, or a pinned one (VALUE `is` ITEM: that place); `$`
+ * instead of a value: a place for later items; `at VALUE OF BYTES`: a view, that far inside OF;
+ * `work OPERATION BUFFER`: its workspace; `copy BLOCK I`: copies its result; `entry OPERATION I`:
+ * copies its input; `staging BLOCK BUFFER`. Buffer i has one unit at unit i. `why` NULL: valid. */
 static const struct row {
     const char *what, *graph, *places, *why;
 } rows[] = {
@@ -398,15 +396,15 @@ static const struct row {
         "'lo' leaves"),
 };
 
-/* Of what stands beside a loop, each is well one after the other; `why` a plan that is to be safe
- * in parallel is refused. */
+/* Operations beside a loop. Each plan is valid serially; `why`: the refusal of a plan that is to be
+ * safe in parallel. */
 #define BESIDE(READS)                                                                              \
     "graph beside\ninput v f32 [16]\nm = neg(v)\na = cumsum(m) axis=0\n" READS                     \
     "block body\n  param r i64 "                                                                   \
     "[]\n  param x f32 [16]\n  z = cumsum(x) axis=0\nyield _, z\ny = while body(_, _, m) "         \
     "carried=1 "                                                                                   \
     "trips=3 @l\n"
-/* The first value of what each round is handed anew, of what another reads. */
+/* The first value of a carried value that each round replaces; another operation reads it too. */
 #define ANEW                                                                                       \
     "graph anew\ninput v f32 [16]\nm = neg(v)\nc = cumsum(m) axis=0\na = neg(c)\nblock body\n  "   \
     "param r i64 "                                                                                 \
@@ -564,7 +562,7 @@ static uint32_t item_place(made *m, const char *text)
     return add_place(m, (mpl_place){.kind = MPL_PLACE_PINNED, .of = v});
 }
 
-/* Words of one value's place, from its kind on. */
+/* The words of one value's place, from its kind on. */
 static mpl_place place_head(made *m, mpl_value v, char **word, uint32_t *n_head)
 {
     mpl_place place = {0};
@@ -586,7 +584,7 @@ static mpl_place place_head(made *m, mpl_value v, char **word, uint32_t *n_head)
     return place;
 }
 
-/* v MPL_NONE: a place that is no value's. */
+/* v MPL_NONE: a place without a value. */
 static void put_value(made *m, mpl_value v, char **word, uint32_t n)
 {
     mpl_place place;
@@ -655,8 +653,8 @@ static void put_places(made *m, const char *text)
     }
 }
 
-/* No buffer before another: the verifier of places needs no more of the order of buffers than that
- * there is one. */
+/* Declares no buffer before another: the verifier of places only needs an order of buffers to
+ * exist. */
 static void make_parallel(made *m)
 {
     mpl_before *before = NULL;

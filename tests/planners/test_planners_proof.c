@@ -1,5 +1,5 @@
-/* The writer of refutations: names of failed states against a plain list of them, and every kind of
- * record as text. */
+/* The writer of refutations: names of failed states against a plain list, and every kind of record
+ * as text. */
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
@@ -7,13 +7,13 @@
 
 enum { NAMES = 3000 };
 
-/* Many that differ in their high bits alone. */
+/* Names that differ only in their high bits. */
 static uint64_t name_of(uint32_t k)
 {
     return k % 3 == 0 ? (uint64_t)k << 40 | 7 : (uint64_t)k * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Each state is found where it was last written, none before that, and none that the text no longer
+/* Each state is found where it was last written; none before that, and none that the text no longer
  * holds. */
 TEST(names_are_found)
 {
@@ -39,13 +39,13 @@ TEST(names_are_found)
         }
         for (uint32_t k = 0; k < NAMES; k++)
             assert_int_equal(mpl_proof_known(&proof, name_of(k)), place[k]);
-        /* another text stands there now */
+        /* another text is there now */
         proof.record[place[7]].kind = 'z', proof.record[place[8]].c ^= 1;
         proof.n = NAMES;
         for (uint32_t k = 0; k < NAMES; k++)
             assert_int_equal(mpl_proof_known(&proof, name_of(k)),
                              place[k] < NAMES && k != 7 && k != 8 ? place[k] : SIZE_MAX);
-        proof.n = place[NAMES - 1]; /* the state that begins right behind the text */
+        proof.n = place[NAMES - 1]; /* the state that begins right after the text */
         assert_true(mpl_proof_known(&proof, name_of(NAMES - 1)) == SIZE_MAX);
         if (round == 0)
             mpl_proof_forget(&proof);
@@ -57,7 +57,7 @@ TEST(names_are_found)
     assert_true(mpl_proof_known(&proof, name_of(0)) == SIZE_MAX);
 }
 
-/* Sets and states that nobody refers to are left out, and do not count. */
+/* Sets and states without references are omitted and not counted. */
 TEST(records_are_written)
 {
     static const mpl_proof_record records[] = ROW(
@@ -94,7 +94,7 @@ TEST(writers_give_up)
     mpl_proof_add(&proof, 'k', 0, 0, 0);
     assert_true(proof.failed && !proof.full && proof.n == 0);
     ctx->fail_after = -1;
-    mpl_proof_add(&proof, 'k', 0, 0, 0); /* a record is missing by now */
+    mpl_proof_add(&proof, 'k', 0, 0, 0); /* a record is missing from now on */
     assert_true(proof.failed && proof.n == 0);
     proof.failed = false;
     ctx->fail_after = ctx->n_allocs;

@@ -1,6 +1,6 @@
-/* The programs of recomputation against all runs by stages of small graphs; rounding against the
- * integer program. Catches: a budget that is not kept, repeats that are not needed, a bound above
- * what there is, work miscounted. */
+/* The programs of recomputation against all staged runs of small graphs; rounding against the
+ * integer program. Fault: an exceeded budget, needless repeats, a bound above the optimum,
+ * miscounted work. */
 #include "tests/support/random_training.h"
 
 #include "graphs/orders/work.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_RUNS = 1 << 10 };
 
-/* The graph that a method makes, and what it says of it. */
+/* Runs a method; gives its graph and its claims. */
 static mpl_status make(mpl_ctx *ctx, const char *method, const mpl_graph *g,
                        const mpl_problem_options *options, uint64_t budget, mpl_graph **made,
                        mpl_recompute_found *found)
@@ -66,8 +66,8 @@ static uint64_t least_work(const listed *l, uint64_t budget)
     return least;
 }
 
-static uint32_t n_tight; /* bounds that tell the whole */
-static uint32_t n_freer; /* less work where more is allowed */
+static uint32_t n_tight; /* bounds that equal the optimum */
+static uint32_t n_freer; /* less work under a freer rule */
 
 static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                         const listed *l, uint64_t budget, uint64_t seed)
@@ -86,8 +86,8 @@ static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     n_tight += has_bound && want > 0 && (fits ? bound == want : want == UINT64_MAX);
 }
 
-/* The integer program and the pebble game by the program's rule find the same; with more freedom no
- * more. */
+/* The integer program and the pebble game find the same under the program's rule; under a freer
+ * rule, no more work. */
 static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                         uint64_t budget, uint64_t want, uint64_t before)
 {
@@ -120,7 +120,7 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     mpl_status st;
 
     check_bound(ctx, g, options, l, budget, seed);
-    if (options->in_place) /* there the program counts bytes that need not be there */
+    if (options->in_place) /* there the program may count bytes that are not needed */
         return;
     st = make(ctx, "budget", g, options, budget, &made, &found);
     if (want == UINT64_MAX) {
@@ -140,8 +140,8 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     mpl_graph_free(ctx, made);
 }
 
-/* Two operations, one behind the other, whose result is read last, behind something wide: both run
- * again, or nothing does. */
+/* Two consecutive operations whose result is read last, after something wide: either both run
+ * again, or none. */
 static mpl_graph *detour(mpl_ctx *ctx)
 {
     const mpl_shape shape = {1, {64}};
@@ -176,8 +176,7 @@ TEST(programs_find_the_least_work)
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
     }
-    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place
-                                                    */
+    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then again with in-place results */
         mpl_problem_options options = mpl_problem_options_default();
         mpl_graph *g;
         bool plain = true;
@@ -186,16 +185,14 @@ TEST(programs_find_the_least_work)
         mpl_ctx_init(ctx);
         options.in_place = seed > 60;
         options.concat = MPL_CONCAT_COPY;
-        options.align = 4; /* no rests of slots */
+        options.align = 4; /* no rounding of slots */
         g = seed == 0 ? detour(ctx) : random_graph(ctx, seed > 60 ? seed - 60 : seed, 5, 3);
-        for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program
-                                                    counts */
+        for (mpl_op op = 0; op < g->n_ops; op++) /* the program does not model a view with a mask */
             plain = plain && g->op_kind[op] != MPL_OP_dropout;
         if (plain) {
             list_all(ctx, g, &options, &l);
             before = l.peak[0];
-            for (uint32_t i = 0; i < l.n; i++) /* each peak that there is below the first, and one
-                                                  byte less */
+            for (uint32_t i = 0; i < l.n; i++) /* each peak below the first, and one byte less */
                 if (l.peak[i] < before) {
                     before = l.peak[i];
                     check_budget(ctx, g, &options, &l, before, seed);
@@ -211,8 +208,8 @@ TEST(programs_find_the_least_work)
     assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
 }
 
-/* Small training graphs, updates among them: the program against the game, and both against each
- * other's bounds. */
+/* Small training graphs with updates: the program against the game, and each against the other's
+ * bound. */
 TEST(training_graphs_agree)
 {
     uint32_t n_checked = 0, n_refused = 0;
@@ -270,9 +267,9 @@ TEST(training_graphs_agree)
     assert_true(n_checked >= 10 && n_refused >= 10);
 }
 
-/* A vertex is a sum of five operands, of its predecessors or of the input, read more than once
- * where there are fewer: of all the same work, result over any operand. Only vertices without
- * successors are read by nobody, as the game has it. */
+/* A vertex is a sum of five operands: its predecessors or the input, repeated if there are fewer.
+ * All take the same work, and a result may overwrite any operand. As in the game, only vertices
+ * without successors are unread. */
 static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
 {
     const mpl_shape shape = {1, {16}};
@@ -303,7 +300,7 @@ static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
 }
 
 /* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real
- * graphs, what the game says. */
+ * graphs they give the game's result. */
 TEST(games_are_real)
 {
     static const mpl_dag example = {6, {0, 1, 2, 2, 12, 18}};
@@ -348,8 +345,8 @@ TEST(games_are_real)
     assert_true(n_points >= 60);
 }
 
-/* Networks: rounding never does more than segments, and never less than its bound, which tells of
- * segments, too. */
+/* Networks: rounding never takes more work than segments, nor less than its bound, which also holds
+ * for segments. */
 TEST(rounding_is_the_better)
 {
     static const char *const spec[] =
@@ -400,8 +397,8 @@ TEST(rounding_is_the_better)
     assert_true(n_better >= 3 && n_bounds >= 8);
 }
 
-/* Chains: rounding and segments are no better than the program, and its bound no higher than what
- * they find. */
+/* Chains: rounding and segments are no better than the program, and its bound is not above their
+ * results. */
 TEST(methods_agree)
 {
     static const double part[] = {0.95, 0.8, 0.6};
@@ -456,8 +453,8 @@ TEST(methods_agree)
     }
 }
 
-/* Whatever rule is left out, the budget is kept, no work is less than the least, and no bound is
- * more. */
+/* With any one rule disabled, the budget is kept, no work is below the least, and no bound is
+ * higher. */
 TEST(rules_left_out)
 {
     static const char *const methods[] = {"budget", "round", "pebble"};
@@ -477,7 +474,7 @@ TEST(rules_left_out)
     assert_ok(ctx, mpl_zoo_build(
                        ctx, "mlp:batch=8,layers=5,input=16,hidden=16,classes=16,mode=train", &g));
     assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
-    for (int k = 0; k < 2; k++) { /* in this order, and in any */
+    for (int k = 0; k < 2; k++) { /* in this order, and in any order */
         mpl_recompute_found found;
         mpl_graph *made = NULL;
 
@@ -510,11 +507,11 @@ TEST(rules_left_out)
     mpl_graph_free(ctx, g);
 }
 
-/* What may be asked for: the game within a budget and for the least peak, methods, the bound, the
- * program (which budget asks where the game ends early). */
+/* Possible questions: the game within a budget and for the least peak, methods, the bound, the
+ * program (which `budget` asks if the game ends early). */
 typedef enum what { GAME, LEAST, PEBBLE, BUDGET, ROUND, BOUND, EXACT, N_WHATS } what;
 
-/* The work that it says; the answer itself is freed. */
+/* Returns the claimed work; frees the answer. */
 static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before, uint64_t *work)
 {
     mpl_problem_options options = mpl_problem_options_default();
@@ -543,8 +540,8 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
     return st;
 }
 
-/* The k-th allocation fails, the first 200 and a hundred k spread over the rest: nothing stays
- * behind, and what is asked for next is answered as ever. */
+/* The k-th allocation fails, for the first 200 k and a hundred spread over the rest: nothing leaks,
+ * and the next question is answered as usual. */
 TEST(memory_may_run_out)
 {
     static const char *const names[] = {"game",  "least peak", "pebble", "budget",

@@ -1,7 +1,7 @@
-/* Graphs whose operations run again: bit for bit what the graph itself gives, whatever runs again
- * and when; the work that is told; what must not run again; the least peak of chains. Catches: a
- * repeat that reads another copy, an update that does not wait, statistics updated twice, work
- * miscounted. */
+/* Graphs with repeated operations: outputs equal the graph's bit for bit, whatever repeats and
+ * when; the reported work; operations that must not repeat; the least peak of chains. Fault: a
+ * repeat that reads another copy, an update that does not wait, statistics updated twice,
+ * miscounted work. */
 #include "tests/support/test.h"
 
 #include "graphs/orders/work.h"
@@ -39,8 +39,7 @@ static mpl_graph *zoo(mpl_ctx *ctx, const char *spec)
     return g;
 }
 
-/* All outputs of the third run, one after the other, on `ref`, planned. Weights go on from run to
- * run. */
+/* All outputs of the third planned run on `ref`, concatenated. Weights carry over between runs. */
 static char *outputs(mpl_ctx *ctx, const mpl_graph *g, uint64_t *bytes)
 {
     const mpl_backend *backend = mpl_backend_find("ref");
@@ -95,7 +94,7 @@ static bool updates(const mpl_graph *g, mpl_op op)
            g->op_kind[op] != MPL_OP_batch_norm_train;
 }
 
-/* The graph's operations, and among them, before the updates, earlier ones again. */
+/* The graph's operations, with earlier ones repeated among them, before the updates. */
 static uint32_t random_run(const mpl_graph *g, mpl_rng *rng, mpl_op *run, uint32_t room)
 {
     uint32_t n = 0;
@@ -152,7 +151,7 @@ TEST(any_run_gives_the_same_bits)
             assert_int_equal(facts.extra_work, told_work(g, trimmed, run));
             assert_ok(ctx, mpl_rerun_peak(ctx, g, trimmed, run, &options, &peak, NULL));
             assert_true(peak > 0);
-            if (round % 3 == 2) { /* repeats taken out, the budget kept */
+            if (round % 3 == 2) { /* repeats removed, the budget kept */
                 uint64_t work = facts.extra_work, before = peak;
 
                 mpl_graph_free(ctx, made);
@@ -176,7 +175,7 @@ TEST(any_run_gives_the_same_bits)
     }
 }
 
-/* Segments at the least peak, and at budgets: within them, no operation three times, the same
+/* Segments at the least peak and at budgets: within them, no operation runs three times, the same
  * bits. */
 TEST(segments_give_the_same_bits)
 {
@@ -226,9 +225,9 @@ TEST(segments_give_the_same_bits)
     }
 }
 
-/* n hidden layers of equal size, each result one unit. With segments that run again once, B units
- * are enough for n layers as long as the i-th segment from the front has B - i of them: B (B + 1) /
- * 2 in all, and what the gradients take beside. */
+/* n hidden layers of equal size, one unit per result. With segments repeated once, B units suffice
+ * for n layers if the i-th segment from the front has B - i of them: B (B + 1) / 2 in all, plus the
+ * memory of the gradients. */
 TEST(chains_need_the_root)
 {
     enum { UNIT = 64 * 4 };
@@ -258,7 +257,7 @@ TEST(chains_need_the_root)
     }
 }
 
-/* What is no run. */
+/* Invalid runs. */
 TEST(bad_runs_are_refused)
 {
     mpl_graph *g, *made = NULL;
@@ -274,13 +273,13 @@ TEST(bad_runs_are_refused)
     /* one is missing */
     assert_status(ctx, mpl_rerun(ctx, g, n - 1, run, &made, NULL), MPL_EINPUT);
     run[0] = 1, run[1] = 0;
-    /* reads what is not there */
+    /* reads a value not made yet */
     assert_status(ctx, mpl_rerun(ctx, g, n, run, &made, NULL), MPL_EINPUT);
     run[0] = 0, run[1] = 1, run[n] = n - 1;
     /* an update, twice */
     assert_status(ctx, mpl_rerun(ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     run[n] = 0;
-    /* behind the update of its weight */
+    /* after the update of its weight */
     assert_status(ctx, mpl_rerun(ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     free(run);
     mpl_graph_free(ctx, g);
@@ -291,7 +290,8 @@ TEST(bad_runs_are_refused)
     mpl_graph_free(ctx, g);
 }
 
-/* Work by hand: 2 of each pair of elements, bytes of what is no product, nothing of a view. */
+/* Work by hand: 2 per pair of elements, bytes for operations other than products, nothing for a
+ * view. */
 TEST(work_is_counted)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* The searching planners on small random problems, on other projects' lists and on the zoo: valid,
- * never above where they start, within their budgets, the same twice, never worse for more ticks;
- * and memory that runs out. */
+/* The search planners on small random problems, other projects' lists and the zoo: valid, never
+ * worse than their start, within their budgets, deterministic, never worse with more ticks; and out
+ * of memory. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -20,7 +20,7 @@ static const char *const searches[] = {"hill_climb", "local_search", "beam", "po
 enum { N_SEARCHES = sizeof searches / sizeof *searches };
 enum {
     BEAM_LEVEL = 400
-}; /* ticks a conflict between two looks at the budget: 16 states and their children */
+}; /* ticks per conflict between two checks of the budget: 16 states and their children */
 
 static const char *const lists[] = {
     "minimalloc/A.1048576.csv", "minimalloc/C.1048576.csv",    "minimalloc/D.1048576.csv",
@@ -64,8 +64,8 @@ static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, ui
     return peak;
 }
 
-/* What holds of every problem. A step is one placement of all, or a look at all rivals of a buffer
- * and theirs. */
+/* What holds for every problem. A step is one placement of all buffers, or a scan of a buffer's
+ * conflicting buffers and theirs. */
 static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
 {
     static const uint64_t budgets[] = {1000, 100000, 2000000};
@@ -75,8 +75,7 @@ static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
     for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++)
         for (mpl_buffer b = 0; b < a; b++)
             pairs += mpl_conflict(p, a, b);
-    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++) { /* the first time that lists are sorted
-                                                             */
+    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++) { /* first sort of the lists */
         uint64_t degree = 0;
 
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -149,8 +148,8 @@ TEST(nets_are_searched_under_both_safeties)
     }
 }
 
-/* The least height of any order of "next buffer at its lowest free place": for up to 6 buffers, an
- * optimum without pairs. */
+/* The least height over all orders of "next buffer at its lowest free offset": the optimum without
+ * pairs, for up to 6 buffers. */
 static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed,
                              uint64_t height)
 {
@@ -167,7 +166,7 @@ static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t pl
             if ((placed >> a & 1) != 0 && mpl_conflict(p, a, b) && at < offset[a] + p->bytes[a] &&
                 offset[a] < at + p->bytes[b]) {
                 at = (offset[a] + p->bytes[a] + p->align[b] - 1) / p->align[b] * p->align[b];
-                a = MPL_NONE; /* from the start again */
+                a = MPL_NONE; /* restart */
             }
         offset[b] = at;
         below =
@@ -204,7 +203,7 @@ TEST(small_problems_are_solved)
     }
 }
 
-/* Places that are decided, and a capacity that a placement by size misses. */
+/* Fixed offsets, and a capacity that a placement by size exceeds. */
 TEST(fixed_places_and_capacities_are_kept)
 {
     mpl_rng rng;
@@ -230,7 +229,7 @@ TEST(fixed_places_and_capacities_are_kept)
     }
 }
 
-/* A capacity ends the search once it is met; one below the bound is refuted or missed. */
+/* Reaching a capacity ends the search; one below the bound is refuted or missed. */
 TEST(capacities_decide)
 {
     mpl_problem *p = NULL;
@@ -276,7 +275,8 @@ TEST(same_seed_same_plan)
         }
 }
 
-/* The point of a search of our own: on hard lists it finds what swaps along the order do not. */
+/* The purpose of our own local search: on hard lists it finds plans that swaps along the order do
+ * not. */
 TEST(local_search_beats_hill_climb)
 {
     uint64_t ours = 0, theirs = 0;
@@ -304,7 +304,7 @@ TEST(local_search_beats_hill_climb)
 
 static uint32_t n_compared; /* by compare_placements */
 
-/* As a search: a random order, placed as a search does and as the quick planners do. Twice, the
+/* Compares, for a random order, the search's placement with that of the quick planners. Twice, the
  * second time from the middle. */
 static mpl_status compare_placements(mpl_packing *q)
 {
@@ -349,7 +349,7 @@ static mpl_status compare_placements(mpl_packing *q)
     return MPL_OK;
 }
 
-/* Fault: a placement in a search that is valid and higher than it need be. */
+/* Fault: a placement in a search is valid but higher than necessary. */
 TEST(placements_are_the_lowest)
 {
     mpl_rng rng;
@@ -372,7 +372,7 @@ TEST(placements_are_the_lowest)
     assert_true(n_compared >= 200);
 }
 
-/* Fault: a plan to begin from that is lost, or that is a limit. */
+/* Fault: a starting plan is lost, or taken for a limit. */
 TEST(plans_to_begin_from_are_kept)
 {
     static const char *const heed[] = {"exact", "local_search", "hill_climb"};
@@ -404,7 +404,7 @@ TEST(plans_to_begin_from_are_kept)
     }
 }
 
-/* Fault: what the complete search proved above the load is lost, or its refutation is. */
+/* Fault: what the complete search proved above the load, or its refutation, is lost. */
 TEST(proofs_are_taken_over)
 {
     static const uint32_t birth[] = {3, 2, 4, 5, 1, 3, 2, 1}, death[] = {5, 4, 7, 7, 2, 4, 5, 3};
@@ -429,11 +429,11 @@ TEST(proofs_are_taken_over)
 static const struct {
     const char *members;
     mpl_status st;
-    const char *like; /* the planner that alone does the same, or NULL */
+    const char *like; /* the planner that does the same alone, or NULL */
 } members[] = {
     {"best_fit", MPL_OK, "best_fit"}, {"greedy_breadth", MPL_OK, "greedy_breadth"},
     {"exact", MPL_OK, "exact"},       {"nnc_arena+exact", MPL_OK, "exact"},
-    {"nnc_arena", MPL_ELIMIT, NULL}, /* serial: nobody is left */
+    {"nnc_arena", MPL_ELIMIT, NULL}, /* serial: no member is left */
     {"exact+", MPL_EINPUT, NULL},     {"exact+exac", MPL_EINPUT, NULL},
     {"", MPL_EINPUT, NULL},
 };
@@ -462,8 +462,8 @@ TEST(portfolios_have_members)
     mpl_problem_free(ctx, p);
 }
 
-/* Fault: a search that ends before its budget does. What is not proved optimal has cost the whole
- * of it, and more of it is no worse. */
+/* Fault: a search that ends before its budget. Unless the plan is proved optimal, the whole budget
+ * is used, and a larger one is no worse. */
 TEST(budgets_are_used)
 {
     static const char *const use[] = {"portfolio", "exact"};
@@ -498,7 +498,7 @@ TEST(budgets_are_used)
     assert_true(n_open > 4);
 }
 
-/* Control flow has no parallel safety, and its carried values need not fit in the bound. */
+/* Control flow has no parallel safety, and its carried values need not fit within the bound. */
 static bool has_blocks(mpl_ctx *ctx, const char *network)
 {
     mpl_graph *g = NULL;
@@ -510,7 +510,7 @@ static bool has_blocks(mpl_ctx *ctx, const char *network)
     return blocks;
 }
 
-/* Every network of the zoo as it is for inference, under both safeties: at the bound. */
+/* Every zoo network for inference, under both safeties: planned at its bound. */
 TEST(zoo_is_planned_at_its_bound)
 {
     for (uint32_t i = 0; mpl_zoo[i] != NULL; i++)
@@ -526,8 +526,7 @@ TEST(zoo_is_planned_at_its_bound)
         }
 }
 
-/* Lists that were cut from a full rectangle, or whose least height others have proved: what a few
- * ticks come to. */
+/* Lists cut from a full rectangle, or with a known least height: what a few ticks reach. */
 static const struct {
     const char *list;
     uint64_t ticks, most;

@@ -1,5 +1,5 @@
-/* test_planners_solver_failure.c -- GLPK ends in an error of its own: this file stands between
- * memplan and GLPK's branch and bound, and lets as many calls fail as a test likes. */
+/* test_planners_solver_failure.c -- internal errors of GLPK: this file wraps GLPK's branch and
+ * bound and makes a chosen number of calls fail. */
 #include "tests/support/random_problem.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@ static uint32_t n_failing, n_calls;
 
 int glp_intopt(void *program, const void *parameters);
 
-/* In GLPK's place: the linker takes the program's own. */
+/* Replaces GLPK's: the linker prefers the program's own. */
 int glp_intopt(void *program, const void *parameters)
 {
     union {
@@ -30,7 +30,7 @@ int glp_intopt(void *program, const void *parameters)
     return real.call(program, parameters);
 }
 
-/* Plans p by ilp while so many calls fail. */
+/* Plans p with ilp while that many calls fail. */
 static mpl_plan *plan_failing(mpl_ctx *ctx, const mpl_problem *p, uint32_t failing, mpl_run *run)
 {
     mpl_plan *plan = NULL;
@@ -54,8 +54,8 @@ static void drawn(mpl_ctx *ctx, mpl_rng *rng, mpl_problem **p)
     }
 }
 
-/* Fault: "wrong input" where a solver fails; a claim that a failure proves; a retry that loses what
- * the first call would find. */
+/* Fault: "wrong input" when a solver fails; a claim based on a failure; a retry that loses what the
+ * first call would find. */
 TEST(the_start_stands)
 {
     uint32_t n_gave_up = 0, n_feasible = 0, n_again = 0;
@@ -98,7 +98,7 @@ TEST(the_start_stands)
     assert_true(n_gave_up >= 10 && n_feasible >= 5 && n_again >= 10);
 }
 
-/* The network whose program ended in GLPK's assertion. */
+/* The network whose program failed GLPK's assertion. */
 TEST(no_network_is_wrong_input)
 {
     const char *program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";

@@ -1,7 +1,7 @@
-/* The planner that spreads pool 0 over memories: on small problems the cost of brute force over all
- * assignments, each memory decided by the plainest search or by the exact planner; wrong plans
- * refused; longer lists within bound and capacity; files; repeatable, and clean when any allocation
- * fails. */
+/* The planner that spreads pool 0 over memories: on small problems its cost equals brute force over
+ * all assignments, each memory decided by a naive search or by the exact planner; wrong plans are
+ * refused; longer lists stay within bound and capacity; files; deterministic, and clean if any
+ * allocation fails. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
@@ -52,8 +52,8 @@ static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, u
 
 /* ---- brute force ---- */
 
-/* Whether the buffers of `set` fit into `capacity`: serial without pairs by the plainest search,
- * else by the exact planner. */
+/* Whether the buffers of `set` fit into `capacity`: serial without pairs by a naive search, else by
+ * the exact planner. */
 static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t capacity)
 {
     mpl_problem *q = NULL;
@@ -149,7 +149,7 @@ static memories random_memories(mpl_rng *rng, const mpl_problem *p)
     if (below(rng, 4) > 0)
         m.capacity[m.n - 1] = MPL_NO_CAPACITY;
     if (below(rng, 8) == 0)
-        m.capacity[1] = m.capacity[0], m.price[1] = m.price[0]; /* copies */
+        m.capacity[1] = m.capacity[0], m.price[1] = m.price[0]; /* equal memories */
     set_text(&m);
     return m;
 }
@@ -160,8 +160,7 @@ static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
                                        RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED);
     mpl_problem *p;
 
-    if (i % 8 >= 6) { /* those in which the bytes alive at once would fit, and a packing does not
-                         exist */
+    if (i % 8 >= 6) { /* those whose live bytes would fit, but that have no packing */
         small s = roots[i % 2];
 
         for (uint32_t k = below(rng, 5); k > 0 || s.n > 7; k -= k > 0)
@@ -169,7 +168,7 @@ static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
         return problem_of(ctx, &s);
     }
     p = random_problem(ctx, rng, 1 + below(rng, 7), what[i % 8]);
-    for (mpl_buffer b = 1; b < p->n && i % 3 == 0; b++) /* twins */
+    for (mpl_buffer b = 1; b < p->n && i % 3 == 0; b++) /* identical buffers */
         if (below(rng, 2) == 0 && p->n_in_place == 0) {
             p->bytes[b] = p->bytes[b - 1], p->align[b] = p->align[b - 1];
             p->birth[b] = p->birth[b - 1], p->death[b] = p->death[b - 1];
@@ -208,7 +207,7 @@ TEST(costs_are_those_of_brute_force)
     assert_true(n_spilled > 1000 && n_infeasible > 100);
 }
 
-/* The members one by one, by size, into memory k. */
+/* Puts the members one by one, by size, into memory k. */
 static mpl_spill_verdict put_all(mpl_ctx *ctx, mpl_spill_part *part, uint32_t k)
 {
     mpl_spill_verdict verdict = MPL_SPILL_FITS;
@@ -259,10 +258,10 @@ TEST(refusals_hold_within_their_room)
 
 TEST(wrong_plans_are_refused)
 {
-    /* three buffers of 8, 8 and 4 bytes, all alive; memory 0: 12 bytes at 1, memory 1: 8 bytes at
-     * 3 */
+    /* three buffers of 8, 8 and 4 bytes, all alive; memory 0: 12 bytes at price 1, memory 1: 8
+     * bytes at price 3 */
     static const struct {
-        const char *why; /* NULL: the plan is right */
+        const char *why; /* NULL: the plan is valid */
         uint64_t offset[3];
         uint32_t memory[3];
         uint64_t cost, cost_bound, bound;
@@ -348,7 +347,7 @@ TEST(wrong_memories_are_refused)
 
 /* ---- longer lists ---- */
 
-/* What the cost is by a sum of its own; the fields that the planner has to fill. */
+/* Compares the cost with a separate sum; checks the fields that the planner has to fill. */
 static void check_plan(const mpl_problem *p, const mpl_plan *plan, const memories *m)
 {
     uint64_t cost = 0;
@@ -394,7 +393,7 @@ TEST(longer_lists_are_valid_and_repeatable)
     }
 }
 
-/* Written and read again; what a hand has changed is refused, by the reader or by the verifier. */
+/* Written and read back; a manual change is refused by the reader or the verifier. */
 TEST(files_keep_the_memories)
 {
     static const struct {
@@ -480,8 +479,7 @@ TEST(pools_and_limits)
         }
         mpl_problem_free(ctx, p);
     }
-    for (int above = 0; above < 2; above++) { /* one memory: the bytes alive at once fit, and only a
-                                                 search knows more */
+    for (int above = 0; above < 2; above++) { /* live bytes fit; only a search decides */
         mpl_problem *p = problem_of(ctx, &roots[0]);
         memories one = {
             .n = 1, .capacity = {brute_optimum(&roots[0]) - 1 + (uint32_t)above}, .price = {3}};

@@ -1,6 +1,6 @@
-/* Whether operations that may run at the same time keep apart, with random places: the verifier's
- * word is that of all that each may touch, two by two (random_places.h). MPL_JUDGED=N: that many
- * sets of places. */
+/* Whether concurrent operations are disjoint, with random places: the verifier's verdict is that of
+ * all ranges each may touch, pair by pair (random_places.h). MPL_JUDGED=N: that many sets of
+ * places. */
 #include "tests/support/random_places.h"
 
 enum { MOST_TOUCHES = 4096, N_OFFSETS = 8 };
@@ -86,7 +86,7 @@ static void touch_buffer(touches *t, mpl_op op, mpl_buffer b)
         touch(t, op, (mpl_where){.kind = MPL_WHERE_BUFFER, .id = b}, t->d->p->bytes[b], true);
 }
 
-/* What the loop moves: as each round begins or ends, or once on entry. */
+/* What the loop copies: as each round begins or ends, or once on entry. */
 static void touch_loop(touches *t, mpl_op op)
 {
     const made *d = t->d;
@@ -196,8 +196,8 @@ static bool all_apart(const touches *t)
     return true;
 }
 
-/* One set of places, of which some two touch each other, then others; how many of them keep all
- * apart. */
+/* Judges one set of places, at first with two that overlap, then with others; returns how many are
+ * disjoint. */
 static uint32_t judge_offsets(made *d, touches *t)
 {
     uint32_t n_apart = 0;

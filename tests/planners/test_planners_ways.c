@@ -1,8 +1,8 @@
-/* test_planners_ways.c -- which way each operation is computed, against every choice there is on
- * small graphs.
+/* test_planners_ways.c -- choosing an algorithm for each operation, against every possible choice
+ * on small graphs.
  *
- * Catches: a limit that is not kept, a limit refused that a choice keeps, a choice that costs more
- * than it must, a step up that was left, curves that rise. */
+ * Fault: an exceeded limit, a limit refused although some choice meets it, a choice that costs more
+ * than necessary, a missed improvement, curves that rise. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_graph.h"
 
@@ -19,7 +19,7 @@ typedef struct instance {
     mpl_ways_task task;
 } instance;
 
-/* One to three ways of each operation, of whole slots, the last of some without a workspace. */
+/* One to three ways per operation with whole slots; the last way of some has no workspace. */
 static mpl_ways *random_ways(mpl_ctx *ctx, uint32_t n_ops, mpl_rng *rng)
 {
     mpl_ways *w = NULL;
@@ -42,7 +42,7 @@ static mpl_ways *random_ways(mpl_ctx *ctx, uint32_t n_ops, mpl_rng *rng)
             bytes = bytes < 64 * (n - i - 2) && i + 2 < n ? 64 * (n - i - 2) : bytes;
             cost += 1 + mpl_rng_below(rng, 20);
         }
-        for (uint32_t i = 1; i < n; i++) /* never more than the one before */
+        for (uint32_t i = 1; i < n; i++) /* never more than the previous one */
             if (w->bytes[at + i] >= w->bytes[at + i - 1])
                 n = i;
         w->begin[op + 1] = at + n;
@@ -60,8 +60,7 @@ static void make(instance *x, uint64_t seed)
     x->g = random_graph(&x->ctx, seed, 2 + (uint32_t)(seed % (MOST_OPS - 1)), 3);
     for (mpl_op op = 0; op < x->g->n_ops; op++)
         x->order[op] = op;
-    x->options.align = 4; /* every size is whole slots: the bound has no rests, which hang on ties
-                           */
+    x->options.align = 4; /* whole slots: no rounding, which depends on ties */
     x->options.parallel = seed % 2 == 1;
     x->ways = random_ways(&x->ctx, x->g->n_ops, &rng);
     x->task =
@@ -75,7 +74,7 @@ static void unmake(instance *x)
     assert_int_equal(x->ctx.n_live, 0);
 }
 
-/* Bytes of one choice: the bound, or what the planner makes of it. */
+/* Bytes of one choice: the bound, or the planner's result. */
 static uint64_t judge(instance *x, const uint32_t *way, uint64_t *cost)
 {
     uint64_t bytes[MOST_OPS], got = 0;
@@ -109,7 +108,7 @@ typedef struct choice {
     uint64_t bytes, cost;
 } choice;
 
-/* Every choice; their number. */
+/* Lists every choice; returns their number. */
 static uint32_t list_all(instance *x, choice *all)
 {
     uint32_t way[MOST_OPS] = {0}, n = 0, op = 0;
@@ -153,7 +152,7 @@ typedef struct tally {
     uint64_t kept, refused, undecided, cost, least;
 } tally;
 
-/* One limit, held against all choices. */
+/* Compares the result for one limit with all choices. */
 static void check_limit(instance *x, const choice *all, uint32_t n, uint64_t limit, tally *t)
 {
     uint32_t way[MOST_OPS];
@@ -243,7 +242,7 @@ TEST(equal_to_every_choice)
         assert_true(t.kept > 500 && t.refused > 50);
         assert_true(k == 1 || t.undecided == 0);
         assert_true(t.undecided * 20 < t.kept);
-        assert_true((double)t.cost < 1.015 * (double)t.least); /* greedy, but not blind */
+        assert_true((double)t.cost < 1.015 * (double)t.least); /* greedy, but close to the least */
     }
 }
 

@@ -1,9 +1,9 @@
-/* Where random places may be, whether two are the same, and what is a slice or a row of what, at
- * random points of a run: the verifier's word is that of all ways that control may have taken
- * (random_places.h). MPL_JUDGED=N: that many sets of places. */
+/* Where random places may be, whether two are equal, and what is a slice or a row of what, at
+ * random points of a run: the verifier's verdict is that of all paths of control (random_places.h).
+ * MPL_JUDGED=N: that many sets of places. */
 #include "tests/support/random_places.h"
 
-/* Without its first slices. */
+/* Removes the first n slices. */
 static void drop_slices(found *f, uint32_t n)
 {
     f->n_slices -= n;
@@ -24,7 +24,7 @@ static bool one_place(const found *a, const found *b)
     return a->arena == b->arena && a->begin + a->offset == b->begin + b->offset;
 }
 
-/* Whether what a, without its first slices, lies in is always where b is. */
+/* Whether the range that a, without its first slices, lies in is always where b is. */
 static bool always_same(const made *d, mpl_where a, uint32_t n_slices, mpl_where b)
 {
     found x = find_place(d, a), y = find_place(d, b);
@@ -43,8 +43,8 @@ static bool always_same(const made *d, mpl_where a, uint32_t n_slices, mpl_where
 
 /* ---- places ---- */
 
-/* A point of a run: in some loops, each in a block of the one before it; behind one of the others,
- * or a case, at times. */
+/* A point of a run: inside some loops, each in a block of the previous one; at times after another
+ * loop or case. */
 static void draw_point(made *d)
 {
     const mpl_graph *g = d->g;
@@ -97,7 +97,7 @@ static void check_spots(made *d, mpl_where w)
     mpl_free(d->ctx, got.at);
 }
 
-/* Whether slice k of those that w is in for certain is that of the round at hand. */
+/* Whether slice k of those that certainly contain w is that of the current round. */
 static bool is_at_hand(const made *d, const found *f, uint32_t k, uint32_t block, uint64_t bytes,
                        bool reversed)
 {
@@ -105,7 +105,7 @@ static bool is_at_hand(const made *d, const found *f, uint32_t k, uint32_t block
            f->reversed[k] == reversed && f->round[k] == d->m.round[block];
 }
 
-/* Slices as they are, or as they are not; of what they are slices of, or of anything. */
+/* Slices, correct or wrong, of their whole or of anything else. */
 static void check_slice(made *d, uint32_t *n_slices)
 {
     mpl_where a = draw_where(d), b = draw_where(d);
@@ -125,7 +125,7 @@ static void check_slice(made *d, uint32_t *n_slices)
     *n_slices += is;
 }
 
-/* A value, of loops around the point rather an output. */
+/* A value, preferably an output of loops around the point. */
 static mpl_value draw_output(made *d)
 {
     const mpl_graph *g = d->g;
@@ -140,7 +140,7 @@ static mpl_value draw_output(made *d)
     return v;
 }
 
-/* Places in slices of what rows are stacked in: as they are stacked, or not. */
+/* Places in slices of stacked rows: as they are stacked, or not. */
 static void check_rows(made *d, uint32_t *n_rows)
 {
     mpl_value v = draw_output(d);
@@ -203,7 +203,7 @@ static void check_places(made *d, uint32_t *n_same)
     *n_same += same;
 }
 
-/* Rounds of one class have every cell in common. */
+/* Rounds of one class have equal cells throughout. */
 static void check_classes(const made *d)
 {
     for (uint32_t b = 1; b < d->g->n_blocks; b++) {

@@ -1,4 +1,4 @@
-/* at_load.c -- goes wrong before anything of it is called. */
+/* at_load.c -- fails while it is being loaded. */
 #include <stdlib.h>
 
 static void __attribute__((constructor)) at_load(void)

@@ -1,5 +1,4 @@
-/* bad.c -- a planner that goes wrong in the way that its parameter `do` names; `do=well` is an
- * honest one. */
+/* bad.c -- a planner that misbehaves as its parameter `do` says; `do=well` is correct. */
 #define _POSIX_C_SOURCE 200809L
 #include <memplan/plugin.h>
 
@@ -12,7 +11,7 @@
 
 static volatile char *volatile nothing;
 
-/* Nothing shared, pool by pool. */
+/* Places buffers without sharing, pool by pool. */
 static void stack_up(const memplan_problem *p, uint64_t *offset)
 {
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
@@ -28,7 +27,7 @@ static void stack_up(const memplan_problem *p, uint64_t *offset)
     }
 }
 
-/* The end of the process, or none for a long time. */
+/* Ends the process, or hangs for a long time. */
 static void end_by(const char *what)
 {
     if (strcmp(what, "segv") == 0)
@@ -111,7 +110,7 @@ static int plan(const memplan_problem *problem, const memplan_request *request,
         snprintf(result->message, result->message_size, "it takes do=WHAT");
         return MEMPLAN_BAD_PARAMETER;
     }
-    puts("a plug-in prints"); /* must not end up among the rows */
+    puts("a plug-in prints"); /* must not appear among the rows */
     stack_up(problem, result->offset);
     end_by(request->value[0]);
     return answer(request->value[0], problem, result);

@@ -1,4 +1,4 @@
-/* without_entry.c -- a library that is no planner. */
+/* without_entry.c -- a library that is not a planner. */
 int memplan_is_not_here(void);
 
 int memplan_is_not_here(void)

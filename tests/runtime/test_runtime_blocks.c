@@ -1,6 +1,6 @@
-/* Where an executor puts things, and from when to when, from inside: each buffer's block against
- * the problem that liveness made of the same graph, memory of its own where nothing is planned,
- * arenas of pools and memories, what is told of operations. */
+/* Blocks of an executor and their lifetimes: each buffer's block against the problem that liveness
+ * made of the same graph, own memory for unplanned values, arenas of pools and memories, what is
+ * reported of operations. */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_graph.h"
@@ -65,8 +65,8 @@ static void unbind(bound *b)
     assert_int_equal(b->ctx.n_live, 0);
 }
 
-/* Whether what comes from outside lies in the buffer: it is put there when it is first read, though
- * it has its place from the start. */
+/* Whether an input lies in the buffer: it is put there when it is first read, though its place is
+ * reserved from the start. */
 static bool holds_given(const bound *b, mpl_buffer buffer)
 {
     for (mpl_value v = 0; v < b->g->n_values; v++)
@@ -75,8 +75,8 @@ static bool holds_given(const bound *b, mpl_buffer buffer)
     return false;
 }
 
-/* A buffer is touched first when it is born, and last before it dies; what comes from outside, as
- * long as it is read. */
+/* A buffer is first touched when it is born and last touched before it dies; an input, as long as
+ * it is read. */
 static void check_blocks(const bound *b, const char *what)
 {
     for (mpl_buffer i = 0; i < b->p->n; i++) {
@@ -118,8 +118,8 @@ TEST(blocks_live_as_planned)
     }
 }
 
-/* First and last step at which an operation has v to do with; of an input, which is there all the
- * time, and an output, which stays. */
+/* First and last step at which an operation touches v; an input exists from the start, and an
+ * output until the end. */
 static void plain_life(const bound *b, mpl_value v, uint32_t *birth, uint32_t *death)
 {
     const mpl_graph *g = b->g;
@@ -141,8 +141,8 @@ static void plain_life(const bound *b, mpl_value v, uint32_t *birth, uint32_t *d
             *birth = *birth == MPL_NONE ? 0 : *birth, *death = g->n_ops;
 }
 
-/* A run's time is part of what the clock shows, checks or none; ports behind the last are no
- * ports. */
+/* A run's time is less than the elapsed time, with or without checks; ports past the last are
+ * invalid. */
 static void check_run(bound *b)
 {
     float data[128] = {0};
@@ -157,8 +157,8 @@ static void check_run(bound *b)
     assert_status(&b->ctx, mpl_exec_output(b->exec, b->g->n_outputs, data), MPL_EINPUT);
 }
 
-/* No plan: all have memory of their own, end to end but for alignment, and live as they are
- * used. */
+/* No plan: every value has its own memory, end to end except for alignment, and lives as long as it
+ * is used. */
 TEST(nothing_is_shared_without_a_plan)
 {
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -201,8 +201,8 @@ TEST(nothing_is_shared_without_a_plan)
     }
 }
 
-/* The same with loops and branches: beside the values there is room for what each loop carries, and
- * no two blocks overlap. Control flow itself needs no workspace. */
+/* The same with loops and branches: there is also room for what each loop carries, and no two
+ * blocks overlap. Control flow itself needs no workspace. */
 TEST(loops_have_room_for_what_they_carry)
 {
     uint32_t n_loops = 0;
@@ -249,7 +249,7 @@ TEST(loops_have_room_for_what_they_carry)
     assert_true(n_loops > 60);
 }
 
-/* Each memory that pool 0 is spread over is an arena, and so is each pool behind it. */
+/* Each memory that pool 0 is spread over is an arena, and so is each further pool. */
 TEST(arenas_are_memories_and_pools)
 {
     bound b = {.exec = NULL};
@@ -281,7 +281,8 @@ TEST(arenas_are_memories_and_pools)
     unbind(&b);
 }
 
-/* Copies of strided operands are there while their operation runs; what needs no kernel says so. */
+/* Copies of strided operands exist while their operation runs; operations without a kernel are
+ * reported as such. */
 TEST(operands_in_one_piece_live_for_a_step)
 {
     static const char *const graphs[] = {"inception_v1:image=64", "densenet121:image=32",

@@ -1,7 +1,7 @@
-/* test_runtime_caching.c -- the model of a caching allocator, and the requests that it is fed.
+/* test_runtime_caching.c -- the model of a caching allocator and its requests.
  *
- * Catches: wrong rounding, pools, segments; a fit that is not the best; rests cut off or kept
- * wrongly; neighbours that are not joined; a peak that misses a step; requests out of order. */
+ * Fault: wrong rounding, pools or segments; a fit that is not the best; remainders split off or
+ * kept wrongly; neighbours not merged; a peak that misses a step; requests out of order. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -15,7 +15,7 @@ typedef struct row {
     const char *name;
     struct {
         uint32_t id;
-        uint64_t bytes; /* 0: given back */
+        uint64_t bytes; /* 0: freed */
     } call[12];
     uint32_t n;
     uint64_t capacity, requested, allocated, reserved;
@@ -106,7 +106,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
     return p;
 }
 
-/* What is asked for at once is what lives at once: the peaks agree, for any graph. */
+/* The peaks of requested bytes and of live bytes agree for any graph. */
 TEST(requests_follow_lifetimes)
 {
     static const char *const names[] = {"mlp", "resnet50", "densenet121", "inception_v3", "lstm"};

@@ -1,8 +1,7 @@
 /* test_runtime_calls.c -- what a run asks of a backend: `ref` behind a table that counts the calls.
  *
- * Catches: a run that ends before the device has been waited for, an operation of control flow that
- * a backend is asked to prepare, bytes that were moved and not counted, or counted and not moved.
- */
+ * Fault: a run that ends before the device has finished, a backend asked to prepare an operation of
+ * control flow, bytes moved but not counted, or counted but not moved. */
 #include "tests/support/test.h"
 
 #include "graphs/source.h"
@@ -12,7 +11,7 @@
 
 static struct {
     uint32_t n_prepared, n_control, n_run, n_waits;
-    bool finished; /* nothing was run since the last wait */
+    bool finished; /* nothing has run since the last wait */
 } calls;
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
@@ -49,7 +48,7 @@ static mpl_backend counting(void)
     return b;
 }
 
-/* Runs a graph with nothing shared, from zeros. */
+/* Runs a graph without sharing, on zeros. */
 static void run_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_exec_facts *facts)
 {
     const mpl_backend b = counting();
@@ -89,7 +88,7 @@ static const struct {
     /* the value that is not overwritten is copied, then the box */
     {"graph t\ninput x f32 [4,6]\ninput v f32 [2,6]\ny = assign(x, v) index=\"0:2,:\"\noutput y\n",
      1, 1, 4 * (4 * 6 + 2 * 6), 0},
-    /* the box alone, where it is the whole */
+    /* only the box, if it is the whole */
     {"graph t\ninput x f32 [4,6]\ny = access(x) index=\"0:2,:\"\noutput y\n", 1, 1, 4 * 2 * 6, 0},
     {"graph t\ninput x f32 [4,6]\ninput z f32 [2,6]\ny = concat(x, z) axis=0\noutput y\n", 1, 1,
      4 * 6 * 6, 0},
@@ -123,7 +122,7 @@ TEST(runs_end_when_the_device_has_finished)
     assert_int_equal(calls.n_waits, 1);
 }
 
-/* Loops are run by the executor: their own operations are none of the backend's. */
+/* The executor runs loops: the backend never gets their operations. */
 TEST(control_flow_is_not_prepared)
 {
     mpl_exec_facts facts;

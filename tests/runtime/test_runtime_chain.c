@@ -1,6 +1,6 @@
 /* test_runtime_chain.c -- chains of the backend `cpu`: each step against libm in double, every
- * width of vectors against the others, and whole chains, over boxes that lie in every way, against
- * the plain loops, bit for bit, on one to four threads. */
+ * vector width against the others, and whole chains over boxes of every layout against the plain
+ * loops, bit for bit, on one to four threads. */
 #include "tests/support/test.h"
 
 #include "graphs/graph.h"
@@ -45,8 +45,8 @@ static double softsign(double x)
 typedef struct function {
     mpl_op_kind kind;
     double (*exact)(double);
-    double units; /* of the last place of the rounded result, that it may be off */
-    double near;  /* or so much */
+    double units; /* allowed error, in units of the last place of the rounded result */
+    double near;  /* or this much */
 } function;
 
 static const function functions[] = {
@@ -70,7 +70,7 @@ static const function functions[] = {
     {MPL_OP_softsign, softsign, 2, 0},
 };
 
-/* Every 4099th float of either sign, and numbers that are special. */
+/* Every 4099th float of either sign, and special numbers. */
 enum { N_FLOATS = 1 << 20 };
 
 static void draw(float *x)
@@ -85,8 +85,8 @@ static void draw(float *x)
     memcpy(x, special, sizeof special);
 }
 
-/* In units of the last place of `want` as a float; what is not normal counts in units of the least
- * normal float's. */
+/* In units of the last place of `want` as a float; a subnormal counts in units of the least normal
+ * float. */
 static double off(float got, double want)
 {
     float rounded = (float)want;
@@ -96,7 +96,7 @@ static double off(float got, double want)
         return isnan(want) && isnan(got) ? 0 : INFINITY;
     if (got == rounded)
         return signbit(got) == signbit(rounded) ? 0 : INFINITY;
-    if (isinf(got) || isinf(rounded)) /* just above the greatest float */
+    if (isinf(got) || isinf(rounded)) /* just above the largest float */
         return fabs(want) > 3.4028233e38 && signbit(got) == signbit(rounded) &&
                        fabs((double)got) > 3.4028233e38
                    ? 1
@@ -148,7 +148,7 @@ TEST(widths_agree)
                 continue;
             if (w == MPL_CHAIN_PLAIN)
                 step(want, x, z, N_FLOATS);
-            for (int n = 0, at = 0; at < N_FLOATS; at += n) { /* in pieces of all lengths */
+            for (int n = 0, at = 0; at < N_FLOATS; at += n) { /* in chunks of all lengths */
                 n = 1 + at % 600;
                 n = n < N_FLOATS - at ? n : N_FLOATS - at;
                 step(y + at, x + at, z + at, n);
@@ -166,8 +166,8 @@ TEST(widths_agree)
 
 /* ---- chains ---- */
 
-/* Graphs of one operation behind their inputs, of exact arithmetic; `base` is made by an operation
- * so that it may be overwritten. */
+/* Graphs of one exact operation on its inputs; `base` is made by an operation so that it may be
+ * overwritten. */
 static const char *const chains[] = {
     "input a f32 [70000]\ny = fused(_, a) dims=[70000] loads=[1,0,1,1,0,1] expr=\"0,1,mul,neg\" : "
     "f32 "

@@ -1,5 +1,5 @@
-/* Operands of concats inside their results, pieces inside what they are pieces of: the same outputs
- * as with nothing shared, fewer bytes moved, and no more memory than copying needs. */
+/* Operands of concats inside their results, and parts inside their wholes: outputs as without
+ * sharing, fewer bytes moved, and no more memory than copying needs. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_rows.h"
@@ -12,8 +12,8 @@
 #include "planners/verify/verify.h"
 #include "runtime/exec/exec_priv.h"
 
-/* Values of [n, c, h] floats, small and odd: made element by element, put together along any axis,
- * taken apart; concats of concats along other axes, operands seen through other dims. */
+/* Values of [n, c, h] floats, small and odd: computed element by element, concatenated along any
+ * axis, split; concats of concats along other axes, operands through other dims. */
 static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
 {
     mpl_graph *g = NULL;
@@ -63,8 +63,8 @@ static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
-/* Copies of operands that lie strided: within their memory, and apart where they may be there at
- * once. How many pairs of such of two operations there were. */
+/* Copies of strided operands lie within their memory, and apart if they may exist at once. Returns
+ * the number of such pairs of two operations. */
 static uint32_t check_rooms(const mpl_exec *exec)
 {
     uint32_t n_met = 0;
@@ -151,7 +151,7 @@ static result run(mpl_ctx *ctx, const mpl_graph *g, const mpl_planner *planner,
     return run_on(ctx, mpl_backend_find("ref"), g, planner, options, checked);
 }
 
-/* The planners take turns. */
+/* Cycles through the planners. */
 static const mpl_planner *planner_of(uint64_t seed, bool parallel)
 {
     uint32_t n = 0;
@@ -207,9 +207,9 @@ TEST(shared_operands_keep_the_outputs)
 
 /* ---- operands that are boxes ---- */
 
-/* Concats along any axis, on `ref`, which copies what lies strided, and on `cpu`, which takes it as
- * it lies: the outputs of that backend with nothing shared, bit for bit, and no more memory than
- * with copies. */
+/* Concats along any axis, on `ref`, which copies strided operands, and on `cpu`, which takes them
+ * in place: outputs bit for bit as on that backend without sharing, and no more memory than with
+ * copies. */
 TEST(boxes_keep_the_outputs)
 {
     static const char *const backends[] = {"ref", "cpu"};
@@ -266,9 +266,9 @@ TEST(boxes_keep_the_outputs)
     assert_true(mpl_backend_absent(mpl_backend_find("cpu")) != NULL || n_saved > 50);
 }
 
-/* What storage that is cut, or is not, comes to: buffers, their bytes, bytes times steps, pairs.
- * The runs above show it right; to the byte it is what it was. Fewer: a gain to write down here;
- * more: a loss. */
+/* Figures of split or unsplit storage: buffers, their bytes, bytes times steps, pairs. The runs
+ * above verify it; here it must not change by a byte. Fewer is a gain: update the figures. More is
+ * a loss. */
 TEST(drawn_storage_needs_no_more)
 {
     static const uint64_t want[2][MPL_CONCAT_COPY + 1][4] = {
@@ -312,8 +312,8 @@ TEST(drawn_storage_needs_no_more)
     assert_false(lost);
 }
 
-/* Images whose channels are put together, in both layouts: the kernels for pixels that lie apart,
- * or images, copy nothing. */
+/* Images concatenated by channel in both layouts: kernels that take separated pixels or images copy
+ * nothing. */
 TEST(images_need_no_copies)
 {
     static const char *const networks[] = {"densenet121:image=32,batch=2", "inception_v3:image=75",
@@ -375,11 +375,11 @@ TEST(images_need_no_copies)
     }
 }
 
-/* What lies how, and what a plain backend copies of it: each strided operand once for whoever makes
- * or reads it. Floats: 64 bytes are 16 of them. */
+/* Layouts, and the bytes that a plain backend copies: each strided operand once per operation that
+ * makes or reads it. Floats: 64 bytes are 16 of them. */
 static const struct {
     const char *what, *text;
-    uint64_t copied; /* on ref, all concats sharing that can [byte] */
+    uint64_t copied; /* on ref, with all concats sharing that can [byte] */
     uint32_t n_pairs;
 } layouts[] = {
     {"an operand seen through other dims, of a concat that lies in a box",
@@ -413,7 +413,7 @@ static const struct {
      0, 0},
 };
 
-/* Parts begin where buffers may, and are together what holds them, no more. */
+/* Parts begin at valid buffer offsets and together fill their whole. */
 static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
                         uint32_t align)
 {
@@ -429,7 +429,7 @@ static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_
     }
 }
 
-/* The layouts that random graphs seldom have. */
+/* Layouts that random graphs seldom have. */
 TEST(layouts_are_as_said)
 {
     static const char *const backends[] = {"ref", "cpu"};
@@ -465,8 +465,8 @@ TEST(layouts_are_as_said)
     }
 }
 
-/* One buffer at the offset of another, whose last reader makes it: what the graph must refuse, for
- * where their values lie. */
+/* A buffer at the offset of another whose last reader makes it: the graph must refuse this because
+ * of where their values lie. */
 static const struct {
     const char *what, *text, *in, *out;
 } refused[] = {
@@ -521,7 +521,7 @@ TEST(values_apart_are_not_overwritten)
     }
 }
 
-/* Maps and plans that do not say where values lie: refused before anything runs. */
+/* Maps and plans with wrong locations of values are refused before anything runs. */
 TEST(wrong_places_are_refused)
 {
     static const char *const text[] =
@@ -556,7 +556,7 @@ TEST(wrong_places_are_refused)
         b = mpl_graph_find(g, "b");
         part = map->value_buffer[b];
         if (fault == 2)
-            map->value_box[b].offset++; /* it ends one element behind the result */
+            map->value_box[b].offset++; /* it ends one element past the result */
         if (fault == 3)
             plan->offset[part] -= 64, p->bytes[part] += 64; /* over the part before it */
         if (fault == 4)
@@ -576,11 +576,11 @@ TEST(wrong_places_are_refused)
     }
 }
 
-/* ---- parts that come and go ---- */
+/* ---- parts with live ranges of their own ---- */
 
 static const struct {
     const char *what, *text;
-    uint64_t parts, whole; /* least bytes, without in-place pairs */
+    uint64_t parts, whole; /* least bytes without in-place pairs */
 } texts[] = {
     ROW("a piece that nobody needs any more makes room",
         "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = "
@@ -598,7 +598,7 @@ static const struct {
      324, 516},
 };
 
-/* Exact figures of parts, and of wholes: what planners see that know no families. */
+/* Exact figures with parts, and with wholes, as for planners without families. */
 TEST(parts_make_room)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -627,7 +627,7 @@ TEST(parts_make_room)
     }
 }
 
-/* One run under --checked of a plan for a problem that may be wrong: how it ends, and whether the
+/* One run under --checked of a plan for a problem that may be wrong: its status, and whether the
  * outputs are `hash`. */
 static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                               const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
@@ -657,8 +657,8 @@ static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
     return st;
 }
 
-/* A part that is said to end a step too early: where its bytes are then given to others, the run
- * says so. */
+/* A part that is declared to end a step too early: if its bytes are then reused, the run reports
+ * it. */
 TEST(short_lives_are_caught)
 {
     mpl_problem_options o = mpl_problem_options_default();

@@ -1,5 +1,5 @@
-/* test_runtime_concat_choices.c -- which operands share the storage of a concat: the best choice of
- * all, limits, relations of parts, orders that count them, the zoo. */
+/* test_runtime_concat_choices.c -- which operands share the storage of a concat: the best choice,
+ * limits, relations of parts, orders that count them, the zoo. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_rows.h"
@@ -12,9 +12,9 @@
 #include "planners/verify/verify.h"
 #include "runtime/exec/exec_priv.h"
 
-/* ---- which share ---- */
+/* ---- which concats share ---- */
 
-/* The least bytes of one choice: by `exact`, which tests of its own hold to brute force. */
+/* The least bytes of one choice by `exact`, whose own tests compare it with brute force. */
 static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *options, const uint8_t *shared)
 {
@@ -37,8 +37,8 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     return bytes;
 }
 
-/* Every set of the concats that can share, planned: the best by bytes, then by bytes that need no
- * copy, then the lowest set. */
+/* Plans every set of the concats that can share: the best by bytes, then by bytes not copied, then
+ * the lowest set. */
 static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                             const mpl_problem_options *o, const mpl_op *op, uint32_t n,
                             uint64_t *bytes)
@@ -66,8 +66,8 @@ static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *orde
     return best;
 }
 
-/* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it
- * is not always. */
+/* Choosing by exact plans finds the best choice, under either safety; choosing by bounds alone may
+ * not. */
 TEST(choices_are_the_best)
 {
     uint32_t n_graphs = 0, n_choices = 0, n_other = 0, n_lower = 0, n_undecided = 0;
@@ -113,8 +113,8 @@ TEST(choices_are_the_best)
     assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
 }
 
-/* More concats than choices can be tried of: in each an operand waits beside something wide, where
- * the whole result would be more. So none shares. */
+/* More concats than can be enumerated. In each, an operand waits beside something wide, where the
+ * whole result would be larger, so none shares. */
 TEST(many_are_given_up)
 {
     enum { N = 14 };
@@ -153,7 +153,7 @@ TEST(many_are_given_up)
     }
     assert_int_equal(bound[0], bound[1]);
     mpl_concats_free(ctx, concats), concats = NULL;
-    memset(all, 1, sizeof all); /* asked to, all do that can: not those of an input */
+    memset(all, 1, sizeof all); /* all that can share; those of an input cannot */
     o.concat = MPL_CONCAT_AUTO;
     o.concat_shared = all;
     assert_ok(ctx, mpl_concats_new(ctx, g, order, &o, &concats));
@@ -164,7 +164,7 @@ TEST(many_are_given_up)
     mpl_graph_free(ctx, g);
 }
 
-/* Moves the family of buffer x so that x lies `by` bytes behind c; false: it cannot. */
+/* Moves the family of buffer x so that x lies `by` bytes after c; false if it cannot. */
 static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_buffer c, uint64_t by)
 {
     uint64_t at = p->inside_at[x], to = plan->offset[c] + by;
@@ -177,8 +177,8 @@ static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_bu
     return true;
 }
 
-/* Nothing shared, but one family (or buffer) moved onto another: what the relation between parts
- * refuses is what the graph does; but at one offset, in place, the graph may allow more than is
+/* Nothing shared, except one family (or buffer) moved onto another: the relation between parts
+ * refuses exactly what the graph does; at one offset, in place, the graph may allow more than is
  * offered. */
 TEST(relations_of_parts_are_the_graphs)
 {
@@ -196,8 +196,7 @@ TEST(relations_of_parts_are_the_graphs)
 
         o.parallel = true;
         o.concat = MPL_CONCAT_SHARE;
-        o.align = 4; /* all bytes are multiples of 32: what is moved by 4 lies in no place of
-                        another */
+        o.align = 4; /* all sizes are multiples of 32: 4 further no other begins */
         assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         mpl_run_init(&call, ctx);
@@ -236,8 +235,8 @@ TEST(relations_of_parts_are_the_graphs)
     assert_true(n_families > 250 && n_refused > 10000 && n_allowed > 500 && n_pairs > 20);
 }
 
-/* What orders that are searched for count is what planners are given, part by part; and no order
- * has less than what is proved. */
+/* Searched orders count, part by part, what planners get; and no order needs less than the proven
+ * bound. */
 TEST(orders_count_parts)
 {
     uint32_t n_families = 0, n_proved = 0;
@@ -276,7 +275,7 @@ TEST(orders_count_parts)
 
 /* ---- the zoo ---- */
 
-/* Bytes that concats copy, and the bound, of a zoo network. */
+/* Bytes that concats copy, and the bound, for a zoo network. */
 static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *copied,
                  uint64_t *bound)
 {
@@ -302,8 +301,7 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
     mpl_graph_free(ctx, g);
 }
 
-/* Where concats are what a network is made of, hardly one needs to copy, and the peak stays that of
- * copying. */
+/* In networks built of concats hardly one needs to copy, and the peak stays that of copying. */
 TEST(zoo_copies_little)
 {
     static const char *const names[] = {"densenet121", "densenet201", "inception_v3",
@@ -315,8 +313,7 @@ TEST(zoo_copies_little)
         for (int c = MPL_CONCAT_AUTO; c <= MPL_CONCAT_COPY; c++)
             look(ctx, names[i], (mpl_concat)c, &copied[c], &bound[c]);
         if (bound[MPL_CONCAT_AUTO] > bound[MPL_CONCAT_COPY] || copied[MPL_CONCAT_SHARE] != 0 ||
-            bound[MPL_CONCAT_SHARE] > bound[MPL_CONCAT_COPY] || /* operands are there part by part
-                                                                 */
+            bound[MPL_CONCAT_SHARE] > bound[MPL_CONCAT_COPY] || /* operands exist part by part */
             copied[MPL_CONCAT_AUTO] * 100 > copied[MPL_CONCAT_COPY] * 15)
             fail_msg("%s: auto copies %" PRIu64 " of %" PRIu64 " bytes, bound %" PRIu64
                      " of %" PRIu64,

@@ -1,6 +1,6 @@
 /* ONNX's own node tests (libonnx-testdata): each model is read, executed on every backend that
- * opens, and compared with the outputs that ONNX expects. Catches: operators read or computed
- * wrongly; refusals without a reason. */
+ * opens, and compared with ONNX's expected outputs. Fault: operators read or computed wrongly;
+ * refusals without a reason. */
 #include "tests/support/folder.h"
 
 #include "graphs/source.h"
@@ -17,7 +17,7 @@
 
 static char report_path[512]; /* the table as a file, beside the test program */
 
-/* ---- which operators a model holds, by a walk over the bytes of its message ---- */
+/* ---- operators of a model, found by a walk over the bytes of its message ---- */
 
 typedef struct span {
     const uint8_t *at, *end;
@@ -35,7 +35,7 @@ static uint64_t varint(span *b)
     return x;
 }
 
-/* The next field; *inside is its contents where it has a length. */
+/* The next field; *inside: its contents if it has a length. */
 static bool next_field(span *b, uint64_t *number, span *inside)
 {
     uint64_t tag, length;
@@ -61,7 +61,7 @@ static bool next_field(span *b, uint64_t *number, span *inside)
 typedef struct tally {
     char name[40];
     unsigned models, passed, refused;
-    unsigned last; /* the model that was counted last, + 1: each counts once */
+    unsigned last; /* the model counted last, + 1: each counts once */
 } tally;
 static tally operators[MAX_OPERATORS];
 static unsigned n_operators;
@@ -165,9 +165,9 @@ static double element(const mpl_tensor *t, uint64_t i)
     }
 }
 
-/* Whole numbers and bool are equal, floats within `relative` or 1e-5 absolute, f16 within 1e-3;
- * bf16 within one unit of its last place, as ONNX's files were made by cutting, and casts round to
- * the nearest. */
+/* Integers and bool are equal, floats within `relative` or 1e-5 absolute, f16 within 1e-3; bf16
+ * within one unit of its last place, as ONNX's files were made by truncation, and casts round to
+ * nearest. */
 static bool is_close(const mpl_tensor *got, const mpl_tensor *want, double relative, char *why,
                      size_t n_why)
 {
@@ -205,8 +205,8 @@ typedef struct files {
     double relative; /* tolerance */
 } files;
 
-/* ONNX's files keep a bfloat16 as the uint16 of the same bits (data_type, field 2, is 4 for 16):
- * reads it as what the model says it is. */
+/* ONNX's files store a bfloat16 as the uint16 of the same bits (data_type, field 2, is 4 for 16):
+ * reads it as the type in the model. */
 static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *out)
 {
     uint8_t data[4096];
@@ -232,8 +232,7 @@ static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *o
     return st;
 }
 
-/* What can be read of PREFIX_0.pb, PREFIX_1.pb, ..; sequences and types that memplan has not are
- * left out. */
+/* Reads PREFIX_0.pb, PREFIX_1.pb, ..; skips sequences and types that memplan does not support. */
 static void read_files(mpl_ctx *ctx, const char *model_folder, const char *prefix, files *out)
 {
     char path[1024];
@@ -256,8 +255,7 @@ static void free_files(mpl_ctx *ctx, files *f)
         mpl_free(ctx, f->tensor[i].data);
 }
 
-/* CastLike's second input lends its type alone; its files hold one element, whatever its model
- * says. */
+/* CastLike's second input only gives its type; its files hold one element in any case. */
 static bool is_read(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
@@ -285,7 +283,7 @@ static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *g, const files *in
     return MPL_OK;
 }
 
-/* Runs the graph with nothing shared and compares all outputs; false with the reason. */
+/* Runs the graph without sharing and compares all outputs; returns false and the reason. */
 static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                 const files *in, const files *want, bool checked, char *why, size_t n_why)
 {
@@ -317,11 +315,11 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
     return good;
 }
 
-/* ---- all of them ---- */
+/* ---- all models ---- */
 
 typedef struct result {
     unsigned passed, wrong, refused, unexplained;
-    unsigned lacking; /* the backend says that it has no code for it */
+    unsigned lacking; /* the backend reports that it has no code for it */
 } result;
 
 static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const char *name,
@@ -338,8 +336,7 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
     snprintf(path, sizeof path, "%s/model.onnx", model_folder);
     read_files(ctx, model_folder, "input", &in);
     read_files(ctx, model_folder, "output", &want);
-    /* The window functions are written out with pi = 3.1415: only ONNX's own tolerance lets them
-     * pass. */
+    /* The window functions are written with pi = 3.1415: only ONNX's own tolerance accepts them. */
     want.relative = strstr(name, "window") != NULL ? 1e-3 : 1e-4;
     options =
         (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};
@@ -354,7 +351,7 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
         if (!good && !lacks)
             print_message("wrong: %s on %s: %s\n", name, backend->name, why);
     } else {
-        /* A reason names node, operator and opset; but that the opset itself is one, or an output's
+        /* A reason names node, operator and opset, unless it is the opset itself or an output's
          * type. */
         bool explained =
             st == MPL_EINPUT && strstr(ctx->message, path) == ctx->message &&

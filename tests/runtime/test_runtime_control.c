@@ -1,9 +1,9 @@
-/* test_runtime_control.c -- loops and branches as they run.
+/* test_runtime_control.c -- execution of loops and branches.
  *
- * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case`
- * and `exit_unless`. Catches: a round too many or too few, values carried one after the other
- * instead of at once, slices and rows at the wrong place, rows of rounds that never came, branches
- * and bypasses taken wrongly, state left from the run before, copies not counted. */
+ * Each program's outputs are also computed in C, from graph.h's definition of `while`, `case` and
+ * `exit_unless`. Fault: a round too many or too few, values carried one after the other instead of
+ * at once, slices and rows at the wrong offset, rows of rounds that did not run, wrong branches and
+ * bypasses, state left from the previous run, uncounted copies. */
 #include "graphs/orders/order.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
@@ -14,14 +14,14 @@
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 
-#define MOST 32 /* numbers of all inputs, or of all outputs, of a program */
+#define MOST 32 /* elements of all inputs, or of all outputs, of a program */
 
 typedef struct program {
     const char *name, *graph; /* in tests/data/loops/programs.graphs */
-    double run[6][8];         /* inputs, one behind the other */
+    double run[6][8];         /* inputs, concatenated */
     uint32_t n_runs;
     uint64_t (*expect)(const double *in, double *out); /* bytes carried from round to round */
-    bool may_copy; /* a loop carries its round, or what another left: plans may copy that */
+    bool may_copy; /* a loop carries its round number, or another's result: plans may copy that */
 } program;
 
 /* ---- programs ---- */
@@ -38,7 +38,7 @@ static uint64_t expect_doubling(const double *in, double *out)
 {
     double x = in[0], n = 0;
 
-    while (x < 100 && n < 1000) /* the exit test stands before the doubling, and drops the round */
+    while (x < 100 && n < 1000) /* the exit test precedes the doubling, and drops the round */
         x *= 2, n++;
     out[0] = x, out[1] = n;
     return (uint64_t)n * 12;
@@ -49,7 +49,7 @@ static uint64_t expect_late_exit(const double *in, double *out)
     double x = in[0], rounds = 0;
 
     for (; rounds < 6; rounds++) {
-        if (x + 1 >= 4) /* the round's x + 1 is dropped, and its row */
+        if (x + 1 >= 4) /* the round's x + 1 and its row are dropped */
             break;
         out[1 + (int)rounds] = 10 * (x + 1), out[7 + 5 - (int)rounds] = x;
         x = x + 1;
@@ -81,8 +81,8 @@ static uint64_t expect_swap(const double *in, double *out)
     for (int i = 0; i < n; i++) {
         double a = p[0], c = p[2];
 
-        p[0] = p[1], p[1] = a;              /* exchanged */
-        p[2] = p[3], p[3] = p[4], p[4] = c; /* in a ring of three */
+        p[0] = p[1], p[1] = a;              /* swapped */
+        p[2] = p[3], p[3] = p[4], p[4] = c; /* rotated among three */
     }
     memcpy(out, p, sizeof p);
     return (uint64_t)n * 20;
@@ -160,9 +160,9 @@ static uint64_t expect_mixture(const double *in, double *out)
 
 static uint64_t expect_numbers(const double *in, double *out)
 {
-    out[0] = in[0] > 0 ? in[0] - 1 : 40; /* the round, as it was carried */
+    out[0] = in[0] > 0 ? in[0] - 1 : 40; /* the round number, as carried */
     out[1] = in[0] > 0 ? 5 : 40;         /* a constant */
-    out[2] = in[0] > 0 ? in[1] : 40;     /* what the whole graph was given */
+    out[2] = in[0] > 0 ? in[1] : 40;     /* a value of the whole graph */
     out[3] = in[0] > 1 ? in[0] - 2 : 40;
     for (int i = 0; i < 4; i++)
         out[4 + i] = i < in[0] ? i : 0;
@@ -182,7 +182,7 @@ static uint64_t expect_go(const double *in, double *out)
 static uint64_t expect_empty(const double *in, double *out)
 {
     out[0] = in[0];
-    return 0; /* what is handed on to itself stays where it is */
+    return 0; /* a value carried to itself stays in place */
 }
 
 static const program programs[] = {
@@ -270,7 +270,7 @@ static void set_inputs(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const d
     }
 }
 
-/* The first number of the outputs that is not as computed, in words; NULL: all are. */
+/* Describes the first wrong element of the outputs; NULL: all are right. */
 static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec,
                                 const double *want)
 {
@@ -293,7 +293,7 @@ static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec
     return NULL;
 }
 
-enum { EXACTLY, AT_MOST_NOTHING, WHATEVER }; /* how many bytes may be carried by copies */
+enum { EXACTLY, AT_MOST_NOTHING, WHATEVER }; /* how many bytes may be copied to carry values */
 
 static void run_program(mpl_ctx *ctx, const program *p, const mpl_graph *g, mpl_exec *exec,
                         int carried_by_copies)
@@ -371,7 +371,7 @@ static mpl_problem_options options_of(uint32_t mask)
     return o;
 }
 
-/* A program, its problem and what it runs on. */
+/* A program, its problem and its device. */
 typedef struct session {
     mpl_ctx *ctx;
     const program *program;
@@ -410,7 +410,7 @@ static mpl_status bind(session *s, const mpl_plan *plan, bool checked, mpl_exec 
                         &(mpl_exec_options){.checked = checked}, exec);
 }
 
-/* All planners, with and without pairs, views, pinned values, pointers; checked where the plan is
+/* All planners, with and without pairs, views, pinned values, pointers; checked if the plan is
  * first fit. */
 TEST(planned_as_computed_by_hand)
 {
@@ -446,7 +446,7 @@ TEST(planned_as_computed_by_hand)
         }
 }
 
-/* ---- faults ---- */
+/* ---- planted faults ---- */
 
 static mpl_plan *plan_apart(session *s)
 {
@@ -463,7 +463,7 @@ static mpl_plan *plan_apart(session *s)
     return plan;
 }
 
-/* Whether any run of the program is refused, or gives other outputs. */
+/* Whether any run of the program is refused or gives other outputs. */
 static bool is_caught(session *s, const mpl_plan *plan, bool checked)
 {
     bool caught = false;
@@ -483,7 +483,7 @@ static bool is_caught(session *s, const mpl_plan *plan, bool checked)
     return caught;
 }
 
-/* Two buffers that must not share are put onto each other, each pair in turn. */
+/* Two buffers that must not share are moved onto each other, each pair in turn. */
 TEST(overlaps_are_caught)
 {
     uint32_t n = 0, n_caught = 0;
@@ -513,27 +513,26 @@ TEST(overlaps_are_caught)
         session_end(&s);
     }
     print_message("%u of %u overlaps caught\n", n_caught, n);
-    /* one pair lies in two branches, and conflicts for caution alone */
+    /* one pair lies in two branches; its conflict is only conservative */
     assert_true(n > 80 && n_caught + 1 >= n);
 }
 
-/* Ways to get the places of a program wrong, each tried wherever it applies. */
+/* Wrong places, each tried wherever it applies. */
 enum {
     ONE_FIRST_MORE, /* the cycle begins a round later */
     ONE_FIRST_LESS,
-    ITEMS_SWAPPED,   /* the first two of a cycle, a final place or the branches */
-    LAST_ITEM_AGAIN, /* a cycle one too short */
+    ITEMS_SWAPPED,   /* swaps the first two items of a cycle, a final place or the branches */
+    LAST_ITEM_AGAIN, /* a cycle one item too short */
     SLICES_TOO_LONG,
     SLICES_TOO_SHORT,
     SLICES_REVERSED,
-    NOT_COPIED_IN, /* a copy is left out */
+    NOT_COPIED_IN, /* a missing copy */
     NOT_COPIED_OUT,
-    STAYS, /* a value does not move at all */
+    STAYS, /* a value is not moved at all */
     N_FAULTS
 };
 
-/* Applies fault `kind` at place, operand or result `at`; false: there is no such thing to get
- * wrong. */
+/* Applies fault `kind` at place, operand or result `at`; false if it does not apply. */
 static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
 {
     mpl_places *places = map->places;
@@ -604,8 +603,7 @@ TEST(wrong_places_are_caught)
                     mpl_plan_free(ctx, plan);
                     session_end(&s);
                 }
-    for (int kind = 0; kind < N_FAULTS; kind++) { /* a cycle that no run goes round, a branch that
-                                                     none takes */
+    for (int kind = 0; kind < N_FAULTS; kind++) { /* cycle never completed, branch never taken */
         print_message("fault %d: %u of %u caught\n", kind, n_caught[kind], n[kind]);
         assert_true(n[kind] > 0 && n_caught[kind] * 10 >= n[kind] * 8);
     }
@@ -622,8 +620,7 @@ static const program *program_of(const char *name)
     return NULL;
 }
 
-/* A branch that there is not, and none where there is no bypass: the line names the operation; the
- * next run is as ever. */
+/* A branch out of range without a bypass: the error names the operation; the next run succeeds. */
 TEST(wrong_branches_are_named)
 {
     static const struct {
@@ -687,7 +684,7 @@ TEST(failing_allocations_leave_nothing)
     }
 }
 
-/* Writes a byte behind what the operation has, where nothing is. */
+/* Writes a byte past the operation's memory, outside of every value. */
 static mpl_status run_wild(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
 {
     const mpl_graph *g = call->graph;
@@ -722,7 +719,7 @@ TEST(wild_writes_are_caught)
     session_end(&s);
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrent operations ---- */
 
 static uint64_t expect_two_loops(const double *in, double *out)
 {
@@ -734,8 +731,7 @@ static uint64_t expect_two_loops(const double *in, double *out)
     return 0;
 }
 
-/* Two loops that capture what one operation made: each is one operation to those who share out the
- * work. */
+/* Two loops that capture one operation's result: each is one operation to the scheduler. */
 TEST(loops_run_at_the_same_time)
 {
     static const program two =
@@ -747,7 +743,7 @@ TEST(loops_run_at_the_same_time)
 
     session_begin(ctx, &two, "given", 0, &s);
     plan = plan_apart(&s);
-    before = mpl_alloc(ctx, 1, sizeof *before); /* nothing is before anything: nothing is shared */
+    before = mpl_alloc(ctx, 1, sizeof *before); /* no buffer is before another: nothing is shared */
     before->n = s.p->n;
     before->n_words = (s.p->n + 63) / 64;
     before->row = mpl_alloc(ctx, (size_t)before->n * before->n_words, sizeof *before->row);

@@ -1,10 +1,9 @@
 /* test_runtime_cuda_fake.c -- the cuda backend on a fake device: arenas, streams, events, CUDA
  * graphs, accounting, errors.
  *
- * Catches: an edge of the graph that neither a stream nor an event keeps (a race, even where the
- * outputs came out right), outputs that depend on the plan, memory taken while running or not given
- * back, touches outside of what was allocated, failures of any call that leak, hang or pass as
- * success. */
+ * Fault: an edge of the graph that neither a stream nor an event enforces (a race, even if the
+ * outputs are right), outputs that depend on the plan, memory allocated while running or not freed,
+ * out-of-bounds accesses, failing calls that leak, hang or pass as success. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -50,7 +49,7 @@ out:
     return st;
 }
 
-/* Device, problem, plan and exec; whatever was made by the time of a failure is in *b. */
+/* Makes device, problem, plan and exec; on failure *b holds what was made. */
 static mpl_status make(bench *b, const how *h)
 {
     mpl_status st = MPL_OK;
@@ -119,7 +118,7 @@ static void *output_of(bench *b, mpl_exec *exec)
     return out;
 }
 
-/* What the same device gives where nothing is shared. */
+/* Outputs of the same device without sharing. */
 static void *unshared(bench *b)
 {
     mpl_exec *planned = b->exec;
@@ -170,7 +169,7 @@ static void check_facts(bench *b, const how *h)
     b->backend->facts(b->dev, &device);
     assert_int_equal(facts.arena_bytes, b->plan->pool_bytes[0]);
     assert_int_equal(device.n_while_running, 0);
-    if (!h->checked && (h->parallel || h->pin_inputs)) { /* a whole run at once */
+    if (!h->checked && (h->parallel || h->pin_inputs)) { /* a whole run as one graph */
         assert_int_equal(facts.measured_bytes, facts.arena_bytes);
         assert_int_equal(device.used_before, device.used_after);
         assert_true(device.used_after >= facts.arena_bytes + facts.weight_bytes);
@@ -213,7 +212,7 @@ TEST(shared_equals_unshared)
     }
 }
 
-/* An order of its own and any number of streams, for plans of safety parallel. */
+/* Other orders and any number of streams, for plans with parallel safety. */
 TEST(any_order_any_streams)
 {
     const how h = {SMALL_INCEPTION, true, true, false, true, NULL};
@@ -237,8 +236,7 @@ TEST(any_order_any_streams)
     end(&b);
 }
 
-/* Two outputs that nothing brings together: each ends on a stream of its own, and both are there
- * when the run is over. */
+/* Two independent outputs: each ends on its own stream, and both are complete when the run ends. */
 TEST(every_stream_ends_with_the_run)
 {
     static const char *const params[] = {NULL, "graph=on"};
@@ -276,7 +274,7 @@ TEST(every_stream_ends_with_the_run)
     }
 }
 
-/* The fake must see what it is there for: streams that do not wait. */
+/* The fake must detect streams that do not wait. */
 TEST(missing_waits_are_races)
 {
     const how h = {SMALL_INCEPTION, true, true, false, true, NULL};
@@ -296,8 +294,7 @@ TEST(missing_waits_are_races)
 static const how small = {"mnist_conv", false, true, false, true, "graph=on"};
 static const how small_streams = {SMALL_LSTM, true, false, false, true, NULL};
 
-/* Every allocation in turn; every one must be said to be out of memory, with nothing left
- * behind. */
+/* Every allocation fails in turn; each failure is reported as out of memory, without a leak. */
 TEST(out_of_memory_at_every_allocation)
 {
     mpl_status st = MPL_EMEM;
@@ -366,8 +363,7 @@ TEST(device_lost_at_many_calls)
             lost = fake.n_calls > k;
             if (st != MPL_OK)
                 assert_non_null(strstr(b.ctx.message, "device lost"));
-            else if (lost && b.exec != NULL) /* only where the call asked how much memory there is
-                                              */
+            else if (lost && b.exec != NULL) /* only if the call asked for the amount of memory */
                 assert_true(k < fake.n_calls);
             end(&b);
         }
@@ -392,7 +388,7 @@ TEST(host_memory_fails_at_every_allocation)
     }
 }
 
-/* --checked names the operation that touched what is not its own, whichever it is. */
+/* --checked names the operation that made an out-of-bounds write, whichever it is. */
 TEST(checks_see_every_stray_write)
 {
     const how h = {"mnist_conv:batch=2", false, true, true, true, NULL};
@@ -410,7 +406,7 @@ TEST(checks_see_every_stray_write)
         if (st != MPL_OK)
             assert_status(&b.ctx, st, MPL_EINVALID);
         else
-            assert_true(k == fake.n_runs && k >= 6); /* none was missed */
+            assert_true(k == fake.n_runs && k >= 6); /* all were detected */
         fake.stray_at = FAKE_NEVER;
         end(&b);
     }
@@ -463,8 +459,8 @@ TEST(the_workspace_limit_is_kept)
     end(&b);
 }
 
-/* An index out of range is an error of the run, and of that run alone: of a kernel, or of an
- * operator that the host computes; call by call, and replayed. */
+/* An index out of range fails that run only: in a kernel, or in an operator that the host computes;
+ * call by call, and replayed. */
 static void wild_index(mpl_op_kind kind, const char *params)
 {
     bench b = {.backend = fake_backend()};
@@ -509,8 +505,8 @@ TEST(a_wild_index_is_refused)
     wild_index(MPL_OP_gather_elements, "graph=on");
 }
 
-/* A capture runs the graph once on its way: what that run changed is put back, so that the first
- * run is the first update. Catches: weights that a captured graph updates twice. */
+/* A capture first runs the graph once; what that run changed is restored, so that the first run is
+ * the first update. Fault: a captured graph updates weights twice. */
 TEST(a_capture_changes_no_weight)
 {
     static const char text[] = "graph t\ninput g f32 [2]\nweight w f32 [2]\n"
@@ -571,8 +567,7 @@ TEST(requests_are_played)
 
 /* ---- streams ---- */
 
-/* Operations are letters, each with the earlier ones it reads; capitals are views that run
- * nothing. */
+/* Operations are letters, each with the earlier ones it reads; capitals are views (no code). */
 static const struct {
     const char *name, *ops;
     uint32_t most, n_streams, n_waits;
@@ -613,7 +608,7 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const char *text, uint8_t *skipped)
     return g;
 }
 
-/* reach[i][j]: j is finished when i begins, by streams and events alone; the plainest closure. */
+/* reach[i][j]: j has finished when i begins, by streams and events alone; a naive closure. */
 static void check_covered(const mpl_graph *g, const mpl_op *order, const uint8_t *skipped,
                           const mpl_cuda_streams *s)
 {
@@ -639,8 +634,7 @@ static void check_covered(const mpl_graph *g, const mpl_op *order, const uint8_t
 
             if (from == MPL_NONE)
                 continue;
-            if (skipped[op] || skipped[from]) /* a view: what it reads is what its readers must be
-                                                 behind */
+            if (skipped[op] || skipped[from]) /* a view: its readers must wait for what it reads */
                 for (uint32_t k = 0; k < g->n_ops && skipped[op]; k++)
                     reach[i][k] |= k == step_of[from] || reach[step_of[from]][k];
             if (!skipped[op] && !skipped[from] && !reach[i][step_of[from]])

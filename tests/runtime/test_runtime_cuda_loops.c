@@ -1,9 +1,8 @@
-/* test_runtime_cuda_loops.c -- loops and branches on the fake device, call by call and with rounds
- * that are replayed.
+/* test_runtime_cuda_loops.c -- loops and branches on the fake device, call by call and with
+ * replayed rounds.
  *
- * Catches: rounds replayed with another round's operands, values bound too early, work without an
- * order behind what it reads, hosts that wait in each round, memory of graphs that is not given
- * back. */
+ * Fault: rounds replayed with another round's operands, values bound too early, work not ordered
+ * after what it reads, a host wait in each round, memory of graphs not freed. */
 #include "tests/support/random_control.h"
 
 #include "graphs/problem/problem.h"
@@ -26,7 +25,7 @@ typedef struct bench {
     mpl_exec *exec;
 } bench;
 
-/* A problem, a plan and what runs it; the graph is there. */
+/* Makes problem, plan and executor for an existing graph. */
 static mpl_status make(bench *b, const char *params, bool parallel, bool checked)
 {
     mpl_status st = MPL_OK;
@@ -141,7 +140,7 @@ TEST(equal_to_the_interpreter)
 
 /* ---- the zoo's loops ---- */
 
-/* A graph of the zoo, or "counting:N": x + 0 + .. + N - 1, which reads the number of its round. */
+/* A zoo graph, or "counting:N": x + 0 + .. + N - 1, which reads its round number. */
 static mpl_graph *graph_named(mpl_ctx *ctx, const char *name)
 {
     char text[300];
@@ -172,7 +171,7 @@ static void set_inputs(bench *b, uint64_t seed)
     }
 }
 
-/* All outputs of N_RUNS runs, of other inputs each, one behind the other. */
+/* All outputs of N_RUNS runs with different inputs, concatenated. */
 static char *outputs_of(const char *graph, const char *params, uint64_t *bytes,
                         uint64_t *n_launches)
 {
@@ -221,7 +220,7 @@ TEST(replays_equal_calls)
     }
 }
 
-/* ---- rounds that cost the host nothing ---- */
+/* ---- rounds without work by the host ---- */
 
 typedef struct cost {
     uint64_t waits, runs, launches;
@@ -235,7 +234,7 @@ static cost second_run(const char *graph, const char *params)
 
     mpl_ctx_init(&b.ctx);
     fake_reset();
-    fake.library = true; /* convolutions are the library's; the host's would not be counted */
+    fake.library = true; /* convolutions on the host would not be counted */
     b.g = graph_named(&b.ctx, graph);
     assert_ok(&b.ctx, make(&b, params, false, false));
     set_inputs(&b, 1);
@@ -253,7 +252,7 @@ TEST(rounds_cost_no_round_trip)
 {
     static const struct {
         const char *few, *many;
-        uint32_t n_many, n_rounds; /* operations and rounds of the second */
+        uint32_t n_many, n_rounds; /* operations and rounds of the second run */
     } rows[] = ROW(
         {"pingpong:image=8,channels=2,rounds=5", "pingpong:image=8,channels=2,rounds=23", 23, 23},
         {"counting:3", "counting:12", 24, 12},

@@ -1,9 +1,9 @@
-/* test_runtime_edges.c -- graphs of values that are inputs, weights and outputs at once, have no
- * bytes, or are read by nobody: planned by every planner under all options, verified, and executed;
- * their outputs are those of the run that shares nothing, and of a direct interpreter. Catches
- * false alarms as well as false equals: contents that never arrive, checks that look at what is not
- * there. EDGES_ORACLE=N: that many graphs, each under every combination of options (make
- * edges-oracle), from seed EDGES_SEED on. */
+/* test_runtime_edges.c -- graphs with values that are inputs, weights and outputs at once, have no
+ * bytes, or are never read: planned by every planner under all options, verified and executed.
+ * Outputs must equal those of a run without sharing and of a direct interpreter. Fault: false
+ * alarms as well as missed ones: contents that never arrive, checks of values that do not exist.
+ * EDGES_ORACLE=N: that many graphs, each under every combination of options (make edges-oracle),
+ * from seed EDGES_SEED on. */
 #include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/device/cuda_fake.h"
@@ -17,7 +17,7 @@
 
 enum { N_BACKENDS = 3, MOST_PORTS = 16, TICKS = 300, N_WORKERS = 3 };
 
-/* One combination of options; each is a digit of its number. */
+/* One combination of options; each option is a digit of its number. */
 typedef struct combination {
     uint32_t pin, safety, concat, loop, views, checked, backend;
 } combination;
@@ -59,7 +59,7 @@ static void fail_with(bench *b, const char *who, const char *what)
         b->c.backend, what, b->ctx.message);
 }
 
-/* ---- what the graph computes ---- */
+/* ---- the graph's outputs ---- */
 
 static void make_inputs(bench *b)
 {
@@ -96,7 +96,7 @@ static void find_wanted(bench *b)
 
 /* ---- one plan ---- */
 
-/* Exactly, but where oneDNN computes. */
+/* Exact, except on oneDNN. */
 static bool is_near(mpl_type type, uint64_t bytes, const void *got, const void *want)
 {
     const float *a = got, *b = want;
@@ -141,8 +141,8 @@ static void run_malloced(bench *b, mpl_exec *exec, const char *who)
     mpl_malloced_free(&b->ctx, m);
 }
 
-/* Runs twice, so that what one leaves behind meets the other; under parallel in another order and
- * by several workers, too. plan NULL: nothing shared. */
+/* Runs twice, so that the second run finds the first's leftovers; under parallel also in another
+ * order and with several workers. plan NULL: nothing shared. */
 static void run_plan(bench *b, const mpl_plan *plan, const char *who)
 {
     mpl_exec_options options = {.checked = b->c.checked != 0, .weight_seed = b->seed};
@@ -247,8 +247,7 @@ static void run_combination(bench *b, uint32_t i)
     mpl_problem_free(&b->ctx, b->p);
 }
 
-/* In the short form a graph meets one combination, and all of them come round; in the long one each
- * graph meets each. */
+/* In the short form each graph gets one combination in turn; in the long form each gets all. */
 TEST(every_planner)
 {
     bench *b = &opened;

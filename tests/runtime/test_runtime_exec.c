@@ -1,8 +1,8 @@
 /* test_runtime_exec.c -- running a graph inside a plan's arenas.
  *
- * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong
- * plans and wild kernels that --checked must name, pages touched beyond the plan, memory taken
- * while running, leaks. */
+ * Fault: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong
+ * plans and kernels that --checked must name, pages touched beyond the plan, memory allocated while
+ * running, leaks. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* ---- counting what the heap hands out ---- */
+/* ---- counting heap allocations ---- */
 
 static bool counting;
 static size_t n_taken, largest_taken;
@@ -88,9 +88,9 @@ static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t r
     return v;
 }
 
-/* A little of everything: branches, a residual sum, views of inner values, concat, split, dead
- * values, an integer branch; its outputs are a value, a view of an inner value, a view of an input
- * and an inner value that others read. */
+/* Some of each case: branches, a residual sum, views of inner values, concat, split, dead values,
+ * an integer branch. Its outputs are a value, a view of an inner value, a view of an input, and an
+ * inner value with other readers. */
 static mpl_graph *small_graph(mpl_ctx *ctx)
 {
     mpl_graph *g;
@@ -162,7 +162,7 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether b may lie at `at` beside what is placed; *next: the least offset above `at` worth
+/* Whether b may lie at `at` given the placed buffers; *next: the least offset above `at` worth
  * trying. */
 static bool fits(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b,
                  uint64_t at, uint64_t *next)
@@ -178,7 +178,7 @@ static bool fits(const mpl_problem *p, const mpl_plan *plan, const uint8_t *plac
     return *next == at;
 }
 
-/* The same of the family whose lowest buffer is b, or of b alone. */
+/* The same for the family whose lowest buffer is b, or for b alone. */
 static bool all_fit(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b,
                     uint64_t at, uint64_t *next)
 {
@@ -194,8 +194,7 @@ static bool all_fit(const mpl_problem *p, const mpl_plan *plan, const uint8_t *p
     return least == at;
 }
 
-/* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the
- * other. The plainest loops. */
+/* By birth or by size, each at the lowest offset that fits; or end to end. Naive loops. */
 enum { BY_BIRTH, BY_SIZE, APART, N_WAYS };
 
 static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
@@ -347,7 +346,7 @@ static const char *const graphs[] = {"small",
                                      "inception_v1:image=64",
                                      "mobilenet_v2:image=32"};
 
-/* Large graphs are planned in one way only: by size and checked, or by birth and not. */
+/* Large graphs are planned in one way only: by size and checked, or by birth and unchecked. */
 static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
                          const char *want, bool checked)
 {
@@ -394,7 +393,7 @@ TEST(shared_equals_unshared)
     }
 }
 
-/* Every way to say what is planned: bit i of `mask` switches option i away from its default. */
+/* Every combination of planning options: bit i of `mask` changes option i from its default. */
 TEST(options_do_not_change_outputs)
 {
     mpl_graph *g;
@@ -442,17 +441,17 @@ static mpl_buffer buffer_of(const bound *b, const char *value)
     return id;
 }
 
-/* Plans that put the second value where the first still lies: a step that writes must be named. */
+/* Plans that put the second value where the first is still needed: a step that writes must be
+ * named. */
 static const struct {
     const char *victim, *intruder;
-    uint64_t shift; /* of the intruder, from the victim's offset [byte] */
+    uint64_t shift; /* of the second value, from the first one's offset [byte] */
 } overlaps[] = {
     {"relu0", "conv1", 0}, {"relu0", "conv1", 64},    {"sigmoid2", "sum", 0},
     {"both", "half1", 0},  {"relu0", "sigmoid2", 64},
 };
 
-/* A backend of which one operation does nothing: what it should have written is poison all the
- * same. */
+/* A backend one operation of which does nothing: its outputs are poisoned all the same. */
 static const char *lazy_op;
 
 static mpl_status lazy_run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
@@ -468,7 +467,7 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
     bound b;
     mpl_buffer victim;
 
-    o.views = false; /* each value has a buffer of its own */
+    o.views = false; /* each value has its own buffer */
     bind_device(ctx, backend, g, "given", &b);
     bind_plan(&b, o, true, APART);
     victim = buffer_of(&b, overlaps[i].victim);
@@ -526,12 +525,12 @@ TEST(plans_outside_of_their_arena_are_refused)
     mpl_graph_free(ctx, g);
 }
 
-/* Each text has three operations that can change places, in the body of a loop or not. */
+/* Each text has three operations that can be reordered, in the body of a loop or not. */
 static const struct order_case {
     const char *text;
     bool parallel;
     mpl_op order[4];
-    const char *refused; /* what the message says of it; NULL: nothing */
+    const char *refused; /* part of the message; NULL: accepted */
 } order_cases[] = {
 #define FLAT "graph t\ninput x f32 [8]\na = relu(x)\nb = tanh(x)\nc = add(a, b)\noutput c\n"
 #define LOOP                                                                                       \
@@ -550,8 +549,7 @@ static const struct order_case {
     {LOOP, true, {1, 0, 2, 3}, "stands elsewhere in its block"},
 };
 
-/* Catches: a plan run in another order than it was made for, which overwrites what is still
- * read. */
+/* Fault: a plan is run in another order than its own, and overwrites what is still read. */
 TEST(orders_are_compared_with_the_plan)
 {
     for (size_t i = 0; i < sizeof order_cases / sizeof *order_cases; i++) {
@@ -579,9 +577,8 @@ TEST(orders_are_compared_with_the_plan)
     }
 }
 
-/* A backend of which one operation also changes one byte where it must not: `shift` from the first
- * byte of a value that it or an earlier one reads or writes, or from the first byte of the value
- * pool's arena. */
+/* A backend one operation of which also changes a wrong byte: `shift` from the first byte of a
+ * value that it or an earlier one reads or writes, or of the value pool's arena. */
 static struct {
     const char *op;
     mpl_value value; /* MPL_NONE: the arena */
@@ -612,8 +609,7 @@ static mpl_status wild_arena_new(mpl_device *dev, uint64_t bytes, void **base)
 {
     mpl_status st = mpl_backend_find("ref")->arena_new(dev, bytes, base);
 
-    if (wild.base == NULL) /* the first is the value pool's; a page of guard stands before what
-                              values may use */
+    if (wild.base == NULL) /* the first one is the value pool's; a guard page precedes the values */
         wild.base = (char *)*base + 4096;
     return st;
 }
@@ -668,8 +664,7 @@ TEST(only_planned_pages_become_resident)
 
     g = graph_of(ctx, "resnet18:image=64");
     for (int way = 0; way < N_WAYS; way++) {
-        const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* pages that no buffer covers stay
-                                                                untouched */
+        const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* uncovered pages stay untouched */
         bound b;
 
         bind_device(ctx, mpl_backend_find("cpu"), g, "given", &b);
@@ -685,7 +680,7 @@ TEST(only_planned_pages_become_resident)
         assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_true(facts.measured_bytes > 0 &&
                     facts.measured_bytes + hole <= whole_pages(facts.arena_bytes));
-        if (hole == 0) /* plans without holes of a page: all of it is used */
+        if (hole == 0) /* plans without page-sized holes: all of it is used */
             assert_true(facts.measured_bytes + 4096 >= facts.arena_bytes);
         assert_true(facts.workspace_bytes > 0 && facts.weight_bytes > 40e6 &&
                     facts.pinned_bytes > 0);
@@ -694,7 +689,7 @@ TEST(only_planned_pages_become_resident)
     mpl_graph_free(ctx, g);
 }
 
-/* copied_bytes counts concat, split, and views only where they are copied. */
+/* copied_bytes counts concat and split, and views only if copied. */
 TEST(copies_are_counted)
 {
     mpl_graph *g;
@@ -719,8 +714,8 @@ TEST(copies_are_counted)
     mpl_graph_free(ctx, g);
 }
 
-/* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the
- * time of a call. */
+/* memplan itself allocates nothing while it runs. oneDNN's matrix product allocates pack buffers
+ * during a call. */
 TEST(nothing_is_allocated_while_running)
 {
     if (!COUNTS_HEAP) {
@@ -797,7 +792,7 @@ TEST(failing_allocations_leave_nothing)
 
 /* ---- weights ---- */
 
-/* Random weights keep the activations of deep networks finite and alive; other seeds give other
+/* Random weights keep the activations of deep networks finite and nonzero; other seeds give other
  * outputs. */
 TEST(random_weights_are_sane)
 {

@@ -1,6 +1,6 @@
 /* Gradients through loops and branches: against central differences in f64, against the unrolled
- * network, and in plans of every planner. Catches a round, branch, capture or carried value whose
- * part of a gradient is left out, counted twice, or of another round. */
+ * network, and in plans of every planner. Fault: a gradient part of a round, branch, capture or
+ * carried value that is omitted, counted twice, or taken from another round. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -16,7 +16,7 @@
 
 static const struct {
     const char *name, *text;
-    int64_t number; /* that inputs of type i64 have */
+    int64_t number; /* contents of i64 inputs */
 } graphs[] = {
     ROW("carried, captured",
         "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
@@ -252,7 +252,7 @@ static mpl_graph *read_double(mpl_ctx *ctx, const char *text)
     return g;
 }
 
-/* Weights get data, by their order alone, so that they can be changed. */
+/* Gives weights data that depends on their order only, so that it can be changed. */
 static void fill_weights(mpl_ctx *ctx, mpl_graph *g)
 {
     uint64_t state = 5;
@@ -289,7 +289,7 @@ static void set_inputs(bench *b, mpl_exec *exec, const mpl_graph *g, int64_t num
     }
 }
 
-/* Output i as doubles, of a run with nothing shared; *n: how many. */
+/* Output i as doubles, from a run without sharing; *n: number of elements. */
 static double *output_of(bench *b, mpl_exec *exec, const mpl_graph *g, uint32_t i, uint64_t *n)
 {
     mpl_value v = g->output[i];
@@ -332,7 +332,7 @@ static double loss_of(bench *b, const mpl_graph *g, int64_t number)
 
 /* ---- central differences ---- */
 
-/* Running statistics of batch norms, which no gradient goes to. */
+/* Running statistics of batch norms have no gradient. */
 static bool is_running(const char *name)
 {
     return strncmp(name, "mean", 4) == 0 || strncmp(name, "var", 3) == 0;
@@ -347,7 +347,7 @@ static uint32_t n_running(const mpl_graph *g)
     return n;
 }
 
-/* The weights that are trained, in the order of the gradients: those of the old graph that are no
+/* The trained weights, in the order of the gradients: those of the old graph that are not
  * constants. */
 static uint32_t trained(const mpl_graph *old, const mpl_graph *g, mpl_value *list)
 {
@@ -360,7 +360,7 @@ static uint32_t trained(const mpl_graph *old, const mpl_graph *g, mpl_value *lis
     return n;
 }
 
-/* Gradients that g, which trains what was `old`, has behind its loss. */
+/* Checks the gradients that g, the training graph of `old`, outputs after its loss. */
 static void check_differences(bench *b, const char *name, const mpl_graph *old, mpl_graph *g,
                               int64_t number, uint64_t most)
 {
@@ -425,7 +425,7 @@ static const char *const networks[] = {
     "nested_loop:image=5,channels=2",
 };
 
-/* They come with their own loss. */
+/* Networks with their own loss. */
 static const char *const own_losses[] = {
     "seq2seq:steps=3,most=4,hidden=3,vocab=5,batch=2,mode=train",
     "seq2seq:steps=2,most=1,hidden=2,vocab=3,batch=1,mode=train,accumulate=chain,products=apart",
@@ -475,7 +475,7 @@ TEST(of_the_zoo)
     "[2]\n"                                                                                        \
     "weight mean f32 [2]\nweight var f32 [2]\nweight last i64 [] = splat 2\n"
 
-/* Batch norms of slices of x, and the slices in the order in which they ran; -1: no more. */
+/* Batch norms of slices of x, and the slices in the order in which they ran; -1: end. */
 static const struct {
     const char *text;
     int64_t number;
@@ -526,8 +526,8 @@ static void moments(const double *x, int slice, int c, double moment[2])
         moment[1] += pow(x[(slice * 4 + i) * 2 + c] - moment[0], 2) / 4;
 }
 
-/* Statistics move once for each batch norm that ran forward, in that order; those made again on the
- * way back move nothing. */
+/* Statistics are updated once per batch norm that ran forward, in that order; recomputation on the
+ * way back updates nothing. */
 TEST(statistics_move_in_turn)
 {
     bench *b = &opened;
@@ -541,7 +541,7 @@ TEST(statistics_move_in_turn)
         assert_ok(&b->ctx,
                   mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g));
         fill_weights(&b->ctx, g);
-        for (int k = 0; k < 24; k++) /* x is the first input, as set_inputs draws it */
+        for (int k = 0; k < 24; k++) /* x is the first input, as drawn by set_inputs */
             x[k] = draw(&seed);
         exec = run(b, g, moving[i].number);
         for (int k = 0; k < 2; k++) {
@@ -567,7 +567,7 @@ TEST(statistics_move_in_turn)
     }
 }
 
-/* ---- loops and what they are unrolled ---- */
+/* ---- loops against their unrolled form ---- */
 
 TEST(as_unrolled)
 {
@@ -665,7 +665,7 @@ TEST(lose_memory)
 
 /* ---- plans ---- */
 
-/* Outputs of a plan are those of a run that shares nothing, bit for bit. */
+/* A plan's outputs equal those of a run without sharing, bit for bit. */
 static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool parallel,
                        mpl_exec *apart)
 {
@@ -713,7 +713,7 @@ static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool p
     mpl_value_map_free(&b->ctx, map);
 }
 
-/* A network of the zoo, or the graph of a text, which updates by momentum. */
+/* A zoo network, or the graph of a text, with momentum updates. */
 static mpl_graph *trained_network(mpl_ctx *ctx, const char *text)
 {
     mpl_graph *forward = NULL, *g = NULL;

@@ -1,4 +1,4 @@
-/* What runs are given: inputs that are ramps or random, pages of memory. */
+/* Inputs of runs: ramps or random, and their pages. */
 #include "tests/support/test.h"
 
 #include "graphs/graph.h"

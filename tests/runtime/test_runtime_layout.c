@@ -1,7 +1,7 @@
-/* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes,
- * executed on `cpu` in a plan's arena, against the plain graph on `ref` and on `cpu`. Catches
- * operators that read a layout wrongly, reorders left out or too many, weights reordered wrongly,
- * and concats that share what does not follow one another. */
+/* test_runtime_layout.c -- images with their channels last: the result of mpl_graph_channels_last,
+ * executed on `cpu` in a plan's arena, against the plain graph on `ref` and on `cpu`. Fault:
+ * operators that misread a layout, missing or superfluous reorders, weights reordered wrongly, and
+ * concats that share although their operands are not contiguous. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -30,7 +30,7 @@ static const network networks[] = {
     {"shufflenet_v2:image=32", -1},      {"vgg16:image=32,classes=10", -1},
 };
 
-/* Each operator that keeps layouts, and what lies between and beside them; the number of
+/* Each operator that keeps layouts, with what lies between and beside them; and the number of
  * reorders. */
 typedef struct text_case {
     const char *text;
@@ -130,7 +130,7 @@ static const text_case texts[] = {
      "activation=relu6\nt = conv_sum(s, a, d) group=16 pads=[1,1,1,1]\nu = conv_sum(x, t, w, b) "
      "pads=[1,1,1,1]\nv = conv_sum(u, u, w) pads=[1,1,1,1]\ny = sigmoid(v)\noutput y\n",
      2},
-    /* filters that are no weights: given, computed, the image itself, and images elsewhere */
+    /* filters that are not weights: given, computed, the image itself, and images in other roles */
     {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput "
      "z\n",
      2},
@@ -165,8 +165,7 @@ static int count_reorders(const mpl_graph *g)
     return n;
 }
 
-/* All outputs, one after the other, of a run that is planned; checked ones have their arenas
- * guarded. */
+/* All outputs of a planned run, concatenated; checked runs guard their arenas. */
 static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked,
                           bool in_place, uint32_t *n_over)
 {
@@ -264,7 +263,7 @@ static void check_graph(mpl_ctx *ctx, const char *what, mpl_graph *g, int reorde
     assert_near(what, g, last, plain, 1e-3);
     if (all) {
         assert_near(what, g, last, ref, 1e-3);
-        same = execute(ctx, "ref", g, true); /* to it a reorder is a copy */
+        same = execute(ctx, "ref", g, true); /* on ref a reorder is a copy */
         assert_near(what, g, same, ref, 0);
         free(same);
     }
@@ -310,7 +309,7 @@ enum {
     PIXEL,
     WIDE,
     N_FORMS
-}; /* [N,4,6,5]; what is repeated over it, [N,4,1,1]; [N,8,6,5] */
+}; /* [N,4,6,5]; values broadcast over it, [N,4,1,1]; [N,8,6,5] */
 
 typedef struct writer {
     mpl_rng rng;
@@ -324,15 +323,15 @@ static uint32_t below(writer *w, uint32_t n)
     return (uint32_t)mpl_rng_below(&w->rng, n);
 }
 
-static uint32_t pick(writer *w, uint32_t form) /* the latest ones more often */
+static uint32_t pick(writer *w, uint32_t form) /* favours the latest */
 {
     uint32_t n = w->n_made[form], last = below(w, 2) == 0 || n < 3 ? n : 3;
 
     return w->made[form][n - 1 - below(w, last)];
 }
 
-/* A second operand: an image, a pixel, or a weight that is repeated in some way; mostly what can be
- * done channels last. */
+/* A second operand: an image, a pixel, or a weight broadcast in some way; mostly one that channels
+ * last supports. */
 static const char *operand(writer *w, char name[16])
 {
     static const char *const weight[] = {"number", "channels", "pixel",   "pixel",  "channels",
@@ -400,7 +399,7 @@ static void random_op(writer *w)
         line(w, IMAGE, "%s(%s, v%u)", two[below(w, 4)], operand(w, name), x);
         break;
     case 10:
-        line(w, IMAGE, "softmax(v%u) axis=3", x); /* knows no layouts */
+        line(w, IMAGE, "softmax(v%u) axis=3", x); /* ignores layouts */
         break;
     case 11:
     case 12:
@@ -469,8 +468,7 @@ TEST(random_graphs_agree)
     assert_true(fewer > n / 4);
 }
 
-/* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every
- * backend, in either layout. */
+/* conv_sum's result, over its addend or not: the same bits, on every backend, in either layout. */
 TEST(sums_in_place_change_no_bit)
 {
     static const char text[] =
@@ -509,7 +507,7 @@ static mpl_status make_weight(void *arg, const mpl_graph *g, mpl_value v, void *
     return MPL_OK;
 }
 
-/* Networks whose convolutions have taken in what followed them, against what they were on `ref`. */
+/* Networks with fused convolutions against the original on `ref`. */
 TEST(optimised_networks_agree)
 {
     static const char *const name[] = {"resnet18:image=32,classes=10",
@@ -547,7 +545,7 @@ TEST(optimised_networks_agree)
     }
 }
 
-/* What is repeated along any dims, behind an image that has its channels last. */
+/* Operands broadcast along any dims, after a channels-last image. */
 TEST(repeated_operands_agree)
 {
     static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
@@ -578,7 +576,7 @@ TEST(repeated_operands_agree)
         }
 }
 
-/* Reorders that are missing are said, not computed with. */
+/* Missing reorders are reported, not computed with. */
 TEST(wrong_layouts_are_refused)
 {
     static const char *const wrong[] = ROW(

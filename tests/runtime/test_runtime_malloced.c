@@ -1,6 +1,6 @@
-/* test_runtime_malloced.c -- a run with one malloc a buffer: the outputs of the planned one, out of
- * other memory, all of which is given back. Under MODE=asan a lifetime that is too short by a step
- * is a use after free. */
+/* test_runtime_malloced.c -- a run with one malloc per buffer: the outputs of the planned run, in
+ * other memory, all of which is freed. Under MODE=asan a lifetime a step too short is a use after
+ * free. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -45,7 +45,7 @@ static void *outputs_of(mpl_ctx *ctx, mpl_exec *exec, uint64_t *bytes)
     return all;
 }
 
-/* Runs it three times, the planned arenas full of something else. */
+/* Runs it three times, with the planned arenas overwritten. */
 static void check(mpl_ctx *ctx, const char *what, mpl_exec *exec, uint64_t peak_live)
 {
     uint64_t bytes, peak;
@@ -75,7 +75,7 @@ static void check(mpl_ctx *ctx, const char *what, mpl_exec *exec, uint64_t peak_
     if (n_calls == 0 || peak < peak_live)
         fail_msg("%s: %u calls, %" PRIu64 " bytes at once; %" PRIu64 " are alive", what, n_calls,
                  peak, peak_live);
-    assert_ok(ctx, mpl_exec_run(exec, NULL)); /* its pointers are as they were */
+    assert_ok(ctx, mpl_exec_run(exec, NULL)); /* its pointers are restored */
     got = outputs_of(ctx, exec, &bytes);
     assert_memory_equal(got, want, bytes);
     mpl_free(ctx, got);
@@ -83,7 +83,7 @@ static void check(mpl_ctx *ctx, const char *what, mpl_exec *exec, uint64_t peak_
     mpl_malloced_free(ctx, m);
 }
 
-/* `checked`: only that it is refused. */
+/* `checked`: only checks the refusal. */
 static void try_row(mpl_ctx *ctx, size_t row, const mpl_backend *backend, bool checked)
 {
     mpl_problem_options options = mpl_problem_options_default();
@@ -147,7 +147,7 @@ TEST(outputs_are_the_same)
     try_row(ctx, 0, mpl_backend_find("ref"), true);
 }
 
-/* Weights are reordered in the first run alone: later ones do not look at the plain ones, that are
+/* Weights are reordered in the first run only: later runs do not read the plain ones, which are
  * overwritten here. */
 TEST(weights_are_reordered_once)
 {

@@ -1,12 +1,11 @@
-/* test_runtime_models.c -- five real networks (ONNX, weights all equal; the zoo's where those are
- * not there) end to end: read, planned by every planner, executed, compared with the outputs that
- * ONNX expects for the input arange(n)/n.
+/* test_runtime_models.c -- five real networks (ONNX, all weights equal; the zoo's if those are
+ * missing) end to end: read, planned by every planner, executed, and compared with ONNX's expected
+ * outputs for the input arange(n)/n.
  *
- * Their outputs are constant and prove little, so each also runs with random weights, where the
+ * Their outputs are constant and prove little, so each also runs with random weights, and the
  * logits of `cpu` are compared with those of `ref`: |a - b| <= 1e-4 of the largest |logit|.
  *
- * Catches: a network that is read, planned or executed wrongly though each operator alone is
- * right. */
+ * Fault: a network read, planned or executed wrongly although each operator alone is right. */
 #include "tests/support/test.h"
 
 #include "graphs/source.h"
@@ -21,7 +20,7 @@ static const char *const models[] = {"bvlc_alexnet", "inception_v1", "resnet50",
                                      "vgg19"};
 #define N_MODELS (sizeof models / sizeof *models)
 
-/* Networks of the zoo that stand in where the models are not there. */
+/* Zoo networks used if the models are missing. */
 static const char *const stand_ins[N_MODELS] = {"alexnet", "inception_v1:image=64",
                                                 "resnet50:image=64", "densenet121:image=64",
                                                 "resnet18:image=64"};
@@ -56,7 +55,7 @@ static void begin(mpl_ctx *ctx, size_t model, const char *backend, session *s)
     else
         assert_ok(ctx, mpl_zoo_build(ctx, stand_ins[model], &s->g));
     mpl_op last = s->g->value_op[s->g->output[0]];
-    if (s->g->op_kind[last] == MPL_OP_softmax) { /* the logits are what can be compared */
+    if (s->g->op_kind[last] == MPL_OP_softmax) { /* compare the logits */
         assert_ok(ctx, mpl_graph_add_output(ctx, s->g, s->g->op_in[s->g->op_in_begin[last]]));
         assert_ok(ctx, mpl_graph_finish(ctx, s->g));
     }
@@ -89,7 +88,7 @@ static uint64_t output_bytes(const session *s)
     return bytes;
 }
 
-/* All outputs, one behind the other; the last one is the logits. */
+/* All outputs, concatenated; the last one is the logits. */
 static float *run(const session *s, const mpl_plan *plan, bool random, bool checked)
 {
     mpl_exec_options options = {.random_weights = random, .weight_seed = 11, .checked = checked};
@@ -160,8 +159,7 @@ static void check_planner(session *s, const char *model, const mpl_planner *plan
         how.param_value = value;
     }
     st = planner->plan != NULL ? mpl_planner_run(planner, &how, s->p, &plan) : MPL_EUNAVAIL;
-    if (st == MPL_EUNAVAIL || st == MPL_ELIMIT) /* not for this kind of problem, or none found so
-                                                   soon */
+    if (st == MPL_EUNAVAIL || st == MPL_ELIMIT) /* not this kind of problem, or not found so soon */
         return;
     assert_ok(s->ctx, st);
     got = run(s, plan, random, false);
@@ -213,7 +211,7 @@ TEST(checked_runs_find_nothing)
     }
 }
 
-/* Plain loops take seconds a model, so the largest runs only where nothing instruments them. */
+/* Plain loops take seconds per model, so the largest runs only without instrumentation. */
 TEST(cpu_agrees_with_ref)
 {
     for (size_t i = 0; i < (MPL_CHECK >= 3 ? 2 : N_MODELS); i++) {

@@ -1,14 +1,12 @@
 /* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`,
- * within |a
- * - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of
- *   arguments) and
- * the largest |b|, but at least 1, for those that add many numbers up; and that oneDNN really
- * computes what it can. Our own device kernels take part on a fake device that runs them thread by
- * thread (cuda_fake.h), and on a real one where there is one; and once more with the code for cuDNN
- * and cuBLAS before calls that act as documented (cudnn_host.h).
+ * within |a - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range
+ * of arguments), and max(1, largest |b|) for those that sum many numbers; and that oneDNN really
+ * computes what it can. Our own device kernels run thread by thread on a fake device (cuda_fake.h),
+ * and on a real one if there is one; and once more with the code for cuDNN and cuBLAS, against
+ * calls that act as documented (cudnn_host.h).
  *
- * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too
- * coarse; a silent fall back to loops. */
+ * Fault: a wrong layout, axis, pad, group or scale in a backend; too coarse an approximation; a
+ * silent fallback to loops. */
 #include "graphs/ir/counts.h"
 #include "tests/support/test.h"
 
@@ -30,12 +28,12 @@ typedef struct row {
 #define LOOPS   MPL_HOW_LOOPS
 #define LIBRARY "!" LOOPS
 #ifdef __x86_64__
-#define IS_X64 1 /* oneDNN names its implementations otherwise elsewhere */
+#define IS_X64 1 /* oneDNN uses other implementation names elsewhere */
 #else
 #define IS_X64 0
 #endif
 
-/* What a column says of the cpu backend. */
+/* What a column says about the cpu backend. */
 static const char *how_of(const char *text)
 {
     return strcmp(text, "LOOPS") == 0    ? LOOPS
@@ -179,7 +177,7 @@ static void parse_attrs(const char *text, attrs *out)
     }
 }
 
-/* A graph with the row's operation of other operands; its outputs are out[4]. */
+/* A graph with the row's operation and other operands; its outputs are out[4]. */
 static mpl_status add_row(mpl_ctx *ctx, mpl_graph *g, const row *r, const char *operands,
                           operand *how, mpl_value *out)
 {
@@ -215,7 +213,7 @@ static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
 
 /* ---- wrong types ---- */
 
-/* Operators whose rows cannot be run alone: what they update must be a weight. */
+/* Operators whose rows cannot run alone: they update weights. */
 static const row updates[] = {
     {"batch_norm_train", "2,3,5,5 3 3 3 3", "", 5, NULL},
     {"sgd_update", "3 3", "", 1, NULL},
@@ -226,7 +224,7 @@ static const row updates[] = {
     {"set_update", "3 3", "", 1, NULL},
 };
 
-/* What is only moved may be of any type. */
+/* Operands that are only moved may have any type. */
 static bool takes_any(const row *r, uint32_t input)
 {
     static const char *const mover[] = {"gather", "gather_elements", "gather_nd",
@@ -238,7 +236,7 @@ static bool takes_any(const row *r, uint32_t input)
     return any || (input == 1 && strcmp(r->op, "one_hot") == 0);
 }
 
-/* The row's operands with input `wrong` of another type; false: there is no such input, or it has
+/* The row's operands with input `wrong` of another type; false if there is no such input, or it has
  * that type. */
 static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *out, size_t size)
 {
@@ -264,8 +262,8 @@ static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *ou
     return changed;
 }
 
-/* Gives input `wrong` every other type; what is refused must name that input and that type. How
- * many did not. */
+/* Gives input `wrong` every other type; a refusal must name that input and type. Returns how many
+ * did not. */
 static int check_wrong_input(const row *r, uint32_t wrong)
 {
     unsigned tried = 0, refused = 0;
@@ -300,7 +298,7 @@ static int check_wrong_input(const row *r, uint32_t wrong)
     return bad;
 }
 
-/* Catches: a rule that counts inputs from where another one's begin. */
+/* Fault: a rule that counts inputs from another's first one. */
 TEST(wrong_types_name_their_input)
 {
     const size_t n = n_rows, n_updates = sizeof updates / sizeof *updates;
@@ -315,8 +313,7 @@ TEST(wrong_types_name_their_input)
 
 /* ---- running it ---- */
 
-/* What stands in the middle and at the end of each input, or of the first alone; 0: nothing
- * special. */
+/* Value in the middle and at the end of each input, or of the first alone; 0: none. */
 static float special;
 static bool special_everywhere;
 
@@ -339,16 +336,15 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
     }
 }
 
-static unsigned n_refused; /* rows that a backend has no code for: only one that says so may refuse
-                            */
+static unsigned n_refused; /* rows refused for lack of code */
 static unsigned n_by_kernels, n_by_library;
 
-/* A kernel or a library that refuses what it took before leaves it to the host. */
+/* A kernel or a library that refuses what it supported before falls back to the host. */
 enum { LEAST_BY_LIBRARY = 48, LEAST_BY_KERNELS = 235 };
 
-static const char *device_params; /* of every device that is opened; NULL: none */
+static const char *device_params; /* for every device that is opened; NULL: none */
 
-/* Outputs of the graph, one after the other; *how: what computed operation 0. NULL: refused. */
+/* The graph's outputs, concatenated; *how: what computed operation 0. NULL: refused. */
 static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale,
                  uint64_t *bytes, char how[64])
 {
@@ -363,8 +359,7 @@ static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, c
                                  &(mpl_exec_options){.checked = true}, &exec);
     if (st == MPL_EUNAVAIL && backend->computes != NULL) {
         print_message("refused: %s: %s\n", backend->name, ctx->message);
-        n_refused += strcmp(backend->name, "cuda") != 0; /* the fake one is always there to be
-                                                            counted */
+        n_refused += strcmp(backend->name, "cuda") != 0; /* cuda: counted on the fake */
         backend->close(dev);
         return NULL;
     }
@@ -395,8 +390,8 @@ static float largest(const float *x, uint64_t n)
     return m;
 }
 
-/* A real device has functions of <math.h> of its own: their last bits may differ, and so may what
- * is rounded from them. */
+/* A real device has its own <math.h> functions: their last bits may differ, and so may values
+ * rounded from them. */
 static bool near_on_device(const mpl_backend *backend, const mpl_graph *g, mpl_value v,
                            const void *got, const void *want)
 {
@@ -423,8 +418,7 @@ static bool agrees(const row *r, const mpl_backend *backend, const char *how, co
         } else {
             uint64_t n = g->value_bytes[v] / sizeof(float);
             bool elementwise = (mpl_op_table[g->op_kind[0]].traits & MPL_ELEMENTWISE) != 0;
-            bool device = strcmp(backend->name, "cuda") == 0; /* Winograd and Fourier transforms
-                                                                 among its ways */
+            bool device = strcmp(backend->name, "cuda") == 0; /* Winograd, Fourier transforms */
             float near =
                 elementwise ? 1e-6f : (device ? 1e-4f : 1e-6f) * largest((const float *)want, n);
 
@@ -446,7 +440,7 @@ static bool agrees(const row *r, const mpl_backend *backend, const char *how, co
     return true;
 }
 
-/* How many backends are wrong. */
+/* Whether `name` begins with `how`, or does not if `how` begins with '!'; NULL: any. */
 static bool is_named(const char *name, const char *how)
 {
     if (how == NULL)
@@ -455,8 +449,8 @@ static bool is_named(const char *name, const char *how)
                          : strncmp(name, how, strlen(how)) == 0;
 }
 
-/* MEMPLAN_TEST_BACKEND: this one alone, and no fake; MEMPLAN_TEST_PART=I/N: every N-th row. For
- * tools that take long. */
+/* MEMPLAN_TEST_BACKEND: this one alone, without a fake; MEMPLAN_TEST_PART=I/N: every N-th row. For
+ * slow tools. */
 static const char *lone_backend(void)
 {
     return getenv("MEMPLAN_TEST_BACKEND");
@@ -529,8 +523,7 @@ TEST(every_operator_agrees_with_ref)
     }
     for (int i = 0; i < MPL_N_OPS; i++)
         if (!seen[i] && !(mpl_op_table[i].traits & (MPL_CONTROL | MPL_PROGRAM)) &&
-            mpl_n_updates((mpl_op_kind)i) == 0) /* those write over weights: test_runtime_training
-                                                 */
+            mpl_n_updates((mpl_op_kind)i) == 0) /* overwrite weights: test_runtime_training */
             fail_msg("operator '%s' has no row in the table", mpl_op_table[i].name);
     assert_int_equal(bad, 0);
     print_message("the kernels of cuda take %u rows of %zu, the host the others; refused: %u\n",
@@ -549,10 +542,10 @@ TEST(every_operator_agrees_with_ref)
     assert_int_equal(fake.n_live + host.n_live, 0);
 }
 
-/* A NaN or an infinity comes out as ref has it; not where a pad meets one of a filter or a
- * gradient: some multiply there, some do not.
+/* A NaN or an infinity gives what ref gives, except where a pad meets one of a filter or a
+ * gradient: only some backends multiply there.
  *
- * Catches: an activation, a maximum or a softmax that takes a NaN for a number. */
+ * Fault: an activation, a maximum or a softmax that takes a NaN for a number. */
 TEST(specials_come_out_as_ref_has_them)
 {
     static const float specials[] = {NAN, INFINITY, -INFINITY};
@@ -571,14 +564,12 @@ TEST(specials_come_out_as_ref_has_them)
     assert_int_equal(bad, 0);
 }
 
-/* Whatever room there is for workspaces: cuBLAS is never given less than it asks for, and products
- * stay right. */
+/* With any workspace limit cuBLAS never gets less than it asks for, and products stay right. */
 TEST(little_workspace)
 {
     static const struct {
         const char *params, *how;
-    } limits[] = ROW({"workspace=0", "kernel"}, {"workspace=16KiB", "kernel"}, /* the alignment
-                                                                                  comes on top */
+    } limits[] = ROW({"workspace=0", "kernel"}, {"workspace=16KiB", "kernel"}, /* and alignment */
                      {"workspace=17KiB", "cublas:gemm in little workspace"},
                      {"workspace=5MiB", "cublas:gemm"});
 
@@ -600,7 +591,7 @@ TEST(little_workspace)
             got = run(ctx, fake_backend(), g, scale, &bytes, how);
             device_params = NULL;
             assert_true(agrees(&rows[k], fake_backend(), how, g, got, want));
-            if (strcmp(how, "kernel") != 0) /* some are never for cuBLAS */
+            if (strcmp(how, "kernel") != 0) /* some never use cuBLAS */
                 assert_string_equal(how, limits[i].how);
             mpl_free(ctx, want);
             mpl_free(ctx, got);
@@ -611,7 +602,7 @@ TEST(little_workspace)
     assert_int_equal(fake.n_misused + fake.n_wild + fake.n_live + host.n_live, 0);
 }
 
-/* Whether the library takes row k. */
+/* Whether the library supports row k. */
 static bool is_taken(mpl_ctx *ctx, size_t k)
 {
     operand scale[MOST_OPERANDS] = {0};
@@ -629,8 +620,8 @@ static bool is_taken(mpl_ctx *ctx, size_t k)
     return taken;
 }
 
-/* The real library, where there is one, takes every descriptor that its stand-in takes, and a
- * convolution leaves the dims of y. */
+/* The real library, if present, accepts every descriptor that its stand-in accepts, and a
+ * convolution gives the dims of y. */
 TEST(descriptors_are_what_cudnn_takes)
 {
     int n = 0;

@@ -1,6 +1,6 @@
-/* Parallel safety in earnest: plans verified from the graph, then run in random topological orders
- * and with independent operations at the same time; outputs must equal, bit for bit, those of a run
- * that shares nothing. */
+/* Parallel safety in execution: plans verified from the graph, then run in random topological
+ * orders and with concurrent independent operations; outputs must equal, bit for bit, those of a
+ * run without sharing. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -50,7 +50,7 @@ static void open_bench(bench *b, const char *graph, mpl_concat concat, const cha
     mpl_ctx_init(&b->ctx);
     b->backend = mpl_backend_find(backend);
     assert_non_null(b->backend);
-    /* one thread an operation: here the operations themselves run side by side */
+    /* one thread per operation: here the operations themselves run concurrently */
     assert_ok(&b->ctx, b->backend->open(&b->ctx, &(mpl_device_options){.n_threads = 1}, &b->dev));
     assert_ok(&b->ctx, mpl_zoo_build(&b->ctx, graph, &b->g));
     b->order = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->order);
@@ -101,7 +101,7 @@ static mpl_plan *make_plan(bench *b, const char *planner)
     return plan;
 }
 
-/* A fresh output each time, so that one left over cannot pass. */
+/* A fresh output each time, so that a stale one cannot pass. */
 static void compare(bench *b, mpl_exec *exec)
 {
     memset(b->got, 0xa5, b->output_bytes);
@@ -149,7 +149,7 @@ TEST(any_order_and_at_once)
     }
 }
 
-/* What serial safety allows and parallel does not: the verifier must see it in the graph. */
+/* What serial safety allows and parallel does not: the verifier must find it in the graph. */
 TEST(serial_plans_are_refused)
 {
     bench b;
@@ -172,8 +172,8 @@ TEST(serial_plans_are_refused)
     close_bench(&b);
 }
 
-/* Every plan with one buffer moved onto another: refused exactly where the relation of the problem
- * says so. */
+/* Every plan with one buffer moved onto another: refused exactly when the problem's relation says
+ * so. */
 TEST(both_verifiers_agree)
 {
     bench b;
@@ -182,7 +182,7 @@ TEST(both_verifiers_agree)
 
     open_bench(&b, "lstm:layers=2,steps=4,hidden=32,batch=2", MPL_CONCAT_AUTO, "cpu");
     plan = make_plan(&b, "nnc_arena");
-    plan->n_witness = 0; /* of the plan as it was */
+    plan->n_witness = 0; /* of the original plan */
     plan->bound_bytes = 0;
     plan->claim = MPL_FEASIBLE;
     for (mpl_buffer a = 0; a < b.p->n; a++)

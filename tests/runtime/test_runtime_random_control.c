@@ -1,7 +1,7 @@
-/* Random graphs of nested loops and branches: under every planner, verified, and executed; their
- * outputs are those of a direct interpreter that shares nothing and knows of no plan. Catches
- * faults in storage, planners, verifiers and execution alike. CONTROL_ORACLE=N: that many graphs
- * (make control-oracle), from seed CONTROL_SEED on. */
+/* Random graphs of nested loops and branches: planned by every planner, verified and executed.
+ * Outputs must equal those of a direct interpreter that does not share or plan. Fault: any in
+ * storage, planners, verifiers or execution. CONTROL_ORACLE=N: that many graphs (make
+ * control-oracle), from seed CONTROL_SEED on. */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 
@@ -84,8 +84,8 @@ static void bench_close(bench *b)
     mpl_graph_free(&b->ctx, b->g);
 }
 
-/* Runs all inputs, by n_workers (0: one step after the other); whether all outputs are right. What
- * is wrong stands in ctx.message. */
+/* Runs all inputs with n_workers (0: step by step); returns whether all outputs are right. The
+ * error is in ctx.message. */
 static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
 {
     mpl_status st = MPL_OK;
@@ -124,7 +124,7 @@ static bool runs_right(bench *b, const mpl_plan *plan, bool checked)
     return right;
 }
 
-/* In other orders of the outermost operations, drawn at random, and by several workers. */
+/* In other random orders of the outermost operations, and with several workers. */
 static bool runs_anyhow(bench *b, const mpl_plan *plan)
 {
     mpl_exec *exec = NULL;
@@ -161,7 +161,7 @@ static mpl_plan *plan_by(bench *b, const mpl_planner *planner)
     return plan;
 }
 
-/* One graph under every planner; how many plans there were. */
+/* One graph under every planner; returns the number of plans. */
 static uint64_t check_graph(bench *b, uint64_t seed)
 {
     uint64_t n_plans = 0;
@@ -203,7 +203,7 @@ static void every_planner_of(bool parallel)
     assert_int_equal(b.ctx.n_live, opened.ctx.n_live);
 }
 
-/* Each found a fault once. */
+/* Each once revealed a fault. */
 static const struct {
     uint64_t seed;
     const char *fault;
@@ -243,7 +243,7 @@ TEST(every_planner_in_parallel)
     every_planner_of(true);
 }
 
-/* ---- faults ---- */
+/* ---- planted faults ---- */
 
 enum {
     CO_ALLOCATION,
@@ -258,7 +258,7 @@ enum {
 static const char *const fault_names[] = {"co-allocation",  "unroll count",     "type II pointer",
                                           "branch sharing", "capture lifetime", "at the same time"};
 
-/* A value of outside, read in a loop, and one that the loop makes come to lie at one place. */
+/* Overlaps a captured value, read in a loop, with one that the loop makes. */
 static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer from = MPL_NONE, to = MPL_NONE;
@@ -282,7 +282,7 @@ static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
     return from != MPL_NONE;
 }
 
-/* Two buffers that may be needed at once come to lie at one place. */
+/* Overlaps two buffers that may be needed at once. */
 static bool overlap_any(bench *b, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer from = MPL_NONE, to = MPL_NONE;
@@ -298,7 +298,7 @@ static bool overlap_any(bench *b, mpl_plan *plan, mpl_rng *rng)
     return from != MPL_NONE;
 }
 
-/* Another place of the same kind of change, drawn at random; false: the graph has none. */
+/* Plants a fault of this kind at a random place; false if the graph has none. */
 static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 {
     mpl_places *places = b->map->places;
@@ -342,9 +342,9 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
     return flag != NULL || found != NULL;
 }
 
-/* What the verifier lets pass must run right; and under --checked, which takes overlaps for
- * in-place writes by the problem's pairs alone, where the problem allows the offsets. Of each kind
- * of fault it has to catch many. */
+/* What the verifier accepts must run right; also under --checked, which knows in-place writes only
+ * from the problem's pairs, if the problem allows the offsets. Of each kind of fault many must be
+ * caught. */
 static void catch_faults_of(bool parallel)
 {
     bench b = opened;
@@ -393,7 +393,7 @@ TEST(catch_faults_in_parallel)
     catch_faults_of(true);
 }
 
-/* The verifier, where memory runs out at every allocation in turn. */
+/* The verifier, with every allocation failing in turn. */
 TEST(lose_memory)
 {
     bench b = opened;

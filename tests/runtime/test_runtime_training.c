@@ -1,6 +1,6 @@
-/* Training graphs on every backend that computes them: planned equal to unshared bit for bit, cpu
- * near ref, state that starts afresh or is carried on. Catches: a weight updated too early or in
- * the wrong place, a wrong primitive, state that leaks between runs. */
+/* Training graphs on every backend that supports them: planned equal to unshared bit for bit, cpu
+ * near ref, state that starts anew or carries over. Fault: a weight updated too early or in the
+ * wrong place, a wrong primitive, state that leaks between runs. */
 #include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"
@@ -41,7 +41,7 @@ static const setting settings[] = {
         1e-4),
 };
 
-/* A graph of the zoo; or what trains the graph of a text. */
+/* A zoo graph, or the training graph of a text. */
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
 {
     mpl_graph *forward = NULL, *g = NULL;
@@ -57,7 +57,7 @@ static mpl_graph *build(mpl_ctx *ctx, const char *spec)
     return g;
 }
 
-/* Outputs lie one after the other, each aligned. */
+/* Outputs are concatenated, each aligned. */
 static uint64_t slot(const mpl_graph *g, uint32_t i)
 {
     return (g->value_bytes[g->output[i]] + 63) / 64 * 64;
@@ -72,7 +72,7 @@ static uint64_t outputs_bytes(const mpl_graph *g)
     return bytes;
 }
 
-static const char *device_params; /* of every device that is opened; NULL: none */
+static const char *device_params; /* for every device that is opened; NULL: none */
 
 /* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
 static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
@@ -159,8 +159,8 @@ static void check_near(const setting *s, const mpl_graph *g, const char *name, c
     }
 }
 
-/* The backends that are compared with ref, number 0; cuda on a fake device, by our own kernels and
- * by calls that act as cuDNN's. */
+/* Backends compared with ref, which is number 0; cuda on a fake device, by our own kernels and by
+ * calls that act as cuDNN's. */
 static const struct {
     const char *name;
     bool fake, cudnn;
@@ -168,7 +168,7 @@ static const struct {
     {"ref", false, false}, {"cpu", false, false}, {"cuda", true, false}, {"cuda", true, true}};
 enum { N_OTHERS = sizeof others / sizeof *others };
 
-/* NULL: not here. */
+/* NULL: not available. */
 static const mpl_backend *backend_of(int i)
 {
     const mpl_backend *backend = others[i].fake ? fake_backend() : mpl_backend_find(others[i].name);
@@ -218,8 +218,8 @@ TEST(training_runs)
     assert_int_equal(fake.n_wild + fake.n_misused + fake.n_live + host.n_live, 0);
 }
 
-/* Several planners, several runs that carry weights on: the same weights to the last bit, and a
- * loss that falls. */
+/* Several planners, several runs that carry weights over: weights equal to the last bit, and a
+ * falling loss. */
 TEST(iterations_are_the_same_under_every_planner)
 {
     static const char *const planners[] = {NULL, "greedy_size", "owl", "nnc_2019", "best_fit"};
@@ -252,8 +252,8 @@ TEST(iterations_are_the_same_under_every_planner)
     }
 }
 
-/* Weights, gradients and state in pools of their own, or among the values: the same bits, carried
- * on from run to run or not. */
+/* Weights, gradients and state in separate pools or among the values: the same bits, carried over
+ * from run to run or not. */
 TEST(pools_of_their_own)
 {
     static const char *const specs[] =
@@ -272,7 +272,7 @@ TEST(pools_of_their_own)
         for (int iterate = 0; iterate < 2; iterate++) {
             void *want = run_graph(ctx, backend, g, NULL, false, false, iterate, 3);
 
-            for (unsigned set = 0; set < 16; set++) { /* of pools, and whether the rest is pinned */
+            for (unsigned set = 0; set < 16; set++) { /* separate pools, and pinning the rest */
                 bool parallel = set % 3 == 1;
                 void *out =
                     run_pools(ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
@@ -288,15 +288,14 @@ TEST(pools_of_their_own)
     }
 }
 
-/* A device runs once before it captures: weights and state begin where they would without that, and
- * go on from there. */
+/* A device runs once before it captures: weights and state begin as they would without that, and go
+ * on from there. */
 TEST(captures_change_no_state)
 {
     static const char *const ways[] = {"graph=off", "graph=on", "graph=both"};
     static const char spec[] = "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam";
 
-    for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is
-                                     pinned */
+    for (int i = 0; i < 6; i++) { /* parallel safety: the whole run as one graph */
         bool pin = i % 2 == 1;
         uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
         char *out[3];

@@ -1,8 +1,8 @@
-/* test_runtime_views.c -- programs through tensor_ssa, planned, and executed in the plan's arenas:
- * the outputs are, bit for bit, those of an interpreter that writes in place. Catches operators
- * that read what they overwrite, and copies that are not made.
+/* test_runtime_views.c -- programs through tensor_ssa, planned and executed in the plan's arenas:
+ * outputs equal, bit for bit, those of an interpreter that writes in place. Fault: operators that
+ * read what they overwrite, missing copies.
  *
- *   test_runtime_views [PROGRAMS]      how many random programs (400) */
+ *  test_runtime_views [PROGRAMS]      number of random programs (400) */
 #include "graphs/orders/order.h"
 #include "tests/support/program.h"
 
@@ -56,7 +56,7 @@ static void bench_end(bench *b)
     assert_int_equal(b->ctx.n_live, 0);
 }
 
-/* -0 is 0: a library may negate by a product and a sum. */
+/* -0 equals 0: a library may negate by a product and a sum. */
 static bool same_numbers(const float *a, const float *b, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
@@ -81,8 +81,7 @@ static void compare(bench *b, mpl_exec *exec, uint64_t seed, bool exact)
     }
 }
 
-/* Inputs are planned, too, half of the time: only then can what a program writes to overwrite
- * them. */
+/* Half of the time inputs are planned, too: only then can a program's writes overwrite them. */
 static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_backend *backend,
                     mpl_device *dev, uint64_t copied[3])
 {
@@ -98,7 +97,7 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
 
     assert_ok(&b->ctx, mpl_tensor_ssa(&b->ctx, b->program, level, NULL, NULL, &g));
     options.pin_inputs = options.pin_outputs = seed % 2 == 0 || g->n_ops == 0;
-    /* a device's copies are as wide as that lets them */
+    /* a device's copies are as wide as the alignment allows */
     options.align = backend->align > 64 ? backend->align : 4u << seed % 3;
     order = calloc(g->n_ops + 1, sizeof *order);
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, g, mpl_order_find("given"), order));

@@ -1,6 +1,6 @@
-/* test_runtime_work.c -- limits of work: of runs, to the last unit, and of what is computed while a
- * graph is built. Catches: rounds or branches that are not counted, or counted again in the run
- * after; more memory taken before a refusal. */
+/* test_runtime_work.c -- limits of work: of runs, to the last unit, and of computing while building
+ * a graph. Fault: rounds or branches not counted, or counted again in the next run; memory
+ * allocated before a refusal. */
 #include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
@@ -9,12 +9,11 @@
 #include "graphs/source.h"
 #include "runtime/exec.h"
 
-/* What a run comes to, for each value of the one input, a number. */
+/* A run's work, for each value of the one input, a number. */
 static const struct {
     const char *text;
     uint64_t rounds[3]; /* blocks begun for 0, 1, 2 */
-    uint64_t ops[3]; /* relus of 8 numbers that they run, 32 bytes read, written and made each, all
-                        in all */
+    uint64_t ops[3];    /* relus of 8 numbers, 32 bytes read, written and made each */
 } limits[] = {
     {"graph t\ninput n i64 []\ninput x f32 [8]\na = relu(x)\nb = relu(a)\noutput b\n",
      {0, 0, 0},
@@ -36,7 +35,7 @@ static const struct {
         {0, 2, 6}, {0, 1, 4}),
 };
 
-/* Of the loops and cases themselves, each time that their block is begun. */
+/* Work of the loops and cases themselves, each time their block begins. */
 static uint64_t control_work(const mpl_graph *g, uint64_t outermost)
 {
     uint64_t work = 0;
@@ -47,7 +46,7 @@ static uint64_t control_work(const mpl_graph *g, uint64_t outermost)
     return work;
 }
 
-/* Twice, since what a run has spent must not count in the next. */
+/* Twice, since the work of one run must not count in the next. */
 static mpl_status run_within(mpl_ctx *ctx, const mpl_graph *g, mpl_device *dev, int64_t n,
                              uint64_t limit)
 {
@@ -94,7 +93,7 @@ TEST(runs_keep_to_the_unit)
         }
 }
 
-/* A window that slides over much costs what it reads, not what it makes. */
+/* A sliding window costs what it reads, not what it makes. */
 TEST(windows_count)
 {
     static const char text[] =
@@ -107,7 +106,7 @@ TEST(windows_count)
     mpl_graph_free(ctx, g);
 }
 
-/* Constants are folded until one graph has had its share; then the operations stand. */
+/* Constants are folded up to a limit per graph; further operations remain. */
 TEST(folding_ends)
 {
     const float data[16] = {1, 2, 3};

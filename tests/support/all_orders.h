@@ -1,4 +1,4 @@
-/* all_orders.h -- every order that a small graph without blocks allows. */
+/* all_orders.h -- enumerates every order of a small graph without blocks. */
 #ifndef MPL_TEST_ALL_ORDERS_H
 #define MPL_TEST_ALL_ORDERS_H
 
@@ -9,9 +9,9 @@ typedef struct all_orders {
     const mpl_graph *g;
     const mpl_problem_options *o;
     void (*each)(struct all_orders *all); /* called with each order */
-    void *arg;                            /* its own */
-    uint64_t most;                        /* orders; 0: all there are */
-    uint64_t n, least;                    /* orders that came; of least_live_peak */
+    void *arg;                            /* argument of each() */
+    uint64_t most;                        /* limit on orders; 0: none */
+    uint64_t n, least;                    /* orders enumerated; result of least_live_peak */
     mpl_op order[32];
     bool done[32];
 } all_orders;
@@ -51,7 +51,7 @@ static inline void keep_least_peak(all_orders *all)
     all->least = mpl_min_u64(all->least, live_peak(all->ctx, all->g, all->order, all->o));
 }
 
-/* The least peak of at most `most` orders (0: of all); *n of them came. */
+/* Returns the least peak over at most `most` orders (0: all); *n is the number enumerated. */
 static inline uint64_t least_live_peak(mpl_ctx *ctx, const mpl_graph *g,
                                        const mpl_problem_options *o, uint64_t most, uint64_t *n)
 {

@@ -1,5 +1,4 @@
-/* folder.h -- a folder of the test's own, under TMPDIR or the system's folder for temporary
- * files. */
+/* folder.h -- a test's own folder, under TMPDIR or the system's temporary folder. */
 #ifndef MPL_TEST_FOLDER_H
 #define MPL_TEST_FOLDER_H
 
@@ -14,15 +13,14 @@
 
 static char folder[300];
 
-/* Where a file or folder of the test may be made: PATH receives a template for mkstemp or
- * mkdtemp. */
+/* Writes to PATH a template for mkstemp or mkdtemp in the temporary folder. */
 static inline char *temporary(char *path, size_t size, const char *what)
 {
     snprintf(path, size, "%s/memplan-%s-XXXXXX", mpl_temporary_folder(), what);
     return path;
 }
 
-/* An empty file there, its name in path[size]; the caller removes it. */
+/* Creates an empty temporary file and stores its name in path[size]. The caller removes it. */
 static inline void temporary_file(char *path, size_t size, const char *what)
 {
     int fd = mkstemp(temporary(path, size, what));
@@ -31,13 +29,13 @@ static inline void temporary_file(char *path, size_t size, const char *what)
     close(fd);
 }
 
-/* Makes `folder`; not 0 where it cannot. */
+/* Creates `folder`; returns non-zero on failure. */
 static inline int folder_make(const char *what)
 {
     return mkdtemp(temporary(folder, sizeof folder, what)) == NULL;
 }
 
-/* Removes it with all that is in it; not 0 where it cannot. */
+/* Removes the folder and its contents; returns non-zero on failure. */
 static inline int folder_remove(void)
 {
     char command[400];
@@ -46,7 +44,7 @@ static inline int folder_remove(void)
     return system(command);
 }
 
-/* The path of a file in it, good until the fourth call from now. */
+/* Path of a file in the folder, valid until the fourth call from now. */
 static inline const char *in_folder(const char *name)
 {
     static char path[4][600];
@@ -57,7 +55,7 @@ static inline const char *in_folder(const char *name)
     return path[last];
 }
 
-/* All of a file in it as text, cut to size - 1 bytes. */
+/* Reads a file of the folder as text, truncated to size - 1 bytes. */
 static inline void folder_read(const char *name, char *text, size_t size)
 {
     FILE *f = fopen(in_folder(name), "r");
@@ -67,7 +65,7 @@ static inline void folder_read(const char *name, char *text, size_t size)
     fclose(f);
 }
 
-/* Writes a file of it; the path, as by in_folder. */
+/* Writes a file of the folder; returns its path as in_folder does. */
 static inline const char *folder_put(const char *name, const void *data, size_t size)
 {
     const char *path = in_folder(name);

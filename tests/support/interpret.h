@@ -1,6 +1,6 @@
-/* interpret.h -- runs a graph, blocks included, in the plainest way: every value has memory of its
- * own, a round begins with copies of what it is handed. Shares nothing with planners or the
- * executor but what an operator computes. */
+/* interpret.h -- runs a graph, blocks included, without planning. Each value has its own memory,
+ * and a round begins with copies of its arguments. Shares only operator code with planners and
+ * executor. */
 #ifndef MPL_TEST_INTERPRET_H
 #define MPL_TEST_INTERPRET_H
 
@@ -12,7 +12,7 @@ typedef struct interpreter {
     mpl_ctx *ctx;
     const mpl_graph *g;
     void **data;     /* [n_values] */
-    uint64_t rounds; /* of all loops so far */
+    uint64_t rounds; /* of all loops */
 } interpreter;
 
 static mpl_status interpret_block(interpreter *it, uint32_t block, bool *left);
@@ -52,7 +52,7 @@ static inline void interpret_copy(interpreter *it, mpl_value to, const void *fro
         memcpy(it->data[to], from, it->g->value_bytes[to]);
 }
 
-/* Which slice or row of `most` belongs to a round. */
+/* Which slice or row of `most` the current round uses. */
 static inline uint64_t interpret_place(const interpreter *it, mpl_op op, uint32_t flag,
                                        int64_t round, int64_t most)
 {
@@ -149,7 +149,7 @@ static inline mpl_status interpret_case(interpreter *it, mpl_op op)
     return st;
 }
 
-/* *left: an exit test failed. */
+/* *left: an exit test failed */
 static inline mpl_status interpret_block(interpreter *it, uint32_t block, bool *left)
 {
     const mpl_graph *g = it->g;
@@ -172,8 +172,8 @@ static inline mpl_status interpret_block(interpreter *it, uint32_t block, bool *
     return st;
 }
 
-/* Memory for all values, constants filled; weights without data and inputs are zero, for the caller
- * to write. */
+/* Allocates memory for all values and fills constants. Inputs and weights without data are zero;
+ * the caller fills them. */
 static inline interpreter interpret_begin(mpl_ctx *ctx, const mpl_graph *g)
 {
     interpreter it = {ctx, g, calloc(g->n_values + 1, sizeof(void *)), 0};

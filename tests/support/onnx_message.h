@@ -1,4 +1,4 @@
-/* onnx_message.h -- an encoder of ONNX's messages that shares nothing with the reader. */
+/* onnx_message.h -- an encoder of ONNX messages, independent of the reader. */
 #ifndef MPL_TEST_ONNX_MESSAGE_H
 #define MPL_TEST_ONNX_MESSAGE_H
 

@@ -1,19 +1,17 @@
-/* onnx_text.h -- ONNX models from text, by an encoder that shares nothing with the reader. A line
- * is one of
+/* onnx_text.h -- builds ONNX models from text with an encoder independent of the reader. Lines:
  *
- *   input NAME TYPE [2,N,?]         `?` is a dim without a name; a shape left out is unknown
- *   init NAME TYPE [DIMS] = NUMBERS
- *   outside NAME TYPE [DIMS] location=PATH offset=N length=N     external data
- *   y, - = Type(a, -, b) axis=1 mode='edge' axes=[0,1] alpha=0.5f alphas=(0.5,1) names={a,b}
- *   graph ATTRIBUTE                 lines up to `end` are a graph that the last node owns
- *   end
- *   name TEXT                       of the next node
- *   domain TEXT                     of the next node
- *   output NAME TYPE                f32 without a type
- *   opset N                         13 without it
+ *  input NAME TYPE [2,N,?]         `?`: unnamed dim; no brackets: unknown shape
+ *  init NAME TYPE [DIMS] = NUMBERS
+ *  outside NAME TYPE [DIMS] location=PATH offset=N length=N     external data
+ *  y, - = Type(a, -, b) axis=1 mode='edge' axes=[0,1] alpha=0.5f alphas=(0.5,1) names={a,b}
+ *  graph ATTRIBUTE                 begins a subgraph of the last node, up to `end`
+ *  end
+ *  name TEXT                       of the next node
+ *  domain TEXT                     of the next node
+ *  output NAME TYPE                f32 without a type
+ *  opset N                         default 13
  *
- * where `-` is an empty name. Lines that begin with # say something; one that begins with -- ends
- * the model. */
+ * `-` is an empty name. A line that begins with # is a comment; one with -- ends the model. */
 #ifndef MPL_TEST_ONNX_TEXT_H
 #define MPL_TEST_ONNX_TEXT_H
 
@@ -35,7 +33,7 @@ static inline int onnx_type(const char *name)
     return 0;
 }
 
-/* A ValueInfoProto; dims: "[2,N,?]", or empty for none at all. */
+/* A ValueInfoProto; dims: "[2,N,?]", or empty if unknown. */
 static inline message onnx_value(const char *name, const char *type, char *dims)
 {
     message m = {.n = 0}, holder = {.n = 0}, kind = {.n = 0}, shape = {.n = 0}, dim;
@@ -77,7 +75,7 @@ static inline message onnx_init(const char *name, const char *type, char *dims, 
     return tensor(name, t, rank, dim, data.data, data.n);
 }
 
-/* A TensorProto whose data lie in a file, from "[3]" and "location=w.bin offset=4". */
+/* A TensorProto with external data, from "[3]" and "location=w.bin offset=4". */
 static inline message onnx_outside(const char *name, const char *type, char *dims, char *fields)
 {
     message m = onnx_init(name, type, dims, fields + strlen(fields)), entry;
@@ -132,11 +130,11 @@ static inline message onnx_attribute(const char *text)
     return m;
 }
 
-/* One graph that is being made, and its last node. */
+/* A graph under construction and its last node. */
 typedef struct onnx_graph {
     message graph, node;
     bool has_node;
-    char attribute[64], name[64], domain[64]; /* of the node that owns it; of the next node */
+    char attribute[64], name[64], domain[64]; /* of the owning node; of the next node */
 } onnx_graph;
 
 static inline void onnx_begin(onnx_graph *g)
@@ -180,7 +178,7 @@ static inline void onnx_node(onnx_graph *g, char *line)
     *g->name = *g->domain = '\0';
 }
 
-/* A line that is no node, and neither begins nor ends a graph. */
+/* Handles a line that is neither a node nor the begin or end of a graph. */
 static inline bool onnx_declared(onnx_graph *g, const char *line)
 {
     static char numbers[1 << 14];

@@ -1,5 +1,5 @@
-/* op_rows.h -- cases of one operation each, a line of text a case: the tables of tests/data/ops,
- * whose heads say what the columns are. */
+/* op_rows.h -- tests of one operation per line of text: the tables in tests/data/ops, whose heads
+ * describe the columns. */
 #ifndef MPL_TEST_OP_ROWS_H
 #define MPL_TEST_OP_ROWS_H
 
@@ -14,15 +14,15 @@ enum { OP_COLUMNS = 5, OP_TENSORS = 5, OP_ATTRS = 4 };
 typedef struct op_row {
     mpl_op_kind kind;
     uint32_t n_in, n_attr, n_out;
-    bool own_type[2 * OP_TENSORS]; /* inputs, then outputs, that name theirs; other inputs are of
-                                      the type that is tried */
+    bool own_type[2 * OP_TENSORS]; /* by input, then output: has its own type, not the one under
+                                      test */
     test_tensor in[OP_TENSORS], out[OP_TENSORS];
     mpl_attr attr[OP_ATTRS];
     int64_t ints[OP_ATTRS][16];
     double reals[OP_ATTRS][16], value[2 * OP_TENSORS][64];
 } op_row;
 
-/* Cuts a copy of a line into its columns. */
+/* Splits a copy of a line into its columns. */
 static inline void op_columns(const char *line, char *copy, size_t size, char *column[], int n)
 {
     snprintf(copy, size, "%s", line);
@@ -36,7 +36,7 @@ static inline void op_columns(const char *line, char *copy, size_t size, char *c
     }
 }
 
-/* "any", "floats", .., or names of types. */
+/* "any", "floats", .., or type names. */
 static inline unsigned op_types(char *text)
 {
     static const struct {
@@ -60,7 +60,7 @@ static inline unsigned op_types(char *text)
     return types;
 }
 
-/* "axis=1", "axes=[0,1]", "alpha=(0.5)" or "mode='edge'" as the next attribute of the row. */
+/* Adds "axis=1", "axes=[0,1]", "alpha=(0.5)" or "mode='edge'" as the row's next attribute. */
 static inline void op_attr(op_row *r, char *text)
 {
     char *value = strchr(text, '=') + 1, *end;
@@ -131,7 +131,7 @@ static inline void op_read(op_row *r, char *operator, char * inputs, char *outpu
                    : 0;
 }
 
-/* Of values of size about 1, each made by a few roundings of inputs that the type holds exactly. */
+/* For values of about 1, each computed with a few roundings from exactly representable inputs. */
 static inline double op_tolerance(mpl_type type)
 {
     return type == MPL_TYPE_f64    ? 1e-13
@@ -150,12 +150,12 @@ static inline bool op_near(double got, double want, double relative)
     return fabs(got - want) <= relative * fabs(want) + (relative > 0 ? 1e-7 * relative : 0);
 }
 
-/* n elements. */
+/* Compares n elements. */
 static inline void op_check_values(const char *what, mpl_type type, const void *got,
                                    const double *want, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        double x; /* what the type holds of what is wanted */
+        double x; /* the wanted value rounded to the type */
         mpl_tensor one = {type, {.rank = 0}, &x};
 
         test_tensor_fill(&one, &want[i]);
@@ -166,7 +166,7 @@ static inline void op_check_values(const char *what, mpl_type type, const void *
     }
 }
 
-/* Whatever may be overwritten by the operator's traits must give the same bytes when it is. */
+/* Overwriting any operand that the operator's traits allow must give the same bytes. */
 static inline void op_check_in_place(const char *what, const op_row *r, const test_op *apart)
 {
     unsigned traits = mpl_op_table[r->kind].traits;
@@ -228,7 +228,7 @@ static inline void op_check_row(const char *line)
             op_check_type(column[0], &r, (mpl_type)type);
 }
 
-/* Refused by the shape rule, or in the run after it. */
+/* The shape rule or the following run must refuse the line. */
 static inline void op_check_refusal(const char *line)
 {
     char copy[1000], *column[4];
@@ -247,7 +247,7 @@ static inline void op_check_refusal(const char *line)
     test_op_free(&t);
 }
 
-/* Calls CHECK for each of the n rows of a file. */
+/* Calls CHECK for each of the n rows in a file. */
 static inline void op_each_row(mpl_ctx *ctx, const char *path, uint32_t n,
                                void (*check)(const char *line))
 {

@@ -1,5 +1,5 @@
-/* ops.h -- one operation on small tensors: its shape rule through the graph, its loops on memory of
- * exactly the right size, so that a sanitizer sees every touch outside. */
+/* ops.h -- runs one operation on small tensors: its shape rule through the graph, its loops on
+ * memory of exact size, so that a sanitizer detects out-of-bounds accesses. */
 #ifndef MPL_TEST_OPS_H
 #define MPL_TEST_OPS_H
 
@@ -18,8 +18,7 @@
 #define NONE_OF(key) MPL_INTS(key, 0, ((const int64_t[]){0}))
 #define VALUES(...)  ((const double[]){__VA_ARGS__})
 
-/* Elements as doubles, or as they are stored (raw); both NULL: 0, 1, 2, ..; present false: an
- * optional input left out. */
+/* Elements as doubles, or as stored (raw); both NULL: 0, 1, 2, ..; present false: omitted input. */
 typedef struct test_tensor {
     bool present;
     mpl_type type;
@@ -52,7 +51,7 @@ static inline void test_tensor_fill(mpl_tensor *t, const double *value)
         mpl_put(t->type, t->data, i, value != NULL ? value[i] : (double)i);
 }
 
-/* Builds the operation; outputs hold 0xa5 until it runs. What the shape rule says is the status. */
+/* Builds the operation and returns the shape rule's status. Outputs hold 0xa5 until it runs. */
 static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_in,
                                       const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
                                       uint32_t n_out)
@@ -98,7 +97,8 @@ static inline mpl_status test_op_run(test_op *t)
     return mpl_eval(&t->ctx, &(mpl_op_call){t->g, 0, t->n_in, t->n_out, t->in, t->out, NULL});
 }
 
-/* Makes and runs; output 0 lies in the memory of input `place`, unless that is IN_NEW_MEMORY. */
+/* Makes and runs the operation. Output 0 uses the memory of input `place`, or new memory if
+ * IN_NEW_MEMORY. */
 enum { IN_NEW_MEMORY = -1 };
 static inline mpl_status test_op_apply(test_op *t, mpl_op_kind kind, uint32_t n_in,
                                        const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
@@ -116,7 +116,7 @@ out:
     return st;
 }
 
-/* Frees all, and fails if the operation's code kept or lost an allocation. */
+/* Frees everything; fails if the operation leaked an allocation. */
 static inline void test_op_free(test_op *t)
 {
     mpl_graph_free(&t->ctx, t->g);
@@ -125,8 +125,7 @@ static inline void test_op_free(test_op *t)
         free(t->memory[i]);
 }
 
-/* Output i must have these dims and, to within `relative` of the larger of 1 and the value, these
- * elements. */
+/* Output i must have these dims and elements, within `relative` of max(1, |value|). */
 static inline void test_expect(const char *name, const test_op *t, uint32_t i,
                                const mpl_shape *shape, const double *value, double relative)
 {

@@ -1,5 +1,5 @@
-/* placement_oracle.h -- placing buffers in a given order in the plainest way, and the best that any
- * order can reach. For tests of planners; shares nothing with them. */
+/* placement_oracle.h -- naive placement in a given order, and the best result over all orders. For
+ * tests of planners; shares no code with them. */
 #ifndef MPL_PLACEMENT_ORACLE_H
 #define MPL_PLACEMENT_ORACLE_H
 
@@ -32,7 +32,7 @@ static inline bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether b could lie at `at` beside the placed ones: plain_conflict with none of them. */
+/* Whether b fits at `at` without a plain_conflict with a placed buffer. */
 static inline bool plainly_fits(const mpl_problem *p, mpl_plan *plan, const bool *placed,
                                 mpl_buffer b, uint64_t at)
 {
@@ -43,8 +43,8 @@ static inline bool plainly_fits(const mpl_problem *p, mpl_plan *plan, const bool
     return true;
 }
 
-/* Where b goes: in the lowest, or best fitting, gap among the placed ones that conflict with it, or
- * on a partner. */
+/* Offset of b: the lowest or best-fitting gap among placed conflicting buffers, or an in-place
+ * partner's offset. */
 static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const bool *placed,
                                      mpl_buffer b, bool best)
 {
@@ -81,7 +81,7 @@ static inline uint64_t oracle_offset(const mpl_problem *p, mpl_plan *plan, const
     return joined != UINT64_MAX ? joined : offset;
 }
 
-/* All buffers in `order`, those with a fixed offset first. plan->offset receives the result. */
+/* Places buffers in `order`, those with fixed offsets first, into plan->offset. */
 static inline void oracle_place(const mpl_problem *p, const mpl_buffer *order, bool best,
                                 mpl_plan *plan)
 {
@@ -111,8 +111,8 @@ static inline uint64_t plain_peak(const mpl_problem *p, const mpl_plan *plan)
 }
 
 /* The least peak over all orders of "next buffer at its lowest free offset". Without pairs and
- * fixed offsets one of them is optimal: sort an optimal plan by offset and let each buffer in turn
- * sink as far as it can. */
+ * fixed offsets one such order is optimal: sort an optimal plan by offset and lower each buffer in
+ * turn as far as possible. */
 static inline void try_orders(const mpl_problem *p, mpl_plan *plan, bool *placed, uint32_t n_placed,
                               uint64_t *least)
 {

@@ -1,8 +1,8 @@
-/* program.h -- runs a program as it stands, and draws programs from a seed.
+/* program.h -- interprets a program directly, and draws random programs from a seed.
  *
- * The interpreter keeps one buffer a root. What a value is a view of is a list of addresses, made
- * by running the view's own operator on the addresses of its input: strides are not used, so
- * nothing is shared with graphs/ir/strided.c. */
+ * The interpreter keeps one buffer per root. A view is a list of addresses, found by running the
+ * view's operator on its input's addresses. It uses no strides, so it shares nothing with
+ * graphs/ir/strided.c. */
 #ifndef MPL_TEST_PROGRAM_H
 #define MPL_TEST_PROGRAM_H
 
@@ -14,8 +14,8 @@
 typedef struct program_run {
     mpl_ctx *ctx;
     const mpl_graph *g;
-    char **memory;  /* [n_values] of a root: its elements, owned; of a view: the root's */
-    int64_t **addr; /* [n_values] of each element in row-major order [element] */
+    char **memory;  /* [n_values] of a root: its owned elements; of a view: the root's */
+    int64_t **addr; /* [n_values] address of each element, in row-major order [element] */
     bool *owns;     /* [n_values] */
 } program_run;
 
@@ -38,7 +38,7 @@ static inline void program_own(program_run *r, mpl_value v)
         r->addr[v][i] = i;
 }
 
-/* What v holds now, in memory that is the caller's. */
+/* Current contents of v, in memory that the caller owns. */
 static inline void *program_read(const program_run *r, mpl_value v)
 {
     size_t size = mpl_type_bytes((mpl_type)r->g->value_type[v]);
@@ -49,7 +49,7 @@ static inline void *program_read(const program_run *r, mpl_value v)
     return data;
 }
 
-/* Whether addresses over dims are steps of fixed strides. */
+/* Whether addresses over dims follow fixed strides. */
 static inline bool program_affine(const int64_t *addr, const mpl_shape *dims)
 {
     int64_t stride[MPL_MAX_RANK] = {0}, plain[MPL_MAX_RANK], n = mpl_count(dims);
@@ -70,7 +70,7 @@ static inline bool program_affine(const int64_t *addr, const mpl_shape *dims)
     return true;
 }
 
-/* The addresses of the outputs of a view, or false where it is none. */
+/* Computes the addresses of a view's outputs; false if op is not a view. */
 static inline bool program_view(program_run *r, mpl_op op)
 {
     const mpl_graph *g = r->g;
@@ -155,7 +155,7 @@ static inline void program_op(program_run *r, mpl_op op)
         free(from[i].data);
 }
 
-/* Inputs and weights in place: for the caller to fill, where there is no data. */
+/* Allocates inputs and weights; the caller fills those without data. */
 static inline program_run program_begin(mpl_ctx *ctx, const mpl_graph *g)
 {
     program_run r = {ctx, g, calloc(g->n_values + 1, sizeof *r.memory),
@@ -186,14 +186,14 @@ static inline void program_end(program_run *r)
     free(r->owns);
 }
 
-/* ---- programs drawn from a seed ---- */
+/* ---- random programs ---- */
 
 static inline int64_t program_draw(mpl_rng *rng, int64_t n)
 {
     return (int64_t)mpl_rng_below(rng, (uint64_t)n);
 }
 
-/* A value; the last ones are drawn more often. */
+/* Draws a value, favouring the latest. */
 static inline mpl_value program_any(mpl_rng *rng, const mpl_graph *g)
 {
     int64_t near = program_draw(rng, 2) == 0 && g->n_values > 6 ? 6 : g->n_values;
@@ -201,7 +201,7 @@ static inline mpl_value program_any(mpl_rng *rng, const mpl_graph *g)
     return g->n_values - 1 - (mpl_value)program_draw(rng, near);
 }
 
-/* A NumPy index for a value: numbers, ranges with steps of either sign, None, "..." */
+/* A NumPy index for a value: numbers, ranges with positive or negative steps, None, "..." */
 static inline void program_index(mpl_rng *rng, const mpl_shape *in, char *text)
 {
     uint32_t rank = in->rank;
@@ -243,7 +243,7 @@ static inline void program_index(mpl_rng *rng, const mpl_shape *in, char *text)
     }
 }
 
-/* Adds a view of some value; what cannot be is left out. */
+/* Adds a view of some value; an impossible view is skipped. */
 static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, const char *name)
 {
     mpl_value in = program_any(rng, g), out[2];
@@ -265,7 +265,7 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
         mpl_graph_add_op(ctx, g, MPL_OP_transpose, name, 1, &in, 1,
                          (mpl_attr[]){MPL_INTS(perm, shape.rank, ints)}, 1, names, out);
         break;
-    case 1: { /* reshape to some factors */
+    case 1: { /* reshape to random factors */
         uint32_t rank = 0;
         int64_t left = n;
 
@@ -287,8 +287,7 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
             mpl_graph_add_op(ctx, g, MPL_OP_expand, name, 1, &in, 1,
                              (mpl_attr[]){MPL_INTS(shape, shape.rank + 1, ints)}, 1, names, out);
         break;
-    case 3: /* strides of any kind; outside of the root they are refused at the end, so they are
-               kept small */
+    case 3: /* arbitrary but small strides; those that leave the root are refused in the end */
         if (g->value_op[in] == MPL_NONE && n > 2) {
             ints[0] = 1 + program_draw(rng, 3), ints[1] = 1 + program_draw(rng, 2);
             strides[0] = program_draw(rng, n / (2 * ints[0]) + 1),
@@ -311,7 +310,7 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
     }
 }
 
-/* A value that can be broadcast to v: one that there is, else a scalar. */
+/* A value that broadcasts to v: an existing one if possible, else a scalar. */
 static inline mpl_value program_operand(mpl_rng *rng, const mpl_graph *g, mpl_value v,
                                         mpl_value scalar)
 {
@@ -329,7 +328,7 @@ static inline mpl_value program_operand(mpl_rng *rng, const mpl_graph *g, mpl_va
     return scalar;
 }
 
-/* Whether two indices of v are one element. */
+/* Whether two indices of v address one element. */
 static inline bool program_repeats(mpl_ctx *ctx, const mpl_graph *g, mpl_value v)
 {
     program_run r = program_begin(ctx, g);
@@ -348,8 +347,8 @@ static inline bool program_repeats(mpl_ctx *ctx, const mpl_graph *g, mpl_value v
     return twice;
 }
 
-/* A finished program of one type, with inputs of at most 4 dims, views of views, writes through
- * them, computing between. */
+/* A finished program of one type: inputs of at most 4 dims, views of views, writes through them,
+ * computations. */
 static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
 {
     static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f32, MPL_TYPE_f32,
@@ -412,7 +411,7 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
         assert_ok(ctx, mpl_graph_add_output(ctx, g, i == 0 ? 0 : program_any(&rng, g)));
     if (mpl_graph_finish(ctx, g) == MPL_OK)
         return g;
-    mpl_graph_free(ctx, g); /* a write whose strides do not say that no element is there twice */
+    mpl_graph_free(ctx, g); /* a write whose strides do not prove its elements distinct */
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* proof_text.h -- texts of refutations taken apart, and changed at random. */
+/* proof_text.h -- parses refutation texts and mutates them at random. */
 #ifndef MPL_PROOF_TEXT_H
 #define MPL_PROOF_TEXT_H
 
@@ -14,8 +14,7 @@ static inline uint32_t pick(mpl_rng *rng, uint32_t n)
     return (uint32_t)mpl_rng_below(rng, n);
 }
 
-/* How many changed certificates are tried: MPL_MUTANTS; make certify-mutations asks for a
- * million. */
+/* Number of mutated certificates to try: MPL_MUTANTS; make certify-mutations asks for a million. */
 static inline uint64_t n_mutants(void)
 {
     const char *asked = getenv("MPL_MUTANTS");
@@ -23,7 +22,7 @@ static inline uint64_t n_mutants(void)
     return asked != NULL ? strtoull(asked, NULL, 10) : 20000;
 }
 
-/* The claim that p, whose capacity becomes `within`, does not fit, for the reasons given. */
+/* A claim, with these reasons, that p with capacity `within` is infeasible. */
 static inline mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, const char *steps)
 {
     mpl_plan *plan = NULL;
@@ -38,7 +37,7 @@ static inline mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, c
 
 enum { MOST_RECORDS = 4000 };
 
-/* A text as its records. */
+/* A text split into records. */
 typedef struct text {
     uint32_t n;
     char record[MOST_RECORDS][24];
@@ -69,7 +68,7 @@ static inline void remove_records(text *t, uint32_t from, uint32_t to)
     t->n -= to - from;
 }
 
-/* Behind the last record of the state that begins at i. */
+/* Index after the last record of the state that begins at i. */
 static inline uint32_t state_end(const text *t, uint32_t i)
 {
     while (i < t->n && strchr("docrkus", t->record[i][0]) != NULL)
@@ -84,7 +83,7 @@ static inline uint32_t state_end(const text *t, uint32_t i)
     return i < t->n ? i + 1 : i;
 }
 
-/* Takes a child out of the split at i, and out of its count. */
+/* Removes a child of the split at i and decrements its count. */
 static inline void drop_child(mpl_rng *rng, text *t, uint32_t i)
 {
     long step, children;

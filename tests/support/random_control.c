@@ -29,9 +29,9 @@ typedef struct maker {
     mpl_graph *g;
     mpl_rng rng;
     const value_kind *kinds;         /* [N_KINDS] */
-    mpl_value visible[MOST_VISIBLE]; /* of all blocks that are open */
+    mpl_value visible[MOST_VISIBLE]; /* of all open blocks */
     uint32_t n_visible, n_names, depth;
-    uint32_t n_left; /* operations that may yet be made */
+    uint32_t n_left; /* operations still to add */
 } maker;
 
 static uint32_t below(maker *m, uint32_t n)
@@ -57,7 +57,7 @@ static bool is_kind(const maker *m, mpl_value v, int kind)
            mpl_shape_equal(&m->g->value_shape[v], &m->kinds[kind].shape);
 }
 
-/* A visible value of the kind, the latest more often than others; MPL_NONE: there is none. */
+/* A visible value of the kind, favouring the latest; MPL_NONE if there is none. */
 static mpl_value pick(maker *m, int kind)
 {
     mpl_value found = MPL_NONE;
@@ -108,7 +108,7 @@ static mpl_value add_weight(maker *m, int kind, double x)
     return out;
 }
 
-/* One number of a value, and whether it is below some bound. */
+/* Compares one element of a value with a bound. */
 static mpl_value make_truth(maker *m)
 {
     mpl_value v = pick(m, below(m, 4)), most;
@@ -133,7 +133,7 @@ static void make_plain(maker *m)
 
     if (a == MPL_NONE)
         return;
-    if (below(m, 10) == 0 && pick(m, LINE) != MPL_NONE) { /* parts inside a whole */
+    if (below(m, 10) == 0 && pick(m, LINE) != MPL_NONE) { /* parts of a whole */
         add_op(m, MPL_OP_concat, 2, (mpl_value[]){pick(m, LINE), pick(m, LINE)}, 1,
                (mpl_attr[]){MPL_INT(axis, 0)});
     } else if (below(m, 10) == 0 && (out = pick(m, FLAT)) != MPL_NONE) {
@@ -151,7 +151,7 @@ static void make_plain(maker *m)
         out = op == MPL_OP_cumsum ? add_op(m, op, 1, &a, 1, (mpl_attr[]){MPL_INT(axis, 0)})
                                   : add_unary(m, op, a);
         if (op == MPL_OP_cumsum)
-            add_unary(m, MPL_OP_sin, out); /* sums do not grow */
+            add_unary(m, MPL_OP_sin, out); /* keeps sums from growing */
     } else {
         out =
             add_binary(m, binary[below(m, 5)], a, below(m, 6) == 0 ? add_weight(m, kind, 0.5) : b);
@@ -164,7 +164,7 @@ static void make_plain(maker *m)
 
 static void make_block(maker *m, bool in_loop);
 
-/* What a branch or a round hands on: anything of that kind that can be seen. */
+/* A branch's or round's result: any visible value of that kind. */
 static mpl_value result_of(maker *m, int kind)
 {
     if (kind < NUMBER && below(m, 12) == 0)
@@ -178,7 +178,7 @@ typedef struct loop {
     mpl_value in[2 + MOST_CARRIED + 2], param[1 + MOST_CARRIED + 2];
 } loop;
 
-/* A visible value that can be taken apart into rows; they give the number of rounds. */
+/* A visible value to split into rows; they give the number of rounds. */
 static mpl_value pick_stack(maker *m, int64_t rounds)
 {
     mpl_value found = MPL_NONE;
@@ -256,16 +256,15 @@ static void open_body(maker *m, loop *l)
     }
 }
 
-/* What a round hands on for carried value i: what was made last, more than one time in three; or
- * another parameter. */
+/* Next value of carried value i: the latest in over a third of cases, or another parameter. */
 static mpl_value carry(maker *m, const loop *l, uint32_t i)
 {
     uint32_t how = below(m, 5), other = (i + 1) % l->n_carried;
 
     if (how == 0 && l->carried[other] == l->carried[i])
-        return l->param[1 + other]; /* shifted, or in a ring */
+        return l->param[1 + other]; /* shifted or rotated */
     if (how == 1 && below(m, 2) == 0)
-        return l->param[1 + i]; /* stays as it is */
+        return l->param[1 + i]; /* unchanged */
     return result_of(m, l->carried[i]);
 }
 
@@ -373,8 +372,7 @@ static void make_exit(maker *m)
 
 static void make_block(maker *m, bool in_loop)
 {
-    uint32_t outer = m->n_left > 60 ? m->n_left / 3 : 6; /* a large graph is wide: of many outermost
-                                                            operations */
+    uint32_t outer = m->n_left > 60 ? m->n_left / 3 : 6; /* a large graph is wide */
 
     for (uint32_t n = m->depth == 0 ? outer : below(m, 5); n > 0 && m->n_left > 0; n--) {
         uint32_t how = below(m, 10);
@@ -464,7 +462,7 @@ void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *d
         *(uint8_t *)data = (uint8_t)mpl_rng_below(&rng, 2);
 }
 
-/* ---- what it computes ---- */
+/* ---- direct evaluation ---- */
 
 typedef struct direct {
     mpl_ctx *ctx;
@@ -520,7 +518,7 @@ static uint64_t row_at(const direct *d, mpl_op op, uint32_t flag, uint64_t round
                                           : round;
 }
 
-/* One round; false: an exit test ended it. */
+/* Runs one round; false if an exit test ended it. */
 static bool run_round(direct *d, mpl_op op, uint32_t body, uint32_t n, uint64_t round)
 {
     const mpl_graph *g = d->g;

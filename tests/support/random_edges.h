@@ -1,6 +1,6 @@
-/* random_edges.h -- small graphs of what others seldom hold: values that are inputs or weights and
- * outputs at once, that are outputs twice, that have no bytes, or that nobody reads; no operations
- * at all; loops and branches that only hand on. */
+/* random_edges.h -- small graphs of rare cases: values that are both inputs or weights and outputs,
+ * that are outputs twice, have no bytes or are never read; graphs without operations; loops and
+ * branches that only pass values through. */
 #ifndef MPL_TEST_RANDOM_EDGES_H
 #define MPL_TEST_RANDOM_EDGES_H
 
@@ -49,7 +49,7 @@ static inline void edge_show(edge_maker *m, mpl_value v)
         m->visible[m->n_visible++] = v;
 }
 
-/* Any visible value of that shape; MPL_NONE: there is none. */
+/* Any visible value of that shape; MPL_NONE if there is none. */
 static inline mpl_value edge_pick(edge_maker *m, const mpl_shape *shape)
 {
     mpl_value found = MPL_NONE;
@@ -61,7 +61,7 @@ static inline mpl_value edge_pick(edge_maker *m, const mpl_shape *shape)
     return found;
 }
 
-/* A value from outside: an input, or a weight from the seed, of one number, or of its own data. */
+/* Adds an input or a weight: from the seed, of one number, or with data of its own. */
 static inline mpl_value edge_add_outside(edge_maker *m)
 {
     const mpl_shape *shape = &edge_shape[edge_below(m, EDGE_KINDS)];
@@ -83,7 +83,7 @@ static inline mpl_value edge_add_outside(edge_maker *m)
     return v;
 }
 
-/* An operation on any values, if it takes them; the second output may be left out. */
+/* Adds an operation on random values if it accepts them; the second output may be omitted. */
 static inline void edge_add(edge_maker *m, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                             uint32_t n_attr, const mpl_attr *attr, uint32_t n_out)
 {
@@ -115,7 +115,7 @@ static inline void edge_add_plain(edge_maker *m)
     case 1:
         edge_add(m, MPL_OP_dropout, 1, in, 0, NULL, 2);
         break;
-    case 2: /* what has no rows, and the same value more than once, among them */
+    case 2: /* includes values without rows, and one value several times */
         in[1] = m->visible[edge_below(m, m->n_visible)];
         edge_add(m, MPL_OP_concat, 2 + edge_below(m, 2), in, 1, (mpl_attr[]){MPL_INT(axis, 0)}, 1);
         break;
@@ -142,8 +142,8 @@ static inline void edge_add_plains(edge_maker *m, uint32_t n)
         edge_add_plain(m);
 }
 
-/* A loop of up to three rounds, carried values and rows, whose body may do nothing: what it hands
- * on are parameters, one for another, and what lies outside. */
+/* A loop of up to three rounds with carried values and rows. Its body may be empty: its results are
+ * then parameters, also permuted, or captures. */
 static inline void edge_add_while(edge_maker *m)
 {
     uint32_t mark = m->n_visible, n_rows = edge_below(m, 2), body;
@@ -181,7 +181,7 @@ static inline void edge_add_while(edge_maker *m)
         edge_show(m, out[i]);
 }
 
-/* Branches that may do nothing but hand on what lies outside; the index is an input of -1 to 1. */
+/* Branches that may only return captures; the index is an input from -1 to 1. */
 static inline void edge_add_case(edge_maker *m)
 {
     uint32_t mark = m->n_visible, n = 1 + edge_below(m, 2), body[2];
@@ -209,7 +209,7 @@ static inline void edge_add_case(edge_maker *m)
         edge_show(m, out[i]);
 }
 
-/* The same seed gives the same graph; one in five has no operations, one in three loops or
+/* The same seed gives the same graph. One in five has no operations, one in three has loops or
  * branches. */
 static inline mpl_graph *random_edges(mpl_ctx *ctx, uint64_t seed)
 {

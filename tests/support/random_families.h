@@ -1,11 +1,11 @@
-/* random_families.h -- small random problems with families: buffers at decided distances, each
- * there for its own time. */
+/* random_families.h -- small random problems with families: buffers at fixed distances, each with
+ * its own live range. */
 #ifndef MPL_RANDOM_FAMILIES_H
 #define MPL_RANDOM_FAMILIES_H
 
 #include "tests/support/random_problem.h"
 
-/* Drops pairs of two pools, of one family, and into what is too small. */
+/* Drops pairs across pools, within one family, or onto too small a buffer. */
 static inline void drop_pairs(mpl_problem *p)
 {
     uint32_t n = 0;
@@ -23,8 +23,7 @@ static inline void drop_pairs(mpl_problem *p)
     p->n_in_place = n;
 }
 
-/* Puts b into the family of `first`: apart from those that it conflicts with, at times with a
- * hole. */
+/* Adds b to the family of `first`, clear of members it conflicts with, at times with a hole. */
 static inline void join_family(mpl_problem *p, mpl_rng *rng, mpl_buffer first, mpl_buffer b)
 {
     uint64_t at = random_below(rng, 3) == 0 ? p->align[first] : 0;

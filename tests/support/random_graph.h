@@ -1,5 +1,5 @@
-/* random_graph.h -- small graphs and options drawn from a seed, and what an order of one needs,
- * told through its problem. */
+/* random_graph.h -- random small graphs and options, and the memory that an order needs, computed
+ * from its problem. */
 #ifndef MPL_TEST_RANDOM_GRAPH_H
 #define MPL_TEST_RANDOM_GRAPH_H
 
@@ -9,7 +9,7 @@
 #include "graphs/core/rng.h"
 #include "graphs/problem/problem.h"
 
-/* Values made since `from` that nobody has read, at most 8; their number. */
+/* Collects values made since `from` that no operation reads, at most 8; returns their number. */
 static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_value *unread)
 {
     uint32_t n = 0;
@@ -25,9 +25,9 @@ static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_val
     return n;
 }
 
-/* Operations over what there is, near or far: in place or not, views, several outputs, some that
- * lead nowhere. Of a third of the seeds, every fourth operation reads all that nobody has read, and
- * all later ones depend on it. */
+/* Random operations on near or far values: in place or not, views, several outputs, dead ends. For
+ * a third of the seeds, every fourth operation reads all unread values, and all later ones depend
+ * on it. */
 static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, uint32_t window)
 {
     mpl_graph *g = NULL;
@@ -70,7 +70,7 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
         if (n == 1)
             kind = mpl_rng_below(&rng, 3) ? MPL_OP_relu : MPL_OP_dropout;
         else if (n == 2 && (g->value_shape[in[0]].dim[0] == g->value_shape[in[1]].dim[0] ||
-                            g->value_shape[in[1]].dim[0] == 1)) /* one number is added to all */
+                            g->value_shape[in[1]].dim[0] == 1)) /* a scalar operand */
             kind = MPL_OP_add;
         else
             kind = MPL_OP_concat;
@@ -94,7 +94,7 @@ static inline mpl_problem_options random_options(uint64_t seed)
     mpl_problem_options o = mpl_problem_options_default();
 
     o.in_place = seed % 3 != 0;
-    o.concat = MPL_CONCAT_COPY; /* what orders are searched for by */
+    o.concat = MPL_CONCAT_COPY; /* the settings that order searches assume */
     o.views = seed % 5 != 0;
     o.pin_outputs = seed % 2 != 0;
     o.pin_inputs = seed % 7 != 0;
@@ -103,8 +103,8 @@ static inline mpl_problem_options random_options(uint64_t seed)
     return o;
 }
 
-/* The most live bytes of an order, from its problem: whole slots, an output that may overwrite
- * something counted with it. */
+/* The most live bytes of an order, from its problem: whole slots; an output that may overwrite an
+ * operand shares its bytes. */
 static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                  const mpl_problem_options *o)
 {

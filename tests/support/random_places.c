@@ -3,7 +3,7 @@
 
 /* ---- random places ---- */
 
-/* A loop or case of the graph, drawn at random; MPL_NONE: there is none. */
+/* A random loop or case of the graph; MPL_NONE if there is none. */
 static mpl_op draw_op(made *d, mpl_op_kind kind)
 {
     mpl_op drawn = MPL_NONE;
@@ -45,7 +45,7 @@ static mpl_place draw_place(made *d, uint32_t id)
     return p;
 }
 
-/* Values as they may lie, some of them without bytes. */
+/* Random locations of values, some without bytes. */
 static void draw_values(made *d)
 {
     const mpl_graph *g = d->g;
@@ -66,7 +66,7 @@ static void draw_values(made *d)
     }
 }
 
-/* What is copied, put aside, or not run at all. */
+/* Draws what is copied, put aside, or skipped. */
 static void draw_flags(made *d)
 {
     const mpl_graph *g = d->g;
@@ -158,9 +158,9 @@ void unmake_places(made *d)
     mpl_graph_free(d->ctx, d->g);
 }
 
-/* ---- one way of control ---- */
+/* ---- one path of control ---- */
 
-/* How often a loop runs at most, if the graph says so; else UNKNOWN. */
+/* Upper bound on a loop's rounds if the graph gives one; else UNKNOWN. */
 int64_t most_rounds_of(const made *d, mpl_op op)
 {
     mpl_value trips = d->g->op_in[d->g->op_in_begin[op]];
@@ -171,7 +171,7 @@ int64_t most_rounds_of(const made *d, mpl_op op)
     return n == UNKNOWN || (most >= 0 && most < n) ? most : n;
 }
 
-/* How often it runs for certain; else UNKNOWN. */
+/* Exact number of rounds if the graph gives it; else UNKNOWN. */
 int64_t rounds_of(const made *d, mpl_op op)
 {
     const mpl_graph *g = d->g;
@@ -187,7 +187,7 @@ int64_t rounds_of(const made *d, mpl_op op)
     return most_rounds_of(d, op);
 }
 
-/* Of what `op` can have done, the number of choices. */
+/* Number of possible outcomes of `op`. */
 int64_t n_ways(const made *d, mpl_op op)
 {
     int64_t n;
@@ -199,7 +199,7 @@ int64_t n_ways(const made *d, mpl_op op)
            (most_rounds_of(d, op) >= 0 && most_rounds_of(d, op) < n ? most_rounds_of(d, op) : n);
 }
 
-/* The round of a loop that w lies in: its own, that at hand, or the last. */
+/* The round of a loop that w refers to: its own, the current, or the last. */
 static bool round_in(const made *d, const mpl_where *w, uint32_t block, uint32_t *round, found *f)
 {
     mpl_op owner = d->g->block_owner[block];
@@ -228,7 +228,8 @@ static void enter_slice(const made *d, const mpl_place *p, mpl_where *w, found *
         f->round[k] = w->block[i] == p->of ? w->round[i] : f->round[k];
 }
 
-/* One step along a place: the number of the item to go on with; UNKNOWN: ask first. */
+/* Takes one step along a place: index of the next item; UNKNOWN if an operation's outcome is needed
+ * first. */
 static int64_t next_item(const made *d, const mpl_place *p, mpl_where *w, found *f)
 {
     uint32_t round;
@@ -280,7 +281,7 @@ found find_place(const made *d, mpl_where w)
     return f;
 }
 
-/* Whether `out` is rows of its loop; which. */
+/* Whether `out` is rows of its loop; fills *row. */
 bool rows_of(const made *d, mpl_value out, mpl_flow_row_info *row)
 {
     const mpl_graph *g = d->g;
@@ -302,14 +303,14 @@ bool rows_of(const made *d, mpl_value out, mpl_flow_row_info *row)
     return i >= n;
 }
 
-/* ---- all ways ---- */
+/* ---- all paths ---- */
 
 bool one_spot(const mpl_flow_spot *a, const mpl_flow_spot *b)
 {
     return a->arena == b->arena && a->begin == b->begin && a->end == b->end && a->of == b->of;
 }
 
-/* All that a slice is a slice of. */
+/* Includes every range that a slice is part of. */
 static mpl_flow_spot spot_of(const made *d, const found *f, uint64_t bytes)
 {
     uint64_t offset = f->n_slices > 0 ? 0 : f->offset;

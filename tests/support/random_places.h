@@ -1,6 +1,5 @@
-/* random_places.h -- random places of random graphs with loops and branches; and where they are,
- * judged plainly: a place is evaluated for one way that control may have taken at a time, and every
- * way is tried. */
+/* random_places.h -- random places in random graphs with loops and branches, and a naive evaluation
+ * of them: it evaluates a place for one path of control at a time and tries every path. */
 #ifndef MPL_RANDOM_PLACES_H
 #define MPL_RANDOM_PLACES_H
 
@@ -22,11 +21,11 @@ typedef struct made {
     mpl_place place[N_PLACES];
     uint32_t item[N_PLACES * MOST_ITEMS], n_items;
     mpl_flow_map m;
-    int64_t *went; /* [n_ops] what each loop and case did: rounds, or the branch; UNKNOWN */
+    int64_t *went; /* [n_ops] outcome of each loop and case: rounds, or the branch; UNKNOWN */
 } made;
 
-/* Where something lies for one way of control: slices of slices, in the end of memory; or an
- * operation to ask first. */
+/* Location on one path of control: nested slices of memory, or an operation whose outcome is needed
+ * first. */
 typedef struct found {
     bool nowhere;
     mpl_op ask;
@@ -63,25 +62,25 @@ static inline uint32_t asked(uint32_t otherwise)
     return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* A graph of about so many operations, its places, and a plan of their buffers; nothing is known of
- * what control did. */
+/* A graph of about most_ops operations, its places, and a plan of their buffers; all outcomes are
+ * UNKNOWN. */
 void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
 void unmake_places(made *d);
-/* Other offsets: all buffers far from each other, but for two that share bytes (MPL_NONE: no
- * two). */
+/* Draws offsets that keep all buffers far apart, except two that share bytes (MPL_NONE: no two). */
 void draw_offsets(made *d, mpl_buffer a, mpl_buffer b);
 
-/* How often a loop runs at most, and for certain, if the graph says so; else UNKNOWN. */
+/* Upper bound on a loop's rounds, and their exact number, if the graph gives it; else UNKNOWN. */
 int64_t most_rounds_of(const made *d, mpl_op op);
 int64_t rounds_of(const made *d, mpl_op op);
-/* Of what `op` can have done, the number of choices. */
+/* Number of possible outcomes of `op`. */
 int64_t n_ways(const made *d, mpl_op op);
-/* Whether `out` is rows of its loop; which. */
+/* Whether `out` is rows of its loop; fills *row. */
 bool rows_of(const made *d, mpl_value out, mpl_flow_row_info *row);
 
 found find_place(const made *d, mpl_where w);
 bool one_spot(const mpl_flow_spot *a, const mpl_flow_spot *b);
-/* Adds all that w, of so many bytes, may be; of a slice, all that it is a slice of. */
+/* Adds every spot that w, of `bytes` bytes, may be; for a slice, also the ranges that it is part
+ * of. */
 void all_spots(const made *d, mpl_where w, uint64_t bytes, spots *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a plan
- * that is right by the plainest construction. For tests of whatever reads problems and plans. */
+/* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a naive
+ * valid plan. For tests of code that reads problems and plans. */
 #ifndef MPL_RANDOM_PROBLEM_H
 #define MPL_RANDOM_PROBLEM_H
 
@@ -10,7 +10,7 @@
 #include "graphs/problem/problem.h"
 #include "planners/planner.h"
 
-/* Gaps are for serial problems: under parallel their flag does nothing. */
+/* Gaps apply to serial problems only; under parallel the flag has no effect. */
 enum {
     RANDOM_ALIGNED = 1,
     RANDOM_POOLS = 2,
@@ -24,8 +24,8 @@ static inline uint32_t random_below(mpl_rng *rng, uint32_t n)
     return (uint32_t)mpl_rng_below(rng, n);
 }
 
-/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with
- * probability 1/2. Under parallel most sets of them are impossible (drop_impossible_pairs). */
+/* Adds each pair that lifetimes (under parallel: incomparability) and sizes allow, with probability
+ * 1/2. Under parallel most such sets are impossible (drop_impossible_pairs). */
 static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     size_t room = (size_t)p->n * p->n;
@@ -50,9 +50,9 @@ static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
             }
 }
 
-/* Whether pair i may come from a graph, beside the n_kept first: `in` is read last by the operation
- * that writes `out`. So what comes after `out` comes after `in`, and what comes before `in` before
- * `out`; and when `out` is itself overwritten, `in` is long dead. */
+/* Whether pair i may come from a graph, given the n_kept first ones: `in` is read last by the
+ * operation that writes `out`. So what follows `out` follows `in`, what precedes `in` precedes
+ * `out`, and `in` is dead long before `out` is overwritten. */
 static inline bool is_honest(const mpl_problem *p, uint32_t n_kept, uint32_t i)
 {
     mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
@@ -99,7 +99,7 @@ static inline void random_order(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
     memset(p->death, 0, p->n * sizeof *p->death);
 }
 
-/* Each inner step of a lifetime is needed or not by the throw of a coin. */
+/* Draws for each inner step of a lifetime whether the buffer is needed there. */
 static inline void random_gaps(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     uint32_t n = 0;
@@ -122,7 +122,7 @@ static inline void random_gaps(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
     }
 }
 
-/* Whether b's bytes are its own at `step`. */
+/* Whether b is needed at `step`. */
 static inline bool plain_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
 {
     for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
@@ -132,7 +132,7 @@ static inline bool plain_needed(const mpl_problem *p, mpl_buffer b, uint32_t ste
     return p->birth[b] <= step && step < p->death[b];
 }
 
-/* The first step that needs both; n_steps: there is none. */
+/* The first step that needs both buffers; n_steps if there is none. */
 static inline uint32_t plain_meeting(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     uint32_t step = p->birth[a] > p->birth[b] ? p->birth[a] : p->birth[b];
@@ -177,8 +177,8 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
     return p;
 }
 
-/* The plain meaning of conflict: the same pool, both needed at once (or unordered), bytes in
- * common, and no pair that lies at the same offset. */
+/* Conflict by definition: the same pool, both needed at once (or unordered), overlapping bytes, and
+ * no in-place pair at the same offset. */
 static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a,
                                   mpl_buffer b)
 {
@@ -194,8 +194,8 @@ static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mp
                              : plain_meeting(p, a, b) < p->n_steps;
 }
 
-/* Puts each buffer in turn at the lowest aligned byte where it has no plain conflict with those
- * before it. */
+/* Places each buffer in turn at the lowest aligned offset without a plain conflict with earlier
+ * ones. */
 static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_plan *plan = NULL;
@@ -206,13 +206,13 @@ static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
         for (mpl_buffer a = 0; a < b; a++)
             if (plain_conflict(p, plan, a, b)) {
                 plan->offset[b] += p->align[b];
-                a = MPL_NONE; /* from the start again */
+                a = MPL_NONE; /* restart */
             }
     return plan;
 }
 
-/* A planner's plan, which holds by the plain meaning: parts of families at their distances, no
- * conflict; NULL: it cannot plan this, or is not to be called without parameters. */
+/* A planner's plan, checked by definition: parts of families at their distances, no conflict. NULL
+ * if the planner cannot plan the problem or needs parameters. */
 static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner,
                                         const mpl_problem *p, uint64_t ticks)
 {

@@ -1,4 +1,4 @@
-/* random_rows.h -- graphs of concats and pieces of rows, drawn from a seed. */
+/* random_rows.h -- random graphs of concats and slices of rows. */
 #ifndef MPL_TEST_RANDOM_ROWS_H
 #define MPL_TEST_RANDOM_ROWS_H
 
@@ -9,7 +9,7 @@
 
 static const mpl_shape row = {2, {1, 16}};
 
-/* Values of [1, 16 k] floats: made element by element, put together, taken apart along axis 1. */
+/* Values of [1, 16 k] floats: computed element by element, concatenated, split along axis 1. */
 static inline mpl_graph *random_rows(mpl_ctx *ctx, uint64_t seed)
 {
     mpl_graph *g = NULL;

@@ -1,4 +1,4 @@
-/* random_training.h -- small graphs that update weights, drawn from a seed. */
+/* random_training.h -- small random graphs that update weights. */
 #ifndef MPL_TEST_RANDOM_TRAINING_H
 #define MPL_TEST_RANDOM_TRAINING_H
 
@@ -7,7 +7,7 @@
 #include "graphs/passes/autodiff/autodiff.h"
 #include "graphs/source.h"
 
-/* Whether `op` waits for `other`. ids ascend. */
+/* Whether `op` depends on `other`; ids ascend. */
 static inline bool waits_for(const mpl_graph *g, mpl_op op, mpl_op other)
 {
     bool waits = false;
@@ -21,7 +21,7 @@ static inline bool waits_for(const mpl_graph *g, mpl_op op, mpl_op other)
     return waits;
 }
 
-/* The weight or input whose contents v shows: itself, or through views; else MPL_NONE. */
+/* The weight or input that v is, directly or through views; else MPL_NONE. */
 static inline mpl_value shown_by(const mpl_graph *g, mpl_value v)
 {
     while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
@@ -29,8 +29,8 @@ static inline mpl_value shown_by(const mpl_graph *g, mpl_value v)
     return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
 }
 
-/* An update of weight w by a value of its size, with all readers of w that it would not wait for
- * among its inputs: by momentum where there is a state. Nothing where no value serves. */
+/* Adds an update of weight w by a value of its size, with momentum if there is a state. It also
+ * takes as inputs all readers of w that it would not depend on. Adds nothing if no value fits. */
 static inline void add_update(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_value w,
                               mpl_value state)
 {
@@ -71,8 +71,8 @@ static inline void add_update(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_valu
         assert_ok(ctx, mpl_graph_add_output(ctx, g, out[i]));
 }
 
-/* At most n_ops operations over inputs and weights, and then updates of the weights, at most three.
- * Weights are read by themselves too: most updates wait for more than their gradient. */
+/* At most n_ops operations over inputs and weights, then at most three updates. Weights are also
+ * read directly, so most updates wait for more than their gradient. */
 static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
     static const int64_t sizes[] = {16, 16, 40, 40, 40};
@@ -121,8 +121,8 @@ static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32
     return g;
 }
 
-/* What trains a random network of `layers` layers: products, activations, sums of what came before,
- * under all options. */
+/* The training graph of a random network of `layers` layers: products, activations, sums of earlier
+ * values, under all options. */
 static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t layers)
 {
     char text[4000];
@@ -140,7 +140,7 @@ static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t l
         at = i - mpl_rng_below(&rng, mpl_min_u64(i + 1, 3));
         switch (i == 0 || i + 1 == layers ? 0 : mpl_rng_below(&rng, 4)) {
         case 0:
-        case 1: /* now and then a weight serves twice */
+        case 1: /* at times a weight is used twice */
             n += (size_t)snprintf(text + n, sizeof text - n, "h%u = matmul(h%zu, w%u)\n", i + 1, at,
                                   i - (i > 0 && mpl_rng_below(&rng, 3) == 0));
             break;

@@ -2,8 +2,8 @@
 #ifndef MPL_TEST_ROOT_PROBLEMS_H
 #define MPL_TEST_ROOT_PROBLEMS_H
 
-/* They are rare: about one random list in a million. Mutants of these two are many. bytes_field:
- * how the struct that they initialise calls sizes. */
+/* About one random list in a million is one. These two have many such mutants. bytes_field: the
+ * name of the size field in the struct to initialise. */
 #define ROOT_PROBLEMS(bytes_field) ROOT_PROBLEM_0(bytes_field), ROOT_PROBLEM_1(bytes_field)
 #define ROOT_PROBLEM_0(bytes_field)                                                                \
     {                                                                                              \

@@ -1,5 +1,5 @@
-/* small_general.h -- problems of a few buffers with a partial order or in-place pairs, the plainest
- * search there is for them, and roots of those whose optimum lies above the bound. */
+/* small_general.h -- problems of a few buffers with a partial order or in-place pairs, a naive
+ * search for them, and known problems whose optimum lies above the bound. */
 #ifndef MPL_SMALL_GENERAL_H
 #define MPL_SMALL_GENERAL_H
 
@@ -11,13 +11,13 @@
 
 enum { MOST = 10 };
 
-/* A problem as plain matrices. Serial ones have lifetimes beside. */
+/* A problem as plain matrices. Serial ones also have lifetimes. */
 typedef struct small {
     uint32_t n;
     bool serial;
     uint32_t birth[MOST], death[MOST];
     bool arc[MOST][MOST];  /* a < b only; its closure is the order */
-    bool pair[MOST][MOST]; /* [in][out] offered */
+    bool pair[MOST][MOST]; /* [in][out] allowed */
     uint32_t size[MOST], align[MOST];
     int32_t fixed[MOST]; /* -1: free */
 } small;
@@ -26,8 +26,8 @@ typedef struct small {
 
 typedef struct brute {
     const small *p;
-    bool conflict[MOST][MOST]; /* less those of the pairs that are taken */
-    uint32_t body[MOST];       /* of each buffer: the lowest buffer at its offset */
+    bool conflict[MOST][MOST]; /* excluding pairs in use */
+    uint32_t body[MOST];       /* lowest buffer at the same offset */
     uint32_t cap;
     uint32_t offset[MOST];
     bool placed[MOST];
@@ -49,7 +49,7 @@ static inline void find_conflicts(const small *p, bool conflict[MOST][MOST])
                                      : !reach[i][j] && !reach[j][i]);
 }
 
-/* Bodies in the order of their offsets, each at its lowest place. */
+/* Places bodies in the order of their offsets, each as low as possible. */
 static inline bool brute_place(brute *f, uint32_t last)
 {
     const small *p = f->p;
@@ -88,7 +88,7 @@ static inline bool brute_place(brute *f, uint32_t last)
     return all;
 }
 
-/* Takes the pairs (k, ..) up or not, in every way. */
+/* Tries every choice of the pairs (k, ..). */
 static inline bool brute_pairs(const small *p, uint32_t k, brute *f)
 {
     brute g;
@@ -183,8 +183,8 @@ static inline small random_small(mpl_rng *rng, bool serial, bool aligned)
     return p;
 }
 
-/* Whether lifetimes allow the pair; or the order does, beside the pairs that are there: what is
- * after `out`, or overwrites it, is after `in`, and what is before `in` is before `out`. */
+/* Whether lifetimes or the order allow the pair, given the existing pairs: what follows or
+ * overwrites `out` follows `in`, and what precedes `in` precedes `out`. */
 static inline bool pair_is_possible(const small *p, bool conflict[MOST][MOST], uint32_t in,
                                     uint32_t out)
 {
@@ -200,7 +200,7 @@ static inline bool pair_is_possible(const small *p, bool conflict[MOST][MOST], u
     return true;
 }
 
-/* Pairs that lifetimes (or the order) and sizes allow, some of them. */
+/* Adds some of the pairs that lifetimes (or the order) and sizes allow. */
 static inline void offer_pairs(mpl_rng *rng, small *p)
 {
     bool conflict[MOST][MOST];
@@ -213,7 +213,7 @@ static inline void offer_pairs(mpl_rng *rng, small *p)
                                below(rng, 2) == 0 && pair_is_possible(p, conflict, in, out);
 }
 
-/* Of pairs that an order or sizes of before allowed, those that these do. */
+/* Drops pairs that the changed order or sizes no longer allow. */
 static inline void keep_possible_pairs(small *p)
 {
     bool conflict[MOST][MOST], offered[MOST][MOST];
@@ -250,7 +250,7 @@ static inline small mutated(mpl_rng *rng, const small *from)
             for (uint32_t k = 0; k < p.n; k++)
                 p.arc[k][p.n] = p.arc[k][i];
             p.size[p.n] = 1 + below(rng, 3), p.align[p.n] = 1, p.fixed[p.n++] = -1;
-        } else if (p.n > 4) { /* the last one goes: ids stay topological */
+        } else if (p.n > 4) { /* drop the last buffer, so that ids stay topological */
             p.n--;
         }
     }
@@ -305,8 +305,7 @@ static inline mpl_problem *problem_of(mpl_ctx *ctx, const small *from)
     return p;
 }
 
-/* Two lists of intervals whose optimum is above the bound, as orders: their mutants are of any
- * order. */
+/* Two interval lists whose optimum is above the bound, as orders; mutants may be any order. */
 static inline small root(int which)
 {
     static const uint32_t birth[2][8] = {{3, 2, 4, 5, 1, 3, 2, 1}, {2, 5, 0, 4, 0, 1, 3, 1}};
@@ -331,7 +330,7 @@ static inline bool is_interval_order(const small *p)
 {
     bool conflict[MOST][MOST];
 
-    find_conflicts(p, conflict); /* no two chains a < b, c < d without a relation between them */
+    find_conflicts(p, conflict); /* not an interval order: two chains without relations */
     for (uint32_t k = 0; k < p->n * p->n * p->n * p->n; k++) {
         uint32_t a = k % p->n, b = k / p->n % p->n, c = k / p->n / p->n % p->n,
                  d = k / p->n / p->n / p->n;

@@ -1,5 +1,5 @@
-/* small_problem.h -- problems of a few buffers, the plainest search there is for them, and those
- * whose optimum lies above the load: rare among random ones, so they are bred. */
+/* small_problem.h -- problems of a few buffers, a naive search for them, and problems whose optimum
+ * lies above the load. Those are rare among random problems, so they are bred. */
 #ifndef MPL_SMALL_PROBLEM_H
 #define MPL_SMALL_PROBLEM_H
 
@@ -9,7 +9,7 @@
 #include "graphs/core/rng.h"
 #include "graphs/problem/problem.h"
 
-/* ---- brute force: items in the order of their offsets, each at its lowest place ---- */
+/* ---- brute force: items in the order of their offsets, each as low as possible ---- */
 
 enum { MOST = 16 };
 
@@ -133,7 +133,7 @@ static inline small random_small(mpl_rng *rng, bool aligned)
     return p;
 }
 
-/* One thing changes: a size, an end of a life, a buffer more or less. */
+/* Makes one change: a size, an end of a lifetime, a buffer more or less. */
 static inline small mutated(mpl_rng *rng, const small *from)
 {
     small p = *from;

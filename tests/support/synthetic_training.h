@@ -1,11 +1,10 @@
-/* synthetic_training.h -- problems shaped like the training of a network, for benchmarks of
- * parallel safety.
+/* synthetic_training.h -- problems shaped like network training, for benchmarks of parallel safety.
  *
  * Layer i has a forward event f(i) that makes activation a(i), and a backward event b(i) that reads
  * a(i) and makes gradient g(i), which b(i - 1) reads. One layer in four also feeds a layer two to
  * five further on (a shortcut), whose backward event then feeds it. One layer in eight has a side
- * branch: a buffer made by f(i), read by f(i + 1), that nothing else waits for. Sizes fall with
- * depth as in a network that halves its images. */
+ * branch: a buffer made by f(i) and read by f(i + 1), on which nothing else depends. Sizes fall
+ * with depth as in a network that halves its images. */
 #ifndef MPL_TEST_SYNTHETIC_TRAINING_H
 #define MPL_TEST_SYNTHETIC_TRAINING_H
 
@@ -131,7 +130,7 @@ static void fill_buffers(const layers *l, mpl_rng *rng, mpl_problem *p, mpl_acce
     }
 }
 
-/* A parallel problem of n buffers or one more or two; the same for the same seed. */
+/* A parallel problem of n to n + 2 buffers, determined by the seed. */
 static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out)
 {
     mpl_status st = MPL_OK;

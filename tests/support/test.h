@@ -1,5 +1,5 @@
-/* test.h -- what every test file includes: cmocka with what it needs, tests with a fresh context
- * each, and visible skips. */
+/* test.h -- included by every test file: cmocka and its headers, tests with a fresh context each,
+ * and reported skips. */
 #ifndef MPL_TEST_H
 #define MPL_TEST_H
 
@@ -13,10 +13,10 @@
 
 #include "graphs/core/base.h"
 
-/* What `make data` brings: the Makefile links its folder there. Tests run in the project's root. */
+/* Data from `make data`: the Makefile links its folder here. Tests run in the project's root. */
 #define MPL_SHARED "build/data"
 
-/* Fails with the context's message when st is not what was expected. */
+/* Fails with the context's message if st is not the expected status. */
 #define assert_status(ctx, got, want)                                                              \
     do {                                                                                           \
         mpl_status status_got = (got);                                                             \
@@ -26,10 +26,9 @@
     } while (0)
 #define assert_ok(ctx, got) assert_status(ctx, got, MPL_OK)
 
-/* TEST(name) { .. } defines a test. Its context `ctx` is fresh, and must have nothing allocated
- * when the test ends. TESTS(name, ..) is the program that runs them in this order;
- * TESTS_WITHIN(begin, end, ..) calls `begin` before the first one and `end` after the last one,
- * which return 0. */
+/* TEST(name) { .. } defines a test. Its context `ctx` is fresh; nothing may stay allocated at its
+ * end. TESTS(name, ..) is a program that runs them in this order. TESTS_WITHIN(begin, end, ..) also
+ * calls `begin` before the first and `end` after the last; both return 0 on success. */
 #define TEST(name) static void name(__attribute__((unused)) mpl_ctx *ctx)
 typedef void mpl_test(mpl_ctx *ctx);
 
@@ -42,7 +41,7 @@ static inline void test_in_context(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* names: those of test[], apart by ", ". Returns how many failed. */
+/* names: those of test[], separated by ", ". Returns the number of failures. */
 static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *test,
                                 int (*begin)(void), int (*end)(void))
 {
@@ -76,14 +75,14 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
-/* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block, in which the k-th allocation fails, for
- * k = 0, 1, .. until none of them does. The block gives `st` its status, MPL_EMEM or in the end
- * MPL_OK, and frees what it made. */
+/* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block with the k-th allocation failing, for k
+ * = 0, 1, .. until none fails. The block sets `st`, to MPL_EMEM or finally MPL_OK, and frees what
+ * it made. */
 #define EACH_ALLOCATION_FAILS(ctx, st)                                                             \
     for (mpl_status st = MPL_EMEM; st == MPL_EMEM;)                                                \
         for (int64_t k_ = 0, live_ = (ctx)->n_live; test_fails(ctx, k_, live_, &st); k_++)
 
-/* Ends a round, and begins the k-th one unless the last one went well. */
+/* Ends a round and begins the k-th one, unless the last succeeded. */
 static inline bool test_fails(mpl_ctx *ctx, int64_t k, int64_t live, mpl_status *st)
 {
     ctx->fail_after = -1;
@@ -96,13 +95,13 @@ static inline bool test_fails(mpl_ctx *ctx, int64_t k, int64_t live, mpl_status 
     return true;
 }
 
-/* A row of a table, whose parts fill its lines. */
+/* A table row that clang-format may fill to the line's end. */
 #define ROW(...)                                                                                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
 
-/* Skips the test, visibly, where a file of another project is not there. */
+/* Skips the test, with a message, if a third-party file is missing. */
 #define skip_without(path)                                                                         \
     do {                                                                                           \
         if (access(path, R_OK) != 0) {                                                             \

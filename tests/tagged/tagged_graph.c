@@ -1,7 +1,7 @@
-/* tagged_graph.c -- what is read in the end, and what may run at the same time. */
+/* tagged_graph.c -- which values are eventually read, and which operations may run concurrently. */
 #include "tests/tagged/tagged_priv.h"
 
-/* ---- what is read in the end ---- */
+/* ---- values that are eventually read ---- */
 
 static bool mark(machine *m, mpl_value v, bool useful)
 {
@@ -79,7 +79,7 @@ void tagged_mark_all(machine *m)
     }
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrent operations ---- */
 
 static mpl_op unit_of(const machine *m, mpl_op op)
 {
@@ -88,7 +88,7 @@ static mpl_op unit_of(const machine *m, mpl_op op)
     return op;
 }
 
-/* `unit` runs after what makes v. */
+/* `unit` runs after the operation that makes v. */
 static void note_after(machine *m, mpl_op unit, mpl_value v)
 {
     if (v != MPL_NONE && m->g->value_op[v] != MPL_NONE && unit_of(m, m->g->value_op[v]) != unit)
@@ -112,7 +112,7 @@ void tagged_order_units(machine *m)
             m->later[a] |= (m->later[a] >> k & 1) != 0 ? m->later[k] : 0;
 }
 
-/* No two that may run at once touch one byte, unless both read it. */
+/* No two concurrent operations may touch one byte unless both read it. */
 way tagged_keep_apart(machine *m)
 {
     for (uint64_t i = 0; i < m->slab_begin[m->n_slabs]; i++)

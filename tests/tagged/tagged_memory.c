@@ -1,9 +1,9 @@
-/* tagged_memory.c -- where values lie, by places; reading and writing tags; decisions. */
+/* tagged_memory.c -- locations of values by places; reading and writing tags; decisions. */
 #include "tests/tagged/tagged_priv.h"
 
 /* ---- tags ---- */
 
-/* Which contents of v these are: those of the rounds at hand. */
+/* Tag of v's contents in the current rounds. */
 static uint64_t tag_of(const machine *m, int what, mpl_value v)
 {
     uint64_t tag = mix((uint64_t)what, v);
@@ -13,7 +13,7 @@ static uint64_t tag_of(const machine *m, int what, mpl_value v)
     return tag;
 }
 
-/* From now on v is new contents. */
+/* v holds new contents from now on. */
 void tagged_make_new(machine *m, int what, mpl_value v)
 {
     uint64_t tag = tag_of(m, what, v);
@@ -24,7 +24,7 @@ void tagged_make_new(machine *m, int what, mpl_value v)
     m->lost[v] = 0;
 }
 
-/* ---- what is wrong ---- */
+/* ---- faults ---- */
 
 way tagged_wrong(machine *m, const char *what, const char *who, const char *whose)
 {
@@ -34,7 +34,7 @@ way tagged_wrong(machine *m, const char *what, const char *who, const char *whos
     return STOP;
 }
 
-/* ---- where values lie ---- */
+/* ---- locations of values ---- */
 
 static mpl_op owner_of(const machine *m, uint32_t block)
 {
@@ -48,7 +48,7 @@ uint64_t tagged_slice_number(const machine *m, uint32_t block, bool reversed)
     return reversed ? most - 1 - m->round[block] : m->round[block];
 }
 
-/* The item of a place that decides which it is; -1: nothing has decided yet. */
+/* The item that a place has been decided to be; -1: not decided yet. */
 static int64_t chosen_item(const machine *m, const mpl_place *p)
 {
     uint64_t round;
@@ -67,7 +67,7 @@ static int64_t chosen_item(const machine *m, const mpl_place *p)
     return (int64_t)(p->n_first + (round - p->n_first) % (p->n - p->n_first));
 }
 
-/* False: that is not decided. */
+/* Returns false if the place is not decided yet. */
 bool tagged_evaluate(const machine *m, uint32_t id, spot *out)
 {
     uint64_t offset = 0;
@@ -103,7 +103,7 @@ spot tagged_buffer_spot(const machine *m, mpl_buffer b)
     return (spot){mpl_plan_arena(m->p, m->plan, b), m->plan->offset[b]};
 }
 
-/* Whether v, which has no place and no buffer, has no memory either: nobody reads it. */
+/* Whether v has neither place, buffer nor memory, because it is never read. */
 static bool is_nowhere(const machine *m, mpl_value v)
 {
     const mpl_graph *g = m->g;
@@ -168,7 +168,7 @@ bool tagged_stands(const machine *m, mpl_value v)
             memcmp(memory_at(m, s), truth_of(m, v), bytes_of(m, v) * sizeof *m->memory) == 0);
 }
 
-/* Input or weight v comes, if it is planned and has not come: before it is read or copied first. */
+/* Before input or weight v is first read or copied: writes it if planned and not arrived yet. */
 way tagged_receive(machine *m, mpl_value v)
 {
     mpl_value root = v != MPL_NONE ? m->map->value_root[v] : MPL_NONE;
@@ -191,7 +191,7 @@ way tagged_find(machine *m, mpl_value v, const char *who)
                : tagged_wrong(m, "other bytes are read", who, name_of(m, v));
 }
 
-/* `bytes` bytes of `slab` are the caller's: nothing may be written there. */
+/* Whether the slab belongs to the caller and must not be written. */
 static bool is_callers(const machine *m, uint32_t slab)
 {
     return slab >= m->n_arenas && (m->g->value_role[slab - m->n_arenas] == MPL_INPUT ||
@@ -207,7 +207,7 @@ way tagged_put(machine *m, spot to, const uint64_t *tags, uint64_t bytes, mpl_va
     return GO;
 }
 
-/* New contents of v, where it lies. */
+/* Writes new contents of v at its location. */
 way tagged_lay_down(machine *m, mpl_value v)
 {
     return m->bound[v].slab != MPL_NONE && bytes_of(m, v) > 0
@@ -222,7 +222,7 @@ void tagged_fill(machine *m, spot at, uint64_t tag, uint64_t bytes)
         memory_at(m, at)[i] = tag;
 }
 
-/* `bytes` bytes at `from` are handed to `to`, as part of value v: copied, or there already. */
+/* Passes `bytes` bytes at `from` to `to`, as part of value v: copied, or already there. */
 way tagged_hand_on(machine *m, spot from, spot to, uint64_t bytes, bool copied, mpl_value v)
 {
     if (bytes == 0 || from.slab == MPL_NONE || to.slab == MPL_NONE || same_spot(from, to))
@@ -230,14 +230,14 @@ way tagged_hand_on(machine *m, spot from, spot to, uint64_t bytes, bool copied, 
     if (!copied)
         return tagged_wrong(m, "taken over without a copy from elsewhere", name_of(m, v), "");
     tagged_touch(m, from, bytes, m->readers);
-    if (meet(from, bytes, to, bytes)) /* what memcpy makes of it, nobody knows */
+    if (meet(from, bytes, to, bytes)) /* memcpy of overlapping ranges is undefined */
         tagged_fill(m, from, RUBBISH, bytes);
     if (v != MPL_NONE)
         tagged_claim(m, v, false);
     return tagged_put(m, to, memory_at(m, from), bytes, v);
 }
 
-/* v becomes what w is, `w_at` bytes behind its start. */
+/* v takes the expected contents of w, from byte w_at on. */
 void tagged_take_truth(machine *m, mpl_value v, mpl_value w, uint64_t w_at)
 {
     memcpy(truth_of(m, v), truth_of(m, w) + w_at, bytes_of(m, v) * sizeof *m->truth);
@@ -259,7 +259,7 @@ static uint64_t hash_spot(uint64_t hash, spot s)
     return mix(mix(hash, s.slab), s.at);
 }
 
-/* All that what comes depends on; `where` tells the decision. */
+/* Hash of everything that the rest of the execution depends on; `where` identifies the decision. */
 static uint64_t hash_state(const machine *m, uint64_t where)
 {
     const mpl_graph *g = m->g;
@@ -280,7 +280,7 @@ static uint64_t hash_state(const machine *m, uint64_t where)
     return hash | 1;
 }
 
-/* Whether the state is a new one, which it no longer is. */
+/* Whether the state is new; records it. */
 static bool is_new(machine *m, uint64_t where)
 {
     uint64_t hash = hash_state(m, where);
@@ -295,7 +295,7 @@ static bool is_new(machine *m, uint64_t where)
     return true;
 }
 
-/* One of n, freely; STOP: all that comes was seen before. */
+/* Decides freely among n; STOP: the rest of the execution was seen before. */
 way tagged_decide(machine *m, uint64_t where, uint32_t n, uint32_t *out)
 {
     if (m->at == m->n_choices) {

@@ -1,4 +1,4 @@
-/* tagged_priv.h -- the machine of tagged_run.h: memory of tags, and what its values should be. */
+/* tagged_priv.h -- the machine of tagged_run.h: tagged memory, and expected contents of values. */
 #ifndef MPL_TAGGED_PRIV_H
 #define MPL_TAGGED_PRIV_H
 
@@ -16,10 +16,10 @@ enum {
 };
 enum { UNDECIDED = -2, NO_BRANCH = -1 };
 
-typedef enum way { GO, LEAVE, STOP } way; /* on; out of the loop; out of the execution */
+typedef enum way { GO, LEAVE, STOP } way; /* continue; leave the loop; end the execution */
 
 typedef struct spot {
-    uint32_t slab; /* arenas of the plan, then the own memory of each value; MPL_NONE: nowhere */
+    uint32_t slab; /* arenas of the plan, then each value's own memory; MPL_NONE: nowhere */
     uint64_t at;
 } spot;
 
@@ -31,35 +31,33 @@ typedef struct machine {
     uint32_t n_arenas, n_slabs;
     uint64_t *slab_begin;     /* [n_slabs + 1] into memory */
     uint64_t *truth_begin;    /* [n_values + 1] into truth */
-    uint64_t *memory, *truth; /* tags of bytes: which they have, and which each value's should have
-                               */
+    uint64_t *memory, *truth; /* tags per byte: actual, and expected for each value */
     uint8_t *made;            /* [n_values] */
-    spot *bound;              /* [n_values] where it was when it was made */
-    uint8_t *counted;         /* [n_blocks] the body's loop is in a round, or was, */
-    uint64_t *round;          /* and in this one: behind the loop, how many there were */
-    uint8_t *done;            /* [n_ops] the loop was left */
-    int32_t *taken;           /* [n_ops] by a case */
+    spot *bound;              /* [n_values] location when it was made */
+    uint8_t *counted;         /* [n_blocks] the body's loop is or was in a round, */
+    uint64_t *round;          /* and which one; after the loop: their number */
+    uint8_t *done;            /* [n_ops] the loop has ended */
+    int32_t *taken;           /* [n_ops] branch taken by a case */
     spot *final;              /* [n_places] */
-    /* By the rules (tagged_rules.c). */
+    /* Check by the rules as well (tagged_rules.c). */
     bool strict;
-    uint8_t *lost;                /* [n_values] not to be looked for any more */
+    uint8_t *lost;                /* [n_values] lost: must not be read any more */
     uint8_t *comes;               /* [n_values] scratch */
-    uint8_t *ran;                 /* [n_ops] a loop or case has, since its block began */
-    int64_t *most, *fixed_rounds; /* [n_ops] of a loop; -1: open */
-    int64_t *assumed;             /* [n_ops] while ways are listed; -1: nothing */
-    mpl_op settling;              /* the loop or case that is left now */
-    uint8_t *useful;  /* [n_values] somebody reads it in the end: what is handed on in vain never
-                         comes */
-    uint8_t *awaited; /* [n_values] an input or weight that is planned, and has not come yet */
+    uint8_t *ran;                 /* [n_ops] the loop or case ran since its block began */
+    int64_t *most, *fixed_rounds; /* [n_ops] rounds of a loop; -1: open */
+    int64_t *assumed;             /* [n_ops] outcome assumed while listing paths; -1: none */
+    mpl_op settling;              /* the loop or case that is ending */
+    uint8_t *useful;              /* [n_values] eventually read; others are not passed on */
+    uint8_t *awaited; /* [n_values] a planned input or weight that has not arrived yet */
 
-    uint8_t choice[MOST_CHOICES], of[MOST_CHOICES]; /* decisions: which of how many */
+    uint8_t choice[MOST_CHOICES], of[MOST_CHOICES]; /* decisions: which one, out of how many */
     uint32_t n_choices, at;
-    /* Parallel: by bytes of memory, which operations of the whole graph, each with its blocks, read
-     * and write them; who runs after whom. */
+    /* Parallel: for each byte of memory, which outermost operations, with their blocks, read and
+     * write it; which operations run after each. */
     uint64_t *readers, *writers, later[MOST_OPS];
     mpl_op unit;
-    bool begun;     /* some operation has */
-    uint64_t *seen; /* [MOST_SEEN] states, by hash; 0: none */
+    bool begun;     /* some operation has begun */
+    uint64_t *seen; /* [MOST_SEEN] hashes of states; 0: none */
     uint32_t n_seen;
     tagged_verdict verdict;
 } machine;

@@ -1,6 +1,6 @@
-/* tagged_rules.c -- what the verifier of control flow refuses though it may turn out well:
- * graphs/problem/control/LOOPS.md, "Where the verifier is strict". A value is lost by a rule,
- * whatever its bytes are. */
+/* tagged_rules.c -- what the verifier of control flow refuses although it may be correct:
+ * graphs/problem/control/LOOPS.md, "Where the verifier is strict". A value may be lost by a rule
+ * although its bytes are intact. */
 #include "tests/tagged/tagged_priv.h"
 
 enum { MOST_RANGES = 512 };
@@ -8,7 +8,7 @@ enum { MOST_RANGES = 512 };
 typedef struct range {
     uint32_t slab;
     uint64_t begin, end;
-    mpl_buffer of; /* MPL_NONE: memory of a value's own */
+    mpl_buffer of; /* MPL_NONE: the value's own memory */
 } range;
 
 typedef struct ranges {
@@ -16,15 +16,15 @@ typedef struct ranges {
     range at[MOST_RANGES];
 } ranges;
 
-/* ---- all ways ---- */
+/* ---- all paths ---- */
 
 static bool is_in_round(const machine *m, uint32_t block)
 {
     return m->counted[block] && !m->done[m->g->block_owner[block]];
 }
 
-/* The items of a place that it may be: of a loop that is left now, or in a round, or whose rounds
- * the graph tells, one. */
+/* The items that a place may be. It is a single one for a loop that is ending, is in a round, or
+ * whose rounds the graph gives. */
 static void all_items(const machine *m, const mpl_place *p, uint32_t *begin, uint32_t *end)
 {
     mpl_op op = p->kind == MPL_PLACE_CYCLE ? m->g->block_owner[p->of] : p->of;
@@ -67,8 +67,7 @@ static void add_range(ranges *r, range new)
     r->at[r->n++] = new;
 }
 
-/* How often loop `op` has run, or which branch case `op` took, if that is known; -1: any of 0 to
- * *most. */
+/* Number of rounds of loop `op`, or branch taken by case `op`, if known; -1: any of 0 to *most. */
 static int64_t known_way(const machine *m, const mpl_place *p, mpl_op op, int64_t *most)
 {
     bool branch = p->kind == MPL_PLACE_BRANCH;
@@ -80,7 +79,7 @@ static int64_t known_way(const machine *m, const mpl_place *p, mpl_op op, int64_
         return !branch ? (int64_t)m->round[m->g->op_body[m->g->op_body_begin[op]]]
                : m->taken[op] == NO_BRANCH ? *most
                                            : m->taken[op];
-    if (p->kind == MPL_PLACE_CYCLE && is_in_round(m, p->of)) /* the round at hand is the last */
+    if (p->kind == MPL_PLACE_CYCLE && is_in_round(m, p->of)) /* the current round is the last */
         return (int64_t)m->round[p->of] + 1;
     return p->kind == MPL_PLACE_FINAL ? m->fixed_rounds[op] : -1;
 }
@@ -111,7 +110,7 @@ static void add_ways(machine *m, uint32_t id, uint64_t offset, uint64_t bytes, r
                              at, at + bytes, buffer ? p->of : MPL_NONE});
         return;
     }
-    if (p->kind == MPL_PLACE_SLICE) { /* all that it is a slice of */
+    if (p->kind == MPL_PLACE_SLICE) { /* all ranges that it is part of */
         uint64_t whole = (uint64_t)mpl_while_most_rounds(m->g, m->g->block_owner[p->of]) * p->bytes;
 
         add_ways(m, item_of(m, id, 0), 0, whole > bytes ? whole : bytes, r);
@@ -160,16 +159,16 @@ static bool any_meet(const ranges *a, const ranges *b)
     return false;
 }
 
-/* ---- what is carried crosswise ---- */
+/* ---- permuted carried values ---- */
 
 typedef struct carried {
-    ranges from, to; /* from: none once it is aside */
+    ranges from, to; /* from: empty once put aside */
     uint64_t bytes;
     bool pending, aside;
 } carried;
 
-/* Whether a is copied onto what b is still to be copied from, in some way; onto itself, unless to
- * where it is. */
+/* Whether, on some path, a's copy overwrites the source of b's pending copy; a copy of a value onto
+ * itself overwrites nothing. */
 static bool waits_in_some_way(const carried *a, const carried *b)
 {
     for (uint32_t i = 0; b->pending && i < b->from.n; i++) {
@@ -193,7 +192,7 @@ static bool waits_for_any(const carried *c, uint32_t n, uint32_t a)
     return false;
 }
 
-/* The first that another waits for; n: none is left. */
+/* The first copy that another one waits for; n: none. */
 static uint32_t first_awaited(const carried *c, uint32_t n)
 {
     for (uint32_t b = 0; b < n; b++)
@@ -203,8 +202,8 @@ static uint32_t first_awaited(const carried *c, uint32_t n)
     return n;
 }
 
-/* Copies all that wait for nothing; whether there were any. *aside: whether something is left
- * aside. */
+/* Performs all copies that wait for nothing; returns whether there were any. *aside: whether
+ * something is still put aside. */
 static bool copy_those_that_can(carried *c, uint32_t n, bool *aside)
 {
     bool moved = false;
@@ -221,8 +220,8 @@ static bool copy_those_that_can(carried *c, uint32_t n, bool *aside)
     return moved;
 }
 
-/* By the rules, copies wait for each other in whichever way their places may lie, and those that
- * wait in a circle have room to be put aside. The round at hand is the next one. */
+/* By the rules, copies wait for each other if their places may overlap on any path, and each cycle
+ * of waiting copies needs staging room. The current round is the next one. */
 way tagged_keep_room(machine *m, const loop *l, const bool *copied)
 {
     mpl_buffer b = m->map->places->staging[l->body];
@@ -257,7 +256,7 @@ way tagged_keep_room(machine *m, const loop *l, const bool *copied)
     return w;
 }
 
-/* ---- who is lost ---- */
+/* ---- lost values ---- */
 
 mpl_value tagged_holder(const machine *m, mpl_value v)
 {
@@ -272,7 +271,7 @@ bool tagged_is_lost(const machine *m, mpl_value v)
     return m->strict && m->lost[tagged_holder(m, v)] != 0;
 }
 
-/* Whether `writer` lies in that part of the stacked output v that this round of its loop writes. */
+/* Whether `writer` lies in the row of stacked output v that this round writes. */
 static bool is_row_of(const machine *m, mpl_value writer, mpl_value v)
 {
     mpl_op op = m->g->value_op[v];
@@ -313,7 +312,7 @@ static bool is_row_of(const machine *m, mpl_value writer, mpl_value v)
     }
 }
 
-/* Whether w may lie where they meet only by having taken over the input that comes now. */
+/* Whether w may overlap only because it overwrites the input that arrives now. */
 static bool took_over(const ranges *come, const ranges *w)
 {
     for (uint32_t k = 0; k < w->n; k++)
@@ -357,7 +356,7 @@ void tagged_claim_buffer(machine *m, mpl_buffer b)
     lose(m, MPL_NONE, &r, false);
 }
 
-/* ---- decisions made anew ---- */
+/* ---- repeated decisions ---- */
 
 static bool depends(const machine *m, uint32_t id, mpl_op op)
 {
@@ -373,7 +372,7 @@ static bool depends(const machine *m, uint32_t id, mpl_op op)
     return false;
 }
 
-/* Control comes to `op` anew: what it made, and what lies where it decides, is lost. */
+/* Control reaches `op` again: its results, and values whose location it decides, are lost. */
 void tagged_forget(machine *m, mpl_op op)
 {
     for (mpl_value v = 0; m->strict && v < m->g->n_values; v++) {
@@ -409,7 +408,7 @@ static bool is_settled(const machine *m, uint32_t id)
     return true;
 }
 
-/* Whether all that decides where v lies has run by now. */
+/* Whether every operation that decides where v lies has run. */
 way tagged_settled(machine *m, uint32_t place, const char *who)
 {
     return !m->strict || place == MPL_NONE || is_settled(m, place)
@@ -417,8 +416,7 @@ way tagged_settled(machine *m, uint32_t place, const char *who)
                : tagged_wrong(m, "where it lies need not be decided", who, "");
 }
 
-/* Whether result `out` is written over operand `in` in a way that is not the one that is
- * allowed. */
+/* Whether result `out` overwrites operand `in` in another way than the allowed one. */
 bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed)
 {
     static ranges a, b;
@@ -433,7 +431,7 @@ bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed)
     return any_meet(&a, &b) && !(allowed && (begins || same_spot(m->bound[in], m->bound[out])));
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrent operations ---- */
 
 enum { MOST_TOUCHES = 8192 };
 
@@ -544,8 +542,8 @@ static void note_all(machine *m, touches *t)
                        false);
 }
 
-/* By the rules, an operation of the whole graph touches all that any in its blocks touches, in any
- * way; nothing has begun yet. */
+/* By the rules, an outermost operation touches everything that any operation in its blocks touches
+ * on any path. Nothing has begun yet. */
 way tagged_keep_all_apart(machine *m)
 {
     static touches t;

@@ -1,16 +1,15 @@
 /* tagged_run.c -- see tagged_run.h.
  *
- * Nothing is computed: an operation that runs writes tags to its results' bytes, which say whose
- * bytes they are and of which rounds. What a value's bytes should be is kept beside memory, and
- * each read compares the two, byte by byte. All that would be decided by data is decided freely:
- * how many rounds, which branch, which exit test. Executions are run one after the other from their
- * beginning, by the list of decisions; one that comes to where another was, in the same state, ends
+ * Nothing is computed. An operation writes tags to its results' bytes that name the value and the
+ * rounds. Expected contents are kept separately, and each read compares the two, byte by byte.
+ * Every data-dependent decision is free: number of rounds, branch, exit test. Executions run one
+ * after the other from the start, by a list of decisions. One that reaches a known state ends
  * there. */
 #include "tests/tagged/tagged_priv.h"
 
 /* ---- operations ---- */
 
-/* An operation that runs nothing: its result is what its operands are, where they are. */
+/* An operation without code: its result takes its operand's contents and location. */
 static way show(machine *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -45,7 +44,7 @@ static way show(machine *m, mpl_op op)
     return GO;
 }
 
-/* Whether result `out` may be written to the very bytes of operand i. */
+/* Whether result `out` may occupy exactly the bytes of operand i. */
 static bool may_overwrite(const machine *m, mpl_op op, uint32_t i, mpl_value out)
 {
     const mpl_graph *g = m->g;
@@ -57,7 +56,7 @@ static bool may_overwrite(const machine *m, mpl_op op, uint32_t i, mpl_value out
            g->value_type[in] == g->value_type[out];
 }
 
-/* No byte is written that the operation has yet to read, and its workspace is its own. */
+/* The operation must not write bytes that it still reads, and its workspace must be disjoint. */
 static way keep_operands(machine *m, mpl_op op, mpl_value out)
 {
     const mpl_graph *g = m->g;
@@ -121,8 +120,8 @@ static way run_plain(machine *m, mpl_op op)
 
 static way run_block(machine *m, uint32_t block);
 
-/* What was made in a block, and in those in it, is over; what was decided there, places of what it
- * leaves depend on. */
+/* Ends the values of a block and its nested blocks; fixes the places of its results that depend on
+ * decisions made there. */
 static void end_block(machine *m, uint32_t block)
 {
     const mpl_graph *g = m->g;
@@ -137,8 +136,7 @@ static void end_block(machine *m, uint32_t block)
 
 /* ---- loops ---- */
 
-/* Whether it is decided here that one more round comes, and not by numbers that stand in the
- * graph. */
+/* Whether another round is a free decision, rather than fixed by constants in the graph. */
 static bool is_open(const machine *m, const loop *l)
 {
     const mpl_graph *g = m->g;
@@ -148,7 +146,7 @@ static bool is_open(const machine *m, const loop *l)
                                                          g->value_data[l->in[0]] == NULL));
 }
 
-/* How many rounds numbers in the graph allow. */
+/* The most rounds that constants in the graph allow. */
 static int64_t most_rounds(const machine *m, const loop *l)
 {
     const mpl_graph *g = m->g;
@@ -162,7 +160,7 @@ static int64_t most_rounds(const machine *m, const loop *l)
     return trips > 0 ? trips : 0;
 }
 
-/* Whether one more round comes. */
+/* Decides whether there is another round. */
 static way go_round(machine *m, const loop *l, bool *more)
 {
     uint32_t chosen = 1;
@@ -181,7 +179,7 @@ static bool is_reversed(const machine *m, const loop *l, uint32_t i)
     return i < n && flag[i] != 0;
 }
 
-/* Where parameter or row of l is to be; having no place of its own, where what it takes over is. */
+/* Location of a parameter or row of l; without a place of its own, that of its source. */
 static way place_param(machine *m, mpl_value param, spot source)
 {
     TRY(tagged_bind(m, param));
@@ -255,7 +253,7 @@ static way stack_rows(machine *m, const loop *l)
     return GO;
 }
 
-/* What is carried, as if at once. */
+/* A carried value, transferred as if simultaneously. */
 typedef struct transfer {
     mpl_value param, result;
     spot from, to, source;
@@ -276,7 +274,7 @@ static bool must_wait(const transfer *t, uint32_t n, uint32_t i)
     return false;
 }
 
-/* Puts the first aside that another waits for, behind `used` bytes that are aside already. */
+/* Puts aside the first value that another transfer waits for, after `used` staged bytes. */
 static way put_aside(machine *m, const loop *l, transfer *t, uint32_t n, uint64_t *used)
 {
     mpl_buffer staging = m->map->places->staging[l->body];
@@ -332,7 +330,7 @@ static way copy_all(machine *m, const loop *l, transfer *t, uint32_t n)
     return GO;
 }
 
-/* Where the loop leaves things, should this be its last round. */
+/* Where the loop leaves its results if this is its last round. */
 static way note_finals(machine *m, mpl_op op)
 {
     for (uint32_t i = 0; i < m->map->places->n; i++)
@@ -342,7 +340,7 @@ static way note_finals(machine *m, mpl_op op)
     return GO;
 }
 
-/* By the rules, where something was put aside, nothing that is carried lies there. */
+/* By the rules, no carried value lies in the staging area while it is in use. */
 static way keep_staging(machine *m, const loop *l, transfer *t)
 {
     mpl_buffer b = m->map->places->staging[l->body];
@@ -409,7 +407,7 @@ static way carry(machine *m, const loop *l)
     return GO;
 }
 
-/* Rows of rounds that did not come are zero. */
+/* Rows of rounds that did not run are zero. */
 static way clear_rows(machine *m, const loop *l)
 {
     uint64_t most = (uint64_t)mpl_while_most_rounds(m->g, l->op), rounds = m->round[l->body];
@@ -537,7 +535,7 @@ static way run_case(machine *m, mpl_op op)
 
 /* ---- executions ---- */
 
-/* Whether input i of an operation is read by it, or by somebody whom it is handed to. */
+/* Whether input i of an operation is read by it, or by whatever it passes it on to. */
 static bool is_wanted(const machine *m, mpl_op op, uint32_t i)
 {
     const mpl_graph *g = m->g;
@@ -556,7 +554,7 @@ static bool is_wanted(const machine *m, mpl_op op, uint32_t i)
     return wanted;
 }
 
-/* By the rules, all that is read in a loop comes before the outermost begins, in any order. */
+/* By the rules, all inputs read in a loop arrive before the outermost loop begins, in any order. */
 static bool comes_with(const machine *m, mpl_op op, mpl_value v)
 {
     const mpl_graph *g = m->g;
@@ -594,8 +592,8 @@ static way receive_strictly(machine *m, mpl_op op)
     return GO;
 }
 
-/* What comes before an operation, or before a loop or case begins; with the first, what only the
- * caller reads. */
+/* Inputs that arrive before an operation, loop or case begins; before the first, also those that
+ * only the caller reads. */
 static way receive_operands(machine *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
@@ -630,7 +628,7 @@ static way run_op(machine *m, mpl_op op)
     }
 }
 
-/* The operations of a block, one step after the other. */
+/* Runs the operations of a block in order. */
 static way run_block(machine *m, uint32_t block)
 {
     const mpl_graph *g = m->g;
@@ -653,7 +651,7 @@ static way run_block(machine *m, uint32_t block)
 
 /* ---- executions ---- */
 
-/* What there is before anything runs. */
+/* The state before anything runs. */
 static void begin(machine *m)
 {
     const mpl_graph *g = m->g;
@@ -686,7 +684,7 @@ static void begin(machine *m)
     m->unit = MPL_NONE;
 }
 
-/* The next list of decisions; false: that was the last. */
+/* Advances to the next list of decisions; false after the last. */
 static bool next_choices(machine *m)
 {
     while (m->n_choices > 0 && m->choice[m->n_choices - 1] + 1 == m->of[m->n_choices - 1])
@@ -737,7 +735,7 @@ static void run_all(machine *m)
     }
 }
 
-/* Values that have memory of their own, or are said to. */
+/* Values that have, or are declared to have, their own memory. */
 static bool is_pinned(const machine *m, mpl_value v)
 {
     bool pinned = m->map->value_buffer[v] == MPL_NONE &&
@@ -753,7 +751,7 @@ static void lay_out(machine *m)
     for (mpl_buffer b = 0; b < m->p->n; b++) {
         uint64_t *end = &m->slab_begin[mpl_plan_arena(m->p, m->plan, b) + 1];
 
-        /* room for what passes it */
+        /* room for overruns */
         *end = mpl_max_u64(*end, m->plan->offset[b] + m->p->bytes[b] + MOST_BYTES);
     }
     for (uint32_t s = 0; s < m->n_slabs; s++) {

@@ -1,5 +1,5 @@
-/* tagged_run.h -- what a plan of a graph with loops and branches does to bytes that carry tags, in
- * all executions. */
+/* tagged_run.h -- runs a plan of a graph with loops and branches on tagged bytes, in all
+ * executions. */
 #ifndef MPL_TAGGED_RUN_H
 #define MPL_TAGGED_RUN_H
 
@@ -9,11 +9,11 @@
 #include "planners/plan/plan.h"
 
 typedef struct tagged_verdict {
-    bool right;    /* every read of every execution finds the bytes of its value */
-    bool by_rules; /* and no rule of LOOPS.md is broken, under which the verifier refuses more */
-    bool too_many; /* executions: nothing is known */
-    uint32_t executions; /* that were looked at, in part */
-    char why[200];       /* the first that is wrong */
+    bool right;          /* every read in every execution finds its value's bytes */
+    bool by_rules;       /* and no rule of LOOPS.md is broken, by which the verifier refuses more */
+    bool too_many;       /* too many executions: no verdict */
+    uint32_t executions; /* executions run, at least in part */
+    char why[200];       /* the first fault */
 } tagged_verdict;
 
 tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,

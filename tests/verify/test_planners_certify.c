@@ -1,6 +1,6 @@
-/* Certificates: of thousands of small problems, above all those whose optimum lies above the bound,
- * each is accepted, and its bound is what brute force finds. Changed certificates and plans never
- * prove what is false. */
+/* Certificates of thousands of small problems, above all those whose optimum lies above the bound:
+ * each is accepted, and its bound equals brute force. Modified certificates and plans never prove a
+ * false claim. */
 #include "tests/support/small_problem.h"
 
 #include "tests/support/proof_text.h"
@@ -13,8 +13,7 @@
 
 /* ---- problems with their certificates ---- */
 
-/* A problem that random ones lead to: mutants of the roots, alignments and fixed places thrown
- * in. */
+/* A root, or a mutant of a kept problem, at times with another alignment. */
 static small bred(mpl_rng *rng, const small *kept, uint32_t n_kept)
 {
     small p = n_kept < 2 ? roots[n_kept] : kept[below(rng, n_kept)];
@@ -80,7 +79,7 @@ TEST(optima_are_certified)
     }
 }
 
-/* The integer program knows nothing of cells: it finds the optima that were certified. */
+/* The integer program, which knows no cells, finds the certified optima. */
 TEST(the_ilp_agrees)
 {
     enum { MANY = 60 };
@@ -136,7 +135,7 @@ TEST(random_plans_are_certified)
 
 /* ---- cheats ---- */
 
-/* Each text refutes what is true, and is refused by one check of one rule alone. */
+/* Each text refutes a capacity that suffices, and is refused by one check of one rule only. */
 static const struct cheat {
     const char *what;
     uint32_t within;
@@ -251,7 +250,7 @@ TEST(cheats_are_refused)
     }
 }
 
-/* Even where the claim is true, a text is read to the letter. */
+/* Even for a true claim, a text is read to the letter. */
 TEST(loose_texts_are_refused)
 {
     static const char *const texts[] = ROW("z0 z0", "z0z0", "z0  ", " z0", "k0 z0", "b0,1 z0", "z",
@@ -276,7 +275,7 @@ TEST(loose_texts_are_refused)
     mpl_problem_free(ctx, p);
 }
 
-/* Between a split and its children nothing else may stand, be it ever so right. */
+/* Nothing may stand between a split and its children, however valid. */
 TEST(splits_and_children_are_neighbours)
 {
     small hard = roots[0];
@@ -302,7 +301,7 @@ TEST(splits_and_children_are_neighbours)
 
 /* ---- claims ---- */
 
-/* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 6 in pool 1. */
+/* Two conflicting buffers of 2 and 3 bytes in pool 0; a third of 6 in pool 1. */
 static mpl_problem *two_pools(mpl_ctx *ctx)
 {
     mpl_problem *p = NULL;
@@ -320,7 +319,7 @@ static mpl_problem *two_pools(mpl_ctx *ctx)
     return p;
 }
 
-/* A claim, its certificate, and whether the two go together. */
+/* A claim, its certificate, and whether they match. */
 static const struct claimed {
     const char *what;
     mpl_claim claim;
@@ -386,7 +385,7 @@ TEST(claims_need_their_certificates)
     }
 }
 
-/* Two bytes at multiples of 4 need 5: that 3 are too few says nothing of 100. */
+/* Two bytes at multiples of 4 need 5: that 3 are too few says nothing about 100. */
 TEST(no_capacity_is_enough_beyond_ample)
 {
     small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
@@ -441,7 +440,7 @@ TEST(witnesses_are_of_pool_0)
     }
 }
 
-/* Pool 0 over two memories: a refutation knows one, and a cost is proved by prices alone. */
+/* Pool 0 over two memories: a refutation applies to one, and a cost is proved by prices alone. */
 TEST(memories_are_not_the_pool)
 {
     static const struct {
@@ -490,7 +489,7 @@ TEST(memories_are_not_the_pool)
     }
 }
 
-/* What a text asks for is bounded by its size. */
+/* The work that a text demands is bounded by its size. */
 TEST(work_is_bounded)
 {
     enum { MANY = 150, RECORDS = 6000 };
@@ -507,7 +506,7 @@ TEST(work_is_bounded)
     assert_ok(ctx, mpl_new(ctx, steps, 16 * (MANY + RECORDS)));
     for (uint32_t b = 0; b < MANY; b++)
         n += (size_t)sprintf(steps + n, "c%u,0 ", b);
-    for (uint32_t k = 0; k < RECORDS; k++) /* each is right, and looks at every two */
+    for (uint32_t k = 0; k < RECORDS; k++) /* each is valid, and compares every pair */
         n += (size_t)sprintf(steps + n, "o0 ");
     sprintf(steps + n, "x0,0");
     plan = refuted(ctx, p, 160, steps);
@@ -518,7 +517,7 @@ TEST(work_is_bounded)
     mpl_problem_free(ctx, p);
 }
 
-/* Rivals are what the problem says: lifetimes, or an order; not the two of a pair. */
+/* Conflicts follow the problem: lifetimes or an order, except between the two of a pair. */
 TEST(other_problems)
 {
     for (int kind = 0; kind < 5; kind++) {
@@ -527,8 +526,7 @@ TEST(other_problems)
         mpl_certified proved;
         mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
 
-        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* [0, 2) and [1, 3): 4 bytes, or 2 in
-                                                              place */
+        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* 4 bytes, or 2 in place */
         if (kind == 3)
             p->birth[1] = 2;
         if (kind == 1 || kind == 3)
@@ -567,8 +565,7 @@ static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
 
 static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 
-/* Changes the problem, the text, the plan or the claim, and asks whether what is accepted is
- * true. */
+/* Changes problem, text, plan or claim, and checks that an accepted claim is true. */
 static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_plan *from)
 {
     static text t;

@@ -1,6 +1,6 @@
-/* Certificates where a partial order decides, and where there are in-place pairs: cheats of each
- * rule are refused, and changed problems, texts and plans never prove what brute force says is
- * false. That all true claims are certified is in test_planners_general.c. */
+/* Certificates with a partial order and in-place pairs: cheats against each rule are refused, and
+ * modified problems, texts and plans never prove what brute force refutes. test_planners_general.c
+ * checks that all true claims are certified. */
 #include "tests/support/small_general.h"
 
 #include "tests/support/proof_text.h"
@@ -10,8 +10,8 @@
 
 /* ---- cheats ---- */
 
-/* Each text refutes what is true, and is refused by one check of one rule alone. Arcs and pairs are
- * couples of digits. */
+/* Each text refutes a capacity that suffices, and is refused by one check of one rule only. Arcs
+ * and pairs are two digits each. */
 static const struct cheat {
     const char *what;
     uint32_t within;
@@ -86,8 +86,8 @@ static void couples(const char *from, bool matrix[MOST][MOST])
         matrix[from[0] - '0'][from[1] - '0'] = true;
 }
 
-/* Here the claims are true: the first two texts say what the page does not allow, the last what it
- * does. */
+/* Here the refuted capacities do not suffice: the first two texts say what the specification does
+ * not allow, the last what it does. */
 static const struct cheat lapses[] = {
     ROW("p: who fits right below is above", 4, "c1,0 c0,1 c2,1 b0,2 p1 z0 n x0,1", "12", "", 3,
         {{2, 1, 0}, {2, 1, 2}, {1, 1, 0}}),
@@ -99,7 +99,7 @@ static const struct cheat lapses[] = {
         {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}, {3, 1, -1}, {3, 1, -1}}),
 };
 
-/* What becomes of a text; whether it is false. */
+/* Judges a cheat; *fits: whether its claim is false. */
 static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
 {
     small from = {.n = cheat->n};
@@ -171,7 +171,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p
     return plan;
 }
 
-/* Fixed places that overlap, as a pair and not, with a capacity and without. */
+/* Overlapping fixed offsets, as a pair and not, with and without a capacity. */
 TEST(clashes_are_certified)
 {
     for (int kind = 0; kind < 16; kind++) {
@@ -191,14 +191,14 @@ TEST(clashes_are_certified)
         assert_int_equal(plan->claim, MPL_INFEASIBLE);
         assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
         assert_true(proved.bound == UINT64_MAX);
-        plan->refutation.within = 10; /* refuted as well, but there is room above */
+        plan->refutation.within = 10; /* also refuted, but there is room above */
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
         mpl_plan_free(ctx, plan);
         mpl_problem_free(ctx, p);
     }
 }
 
-/* Too large for any capacity that is told; from 2^60 bytes on nothing is said. */
+/* Too large for any given capacity; from 2^60 bytes on nothing is claimed. */
 TEST(large_buffers_are_counted)
 {
     small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
@@ -219,7 +219,7 @@ TEST(large_buffers_are_counted)
 
 enum { BASES = 96, TEXTS_EACH = 8, HEIGHTS = 400 };
 
-/* Lists of intervals keep their intervals. */
+/* Interval lists keep their intervals. */
 static small changed(mpl_rng *rng, const small *from)
 {
     small p = from->serial ? *from : mutated(rng, from);
@@ -239,8 +239,8 @@ static uint32_t n_pairs(const small *p)
     return n;
 }
 
-/* Some problem with a plan: orders above their bound, orders with pairs, lists with pairs;
- * alignments and fixed places. */
+/* A problem with a plan: orders above their bound, orders with pairs, lists with pairs; alignments
+ * and fixed offsets. */
 static bool make_base(mpl_rng *rng, uint32_t k, const small *kept, small *out)
 {
     small p = random_small(rng, k % 3 == 2, k % 4 == 3);
@@ -280,7 +280,7 @@ static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
 
 static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 
-/* Changes the text, the plan or the claim about p, and asks whether what is accepted is true. */
+/* Changes the text, the plan or the claim about p, and checks that an accepted claim is true. */
 static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimum,
                      const mpl_plan *from)
 {
@@ -325,7 +325,7 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
     mpl_problem_free(ctx, problem);
 }
 
-/* The refutation of one byte less than the optimum, with a plan of it. */
+/* The refutation of one byte less than the optimum, with a plan of the optimum. */
 static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum)
 {
     mpl_problem *problem = problem_of(ctx, p);

@@ -7,7 +7,7 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
-/* What the set alone proves: whole slots, less the largest rest. */
+/* What the set alone proves: whole slots, minus the largest rounding. */
 static uint64_t set_sum(const mpl_problem *p, const uint8_t *member)
 {
     uint64_t grain = UINT64_MAX, sum = 0, rest = 0;
@@ -24,7 +24,7 @@ static uint64_t set_sum(const mpl_problem *p, const uint8_t *member)
     return sum - rest;
 }
 
-/* The verifier takes every bound from `sum` to `bound`, and none above it. */
+/* The verifier accepts every bound from `sum` to `bound`, and none above it. */
 static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uint64_t bound)
 {
     mpl_plan *plan = NULL;
@@ -43,8 +43,8 @@ static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uin
     mpl_plan_free(ctx, plan);
 }
 
-/* Fault: a bound raised above the optimum, or not to where the next end is; a search that goes on
- * where nothing is left. */
+/* Fault: a bound raised above the optimum, or not up to the next end; a search that goes on when
+ * nothing is left. */
 TEST(bounds_are_ends)
 {
     uint32_t n_raised = 0, n_met = 0;
@@ -66,7 +66,7 @@ TEST(bounds_are_ends)
         assert_int_equal(bound, again);
         sum = set_sum(p, member), least = least_peak(ctx, p);
         assert_true(sum <= bound && bound <= least);
-        for (uint64_t end = sum; end < bound; end++) /* nobody ends there */
+        for (uint64_t end = sum; end < bound; end++) /* no buffer can end there */
             for (mpl_buffer b = 0; b < p->n; b++)
                 assert_false(p->pool[b] == 0 && end >= p->bytes[b] &&
                              (end - p->bytes[b]) % p->align[b] == 0);

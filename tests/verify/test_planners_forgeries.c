@@ -1,8 +1,8 @@
 /* Forged certificates: true ones of random problems (lists, orders, pairs, pools, memories,
- * families, gaps, alignments, fixed places) are bent towards claims that brute force says are
- * false. None of these is accepted, all true ones are, and a second checker, written from
- * planners/verify/CERTIFICATES.md alone, says the same of each. MPL_FORGERIES: how many; make
- * certificates asks for a million. */
+ * families, gaps, alignments, fixed offsets) are altered to claim what brute force says is false.
+ * No false claim is accepted, all true ones are, and a second checker, written from
+ * planners/verify/CERTIFICATES.md alone, agrees on each. MPL_FORGERIES: how many; make certificates
+ * asks for a million. */
 #include "tests/support/small_general.h"
 
 #include "tests/support/proof_text.h"
@@ -13,19 +13,18 @@
 
 enum { HEIGHTS = 100, LINES_EACH = 24, WORLDS = 3, OTHER = 3 };
 
-/* A problem: buffers of one or two pools, and what brute force does not know: a family, a gap. */
+/* A problem: buffers of one or two pools, plus what brute force does not model: a family, a gap. */
 typedef struct world {
     small all;
     uint32_t pool[MOST], n_pools;
     uint32_t part, of, at; /* a family of two; part == of: none */
     uint32_t gap_of, gap;  /* a step at which a buffer is not needed; 0: none */
-    uint32_t height[2];    /* of each pool: no plan is lower, or at least one is so high; HEIGHTS:
-                              there is none */
+    uint32_t height[2]; /* per pool: no plan is lower, or one at least is as high; HEIGHTS: none */
 } world;
 
-/* ---- the truth ---- */
+/* ---- ground truth ---- */
 
-/* The problem of some buffers alone, with the order that the others leave between them. */
+/* The problem restricted to some buffers, with the order that the others imply between them. */
 static small part_of(const small *p, const bool in[MOST])
 {
     bool reach[MOST][MOST];
@@ -68,7 +67,7 @@ static bool is_plain(const world *w)
     return w->part == w->of && w->gap == 0;
 }
 
-/* What the buffers of pool 0 cost at least in these memories; UINT64_MAX: they do not fit. */
+/* The least cost of pool 0's buffers in these memories; UINT64_MAX: they do not fit. */
 static uint64_t brute_cost(const world *w, const mpl_spread *s)
 {
     uint64_t least = UINT64_MAX, ways = 1;
@@ -131,7 +130,7 @@ static mpl_problem *make_problem(mpl_ctx *ctx, const world *w)
     return p;
 }
 
-/* The plan of `exact`, or NULL: it finds none. */
+/* The plan of `exact`, or NULL if it finds none. */
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner,
                          const char *capacities, const char *prices)
 {
@@ -147,7 +146,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner
     return plan;
 }
 
-/* Whether the world is one to work with: sane, and not too high. Finds its heights. */
+/* Whether the world is usable: valid, and not too high. Computes its heights. */
 static bool judge(mpl_ctx *ctx, world *w)
 {
     mpl_problem *p = make_problem(ctx, w);
@@ -171,7 +170,7 @@ static bool judge(mpl_ctx *ctx, world *w)
     return sane;
 }
 
-/* Puts `more` beside, in the other pool. */
+/* Adds `more` in the other pool. */
 static void add_pool(world *w, const small *more)
 {
     uint32_t n = w->all.n;
@@ -199,7 +198,7 @@ static bool interval_root(uint32_t which, small *out)
     return true;
 }
 
-/* One thing changes; pairs that sizes or times no longer allow go. */
+/* Makes one change; drops pairs that sizes or times no longer allow. */
 static void vary(mpl_rng *rng, small *p)
 {
     uint32_t i = below(rng, p->n);
@@ -260,7 +259,7 @@ static void make_world(mpl_rng *rng, world *w)
     }
 }
 
-/* The same, and something is different. */
+/* A copy with one difference. */
 static world bent_world(mpl_rng *rng, const world *from)
 {
     world w = *from;
@@ -291,10 +290,10 @@ static world bent_world(mpl_rng *rng, const world *from)
 typedef struct forger {
     mpl_ctx ctx;
     mpl_rng rng;
-    FILE *second;                 /* the other checker's input; NULL: there is none */
-    world world[WORLDS];          /* the base, and bent ones */
-    mpl_problem *problem[WORLDS]; /* NULL: not one to work with */
-    mpl_plan *source[2 + OTHER];  /* true: optimal; infeasible, a pool each; over memories */
+    FILE *second;                 /* the second checker's input; NULL: none */
+    world world[WORLDS];          /* the base, and altered ones */
+    mpl_problem *problem[WORLDS]; /* NULL: unusable */
+    mpl_plan *source[2 + OTHER];  /* optimal; infeasible, one per pool; over memories */
     uint64_t n_false, n_true, n_true_accepted, n_accepted, n_problems, n_lines;
 } forger;
 
@@ -325,7 +324,7 @@ static mpl_plan *copied(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *from
     return plan;
 }
 
-/* Lets the plan look as if it needed `more` bytes more, and the proof as if it said so. */
+/* Makes the plan look as if it needed `more` more bytes, and the proof as if it said so. */
 static void raise_claim(const mpl_problem *p, mpl_plan *plan, uint32_t more)
 {
     mpl_buffer top = 0;
@@ -378,7 +377,7 @@ static void insert(text *t, uint32_t at, const char *record)
     snprintf(t->record[at], sizeof t->record[at], "%.23s", record);
 }
 
-/* The next record of such a kind, from a random place on; t->n: there is none. */
+/* The next record of these kinds, from a random position on; t->n if there is none. */
 static uint32_t find(mpl_rng *rng, const text *t, const char *kinds)
 {
     uint32_t from = below(rng, t->n);
@@ -389,7 +388,7 @@ static uint32_t find(mpl_rng *rng, const text *t, const char *kinds)
     return t->n;
 }
 
-/* One thing that a forger would do to a text. */
+/* One change that a forger would make to a text. */
 static void forge_text(mpl_rng *rng, text *t, uint32_t n)
 {
     static const char *const large[] =
@@ -399,11 +398,11 @@ static void forge_text(mpl_rng *rng, text *t, uint32_t n)
     char record[64];
 
     switch (t->n > 0 ? below(rng, 8) : 8) {
-    case 0: /* a set of another scope: somebody joins it, here or there */
+    case 0: /* a set of another scope: a buffer joins it, here or there */
         snprintf(record, sizeof record, "c%u,%u", below(rng, n), below(rng, 3));
         insert(t, below(rng, t->n), record);
         break;
-    case 1: /* a record is used where it was not made */
+    case 1: /* a record is used outside of its scope */
         if ((i = find(rng, t, "crudo")) < t->n) {
             snprintf(record, sizeof record, "%.23s", t->record[i]);
             remove_records(t, i, i + 1);
@@ -426,7 +425,7 @@ static void forge_text(mpl_rng *rng, text *t, uint32_t n)
                 snprintf(t->record[i], sizeof t->record[i], "b%u,%u", set, 2 + below(rng, 2));
         }
         break;
-    case 4: /* a split of nothing that matters, with a child that is refuted */
+    case 4: /* a split of nothing relevant, with a refuted child */
         if ((i = find(rng, t, "xzm")) < t->n) {
             char leaf[24];
 
@@ -446,7 +445,7 @@ static void forge_text(mpl_rng *rng, text *t, uint32_t n)
                      large[below(rng, 6)]);
         snprintf(t->record[i], sizeof t->record[i], "%.23s", record);
         break;
-    case 6: /* a part of the text again */
+    case 6: /* repeats a part of the text */
         i = below(rng, t->n), j = state_end(t, i);
         for (uint32_t k = i; k < j && j + k - i < MOST_RECORDS - 1 && k - i < 20; k++) {
             snprintf(record, sizeof record, "%.23s", t->record[k]);
@@ -471,7 +470,7 @@ static void forge_steps(forger *f, const mpl_problem *p, mpl_plan *plan)
     assert_non_null(plan->refutation.steps = mpl_strdup(&f->ctx, steps));
 }
 
-/* Spreads pool 0 over memories, of which no record knows. */
+/* Spreads pool 0 over memories, which no record mentions. */
 static void forge_memories(forger *f, const mpl_problem *p, mpl_plan *plan)
 {
     if (plan->spread.n > 0)
@@ -501,7 +500,7 @@ static void forge(forger *f, const mpl_problem *p, mpl_plan *plan)
     case 1:
         if (p->n_pools > 1 && plan->refutation.steps != NULL)
             plan->refutation.pool ^= 1;
-        if (plan->claim == MPL_INFEASIBLE) /* what was refuted is now asked of the other pool */
+        if (plan->claim == MPL_INFEASIBLE) /* the refutation is now claimed for the other pool */
             p->pool_capacity[plan->refutation.pool] = plan->refutation.within;
         break;
     case 2:
@@ -519,7 +518,7 @@ static void forge(forger *f, const mpl_problem *p, mpl_plan *plan)
     }
 }
 
-/* Whether what is claimed is so; where no one knows, it is called true. */
+/* Whether the claim is true; if unknown, it counts as true. */
 static bool is_true(const world *w, const mpl_problem *p, const mpl_plan *plan)
 {
     uint32_t pool = plan->refutation.pool;
@@ -593,7 +592,7 @@ static void find_sources(forger *f)
     f->source[3] = planned(ctx, p, "spill", capacities, prices);
 }
 
-/* One line: a true certificate, or what became of it. */
+/* One line: a true certificate, or an altered one. */
 static void make_line(forger *f, uint32_t line)
 {
     uint32_t which = below(&f->rng, line < 6 ? 1 : WORLDS),

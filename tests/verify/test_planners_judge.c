@@ -1,6 +1,6 @@
-/* The verifiers against brute force over all pairs of bytes: changed plans of problems of every
+/* The verifiers against brute force over all pairs of bytes: modified plans of problems of every
  * kind, claims, and plans of graphs with views, where each read must find its value. MPL_JUDGED=N:
- * that many changed plans of either kind (make judge-oracle). */
+ * that many modified plans of either kind (make judge-oracle). */
 #include "graphs/io/lists/lists.h"
 #include "graphs/orders/order.h"
 #include "tests/support/random_families.h"
@@ -21,7 +21,7 @@ static uint32_t asked(void)
 
 /* ---- bytes ---- */
 
-/* Whether some byte of a is some byte of b. */
+/* Whether a and b have a byte in common. */
 static bool share_a_byte(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     if (p->pool[a] != p->pool[b] ||
@@ -41,8 +41,7 @@ static bool offered(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
     return false;
 }
 
-/* Whether a and b share a byte that both need: at one step, or whenever no order keeps them
- * apart. */
+/* Whether a and b share a byte that both need: at one step, or unordered. */
 static bool collide(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     if (!share_a_byte(p, plan, a, b) ||
@@ -52,7 +51,7 @@ static bool collide(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mp
                              : plain_meeting(p, a, b) < p->n_steps;
 }
 
-/* Whether b may lie where it does, whatever the others do. */
+/* Whether b's own location is valid, regardless of the other buffers. */
 static bool lies_well(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
 {
     const mpl_spread *spread = &plan->spread;
@@ -88,7 +87,7 @@ static bool right(const mpl_problem *p, const mpl_plan *plan)
 
 enum { FAMILIES = 32, MEMORIES = 64, N_KINDS = 128 };
 
-/* A plan by a planner drawn from the list; what it claims is not looked at here. */
+/* A plan by a random planner; its claim is not checked here. */
 static mpl_plan *drawn_plan(mpl_ctx *ctx, const mpl_problem *p, mpl_rng *rng)
 {
     uint32_t n = 0;
@@ -105,8 +104,8 @@ static mpl_plan *drawn_plan(mpl_ctx *ctx, const mpl_problem *p, mpl_rng *rng)
     return plan;
 }
 
-/* Some buffers stay where they are, and pools end a little behind their last byte, at times before
- * it. */
+/* Fixes some buffers where they are, and sets pool capacities a little above the last byte, at
+ * times below it. */
 static void tie_down(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan, mpl_rng *rng)
 {
     for (uint32_t pool = 0; pool < p->n_pools && random_below(rng, 3) == 0; pool++)
@@ -119,7 +118,7 @@ static void tie_down(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan, mpl_rng
             p->inside == NULL && random_below(rng, 4) == 0 ? plan->offset[b] : MPL_UNFIXED;
 }
 
-/* The buffers of pool 0, families as wholes, to two or three memories. */
+/* Assigns the buffers of pool 0, families as wholes, to two or three memories. */
 static void spread_out(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     assert_ok(ctx, mpl_plan_spread(ctx, plan, 2 + random_below(rng, 2)));
@@ -133,8 +132,8 @@ static void spread_out(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_r
                                      : random_below(rng, plan->spread.n);
 }
 
-/* One change: a buffer, or all of a family, a little on, or onto another, or to where another was;
- * to another memory; and seldom the problem's own bytes. */
+/* One change: moves a buffer or a family a little, onto another, to another's former offset, or to
+ * another memory; seldom changes the problem's own bytes. */
 static void change(mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer b = random_below(rng, p->n), c = random_below(rng, p->n);
@@ -144,7 +143,7 @@ static void change(mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
     if (how == 6)
         plan->spread.memory[b] = random_below(rng, plan->spread.n + (random_below(rng, 8) == 0));
     else if (how == 5 && random_below(rng, 4) == 0)
-        p->bytes[b] += 1; /* also past what pairs and families allow: then it is no problem */
+        p->bytes[b] += 1; /* beyond what pairs and families allow, it is no longer a problem */
     else if (how == 4)
         plan->offset[b] = plan->offset[c], plan->offset[c] = was;
     else
@@ -157,7 +156,7 @@ static void change(mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
             plan->offset[a] = plan->offset[b] - p->inside_at[b] + p->inside_at[a];
 }
 
-/* What a verified plan is said to need, in pools and memories. */
+/* The bytes reported for a verified plan, in pools and memories. */
 static void check_bytes(const mpl_problem *p, const mpl_plan *plan)
 {
     uint64_t sum = 0;
@@ -255,8 +254,7 @@ TEST(plans_of_problems)
     }
 }
 
-/* More buffers than one word of bits, few of them there at once: whoever is alive lies many ranks
- * from its neighbours. */
+/* More buffers than one word of bits, with few alive at once: live buffers lie many ranks apart. */
 TEST(plans_of_many)
 {
     static const uint32_t sizes[] = {63, 64, 65, 127, 128, 130, 200, 640};
@@ -304,7 +302,7 @@ static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return at_once && p->pool[a] == 0 && p->pool[b] == 0 && !offered(p, a, b) && !offered(p, b, a);
 }
 
-/* The bytes that the witness needs, in slots of the least alignment, but for the rest of one. */
+/* The bytes that the witness needs, in slots of the least alignment, minus the rounding of one. */
 static uint64_t proved_by(const mpl_problem *p, const mpl_plan *plan)
 {
     uint64_t slot = UINT64_C(1) << 31, sum = 0, rest = 0;
@@ -320,7 +318,7 @@ static uint64_t proved_by(const mpl_problem *p, const mpl_plan *plan)
     return sum - rest;
 }
 
-/* Whether some buffer of pool 0 can end at that very byte. */
+/* Whether some buffer of pool 0 can end exactly at that byte. */
 static bool can_end(const mpl_problem *p, uint64_t end)
 {
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -329,7 +327,7 @@ static bool can_end(const mpl_problem *p, uint64_t end)
     return false;
 }
 
-/* Whether the witness says what the plan claims. */
+/* Whether the witness proves the plan's claim. */
 static bool holds(const mpl_problem *p, const mpl_plan *plan)
 {
     uint64_t height = mpl_pool_height(p, 0, plan->offset), proved;
@@ -350,7 +348,7 @@ static bool holds(const mpl_problem *p, const mpl_plan *plan)
     return proved == plan->bound_bytes;
 }
 
-/* Buffers that are kept apart, ascending, mostly; and what they prove, mostly. */
+/* Mostly buffers that are kept apart, ascending, and mostly what they prove. */
 static void draw_claim(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     uint32_t wrong = random_below(rng, 4), least = random_below(rng, 4);
@@ -417,8 +415,8 @@ static mpl_problem *wide_problem(mpl_ctx *ctx, mpl_rng *rng)
     return p;
 }
 
-/* Of so many buffers that no step needs all, two that never meet are named, or the witness is too
- * long to look at. */
+/* With too many buffers for any step to need them all, the verifier names two that never meet, or
+ * the witness is too long. */
 TEST(claims_of_many)
 {
     static const struct {
@@ -478,17 +476,17 @@ TEST(claims_of_plans)
 
 /* ---- graphs ---- */
 
-/* A graph as brute force sees it: who must run before whom, who touches which buffer, and which
- * buffers may share bytes for that. */
+/* A graph as brute force sees it: which operations run before which, which touch which buffer, and
+ * which buffers may therefore share bytes. */
 typedef struct seen {
     const mpl_graph *g;
     const mpl_value_map *map;
     const mpl_problem *p;
     const mpl_plan *plan;
-    bool later[MOST_OPS][MOST_OPS];          /* [a][b]: b runs after a, always */
+    bool later[MOST_OPS][MOST_OPS];          /* [a][b]: b always runs after a */
     bool touches[MOST_OPS][MOST_BUFFERS];    /* [operation][buffer] */
-    bool before[MOST_BUFFERS][MOST_BUFFERS]; /* all that touches the one runs before all that
-                                                touches the other */
+    bool before[MOST_BUFFERS][MOST_BUFFERS]; /* everything on the first runs before everything on
+                                                the second */
     bool over[MOST_BUFFERS][MOST_BUFFERS];   /* [in][out] in place */
 } seen;
 
@@ -527,7 +525,7 @@ static bool runs(const seen *s, mpl_op op)
     return s->map->op_nothing == NULL || !s->map->op_nothing[op];
 }
 
-/* Whether value v lies, in part at least, in buffer b. */
+/* Whether value v lies, at least in part, in buffer b. */
 static bool lies_in(const seen *s, mpl_value v, mpl_buffer b)
 {
     mpl_buffer first = s->map->value_buffer[v];
@@ -536,14 +534,14 @@ static bool lies_in(const seen *s, mpl_value v, mpl_buffer b)
     return first != MPL_NONE && first <= b && b < first + n;
 }
 
-/* Whether all of b is value v. */
+/* Whether value v is all of b. */
 static bool is_whole(const seen *s, mpl_value v, mpl_buffer b)
 {
     return s->map->value_buffer[v] == b && !lies_in(s, v, b + 1) && !mpl_value_strided(s->map, v) &&
            s->map->value_offset[v] == (s->p->inside != NULL ? s->p->inside_at[b] : 0);
 }
 
-/* Whether operand i of op may be overwritten by its first result, of the same bytes. */
+/* Whether op's first result, of the same size, may overwrite operand i. */
 static bool may_overwrite(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     unsigned traits = mpl_op_table[g->op_kind[op]].traits;
@@ -553,8 +551,8 @@ static bool may_overwrite(const mpl_graph *g, mpl_op op, uint32_t i)
            g->value_bytes[in] == g->value_bytes[out] && g->value_type[in] == g->value_type[out];
 }
 
-/* Whether op makes `out` of `in`, in place, when all else is over with `in` and nothing has begun
- * with `out`. */
+/* Whether op makes `out` from `in`, in place, when everything else has finished with `in` and
+ * nothing has begun with `out`. */
 static bool overwrites(const seen *s, mpl_op op, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = s->g;
@@ -597,7 +595,7 @@ static void see_buffers(seen *s)
         }
 }
 
-/* What holds of every execution, by buffers. */
+/* Whether buffers are disjoint in every execution. */
 static bool apart_in_all(const seen *s)
 {
     for (mpl_buffer a = 0; a < s->p->n; a++)
@@ -610,7 +608,7 @@ static bool apart_in_all(const seen *s)
 
 /* ---- what is read ---- */
 
-/* The byte of its pool that byte i of value v is; values of no strides. */
+/* The byte of its pool where byte i of v lies; for values without strides. */
 static uint64_t address(const seen *s, mpl_value v, uint64_t i)
 {
     mpl_buffer b = s->map->value_buffer[v];
@@ -619,7 +617,7 @@ static uint64_t address(const seen *s, mpl_value v, uint64_t i)
            (s->p->inside != NULL ? s->p->inside_at[b] : 0) + i;
 }
 
-/* Whether byte i of v and byte k of w are one byte of one value: pieces, views, operands inside a
+/* Whether byte i of v and byte k of w are one byte of one value: parts, views, operands inside a
  * result. */
 static bool same_contents(const seen *s, mpl_value v, uint64_t i, mpl_value w, uint64_t k)
 {
@@ -627,7 +625,7 @@ static bool same_contents(const seen *s, mpl_value v, uint64_t i, mpl_value w, u
            s->map->value_offset[v] + i == s->map->value_offset[w] + k;
 }
 
-/* Whether all who make byte i of v run after `op`; nobody does for what comes from outside. */
+/* Whether every operation that makes byte i of v runs after `op`; none makes an input. */
 static bool made_after(const seen *s, mpl_op op, mpl_value v, uint64_t i)
 {
     const mpl_graph *g = s->g;
@@ -646,8 +644,8 @@ static bool made_after(const seen *s, mpl_op op, mpl_value v, uint64_t i)
     return n > 0;
 }
 
-/* Whether `writer` may spoil byte i of v, where it puts a byte of w, before `reader` (MPL_NONE: the
- * caller) has read it. */
+/* Whether `writer`, putting a byte of w there, may overwrite byte i of v before `reader` (MPL_NONE:
+ * the caller) has read it. */
 static bool spoils(const seen *s, mpl_op reader, mpl_value v, uint64_t i, mpl_op writer,
                    mpl_value w)
 {
@@ -703,11 +701,11 @@ static bool reads_right(const seen *s)
 
 typedef struct graph_tally {
     tally by_graph, by_problem;
-    uint32_t cautious; /* refused, though every read would find its value */
+    uint32_t cautious; /* refused, although every read would find its value */
 } graph_tally;
 
-/* The verifier of graphs refuses what brute force does; what both verifiers let pass is read right
- * in every execution. */
+/* The verifier of graphs refuses what brute force does; what both verifiers accept is read right in
+ * every execution. */
 static void judge_graph(mpl_ctx *ctx, uint64_t seed, const seen *s, mpl_plan *plan, graph_tally *t)
 {
     bool good = right(s->p, plan), apart = apart_in_all(s), read = reads_right(s);
@@ -728,7 +726,7 @@ static void judge_graph(mpl_ctx *ctx, uint64_t seed, const seen *s, mpl_plan *pl
     t->cautious += !apart && read;
 }
 
-/* A family (or a buffer) by whole slots, or onto another, or two that change places. */
+/* Moves a family (or a buffer) by whole slots, or onto another, or swaps two. */
 static void move(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer b = random_below(rng, p->n), c = random_below(rng, p->n);

@@ -1,7 +1,7 @@
 /* The verifier of control flow against all executions: plans of random planners for random graphs
- * with loops and branches, changed, judged, and run over bytes that carry tags (tagged_run.h):
- * accepted is what no execution spoils and no rule forbids (graphs/problem/control/LOOPS.md, "Where
- * the verifier is strict"). MPL_JUDGED=N: that many changed plans (make judge-oracle). */
+ * with loops and branches, modified, judged, and run on tagged bytes (tagged_run.h). Accepted plans
+ * are those that no execution spoils and no rule forbids (graphs/problem/control/LOOPS.md, "Where
+ * the verifier is strict"). MPL_JUDGED=N: that many modified plans (make judge-oracle). */
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_problem.h"
@@ -22,7 +22,7 @@ typedef struct bench {
     mpl_plan *plan;
     uint32_t accepted, refused, cautious, too_many;
     uint32_t unexplained; /* refused though no rule is broken, or accepted though one is */
-    bool rebound;         /* the bindings are not those that the problem was made for */
+    bool rebound;         /* the bindings are not those of the problem */
 } bench;
 
 static uint32_t asked(void)
@@ -48,7 +48,7 @@ static mpl_problem_options options_of(bench *b)
     return o;
 }
 
-/* A family (or a buffer) a little on, or onto another, or two that change places. */
+/* Moves a family (or a buffer) a little, or onto another, or swaps two. */
 static void move(bench *b)
 {
     const mpl_problem *p = b->p;
@@ -64,8 +64,8 @@ static void move(bench *b)
         b->plan->offset[y] = was;
 }
 
-/* Nothing is accepted that goes wrong; not by the problem either, which knows no more than when a
- * value is needed. */
+/* No accepted plan goes wrong; nor does one accepted by the problem, which only knows when a value
+ * is needed. */
 static void judge(bench *b)
 {
     tagged_verdict v = tagged_run(&b->ctx, b->g, b->map, b->p, b->plan);
@@ -120,7 +120,7 @@ static uint32_t n_results(const mpl_graph *g)
     return n;
 }
 
-/* What is said of where values lie, as it was. */
+/* The original locations of values. */
 typedef struct saved {
     mpl_place *place;
     uint32_t *item, *value_place;
@@ -171,8 +171,8 @@ static void forget(bench *b, const saved *s)
     MPL_FREE_ALL(&b->ctx, arrays);
 }
 
-/* One of the first n places instead of the one that *id is: a slice, which is one only where it is
- * said to be, for a slice. */
+/* Replaces *id by one of the first n places: a slice, which is valid only where it is declared, by
+ * a slice. */
 static void put_place(bench *b, uint32_t *id, uint32_t n)
 {
     const mpl_place *place = b->map->places->place;
@@ -182,8 +182,8 @@ static void put_place(bench *b, uint32_t *id, uint32_t n)
         *id = other;
 }
 
-/* A copy that is made or not, a value at another's place, two items of a place that change places
- * or are one, another cycle. */
+/* Adds or removes a copy, puts a value at another's place, swaps or merges two items of a place, or
+ * draws another cycle. */
 static void rebind(bench *b)
 {
     mpl_places *p = b->map->places;
@@ -232,7 +232,7 @@ static void judge_plans(bench *b)
     mpl_plan_free(&b->ctx, b->plan);
 }
 
-/* Some operations need a few bytes of their own as they run. */
+/* Gives some operations a workspace of a few bytes. */
 static uint64_t *drawn_workspaces(bench *b)
 {
     uint64_t *bytes = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *bytes);
@@ -281,21 +281,21 @@ TEST(plans_of_control_flow)
                   "too many\n",
                   b.accepted, b.refused, b.cautious, b.too_many);
     print_message("%u where the rules say otherwise than the verifier\n", b.unexplained);
-    assert_true(b.unexplained <= asked() / 2000); /* rules that are not told to the last turn */
+    assert_true(b.unexplained <= asked() / 2000); /* rules not specified in full detail */
     assert_true(b.accepted > asked() / 8 && b.refused > asked() / 8);
     assert_int_equal(b.ctx.n_live, 0);
 }
 
-/* Each found a fault once. */
+/* Each once revealed a fault. */
 TEST(once_failed)
 {
     static const uint64_t seeds[] =
-        ROW(845,  /* a branch's result is copied to where it lies itself, in part */
-            1721, /* what is carried in place lies where copies are put aside */
-            1997, /* an input comes over what a loop may have left there in another buffer */
-            2029, /* two that come at one step overlap: which is the last? */
+        ROW(845,  /* a branch's result is copied to a place that overlaps its own */
+            1721, /* an in-place carried value lies in the staging area */
+            1997, /* an input arrives over what a loop may have left in another buffer */
+            2029, /* two inputs that arrive at one step overlap: which is last? */
             2517, 2284,
-            /* what is put aside finds room again once what was there has been copied on */);
+            /* staging room is reused once its contents have been copied on */);
     bench b = {.seed = 0};
 
     mpl_ctx_init(&b.ctx);

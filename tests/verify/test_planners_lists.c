@@ -1,5 +1,5 @@
-/* Planners on other projects' buffer lists: greedy_size's exact results, every planner valid and
- * above peak live. */
+/* Planners on other projects' buffer lists: greedy_size's exact results; every plan valid and not
+ * below peak live. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
@@ -11,8 +11,8 @@
 
 #define LISTS MPL_SHARED "/minimalloc/"
 
-/* What largest-first first-fit is known to give (ties: longer lifetime, then file row), and the
- * peak of live bytes. */
+/* Known results of largest-first first-fit (ties: longer lifetime, then file row), and peak live
+ * bytes. */
 static const struct {
     const char *path;
     uint64_t planned, live;
@@ -30,7 +30,7 @@ static const struct {
     {MPL_SHARED "/idealloc/S_1.csv", 0, 1498635932},            /* + 2.931 % */
 };
 
-/* Where only a percentage is known: thousandths of a percent above peak live, rounded. */
+/* If only a percentage is known: thousandths of a percent above peak live, rounded. */
 static const uint64_t above[] = {0, 0, 0, 0, 0, 0, 0, 0, 643, 275, 2931};
 
 TEST(greedy_size_gives_the_known_bytes)
@@ -68,7 +68,7 @@ TEST(every_planner_is_valid_on_every_list)
             mpl_plan *plan = NULL;
             mpl_run run;
 
-            /* a list under the partial order of its lifetimes is another matter: n^2 bits */
+            /* a partial order of lifetimes takes n^2 bits */
             if ((*planner)->plan == NULL ||
                 ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
                 continue;
@@ -82,7 +82,7 @@ TEST(every_planner_is_valid_on_every_list)
     }
 }
 
-/* The packings that PAPER.md speaks of: each at its list's peak live bytes, so that none is lower.
+/* The packings that PAPER.md mentions: each at its list's peak live bytes, so that none is lower.
  * Shifted by one row of the list they are refused. */
 TEST(packings_are_what_they_are_said_to_be)
 {

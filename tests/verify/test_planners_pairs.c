@@ -1,6 +1,6 @@
 /* In-place pairs under any partial order: mpl_problem_check refuses exactly those that brute force
- * shows to be no order once they are taken; of the others folding makes an order, and every planner
- * plans what holds. test_planners_pairs [PROBLEMS] */
+ * shows to be no order once used; the others fold to an order, and every planner's plan is valid.
+ * test_planners_pairs [PROBLEMS] */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
@@ -11,17 +11,17 @@ enum { MOST = 6, MOST_PAIRS = 7 };
 
 static uint32_t n_problems = 10000;
 
-/* ---- brute force over which pairs are taken ---- */
+/* ---- brute force over the pairs used ---- */
 
 typedef struct taken {
     uint32_t n;
     bool less[MOST][MOST];
-    uint32_t next[MOST], last_of[MOST]; /* who overwrites it; last of its chain, of first members */
+    uint32_t next[MOST], last_of[MOST]; /* its overwriter; the chain's last, for first members */
     uint32_t chain[MOST];               /* first member of its chain */
 } taken;
 
-/* Chains of the pairs in `set`: false where one overwrites two, or is overwritten twice (then not
- * all can be taken). */
+/* Chains of the pairs in `set`; false if a buffer overwrites two or is overwritten twice (then not
+ * all can be used). */
 static bool link_pairs(const mpl_problem *p, uint32_t set, taken *t)
 {
     uint32_t n_over[MOST] = {0}, n_under[MOST] = {0};
@@ -40,7 +40,7 @@ static bool link_pairs(const mpl_problem *p, uint32_t set, taken *t)
     return true;
 }
 
-/* Whether the chains are ordered by their ends as by their members, and the members of each but for
+/* Whether the chains' ends are ordered as their members, and the members of each chain, too, except
  * neighbours. */
 static bool is_an_order(const taken *t)
 {
@@ -50,7 +50,7 @@ static bool is_an_order(const taken *t)
         for (uint32_t b = 0; b < t->n; b++) {
             uint32_t x = t->chain[a], y = t->chain[b];
 
-            if (x == MPL_NONE) /* a ring */
+            if (x == MPL_NONE) /* a cycle */
                 return false;
             if (a != b && x == y && t->next[a] != b && t->next[b] != a && !t->less[a][b] &&
                 !t->less[b][a])
@@ -85,7 +85,7 @@ static bool every_choice_is_an_order(const mpl_problem *p)
 
 /* ---- problems ---- */
 
-/* Arcs between random ids, so that ids say nothing of the order. */
+/* Arcs between random ids, so that ids do not follow the order. */
 static void any_order(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     uint32_t from[MOST * MOST], to[MOST * MOST], id[MOST], n = 0,
@@ -116,7 +116,7 @@ static int by_step(const void *a, const void *b)
     return 0;
 }
 
-/* Any pairs of buffers, at any steps; the same may come twice. */
+/* Any pairs of buffers at any steps; one may occur twice. */
 static void any_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     uint32_t pair[MOST_PAIRS][3], n = 1 + random_below(rng, MOST_PAIRS),
@@ -216,7 +216,7 @@ TEST(only_orders_are_accepted)
     assert_true(n_right > n_problems / 20);
 }
 
-/* What a serial problem has is possible under the order that follows from its lifetimes. */
+/* The pairs of a serial problem are possible under the order of its lifetimes. */
 TEST(lifetimes_give_possible_pairs)
 {
     uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* Plan files: what is written comes back, the same bytes each time; a file with one thing wrong is
+/* Plan files: they read back unchanged, with the same bytes each time; a file with one error gives
  * one line. */
 #include "tests/support/random_problem.h"
 
@@ -29,7 +29,7 @@ static void spill(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* A verified plan of a random problem, with blocks or fixed places now and then. */
+/* A verified plan of a random problem, at times with blocks or fixed offsets. */
 static void make(mpl_ctx *ctx, mpl_rng *rng, unsigned what, mpl_problem **p, mpl_plan **plan)
 {
     *p = random_problem(ctx, rng, 1 + random_below(rng, 12), what);
@@ -42,7 +42,7 @@ static void make(mpl_ctx *ctx, mpl_rng *rng, unsigned what, mpl_problem **p, mpl
     if (random_below(rng, 2) == 0) {
         assert_ok(ctx, mpl_new(ctx, (*plan)->block, (*p)->n));
         for (mpl_buffer b = 0; b < (*p)->n; b++)
-            (*plan)->block[b] = (*p)->pool[b] != (*p)->pool[0]; /* one block a pool */
+            (*plan)->block[b] = (*p)->pool[b] != (*p)->pool[0]; /* one block per pool */
     }
     if (random_below(rng, 2) == 0)
         (*p)->pool_capacity[0] = 1000000;
@@ -105,7 +105,7 @@ TEST(write_and_read_back)
     }
 }
 
-/* Numbers that a double does not hold come back exactly. */
+/* Numbers that a double cannot represent are preserved. */
 TEST(keep_large_numbers)
 {
     const uint64_t large = (UINT64_C(1) << 62) + 1;
@@ -129,8 +129,8 @@ TEST(keep_large_numbers)
     mpl_problem_free(ctx, p);
 }
 
-/* The file of two buffers, one in place of the other, beside a third; and one replacement each that
- * must be seen. */
+/* A file of two buffers, one in place of the other, beside a third; and replacements that must each
+ * be detected. */
 static const struct {
     const char *from, *to, *want;
 } tampered[] = {
@@ -235,7 +235,7 @@ TEST(refuse_tampered_files)
         assert_null(file.plan);
         assert_int_equal(ctx->n_live, live);
     }
-    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* cut short */
+    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* truncated */
         spill(FILE_NAME, "");
         changed[0] = '\0';
         strncat(changed, text, n);
@@ -248,7 +248,7 @@ TEST(refuse_tampered_files)
     mpl_problem_free(ctx, p);
 }
 
-/* What cannot be written leaves what was there; no temporary file stays. */
+/* A failed write leaves the old file and no temporary file. */
 TEST(write_whole_or_not)
 {
     mpl_problem *p;
@@ -302,7 +302,7 @@ static void json_release(void *p)
 }
 
 /* Our allocations fail one after the other, then jansson's (every third one: there are many). Its
- * lexer reports some of those as wrong syntax; what counts is that nothing is read by halves and
+ * lexer reports some of those as wrong syntax; what counts is that nothing is read in part and
  * nothing leaks. */
 TEST(survive_lost_memory)
 {
@@ -343,8 +343,8 @@ TEST(survive_lost_memory)
 
 /* ---- packing the blocks of a block plan ---- */
 
-/* Blocks in the order of size, then id, each at the lowest aligned offset clear of those before it
- * that conflict: any two of their buffers do. */
+/* Blocks in the order of size, then id, each at the lowest aligned offset clear of earlier
+ * conflicting blocks: those with any conflicting buffers. */
 static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32_t n)
 {
     uint64_t size[16] = {0}, align[16] = {0}, at[16] = {0}, top = 0;
@@ -379,7 +379,7 @@ static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32
                 before || after || at[next] >= at[i] + size[i] || at[i] >= at[next] + size[next];
             if (placed[i] && !apart) {
                 at[next] += align[next];
-                i = MPL_NONE; /* from the start again */
+                i = MPL_NONE; /* restart */
             }
         }
         placed[next] = true;
@@ -388,7 +388,7 @@ static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32
     return top;
 }
 
-/* Random blocks of buffers that never meet, end to end. */
+/* Random blocks of buffers without conflicts, end to end. */
 TEST(pack_blocks)
 {
     mpl_rng rng;
@@ -405,8 +405,7 @@ TEST(pack_blocks)
         assert_ok(ctx, mpl_plan_packed(ctx, p, plan, &packed));
         assert_int_equal(packed, plan->peak_bytes);
         assert_ok(ctx, mpl_new(ctx, plan->block, p->n));
-        for (mpl_buffer b = 0; b < p->n; b++) { /* the first block without a conflict, else a new
-                                                   one */
+        for (mpl_buffer b = 0; b < p->n; b++) { /* the first free block, else a new one */
             for (uint32_t i = 0; i <= n; i++) {
                 bool fits = true;
 

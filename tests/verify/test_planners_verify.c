@@ -1,4 +1,4 @@
-/* The verifier: wrong plans that it must refuse, one per rule, beside right ones that differ by a
+/* The verifier: wrong plans that it must refuse, one per rule, beside valid ones that differ by a
  * byte or a step; and random plans, judged by comparing every pair. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
@@ -19,7 +19,7 @@ typedef struct plan_case {
     mpl_claim claim;
     uint64_t bound;
     uint32_t block[3]; /* all 0: no blocks */
-    const char *want;  /* what the message must hold; NULL: the plan is right */
+    const char *want;  /* part of the message; NULL: the plan is valid */
     uint64_t peak;
 } plan_case;
 
@@ -184,7 +184,7 @@ TEST(judge_cases)
 typedef struct witness_case {
     uint32_t n, witness[2]; /* n 0: the end */
     uint64_t bound;
-    const char *want; /* what the message must hold; NULL: it is right */
+    const char *want; /* part of the message; NULL: valid */
 } witness_case;
 
 /* A plan with buffer 1 above the others, under each witness. */
@@ -217,8 +217,8 @@ static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three,
- * 1 may overwrite 0, and 2 is in a pool of its own. */
+/* Witnesses of a bound: they may only name buffers of pool 0 that can never share a byte. Of three,
+ * 1 may overwrite 0, and 2 is in another pool. */
 TEST(judge_witnesses)
 {
     static const plan_case three =
@@ -235,7 +235,7 @@ TEST(judge_witnesses)
     judge_witnesses_of(&three, rows);
 }
 
-/* What ends at a step and what begins there are never needed together. */
+/* A buffer that ends at a step and one that begins there are never needed together. */
 TEST(judge_witnesses_that_touch)
 {
     static const plan_case three = ROW(.what = "touching", .n = 3, .bytes = {8, 8, 8},
@@ -247,8 +247,8 @@ TEST(judge_witnesses_that_touch)
     judge_witnesses_of(&three, rows);
 }
 
-/* The first conflict by (step, lower id, higher id), found by comparing every pair; false: there is
- * none. */
+/* The first conflict by (step, lower id, higher id), found by comparing every pair; false if there
+ * is none. */
 static bool first_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer *a, mpl_buffer *b,
                            uint32_t *step)
 {
@@ -292,11 +292,11 @@ static void judge(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, uint32_t *
         uint64_t bound = 0;
 
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &bound, NULL, NULL));
-        assert_true(bound <= plan->peak_bytes); /* the bound holds for every right plan */
+        assert_true(bound <= plan->peak_bytes); /* the bound holds for every valid plan */
     }
 }
 
-/* One change to a right plan: a buffer moved by a little, or onto another one. */
+/* One change to a valid plan: moves a buffer a little or onto another. */
 static void mutate(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 {
     mpl_buffer b = random_below(rng, p->n), other = random_below(rng, p->n);
@@ -369,8 +369,7 @@ TEST(survive_lost_memory)
     }
 }
 
-/* A staircase of 200,000 buffers, 100 alive at a time: a double loop over pairs would take
- * minutes. */
+/* A staircase of 200,000 buffers, 100 alive at a time; a loop over all pairs would take minutes. */
 TEST(sweep_many)
 {
     enum { N = 200000, LIVE = 100 };
