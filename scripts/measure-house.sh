@@ -91,7 +91,7 @@ density() {
         }' "$work/bare" | tee "$work/density"
     awk -F '\t' -v lines="$(sources $rooms | xargs cat | wc -l)" '$1 == "asserts" { printf "asserts in 1,000 lines\t%.1f\n", 1000 * $2 / lines }' "$work/density"
     for part in "$rooms" tests; do
-        tell "lines over 100 columns in $part" "$(sources $part | xargs awk 'length > 100' | wc -l)"
+        tell "lines over 100 columns in $part" "$(sources $part | xargs cat | LC_ALL=C.UTF-8 grep -cE '^.{101,}')"
     done
 }
 
