@@ -337,9 +337,10 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 
     if (o.align == 0 || (o.align & (o.align - 1)) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", o.align);
-    MPL_TRY(mpl_alias_new(
-        ctx, g, &(mpl_alias_options){o.views, o.align, NULL, o.in_place && o.pin_outputs, false},
-        &s.alias));
+    MPL_TRY(mpl_alias_new(ctx, g,
+                          &(mpl_alias_options){o.views, o.align, NULL, o.in_place && o.pin_outputs,
+                                               false, o.split_copied},
+                          &s.alias));
     MPL_TRY(mpl_cuts_new(ctx, g, &s.alias, o.in_place, o.align, &s.cuts));
     MPL_TRY(mpl_new(ctx, s.is_read, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));

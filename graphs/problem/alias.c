@@ -285,6 +285,8 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
             alias.root[v] = alias.root[in]; /* final: makers of inputs come before */
             alias.offset[v] = alias.offset[in];
             alias.nothing[op] = mpl_op_lone_output(g, op);
+        } else if (o->copied != NULL && o->copied[op]) {
+            continue;
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
             MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
         } else if (kind == MPL_OP_access && g->n_blocks == 1) {

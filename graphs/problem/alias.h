@@ -21,6 +21,7 @@ typedef struct mpl_alias_options {
     const uint8_t *shared; /* [n_ops] concats with operands inside their results; NULL: none */
     bool into_outputs;     /* lay the base of a write into the graph output that results */
     bool boxes;            /* allow operands of concats to be boxes */
+    const uint8_t *copied; /* [n_ops] splits and slices whose pieces are copies; NULL: none */
 } mpl_alias_options;
 
 /* Aliases views, and contiguous pieces of splits, slices and accesses where the alignment allows.

@@ -181,9 +181,9 @@ TEST(ranges_are_the_flow)
         uint64_t in[MAX_OPS], out[MAX_OPS];
 
         random_order(g, seed, order);
-        assert_ok(ctx,
-                  mpl_ranges_new(ctx, g, order,
-                                 &(mpl_alias_options){seed % 2 == 0, 64, NULL, false, true}, &r));
+        assert_ok(ctx, mpl_ranges_new(
+                           ctx, g, order,
+                           &(mpl_alias_options){seed % 2 == 0, 64, NULL, false, true, NULL}, &r));
         for (uint32_t s = 0; s < g->n_ops; s++) {
             succ_begin[s] = s, succ[s] = s + 1;
             begin[s] = n_use, def_begin[s] = s;
@@ -659,7 +659,7 @@ TEST(pieces_are_not_written_over)
         uint32_t i;
         bool may;
     } rows[] = {{"p", 0, true}, {"q", 0, false}, {"r", 0, false}, {"r", 1, false}, {"s", 0, true}};
-    mpl_alias_options o = {true, 64, NULL, false, true};
+    mpl_alias_options o = {true, 64, NULL, false, true, NULL};
     mpl_alias alias;
     mpl_graph *g = NULL;
 

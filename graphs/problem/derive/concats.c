@@ -200,8 +200,9 @@ static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g,
                                 const mpl_problem_options *options, uint8_t *sharable, uint32_t *n)
 {
     mpl_status st = MPL_OK;
-    mpl_alias_options o = {options->views, options->align, NULL,
-                           options->in_place && options->pin_outputs, options->boxes};
+    mpl_alias_options o = {options->views, options->align,
+                           NULL,           options->in_place && options->pin_outputs,
+                           options->boxes, options->split_copied};
     mpl_alias alias = {0};
     uint8_t *is_output = NULL, *taken = NULL;
 

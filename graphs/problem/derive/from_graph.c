@@ -267,8 +267,9 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
 {
     mpl_status st = MPL_OK;
     mpl_maker m = {.ctx = ctx, .g = g, .options = options};
-    mpl_alias_options alias = {options->views, options->align, shared,
-                               options->in_place && options->pin_outputs, options->boxes};
+    mpl_alias_options alias = {options->views, options->align,
+                               shared,         options->in_place && options->pin_outputs,
+                               options->boxes, options->split_copied};
 
     MPL_TRY(mpl_ranges_new(ctx, g, order, &alias, &m.ranges));
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
