@@ -72,7 +72,7 @@ mpl_status mpl_least_new(mpl_order_run *run, const mpl_graph *g, mpl_least_progr
     MPL_TRY(mpl_order_make(run, mpl_order_find("least_peak"), g, order));
     MPL_TRY(try_order(&s, order));
     if (progress != NULL)
-        progress(arg, s.best->plan->peak_bytes, 0);
+        s.best->stopped_by_caller = !progress(arg, s.best->plan->peak_bytes, 0);
     s.best->ticks = run->ticks;
     s.best->stopped_by_clock = run->stopped_by_clock;
     *out = s.best, s.best = NULL;

@@ -20,11 +20,14 @@ typedef struct mpl_least {
     uint64_t bound_bytes;
     const char *method; /* how the bound was proved: "cut", "search", "orders", "antichain" */
     bool stopped_by_clock;
+    bool stopped_by_caller; /* the progress callback said so */
     uint64_t ticks;
 } mpl_least;
 
-/* Told now and then: the best plan so far (UINT64_MAX: none) and the bound. */
-typedef void mpl_least_progress(void *arg, uint64_t planned_bytes, uint64_t bound_bytes);
+/* Told now and then, often enough for Ctrl-C: the best plan so far (UINT64_MAX: none) and the bound
+ * (0: none). Returns whether to go on; if not, the search ends with the best plan that it has, as
+ * at the deadline. */
+typedef bool mpl_least_progress(void *arg, uint64_t planned_bytes, uint64_t bound_bytes);
 
 /* Searches under run->options (NULL: defaults; concat_shared and split_copied are ignored; concat,
  * views and in_place say what is free), run->seed, run->budget_ticks, run->deadline_ns. With
