@@ -7,7 +7,6 @@
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
 #include "planners/ilp/ilp.h"
-#include "planners/plan/plan_bindings.h"
 
 /* Prints the memories of pool 0 if it has several; they have no bounds. */
 static void print_memories(const mpl_spread *spread)
@@ -110,20 +109,6 @@ static void keep_failure(mpl_ctx *ctx, const mpl_record *row, char **json)
     memcpy(ctx->message, message, sizeof message);
 }
 
-static mpl_status write_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                             const mpl_plan *plan, const char *row_json)
-{
-    mpl_status st = MPL_OK;
-    char *fields = NULL;
-
-    MPL_TRY((fields = mpl_strdup(ctx, row_json)) != NULL ? MPL_OK : MPL_EMEM);
-    MPL_TRY(mpl_plan_add_bindings(ctx, job->source.graph, job->map, &fields));
-    MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, fields));
-out:
-    mpl_free(ctx, fields);
-    return st;
-}
-
 /* Writes the certificate of a problem proved not to fit. The status stays a failure with its
  * message. */
 static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
@@ -200,7 +185,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
         forget_origin(made.row);
     MPL_TRY(mpl_record_write(ctx, made.row, &json));
     if (options->output != NULL)
-        MPL_TRY(write_plan(ctx, options, &made.job, made.plan, json));
+        MPL_TRY(mpl_job_write_plan(ctx, &made.job, made.plan, json, options->output));
     if (options->write_lp != NULL)
         MPL_TRY(mpl_ilp_write(ctx, made.job.problem, made.plan, options->write_lp));
     if (options->json)

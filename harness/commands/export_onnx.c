@@ -15,7 +15,6 @@
 
 #include "harness/job/measure.h"
 #include "harness/commands/export.h"
-#include "planners/plan/plan_bindings.h"
 
 #define PREFIX "memplan."
 
@@ -76,7 +75,7 @@ static mpl_status make_notes(mpl_ctx *ctx, const mpl_export *what, notes *list)
     if (what->plan == NULL)
         return MPL_OK;
     MPL_TRY(mpl_record_write(ctx, what->row, &fields));
-    MPL_TRY(mpl_plan_add_bindings(ctx, what->job->source.graph, what->job->map, &fields));
+    MPL_TRY(mpl_job_add_members(ctx, what->job, &fields));
     MPL_TRY(mpl_plan_text(ctx, what->job->problem, what->plan, fields, &list->plan));
     MPL_TRY((stream = open_memstream(&list->offsets, &size)) != NULL ? MPL_OK : MPL_EMEM);
     MPL_TRY(write_offsets(ctx, what, stream));

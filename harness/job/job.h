@@ -10,8 +10,9 @@
 #include "graphs/source.h"
 #include "harness/job/asked.h"
 #include "harness/rows/record.h"
-#include "planners/search/concat.h"
+#include "planners/plan/plan_choices.h"
 #include "planners/recompute/recompute.h"
+#include "planners/search/concat.h"
 #include "planners/search/ways.h"
 #include "runtime/backend.h"
 #include "runtime/machine.h"
@@ -51,6 +52,7 @@ typedef struct mpl_job {
     int64_t recompute_ns;                /* its time; 0: not asked for */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
+    mpl_plan_choices choices; /* of mpl_job_order_chosen; all NULL: the options decide */
     /* After a search: the same job in the given order. It borrows everything that the order does
      * not change. NULL: no order was searched for. */
     struct mpl_job *given;
@@ -90,10 +92,18 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
 mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
 mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
 mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
+/* In place of mpl_job_order: takes the order from choices of a search, which *taken leaves empty.
+ * They also decide what concats and splits share in mpl_job_problem. */
+void mpl_job_order_chosen(mpl_plan_choices *taken, mpl_job *job);
 /* Makes the problem and its bounds. backend (may be NULL) gives the alignment;
  * workspace_bytes[n_ops] (may be NULL, copied) are its workspaces. May be called again. */
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                            const uint64_t *workspace_bytes, mpl_job *job);
+/* Options of the problem that mpl_job_problem makes, but for workspaces and choices. MPL_EINPUT:
+ * planned workspaces without a backend. */
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
+                                   const mpl_backend *backend, const mpl_job *job,
+                                   mpl_problem_options *out);
 /* Swaps the order that was searched for with the given order in job->given. */
 void mpl_job_take_given(mpl_job *job);
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
@@ -101,6 +111,9 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
 /* Parses "O:key=value,..". MPL_EINPUT: no such order, a parameter without '='. */
 mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_kind **kind,
                                 mpl_params *params);
+
+/* The `order` of a row whose plan file holds the order itself. */
+#define MPL_ORDER_LEAST "least"
 
 /* "M", "M:BYTES", "M:P%" or "none". */
 typedef struct mpl_recompute_spec {
@@ -193,6 +206,11 @@ const char *mpl_row_status(mpl_status st);
 /* Records a failure in a row: its status and reason. Byte and time fields become null. */
 void mpl_row_fail(mpl_record *row, const char *status, const char *reason);
 
+/* Adds to the fields of a plan file what only the job knows: bindings and choices. */
+mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_json);
+/* Writes a plan file: the problem, the plan, the fields of its row, and the job's members. */
+mpl_status mpl_job_write_plan(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                              const char *row_json, const char *path);
 /* Opens a plan file for the job's GRAPH. Options not given on the command line are taken from the
  * file before the problem is made. The problem's hash must be the file's. */
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,

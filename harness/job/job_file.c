@@ -1,7 +1,37 @@
-/* job_file.c -- opens plan files and checks them against GRAPH. See job.h. */
+/* job_file.c -- writes plan files, opens them and checks them against GRAPH. See job.h. */
 #include "harness/job/job.h"
 
 #include "planners/plan/plan_bindings.h"
+
+/* ---- writing ---- */
+
+mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+
+    MPL_TRY(mpl_plan_add_bindings(ctx, g, job->map, fields_json));
+    if (g != NULL)
+        MPL_TRY(mpl_plan_add_choices(ctx, g->n_ops, &job->choices, fields_json));
+out:
+    return st;
+}
+
+mpl_status mpl_job_write_plan(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                              const char *row_json, const char *path)
+{
+    mpl_status st = MPL_OK;
+    char *fields = NULL;
+
+    MPL_TRY(mpl_copy_text(ctx, fields, row_json));
+    MPL_TRY(mpl_job_add_members(ctx, job, &fields));
+    MPL_TRY(mpl_plan_write(ctx, path, job->problem, plan, fields));
+out:
+    mpl_free(ctx, fields);
+    return st;
+}
+
+/* ---- reading ---- */
 
 /* Adopts the words of a SET listed in a row. */
 static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, mpl_field field,
@@ -33,8 +63,10 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         MPL_TRY(
             mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
-    if (!o->given[MPL_OPT_order] && mpl_record_is(row, MPL_FIELD_order_kept, "given"))
-        o->order = "given";          /* the plan is of the given order, not of the searched one */
+    /* The plan is of the given order and not of the searched one, or the file has its order. */
+    if (!o->given[MPL_OPT_order] && (mpl_record_is(row, MPL_FIELD_order_kept, "given") ||
+                                     mpl_record_is(row, MPL_FIELD_order, MPL_ORDER_LEAST)))
+        o->order = "given";
     if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs itself */
         o->in_place = file->problem->n_in_place > 0;
     if (!o->given[MPL_OPT_seed]) /* seed of a random order */
@@ -49,16 +81,44 @@ out:
     return st;
 }
 
+/* Takes the order and the choices of the file, if it has them and no order is asked for. */
+static mpl_status order_as_chosen(mpl_ctx *ctx, const mpl_options *options, const char *path,
+                                  const mpl_plan_file *file, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan_choices choices = {0};
+
+    if (!options->given[MPL_OPT_order] && job->source.graph != NULL)
+        MPL_TRY(mpl_plan_read_choices(ctx, path, file->fields_json, job->source.graph->n_ops,
+                                      &choices));
+    if (choices.order != NULL)
+        mpl_job_order_chosen(&choices, job);
+    else
+        MPL_TRY(mpl_job_order(ctx, options, job));
+out:
+    return st;
+}
+
 static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                             mpl_job *job)
+                             const char *path, const mpl_plan_file *file, mpl_job *job)
 {
     mpl_status st = MPL_OK;
 
     mpl_job_fini(ctx, job);
-    MPL_TRY(mpl_job_open(ctx, options, graph, job));
+    MPL_TRY(mpl_job_read(ctx, options, graph, job));
+    MPL_TRY(mpl_job_passes(ctx, options, job));
+    MPL_TRY(order_as_chosen(ctx, options, path, file, job));
     MPL_TRY(mpl_job_problem_here(ctx, options, job));
 out:
     return st;
+}
+
+/* What a search was free to choose says nothing of the claim that the plan is now judged by. */
+static void forget_search(mpl_record *row)
+{
+    mpl_record_null(row, MPL_FIELD_free);
+    mpl_record_null(row, MPL_FIELD_held);
+    mpl_record_null(row, MPL_FIELD_waterfall);
 }
 
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
@@ -73,12 +133,13 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
         MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
     if (file->fields_json != NULL)
         MPL_TRY(adopt(ctx, options, file, *row));
-    MPL_TRY(open_again(ctx, options, graph, job));
+    forget_search(*row);
+    MPL_TRY(open_again(ctx, options, graph, path, file, job));
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&
         mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
         /* The file has no pairs left if all were decided, or none was possible. */
         options->in_place = true;
-        MPL_TRY(open_again(ctx, options, graph, job));
+        MPL_TRY(open_again(ctx, options, graph, path, file, job));
     }
     if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
         MPL_FAIL(ctx, MPL_EINPUT,

@@ -215,6 +215,14 @@ out:
     return st;
 }
 
+void mpl_job_order_chosen(mpl_plan_choices *taken, mpl_job *job)
+{
+    job->graph_hash = mpl_graph_hash(job->source.graph);
+    job->choices = *taken;
+    job->order = job->choices.order;
+    *taken = (mpl_plan_choices){0};
+}
+
 mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;

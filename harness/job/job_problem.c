@@ -42,10 +42,9 @@ mpl_status mpl_algorithms_check(mpl_ctx *ctx, const mpl_options *options)
     return parse_algorithms(ctx, options, &which, &limit);
 }
 
-/* Makes the options of the job's problem, without bytes of workspaces. */
-static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options,
-                                const mpl_backend *backend, const mpl_job *job,
-                                mpl_problem_options *po)
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
+                                   const mpl_backend *backend, const mpl_job *job,
+                                   mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
 
@@ -67,9 +66,11 @@ static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_jo
     mpl_problem_options po;
     uint8_t *shared = NULL;
 
-    MPL_TRY(whole_options(ctx, options, job->backend, job, &po));
+    MPL_TRY(mpl_job_problem_options(ctx, options, job->backend, job, &po));
     po.op_workspace_bytes = job->workspace_bytes;
-    if (po.concat == MPL_CONCAT_AUTO) {
+    po.concat_shared = job->choices.shared;
+    po.split_copied = job->choices.copied;
+    if (po.concat_shared == NULL && po.concat == MPL_CONCAT_AUTO) {
         MPL_TRY(mpl_new(ctx, shared, job->source.graph->n_ops));
         MPL_TRY(mpl_concat_decide(ctx, job->source.graph, job->order, &po, shared, &job->concats));
         po.concat_shared = shared;
@@ -143,7 +144,9 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
         mpl_free(ctx, job->given);
     }
     problem_fini(ctx, job);
-    mpl_free(ctx, job->order);
+    if (job->order != job->choices.order)
+        mpl_free(ctx, job->order);
+    mpl_plan_choices_fini(ctx, &job->choices);
     mpl_source_fini(ctx, &job->source);
     mpl_bindings_fini(ctx, &job->inputs);
     memset(job, 0, sizeof *job);
@@ -187,7 +190,7 @@ mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const m
     if (backend->limit_workspace == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--algorithms %s: backend %s computes each operation in one way",
                  options->algorithms, backend->name);
-    MPL_TRY(whole_options(ctx, options, backend, job, &po));
+    MPL_TRY(mpl_job_problem_options(ctx, options, backend, job, &po));
     task.planner = mpl_planner_find(JUDGE);
     MPL_TRY(which == LEAST ? mpl_ways_least(ctx, &task, way, &found)
                            : mpl_ways_choose(ctx, &task, limit, way, &found));

@@ -1,0 +1,152 @@
+/* plan_choices.c -- `op_order`, `shared` and `copied` of a plan file. See plan_choices.h. */
+#include "planners/plan/plan_choices.h"
+
+#include <stdlib.h>
+
+#include "planners/plan/plan_json.h"
+
+void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices)
+{
+    mpl_free(ctx, choices->order);
+    mpl_free(ctx, choices->shared);
+    mpl_free(ctx, choices->copied);
+    *choices = (mpl_plan_choices){0};
+}
+
+/* ---- writing ---- */
+
+static json_t *order_of(uint32_t n_ops, const mpl_op *order)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n_ops; i++)
+        list = mpl_json_push(list, mpl_json_number(order[i]));
+    return list;
+}
+
+/* The ids of the operations that are marked. */
+static json_t *set_of(uint32_t n_ops, const uint8_t *marked)
+{
+    json_t *list = json_array();
+
+    for (mpl_op op = 0; op < n_ops; op++)
+        if (marked[op])
+            list = mpl_json_push(list, mpl_json_number(op));
+    return list;
+}
+
+static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
+{
+    return mpl_json_parse(ctx, "the fields of a plan file", text, strlen(text),
+                          JSON_REJECT_DUPLICATES, out);
+}
+
+mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choices *choices,
+                                char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL;
+    char *dumped = NULL, *text = NULL;
+
+    if (choices->order == NULL)
+        goto out;
+    MPL_TRY(parse(ctx, *fields_json, &root));
+    root = mpl_json_put(root, "op_order", order_of(n_ops, choices->order));
+    root = root != NULL ? mpl_json_put(root, "shared", set_of(n_ops, choices->shared)) : NULL;
+    root = root != NULL ? mpl_json_put(root, "copied", set_of(n_ops, choices->copied)) : NULL;
+    MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
+    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
+    MPL_TRY((text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
+    mpl_free(ctx, *fields_json);
+    *fields_json = text;
+out:
+    free(dumped);
+    json_decref(root);
+    return st;
+}
+
+/* ---- reading ---- */
+
+/* An id below n_ops in place i of a list. */
+static mpl_status read_op(mpl_ctx *ctx, const char *path, const json_t *list, const char *key,
+                          size_t i, uint32_t n_ops, mpl_op *out)
+{
+    mpl_status st = MPL_OK;
+    const json_t *item = json_array_get(list, i);
+
+    if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+        json_integer_value(item) >= (json_int_t)n_ops)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.150s: entry %zu of '%s' is no operation of the graph, which has %" PRIu32, path,
+                 i, key, n_ops);
+    *out = (mpl_op)json_integer_value(item);
+out:
+    return st;
+}
+
+static mpl_status read_order(mpl_ctx *ctx, const char *path, const json_t *list, uint32_t n_ops,
+                             mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *seen = NULL;
+
+    if (!json_is_array(list) || json_array_size(list) != n_ops)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.150s: 'op_order' is no list of the graph's %" PRIu32 " operations", path,
+                 n_ops);
+    MPL_TRY(mpl_new(ctx, seen, n_ops));
+    for (uint32_t i = 0; i < n_ops; i++) {
+        MPL_TRY(read_op(ctx, path, list, "op_order", i, n_ops, &order[i]));
+        if (seen[order[i]]++ != 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "%.150s: 'op_order' lists operation %" PRIu32 " twice", path,
+                     order[i]);
+    }
+out:
+    mpl_free(ctx, seen);
+    return st;
+}
+
+static mpl_status read_set(mpl_ctx *ctx, const char *path, const json_t *list, const char *key,
+                           uint32_t n_ops, uint8_t *marked)
+{
+    mpl_status st = MPL_OK;
+    mpl_op op = 0, least = 0;
+
+    if (!json_is_array(list))
+        MPL_FAIL(ctx, MPL_EINPUT, "%.150s: '%s' is missing or no list, beside 'op_order'", path,
+                 key);
+    for (size_t i = 0; i < json_array_size(list); i++, least = op + 1) {
+        MPL_TRY(read_op(ctx, path, list, key, i, n_ops, &op));
+        if (op < least)
+            MPL_FAIL(ctx, MPL_EINPUT, "%.150s: '%s' lists operation %" PRIu32 " out of turn", path,
+                     key, op);
+        marked[op] = 1;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fields_json,
+                                 uint32_t n_ops, mpl_plan_choices *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan_choices made = {0};
+    json_t *root = NULL;
+    const json_t *order;
+
+    MPL_TRY(parse(ctx, fields_json != NULL ? fields_json : "{}", &root));
+    if ((order = json_object_get(root, "op_order")) != NULL) {
+        MPL_TRY(mpl_new(ctx, made.order, n_ops));
+        MPL_TRY(mpl_new(ctx, made.shared, n_ops));
+        MPL_TRY(mpl_new(ctx, made.copied, n_ops));
+        MPL_TRY(read_order(ctx, path, order, n_ops, made.order));
+        MPL_TRY(read_set(ctx, path, json_object_get(root, "shared"), "shared", n_ops, made.shared));
+        MPL_TRY(read_set(ctx, path, json_object_get(root, "copied"), "copied", n_ops, made.copied));
+    }
+    *out = made;
+    made = (mpl_plan_choices){0};
+out:
+    mpl_plan_choices_fini(ctx, &made);
+    json_decref(root);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* plan_choices.h -- the order of a plan's graph and what its concats and splits share, in a plan
+ * file: what a search chose and no option names. */
+#ifndef MPL_PLAN_CHOICES_H
+#define MPL_PLAN_CHOICES_H
+
+#include "graphs/graph.h"
+
+/* Fields as in mpl_least. All three are NULL, or none is. Owned. */
+typedef struct mpl_plan_choices {
+    mpl_op *order;   /* [n_ops] */
+    uint8_t *shared; /* [n_ops] concats: 1: the operands lie in the result */
+    uint8_t *copied; /* [n_ops] splits and slices: 1: the pieces are copies */
+} mpl_plan_choices;
+
+/* Adds `op_order`, `shared` and `copied` to the fields of a plan file. Replaces *fields_json, the
+ * text of an object. Does nothing without choices. */
+mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choices *choices,
+                                char **fields_json);
+/* Reads them from the fields of plan file `path` (or NULL) for a graph of n_ops operations; all
+ * NULL if the file has none. MPL_EINPUT: no permutation, an id out of range or out of turn. Whether
+ * the graph allows the order is left to mpl_problem_from_graph. */
+mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fields_json,
+                                 uint32_t n_ops, mpl_plan_choices *out);
+void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices);
+
+#endif
