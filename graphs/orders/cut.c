@@ -24,8 +24,10 @@ typedef struct cutter {
     mpl_effort *effort;
     network net;
     uint32_t source, sink;
-    uint8_t *side; /* [n] 1: done, 2: not done, 0: open */
-    uint8_t *best; /* [n] 1: done in the cheapest set for the operation queried last */
+    uint32_t *live_arc;  /* [n_buffers] arc that carries a buffer's bytes */
+    uint32_t *users_arc; /* [n_buffers] arc to the first user of a buffer that is not kept */
+    uint8_t *side;       /* [n] 1: done, 2: not done, 0: open */
+    uint8_t *best;       /* [n] 1: done in the cheapest set for the operation queried last */
     uint32_t *stack;
     uint32_t *group; /* [n_group] operations, none of which is done yet */
     uint32_t n_group;
@@ -45,12 +47,15 @@ static mpl_status make_network(cutter *c)
     mpl_status st = MPL_OK;
     const mpl_order_model *m = c->m;
     network *g = &c->net;
-    uint32_t n = 0, at = 4 * m->n;
+    uint32_t n = 0, at = 4 * m->n, extra;
 
     c->source = m->n + m->n_buffers;
     c->sink = c->source + 1;
-    g->n_nodes = c->sink + 1;
-    n = 2 * m->n + m->before.begin[m->n] + m->n_buffers + m->users.begin[m->n_buffers];
+    extra = c->sink + 1; /* a node for "one of its makers is done" */
+    n = 2 * m->n + m->before.begin[m->n] + m->n_buffers + m->users.begin[m->n_buffers] +
+        m->makers.begin[m->n_buffers];
+    MPL_TRY(mpl_new(c->ctx, c->live_arc, m->n_buffers));
+    MPL_TRY(mpl_new(c->ctx, c->users_arc, m->n_buffers));
     MPL_TRY(mpl_new(c->ctx, g->from, (size_t)n * 2));
     MPL_TRY(mpl_new(c->ctx, g->to, (size_t)n * 2));
     MPL_TRY(mpl_new(c->ctx, g->capacity, (size_t)n * 2));
@@ -64,12 +69,20 @@ static mpl_status make_network(cutter *c)
     for (uint32_t b = 0; b < m->n_buffers; b++) {
         uint32_t maker = m->from_start[b] ? c->source : m->makers.item[m->makers.begin[b]];
 
+        if (!m->from_start[b] && m->makers.begin[b + 1] - m->makers.begin[b] > 1) {
+            maker = extra++;
+            for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++, at += 2)
+                set_arc(g, at, m->makers.item[i], maker, INFINITE);
+        }
         set_arc(g, at, maker, m->kept[b] ? c->sink : m->n + b, m->bytes[b]);
+        c->live_arc[b] = at;
         at += 2;
+        c->users_arc[b] = at;
         for (uint32_t i = m->users.begin[b]; !m->kept[b] && i < m->users.begin[b + 1]; i++, at += 2)
             set_arc(g, at, m->n + b, m->users.item[i], INFINITE);
     }
     g->n_arcs = at;
+    g->n_nodes = extra;
     MPL_TRY(mpl_lists_new(c->ctx, g->n_nodes, g->n_arcs, g->from, NULL, &g->begin, &g->arc));
     MPL_TRY(mpl_new(c->ctx, g->level, g->n_nodes));
     MPL_TRY(mpl_new(c->ctx, g->queue, g->n_nodes));
@@ -183,8 +196,8 @@ static bool mark(cutter *c, uint32_t v, const mpl_lists *lists, uint8_t side)
     return true;
 }
 
-/* Query: v's ancestors and b's other users (if any) are done; false: impossible. */
-static bool pose(cutter *c, uint32_t v, uint32_t b)
+/* Query: v's ancestors are done, neither v nor an operation of the group is; false: impossible. */
+static bool pose(cutter *c, uint32_t v)
 {
     const mpl_order_model *m = c->m;
     bool possible;
@@ -195,10 +208,28 @@ static bool pose(cutter *c, uint32_t v, uint32_t b)
         possible = mark(c, c->group[i], &m->after, 2);
     for (uint32_t i = m->before.begin[v]; possible && i < m->before.begin[v + 1]; i++)
         possible = mark(c, m->before.item[i], &m->before, 1);
-    for (uint32_t i = b == MPL_NONE ? 0 : m->users.begin[b];
-         b != MPL_NONE && possible && i < m->users.begin[b + 1]; i++)
-        possible = m->users.item[i] == v || mark(c, m->users.item[i], &m->before, 1);
-    return possible && (b == MPL_NONE || !m->kept[b]);
+    return possible;
+}
+
+/* Sets the capacities of the arcs from the buffers of a way to v. v is not done, so each of these
+ * buffers counts in every cut, with or without its other users. With `saves` it counts less if all
+ * others are done: not at all, or, of a single buffer, as far as it is larger than what is saved.
+ */
+static void set_way(cutter *c, uint32_t v, uint32_t way, bool saves)
+{
+    const mpl_order_model *m = c->m;
+    uint32_t n = m->under.begin[way + 1] - m->under.begin[way];
+
+    for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++) {
+        uint32_t b = m->under.item[i], at = c->users_arc[b];
+        uint64_t rest = n == 1 && m->bytes[b] > m->saves[v] ? m->bytes[b] - m->saves[v] : 0;
+
+        if (m->kept[b])
+            continue;
+        for (uint32_t k = m->users.begin[b]; m->users.item[k] != v; k++)
+            at += 2;
+        c->net.capacity[at] = saves ? rest : INFINITE;
+    }
 }
 
 /* Reads a minimum cut into best[]: what the source reaches, or all that does not reach the sink. */
@@ -231,6 +262,42 @@ static void read_cut(cutter *c, bool largest)
 
 typedef enum wanted { COST, SMALLEST, LARGEST } wanted;
 
+/* Sets whether cuts count what v makes together with other operations. While v runs it is there in
+ * any case, so it counts with v. */
+static void count_made(cutter *c, uint32_t v, bool counted)
+{
+    const mpl_order_model *m = c->m;
+
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++) {
+        uint32_t b = m->makes.item[i];
+
+        c->net.capacity[c->live_arc[b]] = counted ? m->bytes[b] : 0;
+    }
+}
+
+/* least_cost, without what is common to all ways to run v. */
+static uint64_t least_of_ways(cutter *c, uint32_t v, uint64_t own, uint64_t enough, wanted what)
+{
+    const mpl_order_model *m = c->m;
+    uint64_t least = own + max_flow(c, enough);
+
+    if (what != COST)
+        read_cut(c, what == LARGEST);
+    for (uint32_t i = m->ways.begin[v]; i < m->ways.begin[v + 1]; i++) {
+        uint64_t cost;
+
+        set_way(c, v, m->ways.item[i], true);
+        cost = own + max_flow(c, enough);
+        set_way(c, v, m->ways.item[i], false);
+        if (cost >= least)
+            continue;
+        least = cost;
+        if (what != COST)
+            read_cut(c, what == LARGEST);
+    }
+    return least;
+}
+
 /* The least cost of v in any order where no operation of the group precedes it, cut off at
  * `enough`; UINT64_MAX: no such order. best[]: its set, if wanted and below `enough`. */
 static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
@@ -240,21 +307,11 @@ static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
 
     for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
         own += m->bytes[m->makes.item[i]];
-    if (!pose(c, v, MPL_NONE))
+    if (!pose(c, v))
         return UINT64_MAX;
-    least = own + max_flow(c, enough);
-    if (what != COST)
-        read_cut(c, what == LARGEST);
-    for (uint32_t i = m->overwrites.begin[v]; i < m->overwrites.begin[v + 1]; i++) {
-        uint64_t cost;
-
-        if (!pose(c, v, m->overwrites.item[i]) ||
-            (cost = own - m->saves[v] + max_flow(c, enough)) >= least)
-            continue;
-        least = cost;
-        if (what != COST)
-            read_cut(c, what == LARGEST);
-    }
+    count_made(c, v, false);
+    least = least_of_ways(c, v, own, enough, what);
+    count_made(c, v, true);
     return least;
 }
 
@@ -288,8 +345,9 @@ out:
 static void cutter_fini(cutter *c)
 {
     network *g = &c->net;
-    void *const arrays[] = {g->begin, g->arc,  g->from, g->to,   g->capacity, g->left, g->level,
-                            g->queue, g->next, g->path, c->side, c->best,     c->stack};
+    void *const arrays[] = {g->begin, g->arc,   g->from,  g->to,       g->capacity,
+                            g->left,  g->level, g->queue, g->next,     g->path,
+                            c->side,  c->best,  c->stack, c->live_arc, c->users_arc};
 
     MPL_FREE_ALL(c->ctx, arrays);
 }

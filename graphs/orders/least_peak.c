@@ -4,6 +4,8 @@
 #include "graphs/orders/orders_priv.h"
 
 #include "graphs/core/names.h"
+#include "graphs/problem/bounds/bounds.h"
+#include "graphs/problem/derive/concats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,12 +27,13 @@ typedef struct planner {
     mpl_order_run *run;
     mpl_ctx *ctx;
     const mpl_order_model *m;
+    mpl_problem_options options;
     uint64_t width, states, rounds;
     mpl_effort effort;
     uint32_t *order; /* [n] */
     piece *pieces;
     uint32_t n_pieces;
-    uint64_t bound;
+    uint64_t peak, bound;
     const char *method;
 } planner;
 
@@ -302,6 +305,111 @@ out:
     return st;
 }
 
+/* Searches for an order of m, which is made of g, with the least peak. */
+static mpl_status search_model(planner *x, const mpl_order_model *m, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+
+    x->m = m;
+    MPL_TRY(find_pieces(x));
+    MPL_TRY(begin_orders(x, g));
+    MPL_TRY(improve_all(x));
+    x->peak = 0;
+    for (uint32_t i = 0; i < x->n_pieces; i++)
+        x->peak = mpl_max_u64(x->peak, x->pieces[i].peak);
+out:
+    mpl_free(x->ctx, x->pieces);
+    x->pieces = NULL;
+    x->n_pieces = 0;
+    return st;
+}
+
+/* ---- concats that may share ---- */
+
+/* Decides the concats of `order` by bounds: shared[n_ops]. *live: its peak, in whole slots. */
+static mpl_status peak_of_order(planner *x, const mpl_graph *g, const mpl_op *order,
+                                uint8_t *shared, uint64_t *live)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options o = x->options;
+    mpl_concats *concats = NULL;
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+
+    o.parallel = false;
+    o.capacity = MPL_NO_CAPACITY;
+    MPL_TRY(mpl_concats_new(x->ctx, g, order, &o, &concats));
+    MPL_TRY(mpl_problem_build(x->ctx, g, order, &o, concats->shared, &p, &map));
+    MPL_TRY(mpl_peak_live(x->ctx, p, 0, live, NULL, NULL));
+    *live = mpl_align_up(*live, o.align);
+    memcpy(shared, concats->shared, g->n_ops);
+out:
+    mpl_concats_free(x->ctx, concats);
+    mpl_problem_free(x->ctx, p);
+    mpl_value_map_free(x->ctx, map);
+    return st;
+}
+
+/* Searches again under one decision on concats; keeps the order if its peak is lower. */
+static mpl_status try_decided(planner *x, const mpl_graph *g, const mpl_problem_options *o,
+                              uint8_t *shared)
+{
+    mpl_status st = MPL_OK;
+    planner y = *x;
+    mpl_order_model *m = NULL;
+    uint64_t live;
+
+    y.order = NULL;
+    MPL_TRY(mpl_new(x->ctx, y.order, g->n_ops));
+    MPL_TRY(mpl_order_model_new(x->ctx, g, o, &m));
+    MPL_TRY(search_model(&y, m, g));
+    x->effort.ticks = y.effort.ticks;
+    x->effort.late = y.effort.late;
+    if (y.peak >= x->peak)
+        goto out;
+    MPL_TRY(peak_of_order(x, g, y.order, shared, &live));
+    if (live >= x->peak)
+        goto out;
+    x->peak = live;
+    memcpy(x->order, y.order, g->n_ops * sizeof *y.order);
+out:
+    mpl_order_model_free(x->ctx, m);
+    mpl_free(x->ctx, y.order);
+    return st;
+}
+
+/* The peak of a relaxed model may be out of reach. If it is, orders of the least peak under the
+ * decision on concats that goes with the order, and with all concats copied, may be lower. */
+static mpl_status decide_concats(planner *x, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options o = x->options;
+    uint8_t *shared = NULL;
+
+    MPL_TRY(mpl_new(x->ctx, shared, g->n_ops));
+    MPL_TRY(peak_of_order(x, g, x->order, shared, &x->peak));
+    o.concat_shared = shared;
+    if (x->peak > x->bound)
+        MPL_TRY(try_decided(x, g, &o, shared));
+    o.concat = MPL_CONCAT_COPY;
+    if (x->peak > x->bound)
+        MPL_TRY(try_decided(x, g, &o, shared));
+out:
+    mpl_free(x->ctx, shared);
+    return st;
+}
+
+static const char *scope_of(const planner *x, const mpl_graph *g)
+{
+    if (x->m->relaxed)
+        return "all orders and shared concats";
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_concat)
+            return x->options.concat == MPL_CONCAT_SHARE ? "all orders with concats shared"
+                                                         : "all orders with concats copied";
+    return "all orders";
+}
+
 /* left_out: bits of rules to leave out, besides those that the caller names. */
 static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
 {
@@ -309,6 +417,7 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     mpl_order_model *m = NULL;
     planner x = {.run = run, .ctx = run->ctx, .order = order};
 
+    x.options = run->options != NULL ? *run->options : mpl_problem_options_default();
     MPL_TRY(read_without(run, &x.effort.without));
     x.effort.without |= left_out;
     MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
@@ -319,20 +428,17 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
     x.effort.deadline_ns = run->deadline_ns;
     MPL_TRY(mpl_order_model_new(run->ctx, g, run->options, &m));
-    x.m = m;
-    MPL_TRY(find_pieces(&x));
-    MPL_TRY(begin_orders(&x, g));
-    MPL_TRY(improve_all(&x));
-    run->live_bytes = 0;
-    for (uint32_t i = 0; i < x.n_pieces; i++)
-        run->live_bytes = mpl_max_u64(run->live_bytes, x.pieces[i].peak);
+    MPL_TRY(search_model(&x, m, g));
+    if (m->relaxed)
+        MPL_TRY(decide_concats(&x, g));
+    run->live_bytes = x.peak;
     run->bound_bytes = x.bound;
     run->method = x.method;
+    run->scope = scope_of(&x, g);
     run->ticks = x.effort.ticks;
     run->stopped_by_clock = x.effort.late;
 out:
     mpl_order_model_free(run->ctx, m);
-    mpl_free(run->ctx, x.pieces);
     return st;
 }
 

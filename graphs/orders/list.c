@@ -99,7 +99,8 @@ static bool would_free(const mpl_order_list *list, uint32_t v)
     uint64_t with = list->walk.live;
 
     for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        with += m->bytes[m->makes.item[i]];
+        if (list->walk.born[m->makes.item[i]] == 0)
+            with += m->bytes[m->makes.item[i]];
     return m->extra[v] > 0 || mpl_order_walk_after(&list->walk, v) < with;
 }
 

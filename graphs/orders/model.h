@@ -23,19 +23,32 @@ typedef struct mpl_order_model {
     mpl_op *op;                 /* [n] the operation of the graph */
     mpl_lists before, after;    /* [n] operations, distinct, ascending */
     mpl_lists makes, reads;     /* [n] buffers that it makes; buffers that it uses */
-    mpl_lists makers, users;    /* [n_buffers] operations; forward, at most one maker */
-    mpl_lists overwrites;       /* [n] buffers that its output may overwrite */
+    mpl_lists makers, users;    /* [n_buffers] operations; several makers: the first one counts */
     uint8_t *from_start, *kept; /* [n_buffers] live before every step; live after every step */
     uint64_t *bytes;            /* [n_buffers] whole slots */
     uint64_t *extra;            /* [n] bytes for its step alone: workspaces, unread outputs */
-    uint64_t *saves;            /* [n] bytes that writing in place may save */
-    uint64_t base;              /* bytes of buffers that live through all steps */
-    bool backward;              /* made by mpl_order_model_reverse: v makes what it overwrites */
+    /* Ways to write in place: over the buffers of one operand, as far as they end at the step. An
+     * operation saves the best of its ways, and at most `saves`. */
+    uint32_t n_ways;
+    mpl_lists ways;  /* [n] ways */
+    mpl_lists under; /* [n_ways] buffers */
+    uint64_t *saves; /* [n] [byte] */
+    uint64_t base;   /* bytes of buffers that live through all steps */
+    bool relaxed;    /* mpl_order_model_relaxed */
+    bool backward;   /* made by mpl_order_model_reverse: v makes what it overwrites */
 } mpl_order_model;
 
-/* The model of a graph, `serial`. MPL_EINPUT: buffers pass 2^61 bytes. O(size log size). */
+/* The model of a graph, `serial`, with the concats that share under `options` (NULL: defaults). Of
+ * an order its peak is that of the order's problem, up to the padding of one last slot. If the
+ * concats are undecided (MPL_CONCAT_AUTO without concat_shared) and some can share, the model is
+ * relaxed. MPL_EINPUT: buffers pass 2^61 bytes. O(size log size). */
 mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                mpl_order_model **out);
+/* The relaxed model: of an order its peak is at most that of its problem under every choice of
+ * concats that share and splits that copy. An operand counts alone, though all of a shared result
+ * may have to be there; its bytes are there once, as long as a value that contains them is read. */
+mpl_status mpl_order_model_relaxed(mpl_ctx *ctx, const mpl_graph *g,
+                                   const mpl_problem_options *options, mpl_order_model **out);
 /* Operations [from, to) of an order of m, with those before done and those after not done. */
 mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
                                 uint32_t from, uint32_t to, mpl_order_model **out);

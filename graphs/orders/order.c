@@ -70,7 +70,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
 
     run->live_bytes = run->bound_bytes = run->ticks = 0;
     run->stopped_by_clock = false;
-    run->method = NULL;
+    run->method = run->scope = NULL;
     MPL_TRY(mpl_graph_check_ssa(run->ctx, g));
     for (uint32_t i = 0; i < run->n_params; i++)
         if (!has_param(kind->params, run->param_key[i]))
@@ -79,7 +79,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
     if (g->n_blocks > 1 && kind->make != mpl_order_given) {
         MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, &(block_run){run, kind}, order));
         run->live_bytes = run->bound_bytes = 0;
-        run->method = NULL;
+        run->method = run->scope = NULL;
     } else {
         MPL_TRY(kind->search != NULL ? kind->search(run, g, order)
                                      : kind->make(run->ctx, g, order));

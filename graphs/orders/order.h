@@ -18,8 +18,9 @@ typedef struct mpl_order_run {
     /* Results, in live bytes of pool 0. Each buffer counts as whole multiples of the alignment; an
      * output that may overwrite an input counts with it. Equals mpl_peak_live of the order's
      * problem, but for the padding of one last slot. */
-    uint64_t live_bytes;  /* the order's peak */
-    uint64_t bound_bytes; /* proved: no order has less; 0: nothing proved */
+    uint64_t live_bytes;  /* the order's peak, with concats as mpl_problem_from_graph decides */
+    uint64_t bound_bytes; /* proved: nothing of `scope` has less; 0: nothing proved */
+    const char *scope;    /* "all orders", "all orders and shared concats", ..; NULL: no bound */
     uint64_t ticks;
     bool stopped_by_clock;
     const char *method; /* how the bound was proved: "cut", "search"; NULL: none */

@@ -34,7 +34,7 @@ static void print_order(const mpl_job *job, const mpl_record *row, uint64_t plan
     if (found->ns > 0)
         printf("order    %12" PRIu64 " bytes  %14s  %s; %s over %s, gap %s\n", found->live_bytes,
                mpl_sized(found->live_bytes).text, mpl_record_get_text(row, MPL_FIELD_order),
-               mpl_order_proof(job), mpl_order_scope(job),
+               mpl_order_proof(job), found->scope,
                mpl_gap_text(found->live_bytes, found->bound_bytes, gap));
     if (!mpl_record_is(row, MPL_FIELD_order_kept, "given"))
         return;

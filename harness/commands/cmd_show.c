@@ -247,8 +247,8 @@ static void show_order(const mpl_options *options, const mpl_job *job)
     printf("least order         %14" PRIu64 " bytes  %14s, %s over %s, gap %s; %" PRIu64
            " ticks, %.3f s\n",
            found->bound_bytes, mpl_sized(found->bound_bytes).text, mpl_order_proof(job),
-           mpl_order_scope(job), mpl_gap_text(found->live_bytes, found->bound_bytes, gap),
-           found->ticks, (double)found->ns / 1e9);
+           found->scope, mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks,
+           (double)found->ns / 1e9);
 }
 
 /* Prints the concats whose operands lie inside their results, and the reason for the choice. */

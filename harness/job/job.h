@@ -33,7 +33,7 @@ typedef struct mpl_bindings {
 /* Result of an order that searches; all 0 and NULL for other orders (order.h, mpl_order_run). */
 typedef struct mpl_order_found {
     uint64_t live_bytes, bound_bytes, ticks;
-    const char *method;
+    const char *method, *scope;
     int64_t ns;
 } mpl_order_found;
 
@@ -74,9 +74,6 @@ typedef struct mpl_job {
 
 /* What is known of the job's order: "proved by cut", "bound by search", .. */
 const char *mpl_order_proof(const mpl_job *job);
-/* The orders that the proof covers. The search assumes that every concat copies, so it proves
- * nothing for plans where a concat does not. */
-const char *mpl_order_scope(const mpl_job *job);
 
 /* Checks options as far as possible without a graph. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);

@@ -206,8 +206,9 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
     begin = mpl_clock_ns();
     MPL_TRY(mpl_order_make(&run, kind, job->source.graph, job->order));
     if (run.live_bytes > 0) /* no facts about plain orders or graphs with control flow */
-        job->order_found = (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method,
-                                             mpl_clock_ns() - begin};
+        job->order_found =
+            (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks,
+                              run.method,     run.scope,       mpl_clock_ns() - begin};
     if (kind->search != NULL)
         MPL_TRY(keep_given(ctx, job));
 out:

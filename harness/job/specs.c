@@ -131,16 +131,6 @@ const char *mpl_order_proof(const mpl_job *job)
     return proved ? "proved" : "no bound";
 }
 
-const char *mpl_order_scope(const mpl_job *job)
-{
-    const mpl_graph *g = job->source.graph;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (g->op_kind[op] == MPL_OP_concat)
-            return "all orders with concats copied";
-    return "all orders";
-}
-
 /* ---- recomputation ---- */
 
 static mpl_status parse_budget(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)

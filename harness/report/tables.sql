@@ -345,7 +345,7 @@ SELECT r.graph_name AS graph, r.safety, r."order", r.concat, r.loop, r.changed,
   fixed(ratio(r.planned_bytes, f.planned_bytes), 3) AS "beside first",
   fixed(ratio(f.planned_bytes, r.planned_bytes), 3) AS "times less",
   mib(r.order_bound_bytes) AS "least MiB",
-  r.order_proof || iif(r.order_scope IS 'all orders', '', ', concats copied') AS "least by",
+  r.order_proof || iif(r.order_scope LIKE '%copied', ', concats copied', '') AS "least by",
   mib(r.copied_bytes) AS "copied MiB",
   fixed(ratio(r.copied_bytes, f.copied_bytes), 3) AS "copied beside first",
   mib(r.loop_carry_bytes) AS "carried MiB", r.outputs, ms(r.run_ns) AS "~run ms",
@@ -371,7 +371,7 @@ lines AS (
   SELECT id AS line,
     iif(less IS NULL, refuse(graph_name || ' was not planned in both orders'), graph_name) AS graph,
     before, planned_bytes AS after, order_bound_bytes AS least,
-    order_proof || iif(order_scope IS 'all orders', '', ', concats copied') AS by, less,
+    order_proof || iif(order_scope LIKE '%copied', ', concats copied', '') AS by, less,
     order_ns AS ns FROM both
   UNION ALL SELECT 1e9, 'mean', NULL, NULL, NULL, NULL, mean(less), NULL FROM both GROUP BY NULL
   HAVING count(*) > 1

@@ -264,6 +264,7 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
     run->ticks = j.ticks;
     run->stopped_by_clock = peak.stopped_by_clock;
     run->method = j.bound > least ? "orders" : peak.method;
+    run->scope = peak.scope;
 out:
     mpl_free(j.ctx, first);
     return st;
