@@ -3,7 +3,7 @@
 #define MPL_ORDERS_PRIV_H
 
 #include "graphs/core/rng.h"
-#include "graphs/orders/model.h"
+#include "graphs/orders/model/model.h"
 #include "graphs/orders/order.h"
 
 /* Engines and rules of the searches (order_rules.def). */

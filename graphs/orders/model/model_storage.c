@@ -5,7 +5,7 @@
  *          the result of a concat has the parts of its operands, wherever they lie: those bytes are
  *          somewhere as long as a value that contains them is read. A copy only adds to them.
  * Source   this project */
-#include "graphs/orders/model_priv.h"
+#include "graphs/orders/model/model_priv.h"
 
 #include "graphs/problem/cuts.h"
 #include "graphs/problem/derive/concats.h"

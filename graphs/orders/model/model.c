@@ -1,5 +1,5 @@
 /* model.c -- the memory model of an order: its parts, its reverse, walks. See model.h. */
-#include "graphs/orders/model_priv.h"
+#include "graphs/orders/model/model_priv.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef MPL_ORDER_MODEL_PRIV_H
 #define MPL_ORDER_MODEL_PRIV_H
 
-#include "graphs/orders/model.h"
+#include "graphs/orders/model/model.h"
 
 typedef struct mpl_order_pair {
     uint32_t of, item;
