@@ -1,11 +1,13 @@
-/* resnet.c -- residual networks of 18 to 152 layers.
+/* resnet.c -- residual networks of 18 to 152 layers, and as deep as you like for small images.
  *
  * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR
- *          2016: table 1, with projections where the dims change (option B).
+ *          2016: table 1, with projections where the dims change (option B). resnet_cifar: its
+ *          section 4.2; blocks=200 is the network of 1,202 layers.
  * Differs  A bottleneck has its stride on the 3x3 convolution, as have the Caffe2 model in the ONNX
  *          zoo, which resnet50 equals operator by operator, and common practice; the paper has it
- *          on the first 1x1. stride=1x1 is the paper's, and that of the training problem recorded
- *          from libnnc (results/published.tsv): fewer bytes, as the 3x3 reads less. */
+ *          on the first 1x1. The paper's shortcuts of resnet_cifar pad with zeros (option A).
+ * stride=1x1 is the paper's, and that of the training problem recorded from libnnc
+ * (results/published.tsv): fewer bytes, as the 3x3 reads less. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {
@@ -117,6 +119,34 @@ static const mpl_zoo_param bottleneck_params[] = {
 
 #define RESNET(layers, list)                                                                       \
     MPL_ZOO(resnet##layers, "residual network of " #layers " layers (He et al. 2016)", list, build)
+
+/* ---- residual networks for small images ---- */
+
+static mpl_status build_cifar(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    mpl_net net;
+    mpl_value x;
+
+    mpl_net_begin(&net, ctx, args);
+    x = mpl_net_conv_relu(&net, "stem", mpl_net_image(&net, 3), 16, MPL_WINDOW(3, 1, 1), epsilon);
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < mpl_zoo_arg(args, "blocks"); k++) {
+            mpl_net_scope(&net, "res%d_%" PRId64, i + 1, k);
+            x = block(&net, x, false, false, 16 << i, i > 0 && k == 0 ? 2 : 1);
+        }
+    return mpl_net_end(&net, mpl_net_classify(&net, x, false), out);
+}
+
+static const mpl_zoo_param cifar_params[] = {
+    MPL_PARAM_BATCH(1),
+    MPL_PARAM_IMAGE(32, 4),
+    MPL_PARAM_CLASSES(10),
+    {"blocks", 3, 1, 10000, "of each of the three stages: 6 * blocks + 2 layers", NULL},
+    MPL_PARAM_END,
+};
+
+MPL_ZOO(resnet_cifar, "residual network for small images (He et al. 2016, section 4.2)",
+        cifar_params, build_cifar);
 
 RESNET(18, params);
 RESNET(34, params);

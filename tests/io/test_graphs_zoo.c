@@ -17,14 +17,22 @@ static const struct {
     uint64_t params;
     double mega, tolerance;
 } published[] = {
-    {"resnet18", 11689512, 1810, 10},       {"resnet34", 21797672, 3660, 10},
-    {"resnet50", 25557032, 4090, 10},       {"resnet101", 44549160, 7800, 10},
-    {"resnet152", 60192808, 11510, 10},     {"densenet121", 7978856, 2830, 10},
-    {"densenet169", 14149480, 3360, 10},    {"densenet201", 20013928, 4290, 10},
-    {"inception_v1", 6998552, 0, 0},        {"inception_v3", 23834568, 5710, 10},
-    {"inception_v4", 42679816, 12280, 30},  {"vgg16", 138357544, 15470, 10},
-    {"mobilenet_v1", 4231976, 569, 1},      {"mobilenet_v2", 3504872, 300, 1},
-    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* of 2017, 81 classes, with statistics */
+    {"resnet18", 11689512, 1810, 10},
+    {"resnet34", 21797672, 3660, 10},
+    {"resnet50", 25557032, 4090, 10},
+    {"resnet101", 44549160, 7800, 10},
+    {"resnet152", 60192808, 11510, 10},
+    {"densenet121", 7978856, 2830, 10},
+    {"densenet169", 14149480, 3360, 10},
+    {"densenet201", 20013928, 4290, 10},
+    {"inception_v1", 6998552, 0, 0},
+    {"inception_v3", 23834568, 5710, 10},
+    {"inception_v4", 42679816, 12280, 30},
+    {"vgg16", 138357544, 15470, 10},
+    {"mobilenet_v1", 4231976, 569, 1},
+    {"mobilenet_v2", 3504872, 300, 1},
+    {"resnet_cifar:classes=10", 269722 + 2752, 0, 0}, /* 20 layers; two projections */
+    {"mask_rcnn:form=owl", 64158584, 0, 0},           /* of 2017, 81 classes, with statistics */
 };
 
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
@@ -573,6 +581,76 @@ TEST(test_random_wiring)
     }
 }
 
+/* Merges edges in parallel and in series until none is left but one. Small graphs only. */
+static void assert_series_parallel(const mpl_graph *g)
+{
+    enum { MOST = 256 };
+    static uint8_t edge[MOST][MOST]; /* from row to column: input, operations, output */
+    uint32_t n = g->n_ops + 2;
+    bool moved = true;
+
+    assert_true(n <= MOST);
+    memset(edge, 0, sizeof edge);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && g->value_role[g->op_in[i]] != MPL_WEIGHT)
+                edge[g->value_op[g->op_in[i]] + 1][op + 1] = 1; /* MPL_NONE + 1 is the input */
+    edge[n - 2][n - 1] = 1;
+    while (moved) {
+        moved = false;
+        for (uint32_t v = 1; v + 1 < n; v++) {
+            uint32_t n_in = 0, n_out = 0, from = 0, to = 0;
+
+            for (uint32_t u = 0; u < n; u++) {
+                n_in += edge[u][v];
+                n_out += edge[v][u];
+                from = edge[u][v] ? u : from;
+                to = edge[v][u] ? u : to;
+            }
+            if (n_in != 1 || n_out != 1)
+                continue;
+            edge[from][v] = edge[v][to] = 0;
+            edge[from][to] = 1; /* parallel edges become one */
+            moved = true;
+        }
+    }
+    for (uint32_t v = 1; v + 1 < n; v++)
+        for (uint32_t u = 0; u < n; u++)
+            assert_true(!edge[u][v] && !edge[v][u]);
+}
+
+/* Random graphs have as many operations as asked for, each operation reaches the output, and the
+ * seed alone decides. A series-parallel graph is reduced to one edge by merging edges in series and
+ * in parallel. */
+TEST(test_random_nets)
+{
+    static const char *const kinds[] = {"series_parallel", "layered"};
+    uint64_t last = 0;
+
+    for (int k = 0; k < 2; k++)
+        for (int seed = 1; seed <= 3; seed++) {
+            char spec[64];
+            mpl_graph *g, *again;
+
+            snprintf(spec, sizeof spec, "%s:ops=%d,seed=%d", kinds[k], 60 * seed, seed);
+            g = build(ctx, spec);
+            again = build(ctx, spec);
+            assert_int_equal(mpl_graph_hash(g), mpl_graph_hash(again));
+            assert_true(mpl_graph_hash(g) != last);
+            last = mpl_graph_hash(g);
+            if (k == 0)
+                assert_int_equal(g->n_ops, 60 * seed);
+            else
+                assert_true(g->n_ops >= 60u * seed - 24 && g->n_ops <= 60u * seed + 24);
+            for (mpl_value v = 0; v < g->n_values; v++)
+                assert_true(g->value_use_begin[v + 1] > g->value_use_begin[v] || v == g->output[0]);
+            if (k == 0)
+                assert_series_parallel(g);
+            mpl_graph_free(ctx, g);
+            mpl_graph_free(ctx, again);
+        }
+}
+
 /* ---- regions of mask_rcnn ---- */
 
 /* Weights that keep the activations of a deep network in range. */
@@ -700,4 +778,4 @@ TEST(test_mask_rcnn)
 
 TESTS(test_published, test_counts, test_every_network, test_variants, test_lstm_cell, test_names,
       test_same, test_gru_cell, test_delay, test_piecewise, test_seq2seq, test_wrong,
-      test_out_of_memory, test_random_wiring, test_mask_rcnn)
+      test_out_of_memory, test_random_wiring, test_random_nets, test_mask_rcnn)
