@@ -1,9 +1,8 @@
 /* interrupt.c -- whether the user asked to stop. See interrupt.h. */
 #include "harness/cli/interrupt.h"
 
-#include <signal.h>
-
-static volatile sig_atomic_t interrupt;
+static volatile sig_atomic_t interrupt, softly;
+static struct sigaction before;
 
 static void on_signal(int number)
 {
@@ -22,4 +21,24 @@ void mpl_interrupt_catch(void)
 int mpl_interrupted(void)
 {
     return interrupt;
+}
+
+static void on_first(int number)
+{
+    (void)number;
+    softly = 1;
+}
+
+const volatile sig_atomic_t *mpl_interrupt_soften(void)
+{
+    struct sigaction action = {.sa_handler = on_first, .sa_flags = SA_RESETHAND};
+
+    softly = 0;
+    sigaction(SIGINT, &action, &before);
+    return &softly;
+}
+
+void mpl_interrupt_restore(void)
+{
+    sigaction(SIGINT, &before, NULL);
 }

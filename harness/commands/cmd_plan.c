@@ -1,9 +1,9 @@
 /* cmd_plan.c -- memplan plan: one plan, verified before it is written. */
-#include <signal.h>
 #include <unistd.h>
 
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
+#include "harness/cli/interrupt.h"
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
 #include "planners/ilp/ilp.h"
@@ -88,16 +88,6 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);
 }
 
-/* Removes fields that differ between builds, machines or runs. */
-static void forget_origin(mpl_record *row)
-{
-    static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
-                                       MPL_FIELD_plan_ns, MPL_FIELD_self_ns, MPL_FIELD_order_ns};
-
-    for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
-        mpl_record_null(row, origin[i]);
-}
-
 /* Keeps a failure as a row. The message of ctx stays that of the failure. */
 static void keep_failure(mpl_ctx *ctx, const mpl_record *row, char **json)
 {
@@ -119,7 +109,7 @@ static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const 
 
     memcpy(message, ctx->message, sizeof message);
     if (options->reproducible)
-        forget_origin(row);
+        mpl_row_forget_origin(row);
     MPL_TRY(mpl_record_write(ctx, row, &json));
     MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, json));
     memcpy(ctx->message, message, sizeof message);
@@ -130,14 +120,6 @@ out:
 }
 
 /* ---- while planning ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
 
 /* Prints one line that the next one overwrites. */
 static void show_progress(void *arg, uint64_t planned, uint64_t bound)
@@ -152,17 +134,15 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
 /* Plans. The first Ctrl-C ends the search with its best plan, the second ends the program. */
 static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_made *made)
 {
-    struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;
     bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
-    mpl_watch watch = {
-        .progress = shown ? show_progress : NULL, .bind = mpl_bind_thread, .stop = &interrupted};
+    mpl_watch watch = {.progress = shown ? show_progress : NULL,
+                       .bind = mpl_bind_thread,
+                       .stop = mpl_interrupt_soften()};
     mpl_status st;
 
-    interrupted = 0;
     options->watch = &watch;
-    sigaction(SIGINT, &act, &before);
     st = mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, made);
-    sigaction(SIGINT, &before, NULL);
+    mpl_interrupt_restore();
     options->watch = NULL;
     if (shown)
         fputs("\r\033[K", stderr);
@@ -182,7 +162,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
         st = write_refusal(ctx, options, &made.job, made.row, made.plan);
     MPL_TRY(st);
     if (options->reproducible)
-        forget_origin(made.row);
+        mpl_row_forget_origin(made.row);
     MPL_TRY(mpl_record_write(ctx, made.row, &json));
     if (options->output != NULL)
         MPL_TRY(mpl_job_write_plan(ctx, &made.job, made.plan, json, options->output));

@@ -194,6 +194,8 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
                                mpl_record *row);
 /* Writes "build" and "machine" of a row. */
 void mpl_row_build(const mpl_machine *machine, mpl_record *row);
+/* Removes fields that differ between builds, machines or runs. */
+void mpl_row_forget_origin(mpl_record *row);
 /* Writes the problem, and the planner's (may be NULL) view of it. */
 void mpl_row_problem(const mpl_job *job, const mpl_planner_spec *spec, mpl_record *row);
 /* Why a claim has no certificate. */

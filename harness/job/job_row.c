@@ -261,3 +261,12 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
         mpl_record_null(row, results[i]);
 }
+
+void mpl_row_forget_origin(mpl_record *row)
+{
+    static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
+                                       MPL_FIELD_plan_ns, MPL_FIELD_self_ns, MPL_FIELD_order_ns};
+
+    for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
+        mpl_record_null(row, origin[i]);
+}

@@ -188,6 +188,34 @@ void mpl_record_item_bytes(mpl_record *r, mpl_field field, const char *name, uin
     item(r, field, json_pack("{s:o, s:I}", "name", text_json(name), "bytes", (json_int_t)bytes));
 }
 
+void mpl_record_item_object(mpl_record *r, mpl_field field)
+{
+    item(r, field, json_object());
+}
+
+static void last(mpl_record *r, mpl_field field, const char *key, json_t *value)
+{
+    size_t n = json_array_size(r->value[field]);
+
+    r->failed |=
+        n == 0 || json_object_set_new(json_array_get(r->value[field], n - 1), key, value) != 0;
+}
+
+void mpl_record_last_text(mpl_record *r, mpl_field field, const char *key, const char *text)
+{
+    last(r, field, key, text_json(text));
+}
+
+void mpl_record_last_int(mpl_record *r, mpl_field field, const char *key, uint64_t value)
+{
+    last(r, field, key, json_integer((json_int_t)value));
+}
+
+void mpl_record_last_bool(mpl_record *r, mpl_field field, const char *key, bool value)
+{
+    last(r, field, key, json_boolean(value));
+}
+
 /* ---- getters ---- */
 
 bool mpl_record_is_null(const mpl_record *r, mpl_field field)

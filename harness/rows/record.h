@@ -57,6 +57,12 @@ void mpl_record_item_text(mpl_record *r, mpl_field field, const char *text);
 /* Appends {"name": name, "bytes": bytes}. */
 void mpl_record_item_bytes(mpl_record *r, mpl_field field, const char *name, uint64_t bytes);
 
+/* Appends {} to an array; the others add members to its last object. */
+void mpl_record_item_object(mpl_record *r, mpl_field field);
+void mpl_record_last_text(mpl_record *r, mpl_field field, const char *key, const char *text);
+void mpl_record_last_int(mpl_record *r, mpl_field field, const char *key, uint64_t value);
+void mpl_record_last_bool(mpl_record *r, mpl_field field, const char *key, bool value);
+
 /* Getters: NULL, false or 0 items for a null field. Texts belong to the record. */
 bool mpl_record_is_null(const mpl_record *r, mpl_field field);
 const char *mpl_record_get_text(const mpl_record *r, mpl_field field);

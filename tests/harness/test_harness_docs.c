@@ -84,6 +84,7 @@ TEST(help_fits_a_terminal)
 static const char *const bases[] = {
     "plan mlp -q -o @/plan.json",
     "bench @/one.suite --planners none --backends ref --repeat 1 -q -o @/rows.jsonl",
+    "least mlp -q -o @/least.json",
     "show mlp",
     "verify mlp @/plan.json",
     "certify mlp @/plan.json",
