@@ -27,9 +27,9 @@ static mpl_status no_command(mpl_ctx *ctx, const char *name)
     for (int i = 0; i < MPL_N_COMMANDS; i++)
         if (mpl_nearer(name, strlen(name), mpl_commands[i].name, &least))
             near = mpl_commands[i].name;
-    return mpl_fail(
-        ctx, MPL_EINPUT, __FILE__, __LINE__, "no command '%.100s'%s%s%s; see memplan --help", name,
-        near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+    return MPL_REFUSE(ctx, "no command '%.100s'%s%s%s; see memplan --help", name,
+                      near != NULL ? " (is '" : "", near != NULL ? near : "",
+                      near != NULL ? "' meant?)" : "");
 }
 
 static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv, mpl_options *options)
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     mpl_options_fini(&ctx, &options);
     mpl_assert(ctx.n_live == 0);
     if ((fflush(stdout) != 0 || ferror(stdout)) && st == MPL_OK)
-        st = mpl_fail(&ctx, MPL_EINPUT, __FILE__, __LINE__, "standard output: %s", strerror(errno));
+        st = MPL_REFUSE(&ctx, "standard output: %s", strerror(errno));
     if (st != MPL_OK)
         fprintf(stderr, "memplan: %s\n", ctx.message);
     return mpl_status_exit(st);

@@ -53,7 +53,6 @@ static int declared(const mpl_planner *planner, const char *key, const char *val
 
 static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
 {
-    mpl_status st = MPL_OK;
     const char *takes = planner->params != NULL ? planner->params : "none";
 
     for (uint32_t i = 0; i < run->n_params; i++) {
@@ -61,44 +60,41 @@ static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
         int found = (planner->traits & MPL_FOREIGN) != 0 ? 2 : declared(planner, key, value);
 
         if (found == 0)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s has no parameter '%.50s'; it takes: %s",
-                     planner->name, key, takes);
+            return MPL_REFUSE(run->ctx, "planner %s has no parameter '%.50s'; it takes: %s",
+                              planner->name, key, takes);
         if (found == 1)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: %s=%.50s is not possible; it takes: %s",
-                     planner->name, key, value, takes);
+            return MPL_REFUSE(run->ctx, "planner %s: %s=%.50s is not possible; it takes: %s",
+                              planner->name, key, value, takes);
         if (mpl_run_param(run, key) != value)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: parameter '%s' is given twice",
-                     planner->name, key);
+            return MPL_REFUSE(run->ctx, "planner %s: parameter '%s' is given twice", planner->name,
+                              key);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_traits(const mpl_planner *planner, const mpl_run *run, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     char text[24];
 
     if (planner->plan == NULL)
-        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "planner %s is not in this build", planner->name);
+        return MPL_ERROR(run->ctx, MPL_EUNAVAIL, "planner %s is not in this build", planner->name);
     if ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL)
-        MPL_FAIL(run->ctx, MPL_EUNAVAIL,
-                 "planner %s needs an order of steps: it cannot plan under parallel",
-                 planner->name);
+        return MPL_ERROR(run->ctx, MPL_EUNAVAIL,
+                         "planner %s needs an order of steps: it cannot plan under parallel",
+                         planner->name);
     for (mpl_buffer b = 0; (planner->traits & MPL_BLOCKS) != 0 && p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
-            MPL_FAIL(run->ctx, MPL_EUNAVAIL,
-                     "planner %s places blocks: it cannot keep buffer '%.100s' at offset %" PRIu64,
-                     planner->name, mpl_buffer_label(p, b, text), p->fixed[b]);
-out:
-    return st;
+            return MPL_ERROR(
+                run->ctx, MPL_EUNAVAIL,
+                "planner %s places blocks: it cannot keep buffer '%.100s' at offset %" PRIu64,
+                planner->name, mpl_buffer_label(p, b, text), p->fixed[b]);
+    return MPL_OK;
 }
 
 /* A heuristic plan above the capacity proves nothing: report a limit, not an invalid plan. */
 static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run,
                                  const mpl_problem *p, const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     char text[24];
 
     for (mpl_buffer b = 0; plan->claim == MPL_FEASIBLE && b < p->n; b++) {
@@ -106,13 +102,12 @@ static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run,
 
         if (capacity != MPL_NO_CAPACITY && mpl_add_bytes(plan->offset[b], p->bytes[b], &end) &&
             end > capacity)
-            MPL_FAIL(run->ctx, MPL_ELIMIT,
-                     "planner %s found no plan within %" PRIu64
-                     " bytes (buffer '%.100s' would end at %" PRIu64 "); there may be one",
-                     planner->name, capacity, mpl_buffer_label(p, b, text), end);
+            return MPL_ERROR(run->ctx, MPL_ELIMIT,
+                             "planner %s found no plan within %" PRIu64
+                             " bytes (buffer '%.100s' would end at %" PRIu64 "); there may be one",
+                             planner->name, capacity, mpl_buffer_label(p, b, text), end);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool has_gaps(const mpl_problem *p)
@@ -140,14 +135,13 @@ bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
 /* Such a plan is valid for the problem, but its optimum and bound are not the problem's. */
 static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-
     if (plan->claim == MPL_INFEASIBLE)
-        MPL_FAIL(run->ctx, MPL_ELIMIT,
-                 "planner %s proved that no plan fits if lifetimes had no gaps and families were "
-                 "whole; as they "
-                 "are, there may be one",
-                 planner->name);
+        return MPL_ERROR(
+            run->ctx, MPL_ELIMIT,
+            "planner %s proved that no plan fits if lifetimes had no gaps and families were "
+            "whole; as they "
+            "are, there may be one",
+            planner->name);
     if (plan->claim == MPL_OPTIMAL)
         plan->claim = MPL_FEASIBLE;
     plan->bound_bytes = plan->spread.cost_bound = 0;
@@ -156,8 +150,7 @@ static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_pla
     mpl_free(run->ctx, plan->refutation.steps);
     plan->witness = NULL;
     plan->refutation = (mpl_refutation){0};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Calls the planner on the problem that it is shown. */
@@ -183,14 +176,13 @@ static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_pr
 static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t *into,
                              mpl_plan *whole, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     mpl_spread *to = &plan->spread, *from = &whole->spread;
 
     plan->claim = whole->claim;
     if (whole->block != NULL)
-        MPL_TRY(mpl_new(run->ctx, plan->block, p->n));
+        MPL_PASS(mpl_new(run->ctx, plan->block, p->n));
     if (from->n > 0)
-        MPL_TRY(mpl_plan_spread(run->ctx, plan, from->n));
+        MPL_PASS(mpl_plan_spread(run->ctx, plan, from->n));
     for (uint32_t k = 0; k < from->n; k++) {
         to->capacity[k] = from->capacity[k];
         to->price[k] = from->price[k];
@@ -205,8 +197,7 @@ static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t 
                                         : 0; /* blocks: the verifier's sum */
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status call_on_whole(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
@@ -240,17 +231,15 @@ out:
 static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
                        mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
 
-    MPL_TRY(loses_families(planner, p) ? call_on_whole(planner, run, p, plan)
-                                       : call_on(planner, run, p, plan));
+    MPL_PASS(loses_families(planner, p) ? call_on_whole(planner, run, p, plan)
+                                        : call_on(planner, run, p, plan));
     if ((planner->traits & MPL_FOREIGN) == 0)
         run->plan_ns = mpl_clock_ns() - begin;
     if (mpl_planner_sees_hull(planner, p))
-        MPL_TRY(lower_claims(planner, run, plan));
-out:
-    return st;
+        MPL_PASS(lower_claims(planner, run, plan));
+    return MPL_OK;
 }
 
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,

@@ -36,13 +36,10 @@ static void topology_load(void)
 
 static mpl_status topology_get(mpl_ctx *ctx)
 {
-    mpl_status st = MPL_OK;
-
     pthread_once(&topology_once, topology_load);
     if (topology == NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "hwloc could not read the topology of this machine");
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "hwloc could not read the topology of this machine");
+    return MPL_OK;
 }
 
 static uint32_t count_of(hwloc_obj_type_t type)
@@ -71,15 +68,15 @@ static const char *isa_name(void)
 
 mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
 {
-    mpl_status st = MPL_OK;
     mpl_machine m = {.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE)};
     char host[256] = "";
     const char *model;
     struct utsname os;
 
-    MPL_TRY(topology_get(ctx));
+    MPL_PASS(topology_get(ctx));
     if (gethostname(host, sizeof host - 1) != 0 || uname(&os) != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not say its name: %s", strerror(errno));
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "the system does not say its name: %s",
+                         strerror(errno));
     snprintf(m.host, sizeof m.host, "%016" PRIx64, mpl_hash(MPL_HASH_SEED, host, strlen(host)));
     model = hwloc_obj_get_info_by_name(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0),
                                        "CPUModel");
@@ -95,8 +92,7 @@ mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
         m.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * m.page_bytes;
     m.binds_memory = hwloc_topology_get_support(topology)->membind->set_area_membind != 0;
     *out = m;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_bind_cores(uint32_t index, uint32_t n)
@@ -149,22 +145,20 @@ static void bind_locally(void *base, uint64_t bytes)
 
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
 {
-    mpl_status st = MPL_OK;
     void *pages;
 
-    MPL_TRY(topology_get(ctx));
+    MPL_PASS(topology_get(ctx));
     if (bytes > SIZE_MAX - (uint64_t)sysconf(_SC_PAGESIZE))
-        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages", bytes);
+        return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages", bytes);
     pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
-        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
-                 strerror(errno));
+        return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
+                         strerror(errno));
     bind_locally(pages, bytes);
     /* A huge page would make untouched neighbours resident. May fail: not all kernels have them. */
     (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
     *base = pages;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_pages_free(void *base, uint64_t bytes)
@@ -175,7 +169,6 @@ void mpl_pages_free(void *base, uint64_t bytes)
 
 mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident)
 {
-    mpl_status st = MPL_OK;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
     uintptr_t at = (uintptr_t)base & ~(uintptr_t)(page - 1), end = (uintptr_t)base + bytes;
     unsigned char in_core[4096];
@@ -184,15 +177,14 @@ mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, ui
         size_t pages = (size_t)mpl_min_u64((end - at + page - 1) / page, sizeof in_core);
 
         if (mincore((void *)at, pages * page, in_core) != 0)
-            MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s",
-                     strerror(errno));
+            return MPL_ERROR(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s",
+                             strerror(errno));
         for (size_t i = 0; i < pages; i++)
             n += in_core[i] & 1;
         at += pages * page;
     }
     *resident = n * page;
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint64_t mpl_rss_peak(void)

@@ -4,16 +4,14 @@
 
 static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
 {
-    mpl_status st = MPL_OK;
     mpl_device *dev = NULL;
 
     (void)options;
-    MPL_TRY(mpl_new(ctx, dev, 1));
+    MPL_PASS(mpl_new(ctx, dev, 1));
     dev->ctx = ctx;
     dev->n_threads = 1;
     *out = dev;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void close_device(mpl_device *dev)

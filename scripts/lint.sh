@@ -13,6 +13,7 @@
 #   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
 #   columns   a line of source ends at column 100
 #   length    a function of the four rooms has at most 80 lines
+#   exits     a function that cleans up at out: returns failures by no other way (MPL_PASS would leak)
 # Exit status 1 when anything is found.
 set -u
 cd "$(dirname "$0")/.."
@@ -96,7 +97,11 @@ say "$(sources '*.md' | xargs -r awk -v tree="$(sources)" '
 
 say "$(sources 'graphs/*.[ch]' 'planners/*.[ch]' 'runtime/*.[ch]' 'runtime/*.cu' 'harness/*.[ch]' | xargs -r awk '
     FNR == 1 { start = 0 }
-    $0 == "{" { start = FNR }
+    $0 == "{" { start = FNR; passes = 0 }
+    /MPL_PASS\(/ { passes = FNR }
+    $0 == "out:" && passes {
+        printf "%s:%d: MPL_PASS in a function that cleans up at out:; MPL_TRY goes there\n", FILENAME, passes
+    }
     $0 == "}" && start > 0 {
         if (FNR - start + 1 > 80)
             printf "%s:%d: a function of %d lines; 80 are the most\n", FILENAME, start, FNR - start + 1

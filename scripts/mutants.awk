@@ -134,7 +134,7 @@ function declares(s) {
     if (inside && s !~ /^ *$|mpl_assert|^#/) {
         if (!message)
             statements(s)
-        if (s ~ /MPL_FAIL\(|mpl_fail\(|snprintf\(/)
+        if (s ~ /MPL_FAIL\(|MPL_ERROR\(|MPL_REFUSE\(|mpl_fail\(|snprintf\(/)
             message = 1
         if (!message) {
             if (!declares(s) || s ~ / = .*[-+<>&|]/) {

@@ -10,25 +10,22 @@ mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op)
 
 static mpl_status reserve_block(mpl_ctx *ctx, mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
     size_t n = (size_t)g->n_blocks + 1;
 
     if (n >= MPL_NONE / 4)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has more than 2^30 blocks", g->name);
-    MPL_TRY(mpl_reserve(ctx, g->block_name, c->block_name, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_parent, c->block_parent, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_owner, c->block_owner, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_param_begin, c->block_param_begin, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_n_params, c->block_n_params, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_result_begin, c->block_result_begin, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_n_results, c->block_n_results, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_op_begin, c->block_op_begin, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_op_end, c->block_op_end, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_value_begin, c->block_value_begin, n));
-    MPL_TRY(mpl_reserve(ctx, g->block_value_end, c->block_value_end, n));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "graph '%s' has more than 2^30 blocks", g->name);
+    MPL_PASS(mpl_reserve(ctx, g->block_name, c->block_name, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_parent, c->block_parent, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_owner, c->block_owner, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_param_begin, c->block_param_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_n_params, c->block_n_params, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_result_begin, c->block_result_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_n_results, c->block_n_results, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_op_begin, c->block_op_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_op_end, c->block_op_end, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_value_begin, c->block_value_begin, n));
+    return mpl_reserve(ctx, g->block_value_end, c->block_value_end, n);
 }
 
 /* Takes ownership of `name`; room must be reserved. */
@@ -53,14 +50,12 @@ static uint32_t push_block(mpl_graph *g, char *name, uint32_t parent)
 
 mpl_status mpl_graph_new_top(mpl_ctx *ctx, mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
     char *name = NULL;
 
-    MPL_TRY(reserve_block(ctx, g));
-    MPL_TRY((name = mpl_strdup(ctx, "")) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(reserve_block(ctx, g));
+    MPL_PASS((name = mpl_strdup(ctx, "")) != NULL ? MPL_OK : MPL_EMEM);
     push_block(g, name, MPL_NONE);
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint32_t mpl_graph_find_block(const mpl_graph *g, const char *name)
@@ -83,30 +78,28 @@ mpl_status mpl_graph_check_seen(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, u
 {
     if (mpl_block_within(g, block, g->value_block[v]))
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "'%.100s' reads '%.100s' of block '%.100s', which it cannot see; a block hands "
-                    "values out as results",
-                    what, g->value_name[v], g->block_name[g->value_block[v]]);
+    return MPL_REFUSE(
+        ctx,
+        "'%.100s' reads '%.100s' of block '%.100s', which it cannot see; a block hands "
+        "values out as results",
+        what, g->value_name[v], g->block_name[g->value_block[v]]);
 }
 
 mpl_status mpl_graph_open_block(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
     char *copy = NULL;
 
     if (mpl_graph_find_block(g, name) != MPL_NONE)
-        MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is made twice; names must be unique", name);
-    MPL_TRY(reserve_block(ctx, g));
-    MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+        return MPL_REFUSE(ctx, "block '%s' is made twice; names must be unique", name);
+    MPL_PASS(reserve_block(ctx, g));
+    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
     *out = push_block(g, copy, g->caps->open);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
                                const mpl_shape *shape, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape dims = *shape; /* may lie in the graph's arrays, which move */
     uint32_t b = g->caps->open;
     char *copy = NULL;
@@ -114,39 +107,37 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
 
     if (b == 0 || g->block_param_begin[b] + g->block_n_params[b] != g->caps->n_params ||
         g->block_op_begin[b] != g->n_ops)
-        MPL_FAIL(ctx, MPL_EINPUT, "parameter '%s' stands %s; parameters come first in a block",
-                 name, b == 0 ? "outside of a block" : "behind an operation or a block");
-    MPL_TRY(mpl_graph_check_new_name(ctx, g, name));
-    MPL_TRY(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
-    MPL_TRY(mpl_graph_reserve_values(ctx, g, 1));
-    MPL_TRY(mpl_reserve(ctx, g->block_param, g->caps->block_param, (size_t)g->caps->n_params + 1));
-    MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+        return MPL_REFUSE(ctx, "parameter '%s' stands %s; parameters come first in a block", name,
+                          b == 0 ? "outside of a block" : "behind an operation or a block");
+    MPL_PASS(mpl_graph_check_new_name(ctx, g, name));
+    MPL_PASS(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
+    MPL_PASS(mpl_graph_reserve_values(ctx, g, 1));
+    MPL_PASS(mpl_reserve(ctx, g->block_param, g->caps->block_param, (size_t)g->caps->n_params + 1));
+    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
     *out = mpl_graph_push_value(g, copy, MPL_PARAMETER, type, &dims, bytes, MPL_NONE, b);
     g->block_param[g->caps->n_params++] = *out;
     g->block_n_params[b]++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
                                  const mpl_value *result)
 {
-    mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
     uint32_t b = c->open;
 
     if (b == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "results outside of a block");
+        return MPL_REFUSE(ctx, "results outside of a block");
     for (uint32_t i = 0; i < n_results; i++)
         if (result[i] != MPL_NONE)
-            MPL_TRY(mpl_graph_check_seen(ctx, g, result[i], b, g->block_name[b]));
+            MPL_PASS(mpl_graph_check_seen(ctx, g, result[i], b, g->block_name[b]));
     for (uint32_t i = b + 1; i < g->n_blocks; i++)
         if (g->block_parent[i] == b && g->block_owner[i] == MPL_NONE)
-            MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is run by no operation", g->block_name[i]);
+            return MPL_REFUSE(ctx, "block '%s' is run by no operation", g->block_name[i]);
     /* One more, so that empty lists have an address. */
-    MPL_TRY(
+    MPL_PASS(
         mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
-    MPL_TRY(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
+    MPL_PASS(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
     g->block_result_begin[b] = c->n_results;
     g->block_n_results[b] = n_results;
     for (uint32_t i = 0; i < n_results; i++)
@@ -154,53 +145,47 @@ mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
     g->block_op_end[b] = g->n_ops;
     g->block_value_end[b] = g->n_values;
     c->open = g->block_parent[b];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_check_bodies(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind,
                                   const char *name, uint32_t n_bodies, const uint32_t *body)
 {
-    mpl_status st = MPL_OK;
     bool control = kind == MPL_OP_while || kind == MPL_OP_case;
     mpl_op end = g->n_ops;
 
     if (control != (n_bodies > 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) has %u blocks; %s", name,
-                 mpl_op_table[kind].name, n_bodies,
-                 control ? "it needs at least one" : "this operator has none");
+        return MPL_REFUSE(ctx, "operation '%s' (%s) has %u blocks; %s", name,
+                          mpl_op_table[kind].name, n_bodies,
+                          control ? "it needs at least one" : "this operator has none");
     for (uint32_t i = n_bodies; i-- > 0; end = g->block_op_begin[body[i]])
         if (body[i] == 0 || body[i] >= g->n_blocks || g->block_parent[body[i]] != g->caps->open ||
             g->block_owner[body[i]] != MPL_NONE || g->block_op_end[body[i]] != end ||
             (i > 0 && body[i] <= body[i - 1]))
-            MPL_FAIL(
-                ctx, MPL_EINPUT,
+            return MPL_REFUSE(
+                ctx,
                 "operation '%s' (%s): block %u is not one that stands, unused, right before it",
                 name, mpl_op_table[kind].name, i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_check_blocks(mpl_ctx *ctx, const mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
-
     if (g->caps->open != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "block '%s' has no end", g->block_name[g->caps->open]);
+        return MPL_REFUSE(ctx, "block '%s' has no end", g->block_name[g->caps->open]);
     for (uint32_t b = 1; b < g->n_blocks; b++)
         if (g->block_owner[b] == MPL_NONE)
-            MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is run by no operation", g->block_name[b]);
+            return MPL_REFUSE(ctx, "block '%s' is run by no operation", g->block_name[b]);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op owner = g->block_owner[g->op_block[op]];
 
         if (g->op_kind[op] == MPL_OP_exit_unless &&
             (owner == MPL_NONE || g->op_kind[owner] != MPL_OP_while))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "operation '%s' (exit_unless) does not stand in the body of a while",
-                     g->op_name[op]);
+            return MPL_REFUSE(ctx,
+                              "operation '%s' (exit_unless) does not stand in the body of a while",
+                              g->op_name[op]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 bool mpl_graph_blocks_ok(const mpl_graph *g)

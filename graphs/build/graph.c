@@ -114,50 +114,42 @@ bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b)
 mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role,
                                mpl_type type, const mpl_shape *shape, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape dims = *shape; /* may lie in the graph's arrays, which move */
     char *copy = NULL;
     uint64_t bytes;
 
     mpl_assert(role == MPL_INPUT || role == MPL_WEIGHT);
-    MPL_TRY(mpl_graph_check_new_name(ctx, g, name));
-    MPL_TRY(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
-    MPL_TRY(mpl_graph_reserve_values(ctx, g, 1));
+    MPL_PASS(mpl_graph_check_new_name(ctx, g, name));
+    MPL_PASS(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
+    MPL_PASS(mpl_graph_reserve_values(ctx, g, 1));
     if (role == MPL_INPUT)
-        MPL_TRY(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
-    MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_PASS(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
+    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
     *out = mpl_graph_push_value(g, copy, role, type, &dims, bytes, MPL_NONE, 0);
     if (role == MPL_INPUT)
         g->input[g->n_inputs++] = *out;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status copy_data(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data, bool splat)
 {
-    mpl_status st = MPL_OK;
     uint64_t bytes = splat ? mpl_type_bytes((mpl_type)g->value_type[v]) : g->value_bytes[v];
     void *copy = NULL;
 
-    MPL_TRY((copy = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS((copy = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     if (bytes > 0)
         memcpy(copy, data, bytes);
     mpl_free(ctx, g->value_data[v]);
     g->value_data[v] = copy;
     g->value_splat[v] = splat;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
                                const mpl_shape *shape, const void *data, bool splat, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_graph_add_value(ctx, g, name, MPL_WEIGHT, type, shape, out));
-    MPL_TRY(copy_data(ctx, g, *out, data, splat));
-out:
-    return st;
+    MPL_PASS(mpl_graph_add_value(ctx, g, name, MPL_WEIGHT, type, shape, out));
+    return copy_data(ctx, g, *out, data, splat);
 }
 
 mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data)
@@ -203,29 +195,24 @@ mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
 static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out,
                              uint32_t n_bodies)
 {
-    mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
     size_t n = (size_t)g->n_ops + 1;
 
-    MPL_TRY(mpl_reserve(ctx, g->op_kind, c->op_kind, n));
-    MPL_TRY(mpl_reserve(ctx, g->op_name, c->op_name, n));
-    MPL_TRY(mpl_reserve(ctx, g->op_in_begin, c->op_in_begin, n + 1));
-    MPL_TRY(mpl_reserve(ctx, g->op_out_begin, c->op_out_begin, n + 1));
-    MPL_TRY(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
-    MPL_TRY(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in));
-    MPL_TRY(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
-    MPL_TRY(mpl_reserve(ctx, g->op_block, c->op_block, n));
-    MPL_TRY(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
-    MPL_TRY(
-        mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies));
-out:
-    return st;
+    MPL_PASS(mpl_reserve(ctx, g->op_kind, c->op_kind, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_name, c->op_name, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_in_begin, c->op_in_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_out_begin, c->op_out_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in));
+    MPL_PASS(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
+    MPL_PASS(mpl_reserve(ctx, g->op_block, c->op_block, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
+    return mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies);
 }
 
 /* Appends a copy of one attribute; the caller updates op_attr_begin. */
 static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
 {
-    mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
     mpl_attr_kind kind = mpl_attr_kind_of(attr->key);
     bool is_int = kind == MPL_ATTR_INT || kind == MPL_ATTR_INTS;
@@ -235,21 +222,21 @@ static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
     mpl_assert(is_int     ? attr->ints != NULL || attr->n == 0
                : is_float ? attr->floats != NULL || attr->n == 0
                           : attr->text != NULL);
-    MPL_TRY(mpl_reserve(ctx, g->attr_key, c->attr_key, (size_t)c->n_attrs + 1));
-    MPL_TRY(mpl_reserve(ctx, g->attr_begin, c->attr_begin, (size_t)c->n_attrs + 1));
-    MPL_TRY(mpl_reserve(ctx, g->attr_n, c->attr_n, (size_t)c->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_key, c->attr_key, (size_t)c->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_begin, c->attr_begin, (size_t)c->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_n, c->attr_n, (size_t)c->n_attrs + 1));
     if (is_int) {
-        MPL_TRY(mpl_reserve(ctx, g->attr_int, c->attr_int, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_int, c->attr_int, (size_t)begin + attr->n + 1));
         if (attr->n > 0)
             memcpy(g->attr_int + begin, attr->ints, attr->n * sizeof *attr->ints);
         c->n_ints += attr->n;
     } else if (is_float) {
-        MPL_TRY(mpl_reserve(ctx, g->attr_float, c->attr_float, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_float, c->attr_float, (size_t)begin + attr->n + 1));
         if (attr->n > 0)
             memcpy(g->attr_float + begin, attr->floats, attr->n * sizeof *attr->floats);
         c->n_floats += attr->n;
     } else {
-        MPL_TRY(mpl_reserve(ctx, g->attr_text, c->attr_text, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_text, c->attr_text, (size_t)begin + attr->n + 1));
         memcpy(g->attr_text + begin, attr->text, attr->n);
         g->attr_text[begin + attr->n] = '\0';
         c->n_text += attr->n + 1;
@@ -258,48 +245,44 @@ static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
     g->attr_begin[c->n_attrs] = begin;
     g->attr_n[c->n_attrs] = attr->n;
     c->n_attrs++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name,
                            uint32_t n_in, const mpl_value *in, uint32_t n_out,
                            const char *const *out_name)
 {
-    mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[kind];
 
     if ((info->traits & MPL_PROGRAM) != 0 && !g->program)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            ctx,
             "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values "
             "never change",
             name, info->name);
     if (!mpl_count_fits(n_in, info->min_in, info->max_in) ||
         !mpl_count_fits(n_out, info->min_out, info->max_out))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
-                 name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out,
-                 info->max_out);
+        return MPL_REFUSE(
+            ctx, "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
+            name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out,
+            info->max_out);
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i] == MPL_NONE ? i < info->min_in : in[i] >= g->n_values)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name,
-                     i);
+            return MPL_REFUSE(ctx, "operation '%s' (%s): input %u is missing", name, info->name, i);
         else if (in[i] != MPL_NONE)
-            MPL_TRY(mpl_graph_check_seen(ctx, g, in[i], g->caps->open, name));
+            MPL_PASS(mpl_graph_check_seen(ctx, g, in[i], g->caps->open, name));
     for (uint32_t i = 0; i < n_out; i++) {
         if (out_name[i] == NULL && i < info->min_out)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): output %u has no name", name,
-                     info->name, i);
+            return MPL_REFUSE(ctx, "operation '%s' (%s): output %u has no name", name, info->name,
+                              i);
         if (out_name[i] != NULL)
-            MPL_TRY(mpl_graph_check_new_name(ctx, g, out_name[i]));
+            MPL_PASS(mpl_graph_check_new_name(ctx, g, out_name[i]));
         for (uint32_t j = 0; j < i && out_name[i] != NULL; j++)
             if (out_name[j] != NULL && strcmp(out_name[i], out_name[j]) == 0)
-                MPL_FAIL(ctx, MPL_EINPUT, "value '%s' is made twice; names must be unique",
-                         out_name[i]);
+                return MPL_REFUSE(ctx, "value '%s' is made twice; names must be unique",
+                                  out_name[i]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Runs the shape rule for the operation being added. */
@@ -417,15 +400,12 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
 
 mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_graph_check_seen(ctx, g, v, 0, "the graph's output"));
-    MPL_TRY(mpl_reserve(ctx, g->output, g->caps->output, (size_t)g->n_outputs + 1));
+    MPL_PASS(mpl_graph_check_seen(ctx, g, v, 0, "the graph's output"));
+    MPL_PASS(mpl_reserve(ctx, g->output, g->caps->output, (size_t)g->n_outputs + 1));
     g->output[g->n_outputs++] = v;
     if (g->value_role[v] == MPL_TEMPORARY)
         g->value_role[v] = MPL_OUTPUT;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Item i of what `op` reads, including block results: *v, MPL_NONE if omitted; false at the end. */
@@ -483,9 +463,8 @@ mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g)
 {
     if (!g->program)
         return MPL_OK;
-    return mpl_fail(
-        ctx, MPL_EINPUT, __FILE__, __LINE__,
-        "'%.200s' is a program, which changes its values: the pass tensor_ssa must come first",
+    return MPL_REFUSE(
+        ctx, "'%.200s' is a program, which changes its values: the pass tensor_ssa must come first",
         g->name);
 }
 
@@ -512,20 +491,17 @@ out:
 
 mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
-
     if (g->n_outputs == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no output; name at least one", g->name);
-    MPL_TRY(mpl_graph_check_blocks(ctx, g));
+        return MPL_REFUSE(ctx, "graph '%s' has no output; name at least one", g->name);
+    MPL_PASS(mpl_graph_check_blocks(ctx, g));
     if (g->program)
-        MPL_TRY(check_program(ctx, g));
+        MPL_PASS(check_program(ctx, g));
     g->block_op_end[0] = g->n_ops;
     g->block_value_end[0] = g->n_values;
-    MPL_TRY(mpl_graph_index_uses(ctx, g));
-    MPL_TRY(mpl_graph_check_updates(ctx, g));
+    MPL_PASS(mpl_graph_index_uses(ctx, g));
+    MPL_PASS(mpl_graph_check_updates(ctx, g));
     mpl_assert_ok(mpl_graph_ok(g));
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint64_t hash_kind(uint64_t h, const mpl_graph *g, mpl_value v)

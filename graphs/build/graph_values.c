@@ -21,7 +21,6 @@ mpl_value mpl_graph_find(const mpl_graph *g, const char *name)
 /* Keeps more than half of the slots free for `n` names. */
 static mpl_status grow_slots(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
 {
-    mpl_status st = MPL_OK;
     mpl_value *fresh = NULL;
     uint32_t n_slots = g->caps->n_slots;
 
@@ -29,54 +28,48 @@ static mpl_status grow_slots(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
         n_slots *= 2;
     if (n_slots == g->caps->n_slots)
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, fresh, n_slots));
+    MPL_PASS(mpl_new(ctx, fresh, n_slots));
     memset(fresh, 0xff, n_slots * sizeof *fresh);
     mpl_free(ctx, g->caps->slot);
     g->caps->slot = fresh;
     g->caps->n_slots = n_slots;
     for (mpl_value v = 0; v < g->n_values; v++)
         g->caps->slot[slot_of(g, g->value_name[v])] = v;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape,
                               uint64_t *bytes)
 {
-    mpl_status st = MPL_OK;
     char text[200];
     uint64_t count;
 
     if (shape->rank > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name,
-                 shape->rank, MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "value '%s' has %u dims; at most %d are supported", name,
+                          shape->rank, MPL_MAX_RANK);
     if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), bytes))
-        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
-                 mpl_shape_text(shape, text));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
+                          mpl_shape_text(shape, text));
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
 {
-    mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
     size_t want = (size_t)g->n_values + n;
 
     if (want >= MPL_NONE / 4)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has more than 2^30 values", g->name);
-    MPL_TRY(mpl_reserve(ctx, g->value_name, c->value_name, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_type, c->value_type, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_role, c->value_role, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_shape, c->value_shape, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_bytes, c->value_bytes, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_op, c->value_op, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_data, c->value_data, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_splat, c->value_splat, want));
-    MPL_TRY(mpl_reserve(ctx, g->value_block, c->value_block, want));
-    MPL_TRY(grow_slots(ctx, g, (uint32_t)want));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "graph '%s' has more than 2^30 values", g->name);
+    MPL_PASS(mpl_reserve(ctx, g->value_name, c->value_name, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_type, c->value_type, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_role, c->value_role, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_shape, c->value_shape, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_bytes, c->value_bytes, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_op, c->value_op, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_data, c->value_data, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_splat, c->value_splat, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_block, c->value_block, want));
+    return grow_slots(ctx, g, (uint32_t)want);
 }
 
 mpl_value mpl_graph_push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type,
@@ -104,6 +97,5 @@ mpl_status mpl_graph_check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char
 {
     if (mpl_graph_find(g, name) == MPL_NONE)
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "value '%s' is made twice; names must be unique", name);
+    return MPL_REFUSE(ctx, "value '%s' is made twice; names must be unique", name);
 }

@@ -130,7 +130,6 @@ static void mark_awaited(checker *c, mpl_op op)
 
 static mpl_status note_updates(mpl_ctx *ctx, checker *c, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = c->g;
 
     for (uint32_t i = 0, n = g->op_out_begin[op + 1] - g->op_out_begin[op]; i < n; i++) {
@@ -139,23 +138,21 @@ static mpl_status note_updates(mpl_ctx *ctx, checker *c, mpl_op op)
         if (v == MPL_NONE)
             continue;
         if (g->value_role[v] != MPL_WEIGHT || g->op_block[op] != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' updates '%.100s', which is %s",
-                     g->op_name[op], g->value_name[v],
-                     g->op_block[op] != 0 ? "inside a block: only the whole graph can"
-                                          : "no weight");
+            return MPL_REFUSE(ctx, "operation '%.100s' updates '%.100s', which is %s",
+                              g->op_name[op], g->value_name[v],
+                              g->op_block[op] != 0 ? "inside a block: only the whole graph can"
+                                                   : "no weight");
         if (c->updater[v] != MPL_NONE)
-            MPL_FAIL(ctx, MPL_EINPUT, "weight '%.100s' is updated twice, by '%.100s' and '%.100s'",
-                     g->value_name[v], g->op_name[c->updater[v]], g->op_name[op]);
+            return MPL_REFUSE(ctx, "weight '%.100s' is updated twice, by '%.100s' and '%.100s'",
+                              g->value_name[v], g->op_name[c->updater[v]], g->op_name[op]);
         c->updater[v] = op;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Checks that an update waits for all readers of weight v's old contents, or of a view of them. */
 static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = c->g;
 
     mark_awaited(c, c->updater[v]);
@@ -164,15 +161,15 @@ static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
             continue;
         for (uint32_t i = g->value_use_begin[w]; i < g->value_use_begin[w + 1]; i++)
             if (c->seen[g->value_use[i]] != c->search)
-                MPL_FAIL(ctx, MPL_EINPUT,
-                         "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need "
-                         "not wait "
-                         "for that; add "
-                         "an output of the reader to its inputs",
-                         g->op_name[g->value_use[i]], g->value_name[v], g->op_name[c->updater[v]]);
+                return MPL_REFUSE(
+                    ctx,
+                    "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need "
+                    "not wait "
+                    "for that; add "
+                    "an output of the reader to its inputs",
+                    g->op_name[g->value_use[i]], g->value_name[v], g->op_name[c->updater[v]]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g)

@@ -6,16 +6,14 @@
 /* Makes *v the elements that slice `op` takes of *v. */
 static mpl_status take_slice(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_strided *v)
 {
-    mpl_status st = MPL_OK;
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];
     mpl_shape to;
 
-    MPL_TRY(mpl_slice_of(ctx, g, op, &v->shape, &to, start, step));
+    MPL_PASS(mpl_slice_of(ctx, g, op, &v->shape, &to, start, step));
     for (uint32_t i = 0; i < to.rank; i++)
         if (!mpl_strided_take(v, i, start[i], step[i], to.dim[i]))
             mpl_assert(false);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
@@ -43,7 +41,6 @@ static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
 static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v,
                          bool *is_view)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = &g->value_shape[g->op_out[g->op_out_begin[op] + k]];
     uint32_t axis[MPL_MAX_RANK];
 
@@ -52,7 +49,7 @@ static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k
     case MPL_OP_identity:
         break;
     case MPL_OP_view:
-        MPL_TRY(mpl_strided_index(ctx, v, mpl_attr_text(g, op, MPL_ATTR_index, "")));
+        MPL_PASS(mpl_strided_index(ctx, v, mpl_attr_text(g, op, MPL_ATTR_index, "")));
         break;
     case MPL_OP_reshape:
     case MPL_OP_flatten:
@@ -61,7 +58,7 @@ static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k
         *is_view = mpl_strided_reshape(v, to);
         break;
     case MPL_OP_slice:
-        MPL_TRY(take_slice(ctx, g, op, v));
+        MPL_PASS(take_slice(ctx, g, op, v));
         break;
     case MPL_OP_split:
         take_part(g, op, k, v);
@@ -77,13 +74,11 @@ static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k
     default:
         *is_view = false;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status place(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_views *views)
 {
-    mpl_status st = MPL_OK;
     mpl_value v = g->op_out[g->op_out_begin[op] + k], in;
     mpl_strided of_parent, of_root;
     bool is_view;
@@ -94,24 +89,23 @@ static mpl_status place(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k,
     if (g->op_kind[op] == MPL_OP_view && !mpl_has_index(g, op)) {
         mpl_value root = views->root[in];
 
-        MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[root], &of_root));
+        MPL_PASS(mpl_strided_of(ctx, g, op, &g->value_shape[root], &of_root));
         views->root[v] = views->parent[v] = root;
         views->of_root[v] = views->of_parent[v] = of_root;
         return MPL_OK;
     }
     of_root = views->of_root[in];
     of_parent = mpl_strided_all(&g->value_shape[in]);
-    MPL_TRY(follow(ctx, g, op, k, &of_root, &is_view));
+    MPL_PASS(follow(ctx, g, op, k, &of_root, &is_view));
     if (!is_view)
         return MPL_OK;
-    MPL_TRY(follow(ctx, g, op, k, &of_parent, &is_view));
+    MPL_PASS(follow(ctx, g, op, k, &of_parent, &is_view));
     mpl_assert(is_view);
     views->root[v] = views->root[in];
     views->parent[v] = in;
     views->of_root[v] = of_root;
     views->of_parent[v] = of_parent;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_views_new(mpl_ctx *ctx, const mpl_graph *g, mpl_views **out)

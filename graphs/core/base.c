@@ -73,8 +73,7 @@ void *mpl_alloc(mpl_ctx *ctx, size_t n, size_t size)
     if (!planted)
         p = calloc(n > 0 ? n : 1, size > 0 ? size : 1);
     if (p == NULL)
-        mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items of %zu bytes", n,
-                 size);
+        MPL_ERROR(ctx, MPL_EMEM, "out of memory: %zu items of %zu bytes", n, size);
     else
         ctx->n_live++;
     return p;
@@ -120,7 +119,7 @@ mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size
         return MPL_OK;
     while (want < n) {
         if (want > SIZE_MAX / 2)
-            return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items", n);
+            return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %zu items", n);
         want *= 2;
     }
     st = mpl_realloc_bytes(ctx, p, *cap, want, size);

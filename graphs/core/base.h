@@ -1,7 +1,9 @@
 /* base.h -- what every folder uses: statuses, the context, checked memory and byte arithmetic.
  *
- * Error idiom: functions return mpl_status, keep it in `st`, and clean up at `out:`. The message is
- * written once, where the fault is detected (MPL_FAIL); callers pass on the status. */
+ * Error idiom: the message is written once, where the fault is detected; callers pass on the
+ * status. A function that has something to release keeps the status in `st` (MPL_TRY, MPL_FAIL) and
+ * cleans up at `out:`. One that has nothing to release returns at once (MPL_PASS, MPL_ERROR,
+ * MPL_REFUSE). */
 #ifndef MPL_BASE_H
 #define MPL_BASE_H
 
@@ -53,9 +55,17 @@ int mpl_status_exit(mpl_status st);
     } while (0)
 #define MPL_FAIL(ctx, code, ...)                                                                   \
     do {                                                                                           \
-        st = mpl_fail(ctx, code, __FILE__, __LINE__, __VA_ARGS__);                                 \
+        st = MPL_ERROR(ctx, code, __VA_ARGS__);                                                    \
         goto out;                                                                                  \
     } while (0)
+#define MPL_PASS(call)                                                                             \
+    do {                                                                                           \
+        mpl_status mpl_st = (call);                                                                \
+        if (mpl_st != MPL_OK)                                                                      \
+            return mpl_st;                                                                         \
+    } while (0)
+#define MPL_ERROR(ctx, code, ...) mpl_fail(ctx, code, __FILE__, __LINE__, __VA_ARGS__)
+#define MPL_REFUSE(ctx, ...)      MPL_ERROR(ctx, MPL_EINPUT, __VA_ARGS__) /* of bad input */
 
 /* Memory comes zeroed and through ctx, so that a test can make the k-th allocation fail. mpl_alloc:
  * n * size bytes; n * size = 0 gives a valid pointer; NULL with a message on failure. mpl_realloc:

@@ -90,7 +90,6 @@ out:
 
 mpl_status mpl_file_commit(mpl_ctx *ctx, mpl_new_file *file)
 {
-    mpl_status st = MPL_OK;
     bool good = fflush(file->stream) == 0 && !ferror(file->stream);
 
     if (good && file->temporary != NULL)
@@ -101,11 +100,10 @@ mpl_status mpl_file_commit(mpl_ctx *ctx, mpl_new_file *file)
     if (good && file->temporary != NULL)
         good = rename(file->temporary, file->path) == 0;
     if (!good)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", file->path, strerror(errno));
+        return MPL_REFUSE(ctx, "%s: cannot be written: %s", file->path, strerror(errno));
     mpl_free(ctx, file->temporary);
     file->temporary = NULL;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_file_end(mpl_ctx *ctx, mpl_new_file *file)

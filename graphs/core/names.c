@@ -44,7 +44,6 @@ bool mpl_nearer(const char *text, size_t n, const char *name, uint32_t *least)
 mpl_status mpl_names_to_bits(mpl_ctx *ctx, const char *what, const char *text, uint32_t n,
                              const char *const *name, uint32_t *bits)
 {
-    mpl_status st = MPL_OK;
     uint32_t found = 0;
     char all[400] = "";
 
@@ -58,11 +57,10 @@ mpl_status mpl_names_to_bits(mpl_ctx *ctx, const char *what, const char *text, u
         for (uint32_t k = 0; k < n && i == n; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), " %s", name[k]);
         if (i == n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: no '%.*s'; there are:%s", what, (int)length, at, all);
+            return MPL_REFUSE(ctx, "%s: no '%.*s'; there are:%s", what, (int)length, at, all);
         found |= UINT32_C(1) << i;
         at += length;
     }
     *bits = found;
-out:
-    return st;
+    return MPL_OK;
 }

@@ -59,16 +59,14 @@ static bool ends_with(const char *text, const char *ending)
 
 static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_options *options)
 {
-    mpl_status st = MPL_OK;
-
     if (options != NULL && options->n_dims > 0 && !options->spare_dims)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have "
-                 "parameters "
-                 "(memplan list graphs)",
-                 text, options->dim_name[0]);
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx,
+            "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have "
+            "parameters "
+            "(memplan list graphs)",
+            text, options->dim_name[0]);
+    return MPL_OK;
 }
 
 static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
@@ -129,7 +127,6 @@ static const char *nearest(const char *name, size_t n)
 /* "guillotine:n=N[,seed=S]", "synthetic:n=N[,alive=A][,seed=S]" */
 static mpl_status open_synthetic(mpl_ctx *ctx, const char *text, mpl_source *out)
 {
-    mpl_status st = MPL_OK;
     const char *at = strchr(text, ':') + 1;
     bool cut = text[0] == 'g';
     uint64_t seed = 1;
@@ -144,16 +141,15 @@ static mpl_status open_synthetic(mpl_ctx *ctx, const char *text, mpl_source *out
             at += length;
     }
     if (length < 0 || *at != '\0')
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: a list that is made is written guillotine:n=N[,seed=S] or "
-                 "synthetic:n=N[,alive=A][,seed=S]",
-                 text);
+        return MPL_REFUSE(ctx,
+                          "%.200s: a list that is made is written guillotine:n=N[,seed=S] or "
+                          "synthetic:n=N[,alive=A][,seed=S]",
+                          text);
     if (cut)
-        MPL_TRY(mpl_problem_synthetic_guillotine(ctx, n, seed, &out->problem));
+        MPL_PASS(mpl_problem_synthetic_guillotine(ctx, n, seed, &out->problem));
     else
-        MPL_TRY(mpl_problem_synthetic(ctx, n, alive, seed, &out->problem));
-out:
-    return st;
+        MPL_PASS(mpl_problem_synthetic(ctx, n, alive, seed, &out->problem));
+    return MPL_OK;
 }
 
 static bool begins_with(const char *text, const char *beginning)
@@ -177,29 +173,27 @@ static const char *find_twin(const char *text)
 
 static mpl_status make_twin(mpl_ctx *ctx, const char *text, const char *kind, mpl_source *source)
 {
-    mpl_status st = MPL_OK;
     uint64_t seed = 1;
     int end = -1;
     char *name = NULL;
 
     if (source->problem == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: only lists of buffers have twins", text);
+        return MPL_REFUSE(ctx, "%.200s: only lists of buffers have twins", text);
     if (strncmp(kind, "shuffled", 8) == 0)
         sscanf(kind, "shuffled%n,seed=%" SCNu64 "%n", &end, &seed, &end);
     if (end >= 0 && kind[end] == '\0')
-        MPL_TRY(mpl_problem_shuffle(ctx, source->problem, seed, source->offset));
+        MPL_PASS(mpl_problem_shuffle(ctx, source->problem, seed, source->offset));
     else if (strcmp(kind, "reversed") == 0)
-        MPL_TRY(mpl_problem_reverse(ctx, source->problem));
+        MPL_PASS(mpl_problem_reverse(ctx, source->problem));
     else
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: '%.60s' is no twin; reversed, shuffled and shuffled,seed=N are", text,
-                 kind);
-    MPL_TRY(mpl_new(ctx, name, strlen(source->problem->name) + sizeof twin_mark + strlen(kind)));
+        return MPL_REFUSE(ctx,
+                          "%.200s: '%.60s' is no twin; reversed, shuffled and shuffled,seed=N are",
+                          text, kind);
+    MPL_PASS(mpl_new(ctx, name, strlen(source->problem->name) + sizeof twin_mark + strlen(kind)));
     sprintf(name, "%s%s%s", source->problem->name, twin_mark, kind);
     mpl_free(ctx, source->problem->name);
     source->problem->name = name;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_twin(mpl_ctx *ctx, const char *text, const char *mark,
@@ -224,7 +218,6 @@ out:
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
                            mpl_source *out)
 {
-    mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
     struct stat facts;
     bool exists = stat(text, &facts) == 0, known = mpl_zoo_find(text, n) != NULL;
@@ -235,21 +228,19 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return open_twin(ctx, text, twin, options, out);
     if (exists && !S_ISDIR(facts.st_mode))
         return open_file(ctx, text, options, out);
-    MPL_TRY(refuse_dims(ctx, text, known ? options : NULL));
+    MPL_PASS(refuse_dims(ctx, text, known ? options : NULL));
     if (known)
         return mpl_zoo_build(ctx, text, &out->graph);
     if (!exists && (begins_with(text, "guillotine:") || begins_with(text, "synthetic:")))
         return open_synthetic(ctx, text, out);
     if (exists)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
-    MPL_FAIL(
-        ctx, MPL_EINPUT,
+        return MPL_REFUSE(ctx, "%s: is a folder; name a file in it", text);
+    return MPL_REFUSE(
+        ctx,
         "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
         "networks",
         text, near != NULL ? " (is '" : "", near != NULL ? near : "",
         near != NULL ? "' meant?)" : "");
-out:
-    return st;
 }
 
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source)

@@ -398,27 +398,26 @@ static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t 
 
 mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text)
 {
-    mpl_status st = MPL_OK;
     mpl_strided out = *v;
     uint32_t axis = 0, dots, taken = axes_taken(text, &dots);
     const char *at = text;
     char dims[200];
 
     if (dots > 1 || taken > v->shape.rank)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "index '%.80s' has more than one '...', or more items than the %u dims of %s",
-                 text, v->shape.rank, mpl_shape_text(&v->shape, dims));
+        return MPL_REFUSE(
+            ctx, "index '%.80s' has more than one '...', or more items than the %u dims of %s",
+            text, v->shape.rank, mpl_shape_text(&v->shape, dims));
     while (*at != '\0') {
         if (!take_item(&out, &at, &axis, v->shape.rank - taken) || (*at != '\0' && *at != ','))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, "
-                     "'...' or None",
-                     text, mpl_shape_text(&v->shape, dims), at);
+            return MPL_REFUSE(
+                ctx,
+                "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, "
+                "'...' or None",
+                text, mpl_shape_text(&v->shape, dims), at);
         at += *at == ',';
     }
     *v = out;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- overlap ---- */

@@ -7,53 +7,46 @@
 
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, set));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
+    MPL_PASS(mpl_check_type(ctx, call, 0, set));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* add, sub, mul, div; pow, whose exponent has its own type; mod; prelu, whose slope broadcasts to
  * the input. */
 mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)call->graph->op_kind[call->op];
 
     if (kind == MPL_OP_pow) {
-        MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX));
-        MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_NUMBER));
-        MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
+        MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX));
+        MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_NUMBER));
+        MPL_PASS(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
         call->out_type[0] = call->in_type[0];
-        goto out;
+        return MPL_OK;
     }
-    MPL_TRY(mpl_shape_two(ctx, call,
-                          kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
+    MPL_PASS(mpl_shape_two(ctx, call,
+                           kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
     if (kind == MPL_OP_prelu)
-        MPL_TRY(mpl_check_broadcast_to(ctx, "the slope", call->in_shape[1], call->in_shape[0]));
+        MPL_PASS(mpl_check_broadcast_to(ctx, "the slope", call->in_shape[1], call->in_shape[0]));
     if (kind == MPL_OP_mod && mpl_type_in(call->in_type[0], MPL_SET_FLOAT) &&
         mpl_attr_int(call->graph, call->op, MPL_ATTR_fmod, 0) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "type %s needs the attribute fmod = 1",
-                 mpl_type_name(call->in_type[0]));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "type %s needs the attribute fmod = 1",
+                          mpl_type_name(call->in_type[0]));
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_binary_int(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     bool is_shift = call->graph->op_kind[call->op] == MPL_OP_bit_shift;
     const char *text = mpl_attr_text(call->graph, call->op, MPL_ATTR_direction, "");
 
-    MPL_TRY(mpl_shape_two(ctx, call, is_shift ? MPL_SET(u8) : MPL_SET_INT));
+    MPL_PASS(mpl_shape_two(ctx, call, is_shift ? MPL_SET(u8) : MPL_SET_INT));
     if (is_shift && strcmp(text, "LEFT") != 0 && strcmp(text, "RIGHT") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "direction is '%s'; it must be 'LEFT' or 'RIGHT'", text);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "direction is '%s'; it must be 'LEFT' or 'RIGHT'", text);
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_binary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -63,13 +56,11 @@ mpl_status mpl_shape_binary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_compare(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     bool is_equal = call->graph->op_kind[call->op] == MPL_OP_equal;
 
-    MPL_TRY(mpl_shape_two(ctx, call, is_equal ? MPL_SET_ANY : MPL_SET_NUMBER));
+    MPL_PASS(mpl_shape_two(ctx, call, is_equal ? MPL_SET_ANY : MPL_SET_NUMBER));
     call->out_type[0] = MPL_TYPE_bool;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- loops ---- */

@@ -3,73 +3,60 @@
 
 mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set)
 {
-    mpl_status st = MPL_OK;
-
     if (!mpl_type_in(call->in_type[i], set))
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, which this operator does not take",
-                 call->first_in + i, mpl_type_name(call->in_type[i]));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "input %u has type %s, which this operator does not take",
+                          call->first_in + i, mpl_type_name(call->in_type[i]));
+    return MPL_OK;
 }
 
 mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t j)
 {
-    mpl_status st = MPL_OK;
-
     if (call->in_type[i] != call->in_type[j])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "input %u has type %s, but input %u has type %s; they must be the same",
-                 call->first_in + i, mpl_type_name(call->in_type[i]), call->first_in + j,
-                 mpl_type_name(call->in_type[j]));
-out:
-    return st;
+        return MPL_REFUSE(ctx,
+                          "input %u has type %s, but input %u has type %s; they must be the same",
+                          call->first_in + i, mpl_type_name(call->in_type[i]), call->first_in + j,
+                          mpl_type_name(call->in_type[j]));
+    return MPL_OK;
 }
 
 mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
                           uint32_t most)
 {
-    mpl_status st = MPL_OK;
     char text[200];
 
     if (call->in_shape[i]->rank < least || call->in_shape[i]->rank > most)
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims",
-                 call->first_in + i, mpl_shape_text(call->in_shape[i], text), least, most);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "input %u has dims %s; it must have %u to %u dims",
+                          call->first_in + i, mpl_shape_text(call->in_shape[i], text), least, most);
+    return MPL_OK;
 }
 
 mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *x = call->in_shape[0];
     int64_t n = x->rank == 1 ? 1 : x->dim[1];
     char text[200];
 
     for (uint32_t i = first; i < call->n_in; i++) {
-        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
+        MPL_PASS(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
         if (call->in_shape[i]->rank != 1 || call->in_shape[i]->dim[0] != n)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "input %u has dims %s; it must be [%" PRId64 "], one element a channel", i,
-                     mpl_shape_text(call->in_shape[i], text), n);
+            return MPL_REFUSE(
+                ctx, "input %u has dims %s; it must be [%" PRId64 "], one element a channel", i,
+                mpl_shape_text(call->in_shape[i], text), n);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
                               mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call))
 {
-    mpl_status st = MPL_OK;
     mpl_shape_call rest = *call;
 
     rest.n_in--;
     rest.in_shape++;
     rest.in_type++;
     rest.first_in++;
-    MPL_TRY(rule(ctx, &rest));
-    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
-out:
-    return st;
+    MPL_PASS(rule(ctx, &rest));
+    return mpl_check_same_type(ctx, call, 0, 1);
 }
 
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
@@ -80,13 +67,10 @@ void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
 
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
-
     if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "axis %" PRId64 " is outside of a tensor of %u dims", axis, rank);
+        return MPL_REFUSE(ctx, "axis %" PRId64 " is outside of a tensor of %u dims", axis, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_axis_attr(mpl_ctx *ctx, const mpl_shape_call *call, int64_t otherwise, uint32_t rank,
@@ -115,23 +99,20 @@ int mpl_choice_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *c
 
 mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank, uint32_t *set)
 {
-    mpl_status st = MPL_OK;
     uint32_t found = 0, axis = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        MPL_TRY(mpl_axis(ctx, axes[i], rank, &axis));
+        MPL_PASS(mpl_axis(ctx, axes[i], rank, &axis));
         if ((found >> axis & 1) != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %" PRId64 " is given twice", axes[i]);
+            return MPL_REFUSE(ctx, "axis %" PRId64 " is given twice", axes[i]);
         found |= 1u << axis;
     }
     *set = found;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, mpl_shape *out)
 {
-    mpl_status st = MPL_OK;
     mpl_shape both = {.rank = a->rank > b->rank ? a->rank : b->rank};
     char text_a[200], text_b[200];
 
@@ -140,29 +121,26 @@ mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, m
         int64_t y = i <= b->rank ? b->dim[b->rank - i] : 1;
 
         if (x != y && x != 1 && y != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "dims %s and %s do not broadcast", mpl_shape_text(a, text_a),
-                     mpl_shape_text(b, text_b));
+            return MPL_REFUSE(ctx, "dims %s and %s do not broadcast", mpl_shape_text(a, text_a),
+                              mpl_shape_text(b, text_b));
         both.dim[both.rank - i] = x == 1 ? y : x;
     }
     *out = both;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in,
                                   const mpl_shape *out)
 {
-    mpl_status st = MPL_OK;
     char text_in[200], text_out[200];
     bool fits = in->rank <= out->rank;
 
     for (uint32_t i = 1; i <= in->rank && fits; i++)
         fits = in->dim[in->rank - i] == 1 || in->dim[in->rank - i] == out->dim[out->rank - i];
     if (!fits)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has dims %s, which do not broadcast to %s", what,
-                 mpl_shape_text(in, text_in), mpl_shape_text(out, text_out));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s has dims %s, which do not broadcast to %s", what,
+                          mpl_shape_text(in, text_in), mpl_shape_text(out, text_out));
+    return MPL_OK;
 }
 
 void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK])

@@ -6,56 +6,46 @@
 
 static mpl_status check_rows(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *rows = call->in_shape[0], *labels = call->in_shape[1];
     char text[200], other[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, 2));
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, 2));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
     if (labels->rank != 1 || labels->dim[0] != rows->dim[0] || mpl_count(rows) == 0)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            ctx,
             "rows of dims %s, labels of dims %s; there must be one label a row, and some of both",
             mpl_shape_text(rows, text), mpl_shape_text(labels, other));
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_cross_entropy(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_rows(ctx, call));
+    MPL_PASS(check_rows(ctx, call));
     call->out_shape[0] = (mpl_shape){0, {0}};
     call->out_type[0] = call->in_type[0];
     mpl_like_input(call, 1, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_cross_entropy_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_rows(ctx, call));
+    MPL_PASS(check_rows(ctx, call));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_labels(mpl_ctx *ctx, const mpl_tensor *labels, int64_t classes)
 {
-    mpl_status st = MPL_OK;
     const int64_t *label = labels->data;
 
     for (int64_t i = 0; i < labels->shape.dim[0]; i++)
         if (label[i] < 0 || label[i] >= classes)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "label %" PRId64 " of row %" PRId64 " is none of %" PRId64 " classes",
-                     label[i], i, classes);
-out:
-    return st;
+            return MPL_REFUSE(ctx,
+                              "label %" PRId64 " of row %" PRId64 " is none of %" PRId64 " classes",
+                              label[i], i, classes);
+    return MPL_OK;
 }
 
 /* Loss of one row; also writes the row's probabilities. */
@@ -75,18 +65,16 @@ MPL_INLINE void row_loss(mpl_type type, const void *x, void *prob, int64_t base,
 
 mpl_status mpl_eval_cross_entropy(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_tensor *x = &call->in[0];
     const int64_t *label = call->in[1].data;
     int64_t rows = x->shape.dim[0], n = x->shape.dim[1];
     double loss = 0;
 
-    MPL_TRY(check_labels(ctx, &call->in[1], n));
+    MPL_PASS(check_labels(ctx, &call->in[1], n));
     for (int64_t i = 0; i < rows; i++)
         MPL_FOR_FLOAT(x->type, row_loss, x->data, call->out[1].data, i * n, n, label[i], &loss)
     mpl_put(call->out[0].type, call->out[0].data, 0, loss / (double)rows);
-out:
-    return st;
+    return MPL_OK;
 }
 
 MPL_INLINE void rows_gradient(mpl_type type, const void *prob, const int64_t *label, void *dx,
@@ -99,12 +87,10 @@ MPL_INLINE void rows_gradient(mpl_type type, const void *prob, const int64_t *la
 
 mpl_status mpl_eval_cross_entropy_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_tensor *prob = &call->in[0];
 
-    MPL_TRY(check_labels(ctx, &call->in[1], prob->shape.dim[1]));
+    MPL_PASS(check_labels(ctx, &call->in[1], prob->shape.dim[1]));
     MPL_FOR_FLOAT(prob->type, rows_gradient, prob->data, call->in[1].data, call->out[0].data,
                   prob->shape.dim[0], prob->shape.dim[1])
-out:
-    return st;
+    return MPL_OK;
 }

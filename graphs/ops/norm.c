@@ -16,14 +16,11 @@ static double epsilon_of(const mpl_op_call *call)
 /* Checks for at least `least` dims and for the per-channel operands. */
 static mpl_status shape_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t least)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, least, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_channels(ctx, call, 1));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, least, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_channels(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_batch_norm(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -33,41 +30,37 @@ mpl_status mpl_shape_batch_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_lrn(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t size = mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 0);
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
     if (size < 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'size' is %" PRId64 "; it must be at least 1", size);
+        return MPL_REFUSE(ctx, "attribute 'size' is %" PRId64 "; it must be at least 1", size);
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Scale and bias broadcast to the input; optional outputs mean and inverse deviation are f32, one
  * per row. */
 static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     uint32_t axis = 0;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis_attr(ctx, call, -1, in->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_axis_attr(ctx, call, -1, in->rank, &axis));
     for (uint32_t i = 1; i < call->n_in; i++)
         if (call->in_shape[i] != NULL) {
-            MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
-            MPL_TRY(mpl_check_broadcast_to(ctx, i == 1 ? "the scale" : "the bias",
-                                           call->in_shape[i], in));
+            MPL_PASS(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
+            MPL_PASS(mpl_check_broadcast_to(ctx, i == 1 ? "the scale" : "the bias",
+                                            call->in_shape[i], in));
         }
     for (uint32_t i = 0; i < call->n_out; i++) {
         mpl_like_input(call, i, i == 0 ? call->in_type[0] : MPL_TYPE_f32);
         for (uint32_t k = axis; k < in->rank && i > 0; k++)
             call->out_shape[i].dim[k] = 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_layer_norm(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -87,62 +80,53 @@ mpl_status mpl_shape_instance_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_group_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t groups = mpl_attr_int(call->graph, call->op, MPL_ATTR_num_groups, 0);
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
     if (groups < 1 || call->in_shape[0]->dim[1] % groups != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels",
-                 groups, call->in_shape[0]->dim[1]);
-    MPL_TRY(mpl_check_channels(ctx, call, 1));
+        return MPL_REFUSE(
+            ctx, "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels",
+            groups, call->in_shape[0]->dim[1]);
+    MPL_PASS(mpl_check_channels(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_lp_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t p = mpl_attr_int(call->graph, call->op, MPL_ATTR_p, 2);
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (p != 1 && p != 2)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'p' is %" PRId64 "; it must be 1 or 2", p);
+        return MPL_REFUSE(ctx, "attribute 'p' is %" PRId64 "; it must be 1 or 2", p);
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Default: all axes but the channels of an image; a tensor of fewer dims must name its axes. */
 static mpl_status mean_variance_axes(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                                      uint32_t *set)
 {
-    mpl_status st = MPL_OK;
-
     *set = 0;
-    MPL_TRY(mpl_axes_of(ctx, g, op, rank, 1u << 0 | 1u << 2 | 1u << 3, set));
+    MPL_PASS(mpl_axes_of(ctx, g, op, rank, 1u << 0 | 1u << 2 | 1u << 3, set));
     if (*set >> rank != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "attribute 'axes' is missing; its default, 0, 2 and 3, needs 4 dims, not %u",
-                 rank);
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "attribute 'axes' is missing; its default, 0, 2 and 3, needs 4 dims, not %u",
+            rank);
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_mean_variance_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint32_t set;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mean_variance_axes(ctx, call->graph, call->op, call->in_shape[0]->rank, &set));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mean_variance_axes(ctx, call->graph, call->op, call->in_shape[0]->rank, &set));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- affine maps of contiguous runs ---- */
@@ -450,20 +434,18 @@ MPL_INLINE void mean_variance_set(mpl_type type, const void *x, void *y, int64_t
 
 mpl_status mpl_eval_mean_variance_norm(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_tensor *in = &call->in[0];
     mpl_dims kept, reduced;
     int64_t index[MPL_MAX_RANK] = {0}, base = 0;
     uint32_t set = 0;
 
-    MPL_TRY(mean_variance_axes(ctx, call->graph, call->op, in->shape.rank, &set));
+    MPL_PASS(mean_variance_axes(ctx, call->graph, call->op, in->shape.rank, &set));
     if (mpl_count(&in->shape) == 0)
-        goto out;
+        return MPL_OK;
     mpl_split_dims(&in->shape, set, &kept, &reduced);
     do {
         MPL_FOR_FLOAT(in->type, mean_variance_set, in->data, call->out[0].data, base, &reduced)
     } while (mpl_step(kept.dim, kept.rank, index, 1, (const int64_t(*)[MPL_MAX_RANK]) & kept.stride,
                       &base));
-out:
-    return st;
+    return MPL_OK;
 }

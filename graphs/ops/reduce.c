@@ -9,7 +9,6 @@
 
 mpl_status mpl_shape_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint16_t kind = call->graph->op_kind[call->op];
     const mpl_shape *in = call->in_shape[0];
     mpl_shape *out = &call->out_shape[0];
@@ -17,8 +16,8 @@ mpl_status mpl_shape_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
     bool any = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
     uint32_t set = 0;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, any ? MPL_SET_ANY : MPL_SET_NUMBER));
-    MPL_TRY(mpl_axes_of(ctx, call->graph, call->op, in->rank, (1u << in->rank) - 1, &set));
+    MPL_PASS(mpl_check_type(ctx, call, 0, any ? MPL_SET_ANY : MPL_SET_NUMBER));
+    MPL_PASS(mpl_axes_of(ctx, call->graph, call->op, in->rank, (1u << in->rank) - 1, &set));
     out->rank = 0;
     for (uint32_t i = 0; i < in->rank; i++) {
         bool reduced = (set >> i & 1) != 0;
@@ -27,8 +26,7 @@ mpl_status mpl_shape_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
             out->dim[out->rank++] = reduced ? 1 : in->dim[i];
     }
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* acc and x are double or int64. A run folds n elements into one; lanes fold n elements into n. */
@@ -188,15 +186,14 @@ static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
 
 static mpl_status reduce(mpl_ctx *ctx, const mpl_op_call *call, const reduction *how)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape;
     int64_t index[MPL_MAX_RANK] = {0}, base = 0, at = 0, total = mpl_count(&call->out[0].shape);
     uint32_t set = 0;
     plan p;
 
-    MPL_TRY(mpl_axes_of(ctx, call->graph, call->op, in->rank, (1u << in->rank) - 1, &set));
+    MPL_PASS(mpl_axes_of(ctx, call->graph, call->op, in->rank, (1u << in->rank) - 1, &set));
     if (total == 0)
-        goto out;
+        return MPL_OK;
     plan_init(&p, call, how, set);
     do {
         for (int64_t from = 0, n; from < p.lanes; from += n, at += n) {
@@ -205,8 +202,7 @@ static mpl_status reduce(mpl_ctx *ctx, const mpl_op_call *call, const reduction 
         }
     } while (mpl_step(p.kept.dim, p.kept.rank, index, 1,
                       (const int64_t(*)[MPL_MAX_RANK])p.kept.stride, &base));
-out:
-    return st;
+    return MPL_OK;
 }
 
 #define REDUCE(name, ...)                                                                          \

@@ -5,57 +5,51 @@
 
 mpl_status mpl_shape_arg_reduce(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     mpl_shape *out = &call->out_shape[0];
     bool keep = mpl_attr_int(call->graph, call->op, MPL_ATTR_keepdims, 1) != 0;
     uint32_t axis = 0;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_PASS(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (in->dim[axis] == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "axis %u has no elements to choose from", axis);
+        return MPL_REFUSE(ctx, "axis %u has no elements to choose from", axis);
     out->rank = 0;
     for (uint32_t i = 0; i < in->rank; i++)
         if (i != axis || keep)
             out->dim[out->rank++] = i == axis ? 1 : in->dim[i];
     call->out_type[0] = MPL_TYPE_i64;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_cumsum(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_attr attr;
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX));
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_axis, &attr))
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'axis' is missing");
-    MPL_TRY(mpl_axis(ctx, attr.ints[0], call->in_shape[0]->rank, &axis));
+        return MPL_REFUSE(ctx, "attribute 'axis' is missing");
+    MPL_PASS(mpl_axis(ctx, attr.ints[0], call->in_shape[0]->rank, &axis));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_top_k(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t k = mpl_attr_int(call->graph, call->op, MPL_ATTR_k, -1);
     uint32_t axis = 0;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (k < 0 || k > call->in_shape[0]->dim[axis])
-        MPL_FAIL(ctx, MPL_EINPUT, "k is %" PRId64 "; axis %u has %" PRId64 " elements", k, axis,
-                 call->in_shape[0]->dim[axis]);
+        return MPL_REFUSE(ctx, "k is %" PRId64 "; axis %u has %" PRId64 " elements", k, axis,
+                          call->in_shape[0]->dim[axis]);
     for (uint32_t i = 0; i < call->n_out; i++) {
         mpl_like_input(call, i, i == 0 ? call->in_type[0] : MPL_TYPE_i64);
         call->out_shape[i].dim[axis] = k;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- arg_max, arg_min ---- */

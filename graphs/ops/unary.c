@@ -24,26 +24,21 @@ static unsigned unary_types(mpl_op_kind kind)
 
 mpl_status mpl_shape_unary(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)call->graph->op_kind[call->op];
     const char *text = mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none");
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, unary_types(kind)));
+    MPL_PASS(mpl_check_type(ctx, call, 0, unary_types(kind)));
     if (kind == MPL_OP_gelu && strcmp(text, "none") != 0 && strcmp(text, "tanh") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "approximate is '%s'; it must be 'none' or 'tanh'", text);
+        return MPL_REFUSE(ctx, "approximate is '%s'; it must be 'none' or 'tanh'", text);
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status same_of(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, set));
+    MPL_PASS(mpl_check_type(ctx, call, 0, set));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_unary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -58,55 +53,45 @@ mpl_status mpl_shape_unary_int(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_predicate(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     mpl_like_input(call, 0, MPL_TYPE_bool);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const char *to = mpl_attr_text(call->graph, call->op, MPL_ATTR_to, NULL);
     mpl_type type;
 
     if (to == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'to' is missing; it names the type to cast to");
+        return MPL_REFUSE(ctx, "attribute 'to' is missing; it names the type to cast to");
     if (!mpl_type_find(to, &type))
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'to' is '%s', which is no type", to);
+        return MPL_REFUSE(ctx, "attribute 'to' is '%s', which is no type", to);
     mpl_like_input(call, 0, type);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
-    mpl_status st = MPL_OK;
     char text[200];
 
     for (uint32_t i = first; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
             continue;
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
         if (mpl_count(call->in_shape[i]) != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; a bound of clip is one element", i,
-                     mpl_shape_text(call->in_shape[i], text));
+            return MPL_REFUSE(ctx, "input %u has dims %s; a bound of clip is one element", i,
+                              mpl_shape_text(call->in_shape[i], text));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    MPL_TRY(mpl_check_clip_bounds(ctx, call, 1));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_PASS(mpl_check_clip_bounds(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- functions ---- */

@@ -8,48 +8,40 @@
 /* min, max: numbers; sum, mean: floats. */
 mpl_status mpl_shape_variadic(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint16_t kind = call->graph->op_kind[call->op];
 
-    MPL_TRY(mpl_check_type(
+    MPL_PASS(mpl_check_type(
         ctx, call, 0, kind == MPL_OP_min || kind == MPL_OP_max ? MPL_SET_NUMBER : MPL_SET_FLOAT));
     mpl_like_input(call, 0, call->in_type[0]);
     for (uint32_t i = 1; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u is missing", i);
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
-        MPL_TRY(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[i], &call->out_shape[0]));
+            return MPL_REFUSE(ctx, "input %u is missing", i);
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
+        MPL_PASS(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[i], &call->out_shape[0]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_where(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET(bool)));
-    MPL_TRY(mpl_check_same_type(ctx, call, 2, 1));
-    MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
-    MPL_TRY(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[2], &call->out_shape[0]));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET(bool)));
+    MPL_PASS(mpl_check_same_type(ctx, call, 2, 1));
+    MPL_PASS(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
+    MPL_PASS(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[2], &call->out_shape[0]));
     call->out_type[0] = call->in_type[1];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_fma(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
     call->out_type[0] = call->in_type[0];
     call->out_shape[0] = *call->in_shape[0];
     for (uint32_t i = 1; i < 3; i++) {
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
-        MPL_TRY(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[i], &call->out_shape[0]));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
+        MPL_PASS(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[i], &call->out_shape[0]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_div_sqrt(mpl_ctx *ctx, const mpl_shape_call *call)

@@ -106,18 +106,15 @@ static const char *fresh_name(laying *l, mpl_value v, const char *end)
 /* Makes v in that layout, with a reorder if needed. The plain value keeps an output's name. */
 static mpl_status need(laying *l, mpl_value v, uint32_t layout)
 {
-    mpl_status st = MPL_OK;
     const char *name;
     mpl_attr mode = MPL_TEXT(mode, layout == LAST ? "channels_last" : "plain");
 
     if (l->map[layout][v] != MPL_NONE)
-        goto out;
+        return MPL_OK;
     name = layout == PLAIN && l->is_output[v] ? l->g->value_name[v]
                                               : fresh_name(l, v, layout == LAST ? "last" : "plain");
-    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1,
-                             &mode, 1, &name, &l->map[layout][v]));
-out:
-    return st;
+    return mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1,
+                            &mode, 1, &name, &l->map[layout][v]);
 }
 
 /* Adds an operation on images with channels last. */
@@ -155,20 +152,16 @@ out:
 
 static mpl_status add_plain(laying *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE)
-            MPL_TRY(need(l, g->op_in[i], PLAIN));
-    MPL_TRY(mpl_copy_op(l->ctx, g, op, l->to, l->map[PLAIN], NULL));
-out:
-    return st;
+            MPL_PASS(need(l, g->op_in[i], PLAIN));
+    return mpl_copy_op(l->ctx, g, op, l->to, l->map[PLAIN], NULL);
 }
 
 static mpl_status lay(laying *l)
 {
-    mpl_status st = MPL_OK;
     mpl_graph *g = l->g;
     size_t longest = 0;
 
@@ -178,21 +171,19 @@ static mpl_status lay(laying *l)
         l->map[PLAIN][v] = l->map[LAST][v] = MPL_NONE;
         longest = n > longest ? n : longest;
     }
-    MPL_TRY(mpl_new(l->ctx, l->name, longest + 32));
+    MPL_PASS(mpl_new(l->ctx, l->name, longest + 32));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         l->is_output[g->output[i]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
-            MPL_TRY(mpl_copy_value(l->ctx, g, v, l->to, &l->map[PLAIN][v]));
+            MPL_PASS(mpl_copy_value(l->ctx, g, v, l->to, &l->map[PLAIN][v]));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        MPL_TRY(wants_last(l, op) ? add_last(l, op) : add_plain(l, op));
+        MPL_PASS(wants_last(l, op) ? add_last(l, op) : add_plain(l, op));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        MPL_TRY(need(l, g->output[i], PLAIN));
-        MPL_TRY(mpl_graph_add_output(l->ctx, l->to, l->map[PLAIN][g->output[i]]));
+        MPL_PASS(need(l, g->output[i], PLAIN));
+        MPL_PASS(mpl_graph_add_output(l->ctx, l->to, l->map[PLAIN][g->output[i]]));
     }
-    MPL_TRY(mpl_graph_finish(l->ctx, l->to));
-out:
-    return st;
+    return mpl_graph_finish(l->ctx, l->to);
 }
 
 mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)

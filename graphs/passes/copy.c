@@ -5,14 +5,11 @@
 
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n, mpl_attr **attr)
 {
-    mpl_status st = MPL_OK;
-
     *n = op != MPL_NONE ? g->op_attr_begin[op + 1] - g->op_attr_begin[op] : 0;
-    MPL_TRY(mpl_new(ctx, *attr, *n));
+    MPL_PASS(mpl_new(ctx, *attr, *n));
     for (uint32_t i = 0; i < *n; i++)
         (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to,
@@ -67,36 +64,31 @@ mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *t
 
 mpl_status mpl_copy_value(mpl_ctx *ctx, mpl_graph *g, mpl_value v, mpl_graph *to, mpl_value *made)
 {
-    mpl_status st = MPL_OK;
     bool bound = g->value_role[v] == MPL_WEIGHT && mpl_is_bound(g, v);
 
-    MPL_TRY(mpl_graph_add_value(ctx, to, g->value_name[v],
-                                bound ? MPL_INPUT : (mpl_role)g->value_role[v],
-                                (mpl_type)g->value_type[v], &g->value_shape[v], made));
+    MPL_PASS(mpl_graph_add_value(ctx, to, g->value_name[v],
+                                 bound ? MPL_INPUT : (mpl_role)g->value_role[v],
+                                 (mpl_type)g->value_type[v], &g->value_shape[v], made));
     if (bound)
-        MPL_TRY(mpl_graph_bind_input(ctx, to, *made, g->value_data[v]));
+        MPL_PASS(mpl_graph_bind_input(ctx, to, *made, g->value_data[v]));
     else {
         to->value_data[*made] = g->value_data[v], g->value_data[v] = NULL;
         to->value_splat[*made] = g->value_splat[v];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,
                          mpl_value *map, uint32_t *made)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_graph_open_block(ctx, to, g->block_name[b], made));
+    MPL_PASS(mpl_graph_open_block(ctx, to, g->block_name[b], made));
     for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
         mpl_value v = g->block_param[g->block_param_begin[b] + i];
 
-        MPL_TRY(mpl_graph_add_param(ctx, to, g->value_name[v], (mpl_type)g->value_type[v],
-                                    &g->value_shape[v], &map[v]));
+        MPL_PASS(mpl_graph_add_param(ctx, to, g->value_name[v], (mpl_type)g->value_type[v],
+                                     &g->value_shape[v], &map[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_copy_close(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,

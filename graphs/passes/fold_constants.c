@@ -97,16 +97,14 @@ out:
 /* Expands constant v of g into newly allocated memory. */
 static mpl_status expand_data(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, void **data)
 {
-    mpl_status st = MPL_OK;
     size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
     uint64_t n = count_of(g, v);
     char *at;
 
-    MPL_TRY((at = *data = mpl_alloc(ctx, n, size)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS((at = *data = mpl_alloc(ctx, n, size)) != NULL ? MPL_OK : MPL_EMEM);
     for (uint64_t i = 0; i < n; i++)
         memcpy(at + i * size, g->value_data[v], size);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Evaluates the scratch graph's operation on constants of g into data[n_out]. */
@@ -185,20 +183,17 @@ static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, co
                               const mpl_value *at, void *const *data, const void *element,
                               mpl_value *out)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < o->n_out; i++) {
         mpl_value v = MPL_NONE;
 
         if (at[i] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_const(ctx, g, o->out_name[i], (mpl_type)s->value_type[at[i]],
-                                        &s->value_shape[at[i]], data != NULL ? data[i] : element,
-                                        data == NULL, &v));
+            MPL_PASS(mpl_graph_add_const(ctx, g, o->out_name[i], (mpl_type)s->value_type[at[i]],
+                                         &s->value_shape[at[i]], data != NULL ? data[i] : element,
+                                         data == NULL, &v));
         if (out != NULL)
             out[i] = v;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Folds an element-wise operation of uniform constants by computing one element. */
@@ -266,7 +261,6 @@ mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, co
                                 const mpl_attr *attr, uint32_t n_out, const char *const *out_name,
                                 mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     operation o = {kind, name, n_in, n_attr, n_out, in, attr, out_name};
     bool folded = false,
          constant = n_in > 0 && in[0] != MPL_NONE && (mpl_op_table[kind].traits & MPL_NO_FOLD) == 0;
@@ -274,9 +268,9 @@ mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, co
     for (uint32_t i = 0; i < n_in && constant; i++)
         constant = is_constant(g, in[i]);
     if (constant)
-        MPL_TRY(fold(ctx, g, &o, out, &folded));
+        MPL_PASS(fold(ctx, g, &o, out, &folded));
     if (!folded)
-        MPL_TRY(mpl_graph_add_op(ctx, g, kind, name, n_in, in, n_attr, attr, n_out, out_name, out));
-out:
-    return st;
+        MPL_PASS(
+            mpl_graph_add_op(ctx, g, kind, name, n_in, in, n_attr, attr, n_out, out_name, out));
+    return MPL_OK;
 }

@@ -25,36 +25,33 @@ typedef struct twice {
 
 static mpl_status check(const twice *t)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
 
     if (g->n_blocks > 1)
-        MPL_FAIL(t->ctx, MPL_EINPUT,
-                 "graph '%s': loops and branches are evaluated as a whole; nothing of them again",
-                 g->name);
+        return MPL_REFUSE(
+            t->ctx,
+            "graph '%s': loops and branches are evaluated as a whole; nothing of them again",
+            g->name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_PROGRAM) != 0)
-            MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' is a program; make SSA of it first", g->name);
-out:
-    return st;
+            return MPL_REFUSE(t->ctx, "graph '%s' is a program; make SSA of it first", g->name);
+    return MPL_OK;
 }
 
 static mpl_status mark_input(twice *t, const char *name)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
     uint32_t i = 0;
 
     while (i < g->n_inputs && strcmp(g->value_name[g->input[i]], name) != 0)
         i++;
     if (i == g->n_inputs)
-        MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' has no input '%s'; its first is '%s'", g->name,
-                 name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+        return MPL_REFUSE(t->ctx, "graph '%s' has no input '%s'; its first is '%s'", g->name, name,
+                          g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
     if (t->changed[g->input[i]])
-        MPL_FAIL(t->ctx, MPL_EINPUT, "input '%s' is named twice", name);
+        return MPL_REFUSE(t->ctx, "input '%s' is named twice", name);
     t->changed[g->input[i]] = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool depends(const twice *t, mpl_op op)
@@ -104,13 +101,11 @@ static void mark(twice *t)
 
 static mpl_status joined(mpl_ctx *ctx, const char *name, const char *behind, char **out)
 {
-    mpl_status st = MPL_OK;
     size_t n = strlen(name) + strlen(behind) + 1;
 
-    MPL_TRY(mpl_new(ctx, *out, n));
+    MPL_PASS(mpl_new(ctx, *out, n));
     snprintf(*out, n, "%s%s", name, behind);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the operation is an update that depends on the change. */
@@ -130,7 +125,6 @@ static uint32_t n_read_first(const twice *t, mpl_op op)
 /* Copies batch norm of the training form without moving its statistics. */
 static mpl_status copy_norm(twice *t, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
     const mpl_value *from_in = g->op_in + g->op_in_begin[op],
                     *from_out = g->op_out + g->op_out_begin[op];
@@ -142,51 +136,47 @@ static mpl_status copy_norm(twice *t, mpl_op op)
         in[i] = t->first[from_in[i]];
         name[i] = from_out[i] != MPL_NONE ? g->value_name[from_out[i]] : NULL;
     }
-    MPL_TRY(mpl_graph_add_op(t->ctx, t->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
-                             &epsilon, 3, name, out));
+    MPL_PASS(mpl_graph_add_op(t->ctx, t->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
+                              &epsilon, 3, name, out));
     for (int i = 0; i < 3; i++)
         if (from_out[i] != MPL_NONE)
             t->first[from_out[i]] = out[i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status copy_first_op(twice *t, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
         if (g->op_in[i] != MPL_NONE && t->first[g->op_in[i]] == MPL_NONE)
-            MPL_FAIL(t->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' reads what '%s' will be; its weight is updated "
-                     "once, by the "
-                     "second "
-                     "evaluation",
-                     g->name, g->op_name[op], g->value_name[g->op_in[i]]);
+            return MPL_REFUSE(
+                t->ctx,
+                "graph '%s': operation '%s' reads what '%s' will be; its weight is updated "
+                "once, by the "
+                "second "
+                "evaluation",
+                g->name, g->op_name[op], g->value_name[g->op_in[i]]);
     if (!is_deferred(t, op))
-        MPL_TRY(mpl_copy_op(t->ctx, g, op, t->to, t->first, NULL));
+        MPL_PASS(mpl_copy_op(t->ctx, g, op, t->to, t->first, NULL));
     else if (g->op_kind[op] == MPL_OP_batch_norm_train)
-        MPL_TRY(copy_norm(t, op));
-out:
-    return st;
+        MPL_PASS(copy_norm(t, op));
+    return MPL_OK;
 }
 
 static mpl_status copy_first(twice *t)
 {
-    mpl_status st = MPL_OK;
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
 
     while ((item = mpl_walk_next(t->g, &walk)) != MPL_ITEM_END) {
         if (item == MPL_ITEM_OP)
-            MPL_TRY(copy_first_op(t, walk.op));
+            MPL_PASS(copy_first_op(t, walk.op));
         else if (item == MPL_ITEM_VALUE)
-            MPL_TRY(mpl_copy_value(t->ctx, t->g, walk.value, t->to, &t->first[walk.value]));
+            MPL_PASS(mpl_copy_value(t->ctx, t->g, walk.value, t->to, &t->first[walk.value]));
     }
     memcpy(t->second, t->first, t->g->n_values * sizeof *t->second);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_changed_inputs(twice *t)
@@ -276,22 +266,20 @@ out:
 
 static mpl_status add_outputs(twice *t)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
 
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (t->first[g->output[i]] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
+            MPL_PASS(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         t->kept[g->output[i]] = false; /* it is an output already */
         if (t->changed[g->output[i]])
-            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->second[g->output[i]]));
+            MPL_PASS(mpl_graph_add_output(t->ctx, t->to, t->second[g->output[i]]));
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (t->kept[v])
-            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[v]));
-out:
-    return st;
+            MPL_PASS(mpl_graph_add_output(t->ctx, t->to, t->first[v]));
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,

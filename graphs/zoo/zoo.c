@@ -77,8 +77,6 @@ static bool parse_number(const char *text, size_t n, int64_t *out)
 static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p,
                               const char *text, size_t n, int64_t *out)
 {
-    mpl_status st = MPL_OK;
-
     if (p->choices != NULL) {
         char words[200];
         size_t at = 0;
@@ -90,14 +88,13 @@ static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mp
                                    p->choices[i]);
             mpl_assert(at < sizeof words);
         }
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is none of %s", entry->name, p->key,
-                 (int)(n < 64 ? n : 64), text, words);
+        return MPL_REFUSE(ctx, "%s: %s=%.*s is none of %s", entry->name, p->key,
+                          (int)(n < 64 ? n : 64), text, words);
     }
     if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64,
-                 entry->name, p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,
+                          p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
+    return MPL_OK;
 }
 
 /* A parsed spec. */
@@ -121,7 +118,6 @@ static uint32_t find_param(const mpl_zoo_param *params, const char *key, size_t 
 /* Parses one "key=value" of n characters. */
 static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_zoo_entry *entry = s->args.entry;
     const char *mark = memchr(text, '=', n);
     size_t n_key = mark != NULL ? (size_t)(mark - text) : n;
@@ -135,16 +131,15 @@ static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
         i = find_param(mpl_zoo_training, text, n_key);
     param = own ? &entry->params[i] : &mpl_zoo_training[i];
     if (mark == NULL || param->key == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s",
-                 entry->name, (int)(n < 64 ? n : 64), text, list_params(entry, list, sizeof list));
+        return MPL_REFUSE(ctx, "%s: '%.*s' is no parameter; write key=value with one of %s",
+                          entry->name, (int)(n < 64 ? n : 64), text,
+                          list_params(entry, list, sizeof list));
     seen = own ? &s->seen[i] : &s->training_seen[i];
     if (*seen)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is given twice", entry->name, param->key);
+        return MPL_REFUSE(ctx, "%s: parameter '%s' is given twice", entry->name, param->key);
     *seen = true;
-    MPL_TRY(parse_value(ctx, entry, param, mark + 1, n - n_key - 1,
-                        own ? &s->args.value[i] : &s->training[i]));
-out:
-    return st;
+    return parse_value(ctx, entry, param, mark + 1, n - n_key - 1,
+                       own ? &s->args.value[i] : &s->training[i]);
 }
 
 /* Writes the name and the training parameters, ",mode=train,update=sgd", to text[size]. */
@@ -188,14 +183,11 @@ static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, m
 
 static mpl_status check_training(mpl_ctx *ctx, const spec *s)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < N_TRAINING; i++)
         if (s->training[MODE] == 0 && i != MODE && s->training_seen[i])
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is for training; add mode=train",
-                     s->args.entry->name, mpl_zoo_training[i].key);
-out:
-    return st;
+            return MPL_REFUSE(ctx, "%s: parameter '%s' is for training; add mode=train",
+                              s->args.entry->name, mpl_zoo_training[i].key);
+    return MPL_OK;
 }
 
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)

@@ -69,10 +69,9 @@ static mpl_bench_run run_of(const group *g, uint32_t planner)
 /* Makes a row for each planner of a unit and finds those in the file; *missing: one is not. */
 static mpl_status make_rows(const group *g, unit *u, bool *missing)
 {
-    mpl_status st = MPL_OK;
     mpl_bench *b = g->b;
 
-    MPL_TRY(mpl_new(b->ctx, u->cells, b->n_specs));
+    MPL_PASS(mpl_new(b->ctx, u->cells, b->n_specs));
     for (uint32_t i = 0; i < b->n_specs; i++) {
         cell *c = &u->cells[i];
 
@@ -80,20 +79,18 @@ static mpl_status make_rows(const group *g, unit *u, bool *missing)
         c->elsewhere = c->skip = !mpl_bench_is_mine(b, u->number, g->backend, i);
         if (c->elsewhere)
             continue;
-        MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, c->spec, &c->row));
+        MPL_PASS(mpl_job_row(b->ctx, &u->options, &u->job, c->spec, &c->row));
         mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
-        MPL_TRY(mpl_bench_is_done(b, c->row, &c->skip));
+        MPL_PASS(mpl_bench_is_done(b, c->row, &c->skip));
         *missing |= !c->skip;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Runs that are compared with a peer, or interleaved, must be measured together. There all rows are
  * taken from the file, or none. */
 static mpl_status take_rows(const group *g, unit *u, bool missing)
 {
-    mpl_status st = MPL_OK;
     mpl_bench *b = g->b;
 
     for (uint32_t i = 0; i < b->n_specs; i++) {
@@ -101,10 +98,9 @@ static mpl_status take_rows(const group *g, unit *u, bool missing)
 
         c->skip &= c->elsewhere || !missing || (b->n_peers == 0 && b->turns == 1);
         if (c->skip && !c->elsewhere)
-            MPL_TRY(mpl_bench_take_done(b, run_of(g, i), c->row));
+            MPL_PASS(mpl_bench_take_done(b, run_of(g, i), c->row));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Plans with all planners and makes their rows. A failed planner is a row; only memory, the disk
@@ -132,14 +128,13 @@ static bool wants_run(const cell *c)
  * affects them equally. */
 static mpl_status plan_in_turns(const group *g, unit *u)
 {
-    mpl_status st = MPL_OK;
     const mpl_bench *b = g->b;
     uint32_t repeat = b->repeat;
     int64_t median = 0;
 
     for (uint32_t i = 0; i < b->n_specs; i++) {
-        MPL_TRY(mpl_new(b->ctx, u->cells[i].plan_ns, repeat));
-        MPL_TRY(mpl_new(b->ctx, u->cells[i].self_ns, repeat));
+        MPL_PASS(mpl_new(b->ctx, u->cells[i].plan_ns, repeat));
+        MPL_PASS(mpl_new(b->ctx, u->cells[i].self_ns, repeat));
     }
     for (uint32_t r = 0; r < repeat; r++)
         for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
@@ -162,8 +157,7 @@ static mpl_status plan_in_turns(const group *g, unit *u)
         if (c->self_ns[0] > 0)
             mpl_record_ints(c->row, MPL_FIELD_self_ns, repeat, c->self_ns);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- executions ---- */
@@ -210,7 +204,6 @@ out:
 /* Makes the inputs and the reference outputs. */
 static mpl_status prepare_runs(const group *g, unit *u)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = g->b->ctx;
     const mpl_options *o = &u->options;
 
@@ -222,14 +215,12 @@ static mpl_status prepare_runs(const group *g, unit *u)
         .n_threads = (uint32_t)o->threads,
         .device = o->device,
         .limit_ns = o->given[MPL_OPT_time_limit] ? mpl_seconds_ns(o->time_limit) : STEP_LIMIT_NS};
-    MPL_TRY(mpl_measure_options(ctx, o, &u->exec));
-    MPL_TRY(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
+    MPL_PASS(mpl_measure_options(ctx, o, &u->exec));
+    MPL_PASS(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
     if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)
-        MPL_TRY(MPL_EMEM);
+        MPL_PASS(MPL_EMEM);
     at(g, u, PLANNING, PREPARING, 0, "nothing shared");
-    MPL_TRY(run_reference(g, u));
-out:
-    return st;
+    return run_reference(g, u);
 }
 
 /* Writes a worker's results into the cell's row. */
@@ -266,19 +257,17 @@ static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
 
 static mpl_status start_worker(const group *g, unit *u, cell *c)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = g->b->ctx;
     mpl_worker_task task = u->task;
 
     task.plan = c->plan;
     task.job = c->job;
-    MPL_TRY(mpl_new(ctx, c->run_ns, g->b->repeat));
-    MPL_TRY(mpl_new(ctx, c->other_ns, g->b->repeat));
+    MPL_PASS(mpl_new(ctx, c->run_ns, g->b->repeat));
+    MPL_PASS(mpl_new(ctx, c->other_ns, g->b->repeat));
     at(g, u, PLANNING, PREPARING, (double)(c - u->cells) / g->b->n_specs, c->spec->planner->name);
-    MPL_TRY(mpl_worker_start(ctx, &task, &c->worker));
+    MPL_PASS(mpl_worker_start(ctx, &task, &c->worker));
     mpl_worker_wait(c->worker);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Executes cells first .. end - 1: prepares them in sequence, then interleaves the repeats. */
@@ -352,7 +341,6 @@ static uint32_t fitting(const group *g, uint32_t first)
 
 static mpl_status run_units(const group *g)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = g->n * g->b->n_specs;
     const unit *last = NULL;
 
@@ -360,7 +348,7 @@ static mpl_status run_units(const group *g)
         if (to_run(g, i) == NULL || unit_at(g, i) == last)
             continue;
         last = unit_at(g, i);
-        MPL_TRY(prepare_runs(g, unit_at(g, i)));
+        MPL_PASS(prepare_runs(g, unit_at(g, i)));
     }
     for (uint32_t i = 0, end; i < n && !mpl_interrupted(); i = end) {
         end = fitting(g, i);
@@ -368,10 +356,9 @@ static mpl_status run_units(const group *g)
             mpl_progress_line(&g->b->progress,
                               "%s: not by turns with all: their workers need too much memory",
                               unit_at(g, end)->graph);
-        MPL_TRY(run_cells(g, i, end));
+        MPL_PASS(run_cells(g, i, end));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- units ---- */
@@ -420,7 +407,6 @@ out:
 /* Finishes the rows of a unit that was measured or taken from the file. */
 static mpl_status finish_unit(const group *g, unit *u)
 {
-    mpl_status st = MPL_OK;
     mpl_bench *b = g->b;
     uint32_t ok = 0, there = 0, mine = 0;
 
@@ -432,7 +418,7 @@ static mpl_status finish_unit(const group *g, unit *u)
         if (c->skip)
             continue;
         ok += mpl_record_is(c->row, MPL_FIELD_status, "ok");
-        MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &c->row));
+        MPL_PASS(mpl_bench_finish_row(b, run_of(g, i), &c->row));
     }
     if (!mpl_interrupted() && !b->progress.terminal)
         mpl_progress_line(
@@ -440,8 +426,7 @@ static mpl_status finish_unit(const group *g, unit *u)
             "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
             b->progress.done + mine, b->progress.total, u->graph,
             u->job.backend != NULL ? u->job.backend->name : "planned only", ok, there);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void cells_fini(const group *g, unit *u)
@@ -468,7 +453,6 @@ static void cells_fini(const group *g, unit *u)
 /* Makes the rows of every unit on the current backend, or takes them from the file. */
 static mpl_status begin_units(const group *g)
 {
-    mpl_status st = MPL_OK;
     bool missing = false;
 
     for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
@@ -482,15 +466,14 @@ static mpl_status begin_units(const group *g)
         if (how == MPL_OK && (how = prepare_problem(g, u)) != MPL_OK)
             snprintf(u->why, sizeof u->why, "%s", g->b->ctx->message);
         if (how == MPL_OK)
-            MPL_TRY(make_rows(g, u, &missing));
+            MPL_PASS(make_rows(g, u, &missing));
         else
-            MPL_TRY(fail_all(g, u, how));
+            MPL_PASS(fail_all(g, u, how));
     }
     for (uint32_t i = 0; i < g->n; i++)
         if (g->unit[i].cells != NULL)
-            MPL_TRY(take_rows(g, &g->unit[i], missing));
-out:
-    return st;
+            MPL_PASS(take_rows(g, &g->unit[i], missing));
+    return MPL_OK;
 }
 
 /* Measures all units on the current backend. */
@@ -569,26 +552,24 @@ uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t number)
 
 static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = b->ctx;
     const char *graph = b->suite.graph.item[number / b->safeties.n];
 
     *u = (unit){.number = number, .graph = mpl_suite_graph_name(graph)};
     u->absent = mpl_bench_count_mine(b, number) == 0;
     if (!u->absent)
-        MPL_TRY(mpl_suite_graph_path(b->ctx, b->options, graph, &u->path));
+        MPL_PASS(mpl_suite_graph_path(b->ctx, b->options, graph, &u->path));
     if (u->path != NULL)
-        MPL_TRY(skip_absent(b, u));
+        MPL_PASS(skip_absent(b, u));
     if (u->absent)
-        goto out;
-    MPL_TRY(mpl_bench_unit_options(b, number, &u->options));
+        return MPL_OK;
+    MPL_PASS(mpl_bench_unit_options(b, number, &u->options));
     u->opened = mpl_job_open(ctx, &u->options, u->path != NULL ? u->path : u->graph, &u->job);
     u->job.text = u->graph; /* for the rows of a failed unit */
     snprintf(u->why, sizeof u->why, "%s", ctx->message);
     if (u->opened != MPL_OK)
-        MPL_TRY(mpl_machine_get(ctx, &u->job.machine));
-out:
-    return st;
+        MPL_PASS(mpl_machine_get(ctx, &u->job.machine));
+    return MPL_OK;
 }
 
 mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n)

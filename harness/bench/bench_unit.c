@@ -29,19 +29,16 @@ static bool will_do(const mpl_bench *b, const mpl_record *row)
 
 mpl_status mpl_bench_read_done(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_rows_read(b->ctx, b->file.path, &b->old));
-    MPL_TRY(mpl_rows_last(b->ctx, &b->old));
-    MPL_TRY(mpl_new(b->ctx, b->done, b->old.n));
+    MPL_PASS(mpl_rows_read(b->ctx, b->file.path, &b->old));
+    MPL_PASS(mpl_rows_last(b->ctx, &b->old));
+    MPL_PASS(mpl_new(b->ctx, b->done, b->old.n));
     for (uint32_t i = 0; i < b->old.n; i++)
         if (will_do(b, b->old.row[i])) {
-            MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
+            MPL_PASS(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
             b->n_done++;
         }
     qsort(b->done, b->n_done, sizeof *b->done, by_text);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_bench_is_done(mpl_bench *b, const mpl_record *row, bool *found)
@@ -132,14 +129,11 @@ mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **ro
 
 mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own)
 {
-    mpl_status st = MPL_OK;
     const char *safety = b->safeties.item[unit % b->safeties.n];
 
     *own = *b->options;
     if (safety != NULL)
-        MPL_TRY(mpl_options_default(b->ctx, MPL_CMD_bench, "safety", safety, own));
-    MPL_TRY(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
-    MPL_TRY(mpl_job_check_options(b->ctx, own));
-out:
-    return st;
+        MPL_PASS(mpl_options_default(b->ctx, MPL_CMD_bench, "safety", safety, own));
+    MPL_PASS(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
+    return mpl_job_check_options(b->ctx, own);
 }

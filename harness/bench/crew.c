@@ -67,19 +67,18 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
 
 static mpl_status hire(state *s, uint32_t index)
 {
-    mpl_status st = MPL_OK;
     member *m = &s->member[index];
     int ends[2];
     pid_t self = getpid();
 
     if (pipe(ends) != 0)
-        MPL_FAIL(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+        return MPL_ERROR(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
     fflush(NULL);
     if ((m->pid = fork()) < 0) {
         m->pid = 0;
         close(ends[0]);
         close(ends[1]);
-        MPL_FAIL(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+        return MPL_ERROR(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
     }
     if (m->pid == 0) {
         close(ends[0]);
@@ -90,52 +89,46 @@ static mpl_status hire(state *s, uint32_t index)
     m->unit = MPL_NONE;
     m->n = 0;
     m->why[0] = '\0';
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status take_line(state *s, member *m, char *text, size_t n)
 {
-    mpl_status st = MPL_OK;
-
     if (text[0] == '@') {
         m->unit = (uint32_t)strtoul(text + 1, NULL, 10);
     } else if (text[0] == '!') {
         snprintf(m->why, sizeof m->why, "%s", text + 1);
     } else if (text[0] == '=') {
-        MPL_TRY(s->crew->over(s->ctx, s->crew->arg, m->unit, NULL));
+        MPL_PASS(s->crew->over(s->ctx, s->crew->arg, m->unit, NULL));
         m->unit = MPL_NONE;
     } else if (m->unit != MPL_NONE) {
-        MPL_TRY(s->crew->line(s->ctx, s->crew->arg, m->unit, text, n));
+        MPL_PASS(s->crew->line(s->ctx, s->crew->arg, m->unit, text, n));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Reads available text and passes on whole lines; *ended: the worker closed its end. */
 static mpl_status listen_to(state *s, member *m, bool *ended)
 {
-    mpl_status st = MPL_OK;
     char *line, *newline;
     ssize_t got;
 
     *ended = false;
-    MPL_TRY(mpl_reserve(s->ctx, m->text, m->cap, m->n + 65536));
+    MPL_PASS(mpl_reserve(s->ctx, m->text, m->cap, m->n + 65536));
     got = read(m->fd, m->text + m->n, m->cap - m->n);
     if (got <= 0) {
         *ended = got == 0 || errno != EINTR;
-        goto out;
+        return MPL_OK;
     }
     m->n += (size_t)got;
     for (line = m->text; (newline = memchr(line, '\n', m->n - (size_t)(line - m->text))) != NULL;
          line = newline + 1) {
         *newline = '\0';
-        MPL_TRY(take_line(s, m, line, (size_t)(newline - line)));
+        MPL_PASS(take_line(s, m, line, (size_t)(newline - line)));
     }
     m->n -= (size_t)(line - m->text);
     memmove(m->text, line, m->n);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Reaps a worker that ended or is about to, and removes its folder; *how as of waitpid. */
@@ -150,50 +143,46 @@ static void reap(member *m, int *how)
 /* Handles the end of a worker; the unit under way ends with it. */
 static mpl_status bury(state *s, member *m)
 {
-    mpl_status st = MPL_OK;
     int how = 0;
 
     close(m->fd);
     m->fd = -1;
     reap(m, &how);
     if (m->unit == MPL_NONE || mpl_interrupted())
-        goto out;
+        return MPL_OK;
     if (m->why[0] == '\0' && WIFSIGNALED(how))
         snprintf(m->why, sizeof m->why, "the worker ended by signal %d (%s)", WTERMSIG(how),
                  strsignal(WTERMSIG(how)));
     else if (m->why[0] == '\0')
         snprintf(m->why, sizeof m->why, "the worker ended with exit status %d", WEXITSTATUS(how));
-    MPL_TRY(s->crew->over(s->ctx, s->crew->arg, m->unit, m->why));
+    MPL_PASS(s->crew->over(s->ctx, s->crew->arg, m->unit, m->why));
     m->unit = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Waits for output of any worker; *left: workers still running. */
 static mpl_status attend(state *s, struct pollfd *wait, uint32_t *left)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = s->crew->n_workers;
     bool ended;
 
     for (uint32_t i = 0; i < n; i++)
         wait[i] = (struct pollfd){.fd = s->member[i].fd, .events = POLLIN};
     if (poll(wait, n, -1) < 0)
-        goto out;
+        return MPL_OK;
     for (uint32_t i = 0; i < n; i++) {
         if (wait[i].fd < 0 || wait[i].revents == 0)
             continue;
-        MPL_TRY(listen_to(s, &s->member[i], &ended));
+        MPL_PASS(listen_to(s, &s->member[i], &ended));
         if (!ended)
             continue;
-        MPL_TRY(bury(s, &s->member[i]));
+        MPL_PASS(bury(s, &s->member[i]));
         if (atomic_load(s->next) < s->crew->n_units && !mpl_interrupted())
-            MPL_TRY(hire(s, i));
+            MPL_PASS(hire(s, i));
         else
             --*left;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew)

@@ -31,14 +31,13 @@ static bool is_set(const char *folder)
 mpl_status mpl_suite_graph_path(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                 char **path)
 {
-    mpl_status st = MPL_OK;
     const char *name = mpl_suite_graph_name(graph), *below = "";
     const char *folder = options->data != NULL ? options->data : getenv("MEMPLAN_DATA");
     size_t size;
 
     *path = NULL;
     if (name == graph)
-        goto out;
+        return MPL_OK;
     if (!is_set(folder) && access("../shared/data", R_OK) == 0)
         folder = "../shared/data";
     if (!is_set(folder) && is_set(folder = getenv("XDG_CACHE_HOME")))
@@ -48,10 +47,9 @@ mpl_status mpl_suite_graph_path(mpl_ctx *ctx, const mpl_options *options, const 
     if (!is_set(folder))
         folder = ".cache/memplan/data";
     size = strlen(folder) + strlen(below) + strlen(name) + 2;
-    MPL_TRY(mpl_new(ctx, *path, size));
+    MPL_PASS(mpl_new(ctx, *path, size));
     snprintf(*path, size, "%s%s/%s", folder, below, name);
-out:
-    return st;
+    return MPL_OK;
 }
 
 size_t mpl_suite_file_length(const char *path)
@@ -70,18 +68,16 @@ uint32_t mpl_shard_of(uint64_t run, uint32_t n)
 
 mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n)
 {
-    mpl_status st = MPL_OK;
     int end = -1;
     uint32_t i = 0, all = 0;
 
     if (strspn(text, "0123456789/") == strlen(text))
         sscanf(text, "%9" SCNu32 "/%9" SCNu32 "%n", &i, &all, &end);
     if (end < 0 || text[end] != '\0' || i < 1 || i > all)
-        MPL_FAIL(ctx, MPL_EINPUT, "--shard: '%.100s' is no I/N with I from 1 to N", text);
+        return MPL_REFUSE(ctx, "--shard: '%.100s' is no I/N with I from 1 to N", text);
     *index = i - 1;
     *n = all;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_suite_about(const char *text, char *line, size_t size)
@@ -98,16 +94,14 @@ static mpl_status no_suite(mpl_ctx *ctx, const char *name)
     uint32_t least = MPL_TOO_FAR;
 
     if (mpl_zoo_find(name, strcspn(name, ":")) != NULL)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "'%.100s' is a graph; a suite is a text that lists graphs, one a line",
-                        name);
+        return MPL_REFUSE(
+            ctx, "'%.100s' is a graph; a suite is a text that lists graphs, one a line", name);
     for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++)
         if (mpl_nearer(name, strlen(name), s->name, &least))
             near = s->name;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites",
-                    name, near != NULL ? " (is '" : "", near != NULL ? near : "",
-                    near != NULL ? "' meant?)" : "");
+    return MPL_REFUSE(
+        ctx, "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites", name,
+        near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
 }
 
 static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
@@ -154,41 +148,37 @@ static bool is_own(const char *name)
 /* "GRAPH --option value ..": a graph with options of its own. */
 static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
 {
-    mpl_status st = MPL_OK;
     char *more = NULL, *own = strstr(line, " --");
 
     for (char *end = own; end != NULL && end >= line && strchr(" \t", *end) != NULL; end--)
         *end = '\0';
     own += own != NULL;
-    MPL_TRY(mpl_strings_add(ctx, &s->graph, line));
+    MPL_PASS(mpl_strings_add(ctx, &s->graph, line));
     for (char *name = own != NULL ? strtok_r(own, " \t", &more) : NULL; name != NULL;
          name = strtok_r(NULL, " \t", &more)) {
         const char *value = strtok_r(NULL, " \t", &more);
 
         if (strncmp(name, "--", 2) != 0 || !is_own(name + 2) || value == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
-                     " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute "
-                     "and --seed, each "
-                     "with a value",
-                     name);
-        MPL_TRY(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
+            return MPL_REFUSE(
+                ctx,
+                "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
+                " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute "
+                "and --seed, each "
+                "with a value",
+                name);
+        MPL_PASS(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
         s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_options *options)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t k = 0; k < suite->n_own; k++)
         if (suite->own[k].graph == i)
-            MPL_TRY(mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name, suite->own[k].value,
-                                        options));
-out:
-    return st;
+            MPL_PASS(mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name,
+                                         suite->own[k].value, options));
+    return MPL_OK;
 }
 
 mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out)

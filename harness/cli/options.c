@@ -120,22 +120,19 @@ static uint32_t number_of(mpl_option_id id, const char *text, size_t n)
 static mpl_status set_choice(mpl_ctx *ctx, mpl_option_id id, const char *what, const char *value,
                              mpl_word *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t k = number_of(id, value, strlen(value));
     char words[MPL_OPTION_TEXT];
 
     if (k == UINT32_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s is one of %s, not '%.100s'", what, words_of(id, ", ", words),
-                 value);
+        return MPL_REFUSE(ctx, "%s is one of %s, not '%.100s'", what, words_of(id, ", ", words),
+                          value);
     *out = mpl_option_word(id, k);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status set_words(mpl_ctx *ctx, mpl_option_id id, const char *what, const char *value,
                             uint32_t *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t bits = 0;
     char words[MPL_OPTION_TEXT];
 
@@ -144,32 +141,28 @@ static mpl_status set_words(mpl_ctx *ctx, mpl_option_id id, const char *what, co
         uint32_t k = number_of(id, at, n);
 
         if (k == UINT32_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s is none, or a list of some of %s, not '%.100s'", what,
-                     words_of(id, ", ", words), value);
+            return MPL_REFUSE(ctx, "%s is none, or a list of some of %s, not '%.100s'", what,
+                              words_of(id, ", ", words), value);
         bits |= 1u << k;
         at = at[n] == ',' ? at + n + 1 : NULL;
     }
     *out = bits;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status set_real(mpl_ctx *ctx, const char *what, const char *value, double *out)
 {
-    mpl_status st = MPL_OK;
     char *end = NULL;
     double real = strtod(value, &end);
 
     if (end == value || *end != '\0' || !isfinite(real) || real < 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no number of at least 0", what, value);
+        return MPL_REFUSE(ctx, "%s: '%s' is no number of at least 0", what, value);
     *out = real;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status set(mpl_ctx *ctx, mpl_options *options, mpl_option_id id, const char *value)
 {
-    mpl_status st = MPL_OK;
     void *at = (char *)options + target[id].at;
     char name[MPL_OPTION_TEXT], what[MPL_OPTION_TEXT + 2];
 
@@ -180,36 +173,35 @@ static mpl_status set(mpl_ctx *ctx, mpl_options *options, mpl_option_id id, cons
         break;
     case SWITCH:
         if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s is on or off, not '%s'", what, value);
+            return MPL_REFUSE(ctx, "%s is on or off, not '%s'", what, value);
         *(bool *)at = strcmp(value, "on") == 0;
         break;
     case TEXT:
         if (value[0] == '\0')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: empty; it takes %s", what, mpl_option_table[id].arg);
+            return MPL_REFUSE(ctx, "%s: empty; it takes %s", what, mpl_option_table[id].arg);
         *(const char **)at = value;
         break;
     case LIST:
-        MPL_TRY(mpl_strings_add(ctx, at, value));
+        MPL_PASS(mpl_strings_add(ctx, at, value));
         break;
     case COUNT:
-        MPL_TRY(mpl_parse_count(ctx, what, value, 0, INT64_MAX, at));
+        MPL_PASS(mpl_parse_count(ctx, what, value, 0, INT64_MAX, at));
         break;
     case BYTES:
-        MPL_TRY(mpl_parse_bytes(ctx, what, value, at));
+        MPL_PASS(mpl_parse_bytes(ctx, what, value, at));
         break;
     case REAL:
-        MPL_TRY(set_real(ctx, what, value, at));
+        MPL_PASS(set_real(ctx, what, value, at));
         break;
     case CHOICE:
-        MPL_TRY(set_choice(ctx, id, what, value, at));
+        MPL_PASS(set_choice(ctx, id, what, value, at));
         break;
     case SET:
-        MPL_TRY(set_words(ctx, id, what, value, at));
+        MPL_PASS(set_words(ctx, id, what, value, at));
         break;
     }
     options->given[id] = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -223,36 +215,31 @@ static bool same_name(const char *a, const char *b)
 mpl_status mpl_options_default(mpl_ctx *ctx, mpl_command_id command, const char *name,
                                const char *value, mpl_options *options)
 {
-    mpl_status st = MPL_OK;
     int i = 0;
 
     while (i < MPL_N_OPTIONS && !same_name(mpl_option_table[i].name, name))
         i++;
     if (i == MPL_N_OPTIONS || !(mpl_option_table[i].commands & (1u << command)) ||
         i == MPL_OPT_help)
-        MPL_FAIL(ctx, MPL_EINPUT, "no option '--%s'; see memplan %s --help", name,
-                 mpl_commands[command].name);
+        return MPL_REFUSE(ctx, "no option '--%s'; see memplan %s --help", name,
+                          mpl_commands[command].name);
     if (options->given[i])
-        goto out;
+        return MPL_OK;
     if ((mpl_option_table[i].arg == NULL) != (value[0] == '\0'))
-        MPL_FAIL(ctx, MPL_EINPUT, "--%s %s", name,
-                 value[0] == '\0' ? "needs a value" : "takes no value");
-    MPL_TRY(set(ctx, options, (mpl_option_id)i, value));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "--%s %s", name,
+                          value[0] == '\0' ? "needs a value" : "takes no value");
+    return set(ctx, options, (mpl_option_id)i, value);
 }
 
 mpl_status mpl_options_adopt(mpl_ctx *ctx, mpl_option_id id, const char *value,
                              mpl_options *options)
 {
-    mpl_status st = MPL_OK;
     bool given = options->given[id];
 
     if (!given && value != NULL)
-        MPL_TRY(set(ctx, options, id, value));
+        MPL_PASS(set(ctx, options, id, value));
     options->given[id] = given; /* true only for the command line */
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Input of getopt_long for one command: long options with their names in `name`, short letters in
@@ -311,23 +298,20 @@ static mpl_status no_option(mpl_ctx *ctx, mpl_command_id command, const spec *s,
             if (mpl_option_table[i].commands & (1u << c))
                 at += (size_t)snprintf(others + at, sizeof others - at, "%s%s", at > 0 ? ", " : "",
                                        mpl_commands[c].name);
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "%s: no option '--%s' here, but for %s", of, word, others);
+        return MPL_REFUSE(ctx, "%s: no option '--%s' here, but for %s", of, word, others);
     }
     for (size_t i = 0; s->option[i].name != NULL; i++)
         if (mpl_nearer(name, n, s->name[i], &least))
             near = s->name[i];
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "%s: no option '%.100s'%s%s%s; see memplan %s --help", of, given,
-                    near != NULL ? " (is '--" : ", or short for several", near != NULL ? near : "",
-                    near != NULL ? "' meant?)" : "", of);
+    return MPL_REFUSE(ctx, "%s: no option '%.100s'%s%s%s; see memplan %s --help", of, given,
+                      near != NULL ? " (is '--" : ", or short for several",
+                      near != NULL ? near : "", near != NULL ? "' meant?)" : "", of);
 }
 
 mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, char **argv,
                              mpl_options *options)
 {
     const mpl_command *info = &mpl_commands[command];
-    mpl_status st = MPL_OK;
     spec s;
     int got;
 
@@ -336,26 +320,26 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
     optind = 0; /* glibc: restart parsing */
     while ((got = getopt_long(argc, argv, s.letters, s.option, NULL)) != -1) {
         if (got == ':')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: %s needs a value; see memplan %s --help", info->name,
-                     argv[optind - 1], info->name);
+            return MPL_REFUSE(ctx, "%s: %s needs a value; see memplan %s --help", info->name,
+                              argv[optind - 1], info->name);
         if (got == '?' && optopt >= 256)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: %s takes no value", info->name, argv[optind - 1]);
+            return MPL_REFUSE(ctx, "%s: %s takes no value", info->name, argv[optind - 1]);
         if (got == '?' && optopt > 0 && strncmp(argv[optind - 1], "--", 2) != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: no option '-%c'; see memplan %s --help", info->name,
-                     optopt, info->name);
+            return MPL_REFUSE(ctx, "%s: no option '-%c'; see memplan %s --help", info->name, optopt,
+                              info->name);
         if (got == '?')
-            MPL_TRY(no_option(ctx, command, &s, argv[optind - 1]));
-        MPL_TRY(set(ctx, options, got >= 256 ? (mpl_option_id)(got - 256) : by_letter(command, got),
-                    optarg));
+            MPL_PASS(no_option(ctx, command, &s, argv[optind - 1]));
+        MPL_PASS(set(ctx, options,
+                     got >= 256 ? (mpl_option_id)(got - 256) : by_letter(command, got), optarg));
     }
     for (int i = optind; i < argc; i++)
-        MPL_TRY(mpl_strings_add(ctx, &options->args, argv[i]));
+        MPL_PASS(mpl_strings_add(ctx, &options->args, argv[i]));
     if (options->help)
-        goto out;
+        return MPL_OK;
     if (options->args.n < info->fewest || options->args.n > info->most)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s; usage: memplan %s %s", info->name,
-                 options->args.n < info->fewest ? "an argument is missing" : "too many arguments",
-                 info->name, info->args);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: %s; usage: memplan %s %s", info->name,
+                          options->args.n < info->fewest ? "an argument is missing"
+                                                         : "too many arguments",
+                          info->name, info->args);
+    return MPL_OK;
 }

@@ -24,21 +24,19 @@ static void tell(const char *folder)
 
 mpl_status mpl_scratch_new(mpl_ctx *ctx, char *folder)
 {
-    mpl_status st = MPL_OK;
     const char *base = mpl_temporary_folder();
     uint64_t name;
 
     if (getentropy(&name, sizeof name) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "no name for a temporary folder: %s", strerror(errno));
+        return MPL_REFUSE(ctx, "no name for a temporary folder: %s", strerror(errno));
     snprintf(folder, MPL_SCRATCH_ROOM, "%s/memplan-exec-%016" PRIx64, base, name);
     tell(folder);
     if (mkdir(folder, 0700) != 0) {
         tell("");
         folder[0] = '\0';
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no temporary folder can be made: %s", base, strerror(errno));
+        return MPL_REFUSE(ctx, "%s: no temporary folder can be made: %s", base, strerror(errno));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)

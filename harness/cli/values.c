@@ -10,18 +10,14 @@
 
 mpl_status mpl_strings_add(mpl_ctx *ctx, mpl_strings *list, const char *item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
+    MPL_PASS(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
     list->item[list->n++] = item;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, char **store,
                              mpl_strings *out)
 {
-    mpl_status st = MPL_OK;
     char *copy = mpl_strdup(ctx, text);
 
     if (copy == NULL)
@@ -32,17 +28,15 @@ mpl_status mpl_strings_split(mpl_ctx *ctx, const char *text, const char *what, c
         if (end != NULL)
             *end++ = '\0';
         if (*at == '\0')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: an empty name in '%s'", what, text);
-        MPL_TRY(mpl_strings_add(ctx, out, at));
+            return MPL_REFUSE(ctx, "%s: an empty name in '%s'", what, text);
+        MPL_PASS(mpl_strings_add(ctx, out, at));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min,
                            uint64_t max, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     char *end = NULL;
     unsigned long long value;
 
@@ -50,57 +44,48 @@ mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uin
     value = strtoull(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < min ||
         value > max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64, what,
-                 text, min, max);
+        return MPL_REFUSE(ctx, "%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64, what,
+                          text, min, max);
     *out = value;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     const char *end;
     uint64_t bytes;
 
     if (!mpl_size_read(text, &end, &bytes) || *end != '\0')
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what,
-                 text);
+        return MPL_REFUSE(
+            ctx, "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what,
+            text);
     *out = bytes;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, uint64_t *parts)
 {
-    mpl_status st = MPL_OK;
     char *end = NULL;
     double percent;
 
     *parts = 0;
     if (text == NULL)
-        goto out;
+        return MPL_OK;
     percent = strtod(text, &end);
     if (end == text || strcmp(end, "%") != 0 || !isfinite(percent) || percent < 0 || percent > 1000)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%", what,
-                 text);
+        return MPL_REFUSE(
+            ctx, "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%", what,
+            text);
     *parts = (uint64_t)(percent * 10000 + 0.5);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_parse_dim(mpl_ctx *ctx, const char *text, size_t *name_bytes, uint64_t *value)
 {
-    mpl_status st = MPL_OK;
-
     *name_bytes = strcspn(text, "=");
     if (*name_bytes == 0 || text[*name_bytes] == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "--dim: '%.100s' is no NAME=N", text);
-    MPL_TRY(mpl_parse_count(ctx, "--dim", text + *name_bytes + 1, 1, INT32_MAX, value));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "--dim: '%.100s' is no NAME=N", text);
+    return mpl_parse_count(ctx, "--dim", text + *name_bytes + 1, 1, INT32_MAX, value);
 }
 
 mpl_status mpl_params_parse(mpl_ctx *ctx, const char *what, const char *takes, const char *text,

@@ -22,31 +22,26 @@ typedef struct update {
 
 static mpl_status add_spec(void *arg, const char *text)
 {
-    mpl_status st = MPL_OK;
     update *u = arg;
     mpl_planner_spec spec = {0};
 
-    MPL_TRY(mpl_reserve(u->ctx, u->spec, u->cap, (size_t)u->n_specs + 1));
-    MPL_TRY(mpl_planner_spec_parse(u->ctx, text, &spec));
+    MPL_PASS(mpl_reserve(u->ctx, u->spec, u->cap, (size_t)u->n_specs + 1));
+    MPL_PASS(mpl_planner_spec_parse(u->ctx, text, &spec));
     u->spec[u->n_specs++] = spec;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Chooses the planners given; by default all that plan one arena with the same bytes on every
  * machine. */
 static mpl_status choose_planners(update *u)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < u->options->planners.n; i++)
-        MPL_TRY(mpl_planner_list(u->ctx, u->options->planners.item[i], add_spec, u));
+        MPL_PASS(mpl_planner_list(u->ctx, u->options->planners.item[i], add_spec, u));
     for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if (mpl_planners[i]->plan != NULL &&
             (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
-            MPL_TRY(add_spec(u, mpl_planners[i]->name));
-out:
-    return st;
+            MPL_PASS(add_spec(u, mpl_planners[i]->name));
+    return MPL_OK;
 }
 
 static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
@@ -183,46 +178,42 @@ static bool is_suite(const char *text)
 /* Adds a suite or a graph. A suite's options also apply to everything after it. */
 static mpl_status add(update *u, const char *text)
 {
-    mpl_status st = MPL_OK;
     mpl_suite *suite = NULL;
 
     if (is_suite(text)) {
-        MPL_TRY(mpl_reserve(u->ctx, u->suite, u->suite_cap, (size_t)u->n_suites + 1));
+        MPL_PASS(mpl_reserve(u->ctx, u->suite, u->suite_cap, (size_t)u->n_suites + 1));
         suite = &u->suite[u->n_suites];
-        MPL_TRY(mpl_suite_open(u->ctx, text, u->options, suite));
+        MPL_PASS(mpl_suite_open(u->ctx, text, u->options, suite));
         u->n_suites++;
         if (suite->n_own > 0)
-            MPL_FAIL(u->ctx, MPL_EINPUT,
-                     "baseline: %.200s has options of single graphs, which a baseline does not "
-                     "tell apart",
-                     text);
+            return MPL_REFUSE(
+                u->ctx,
+                "baseline: %.200s has options of single graphs, which a baseline does not "
+                "tell apart",
+                text);
     }
     if (u->n_specs == 0)
-        MPL_TRY(choose_planners(u));
+        MPL_PASS(choose_planners(u));
     if (suite == NULL)
-        MPL_TRY(add_graph(u, text, text));
+        MPL_PASS(add_graph(u, text, text));
     for (uint32_t i = 0; suite != NULL && i < suite->graph.n; i++)
-        MPL_TRY(add_from_suite(u, suite->graph.item[i]));
-out:
-    return st;
+        MPL_PASS(add_from_suite(u, suite->graph.item[i]));
+    return MPL_OK;
 }
 
 /* results/baselines/NAME.json; NAME comes from the argument. */
 static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const char *what,
                                char path[300])
 {
-    mpl_status st = MPL_OK;
     const char *base = strrchr(what, '/') != NULL ? strrchr(what, '/') + 1 : what;
     int n =
         snprintf(path, 300, "results/baselines/%.*s.json", (int)(strcspn(base, ".") % 200), base);
 
     if (options->args.n > 2)
-        MPL_FAIL(ctx, MPL_EINPUT, "baseline: of several arguments; name the file with -o");
+        return MPL_REFUSE(ctx, "baseline: of several arguments; name the file with -o");
     for (int i = (int)strlen("results/baselines/"); i < n; i++)
         path[i] = isalnum((unsigned char)path[i]) || strchr("._-", path[i]) != NULL ? path[i] : '_';
-    MPL_TRY(mpl_folders_make(ctx, path));
-out:
-    return st;
+    return mpl_folders_make(ctx, path);
 }
 
 mpl_status mpl_cmd_baseline(mpl_ctx *ctx, mpl_options *options)

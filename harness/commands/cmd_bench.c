@@ -44,17 +44,14 @@ static mpl_status add_own(void *arg, const char *text)
 
 static mpl_status parse_planners(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < b->options->planners.n; i++)
-        MPL_TRY(mpl_planner_list(b->ctx, b->options->planners.item[i], add_own, b));
+        MPL_PASS(mpl_planner_list(b->ctx, b->options->planners.item[i], add_own, b));
     for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if ((mpl_planners[i]->traits & MPL_SPREADS) == 0)
-            MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
+            MPL_PASS(add_planner(b, mpl_planners[i]->name, false));
     for (uint32_t i = 0; i < b->options->peer.n; i++)
-        MPL_TRY(add_planner(b, b->options->peer.item[i], true));
-out:
-    return st;
+        MPL_PASS(add_planner(b, b->options->peer.item[i], true));
+    return MPL_OK;
 }
 
 static mpl_status parse_backends(mpl_bench *b)
@@ -89,42 +86,36 @@ out:
 
 static mpl_status parse_safeties(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
-
     if (b->options->safeties == NULL)
         return mpl_strings_add(b->ctx, &b->safeties, NULL);
     if (b->options->given[MPL_OPT_safety])
-        MPL_FAIL(b->ctx, MPL_EINPUT, "bench: one of --safety and --safeties, not both");
-    MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store,
-                              &b->safeties));
-out:
-    return st;
+        return MPL_REFUSE(b->ctx, "bench: one of --safety and --safeties, not both");
+    return mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store,
+                             &b->safeties);
 }
 
 /* Workers share the machine, so runs on all cores and interleaved peers cannot be timed. */
 static mpl_status check_jobs(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
     mpl_options *o = b->options;
     mpl_machine machine;
 
     if (o->turns < 1 || o->turns > 1000)
-        MPL_FAIL(b->ctx, MPL_EINPUT, "--turns: %" PRIu64 " is not from 1 to 1000", o->turns);
+        return MPL_REFUSE(b->ctx, "--turns: %" PRIu64 " is not from 1 to 1000", o->turns);
     b->repeat = (uint32_t)o->repeat;
     b->turns = o->turns > 1 ? (uint32_t)o->turns * b->safeties.n : 1;
     if (o->jobs <= 1)
-        goto out;
-    MPL_TRY(mpl_machine_get(b->ctx, &machine));
+        return MPL_OK;
+    MPL_PASS(mpl_machine_get(b->ctx, &machine));
     if (o->jobs > machine.n_cores || o->threads > machine.n_cores / o->jobs)
-        MPL_FAIL(b->ctx, MPL_EINPUT,
-                 "--jobs: %" PRIu64
-                 " workers need a core for each of their threads; there are %" PRIu32,
-                 o->jobs, machine.n_cores);
+        return MPL_REFUSE(b->ctx,
+                          "--jobs: %" PRIu64
+                          " workers need a core for each of their threads; there are %" PRIu32,
+                          o->jobs, machine.n_cores);
     if (o->peer.n > 0)
-        MPL_FAIL(b->ctx, MPL_EINPUT, "--jobs: with --peer, plans are timed in turns: one worker");
+        return MPL_REFUSE(b->ctx, "--jobs: with --peer, plans are timed in turns: one worker");
     b->repeat = 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint32_t mpl_bench_units(const mpl_bench *b)
@@ -209,7 +200,6 @@ out:
 
 static mpl_status bench_units(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
     mpl_crew crew = {.arg = b,
                      .n_units = mpl_bench_units(b),
                      .n_workers = (uint32_t)b->options->jobs,
@@ -219,40 +209,36 @@ static mpl_status bench_units(mpl_bench *b)
 
     if (b->options->jobs <= 1) {
         for (uint32_t i = 0; i < crew.n_units && !mpl_interrupted(); i += b->turns)
-            MPL_TRY(
+            MPL_PASS(
                 mpl_bench_group(b, i, b->turns < crew.n_units - i ? b->turns : crew.n_units - i));
-        goto out;
+        return MPL_OK;
     }
-    MPL_TRY(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
-    MPL_TRY(mpl_crew_run(b->ctx, &crew));
-    MPL_TRY(mpl_rows_sort(b->ctx, &b->rows)); /* workers finished in any order */
-out:
-    return st;
+    MPL_PASS(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
+    MPL_PASS(mpl_crew_run(b->ctx, &crew));
+    return mpl_rows_sort(b->ctx, &b->rows); /* workers finished in any order */
 }
 
 /* ---- the whole ---- */
 
 static mpl_status open_rows(mpl_bench *b)
 {
-    mpl_status st = MPL_OK;
     static const char form[] = "results/raw/%s.jsonl";
     const char *path = b->options->output;
 
     if (path == NULL) {
         if ((b->path = mpl_alloc(b->ctx, sizeof form + strlen(b->suite.name), 1)) == NULL)
-            MPL_TRY(MPL_EMEM);
+            MPL_PASS(MPL_EMEM);
         sprintf(b->path, form, b->suite.name);
         path = b->path;
     }
-    MPL_TRY(mpl_row_file_open(b->ctx, path, &b->file));
+    MPL_PASS(mpl_row_file_open(b->ctx, path, &b->file));
     if (b->file.dropped_bytes > 0)
         mpl_progress_line(&b->progress,
                           "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
                           b->file.dropped_bytes);
     if (b->options->resume)
-        MPL_TRY(mpl_bench_read_done(b));
-out:
-    return st;
+        MPL_PASS(mpl_bench_read_done(b));
+    return MPL_OK;
 }
 
 static void bench_fini(mpl_bench *b)

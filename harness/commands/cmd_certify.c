@@ -35,7 +35,6 @@ static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_c
                             const char *refused, mpl_record *row, char **json)
 {
     static const char *const kinds[] = {NULL, "peak_live", "search", NULL};
-    mpl_status st = MPL_OK;
 
     if (refused != NULL)
         mpl_row_fail(row, "refused", refused);
@@ -46,9 +45,7 @@ static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_c
     if (kinds[proved->evidence] != NULL && proved->bound != UINT64_MAX)
         mpl_record_int(row, MPL_FIELD_bound_bytes, proved->bound);
     mpl_record_text(row, MPL_FIELD_bound_kind, kinds[proved->evidence]);
-    MPL_TRY(mpl_record_write(ctx, row, json));
-out:
-    return st;
+    return mpl_record_write(ctx, row, json);
 }
 
 mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)

@@ -82,18 +82,15 @@ out:
 
 static mpl_status baseline_path(mpl_ctx *ctx, const char *text, char path[400])
 {
-    mpl_status st = MPL_OK;
-
     snprintf(path, 400, "%s", text);
     if (access(path, F_OK) == 0)
-        goto out;
+        return MPL_OK;
     snprintf(path, 400, "results/baselines/%s.json", text);
     if (access(path, F_OK) != 0 && !mpl_is_carried(path))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--against: no file '%.150s', and no %.150s; memplan baseline update makes one",
-                 text, path);
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "--against: no file '%.150s', and no %.150s; memplan baseline update makes one",
+            text, path);
+    return MPL_OK;
 }
 
 /* Finds the plan's row in the baseline. Its optimum is read there, not searched for again. */
@@ -128,7 +125,6 @@ out:
 
 static mpl_status find_reference(gate *g)
 {
-    mpl_status st = MPL_OK;
     const char *against = g->options->against;
     bool searched = !g->import.returns_memory; /* false: no placement is its optimum */
 
@@ -142,10 +138,9 @@ static mpl_status find_reference(gate *g)
         g->optimum.proved = true;
         g->optimum.by = "the bound";
     } else if (searched) {
-        MPL_TRY(mpl_optimum_find(g->ctx, g->options, &g->made.job, &g->optimum));
+        MPL_PASS(mpl_optimum_find(g->ctx, g->options, &g->made.job, &g->optimum));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the judgement ---- */
@@ -204,19 +199,18 @@ out:
 /* A plan is optimal only if each of its pools is. The first pool that is not decides. */
 static mpl_status judge_other_pools(gate *g)
 {
-    mpl_status st = MPL_OK;
     const mpl_plan *plan = g->made.plan != NULL ? g->made.plan : g->import.plan;
     verdict worst = g->verdict;
 
     for (uint32_t k = 1; worst == OK && g->baseline_bytes == 0 && k < plan->n_pools; k++) {
         g->pool_optimum = (mpl_optimum){.best_bytes = UINT64_MAX};
-        MPL_TRY(
+        MPL_PASS(
             mpl_lower_bound(g->ctx, g->made.job.problem, k, &g->pool_optimum.bound_bytes, NULL));
         if (plan->pool_bytes[k] <= allowed(g, g->pool_optimum.bound_bytes))
             continue;
         /* Otherwise no placement is its optimum, as for the first pool. */
         if (!g->import.returns_memory)
-            MPL_TRY(find_pool_optimum(g, k, &g->pool_optimum));
+            MPL_PASS(find_pool_optimum(g, k, &g->pool_optimum));
         worst = hold(g, plan->pool_bytes[k], &g->pool_optimum);
         if (worst == OK)
             continue;
@@ -224,8 +218,7 @@ static mpl_status judge_other_pools(gate *g)
         g->pool_bytes = plan->pool_bytes[k];
     }
     g->verdict = worst;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void write_summary(gate *g)
@@ -266,12 +259,10 @@ static mpl_status outcome(gate *g)
                                         [UNDECIDED] = MPL_ELIMIT,
                                         [REFUSED] = MPL_EINVALID,
                                         [IMPOSSIBLE] = MPL_EINVALID};
-    mpl_status st = MPL_OK;
 
     if (status[g->verdict] != MPL_OK)
-        MPL_FAIL(g->ctx, status[g->verdict], "%s", g->summary);
-out:
-    return st;
+        return MPL_ERROR(g->ctx, status[g->verdict], "%s", g->summary);
+    return MPL_OK;
 }
 
 static void fill_row(gate *g)
@@ -356,10 +347,8 @@ out:
  * message is. */
 static mpl_status print_outcome(gate *g)
 {
-    mpl_status st = MPL_OK;
-
     if (g->options->json && g->made.row != NULL) {
-        MPL_TRY(mpl_record_write(g->ctx, g->made.row, &g->options->result));
+        MPL_PASS(mpl_record_write(g->ctx, g->made.row, &g->options->result));
     } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 &&
                g->summary[0] != '\0') {
         print_report(g);
@@ -367,8 +356,7 @@ static mpl_status print_outcome(gate *g)
             printf("%s\n", mpl_shown(g->summary));
     }
     fflush(stdout); /* a failure's message must follow it in a shared log */
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check(gate *g)

@@ -92,34 +92,30 @@ static int by_name(const void *a, const void *b)
 /* Sorts buffers by name; ids keep equal names apart. */
 static mpl_status name_buffers(mpl_ctx *ctx, const mpl_problem *p, named **out)
 {
-    mpl_status st = MPL_OK;
     char text[24];
 
-    MPL_TRY(mpl_new(ctx, *out, p->n));
+    MPL_PASS(mpl_new(ctx, *out, p->n));
     for (mpl_buffer b = 0; b < p->n; b++) {
         snprintf((*out)[b].name, sizeof(*out)[b].name, "%s", mpl_buffer_label(p, b, text));
         (*out)[b].id = b;
     }
     qsort(*out, p->n, sizeof **out, by_name);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status diff_buffer(report *r, const mpl_plan_file *a, const mpl_plan_file *b,
                               const named *x, const named *y)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = a->problem, *q = b->problem;
 
-    MPL_TRY(differs_number(r, "bytes", x->name, p->bytes[x->id], q->bytes[y->id]));
-    MPL_TRY(differs_number(r, "align", x->name, p->align[x->id], q->align[y->id]));
-    MPL_TRY(differs_number(r, "birth", x->name, p->birth[x->id], q->birth[y->id]));
-    MPL_TRY(differs_number(r, "death", x->name, p->death[x->id], q->death[y->id]));
-    MPL_TRY(differs_number(r, "moved", x->name, a->plan->offset[x->id], b->plan->offset[y->id]));
+    MPL_PASS(differs_number(r, "bytes", x->name, p->bytes[x->id], q->bytes[y->id]));
+    MPL_PASS(differs_number(r, "align", x->name, p->align[x->id], q->align[y->id]));
+    MPL_PASS(differs_number(r, "birth", x->name, p->birth[x->id], q->birth[y->id]));
+    MPL_PASS(differs_number(r, "death", x->name, p->death[x->id], q->death[y->id]));
+    MPL_PASS(differs_number(r, "moved", x->name, a->plan->offset[x->id], b->plan->offset[y->id]));
     if (a->plan->block != NULL && b->plan->block != NULL)
-        MPL_TRY(differs_number(r, "block", x->name, a->plan->block[x->id], b->plan->block[y->id]));
-out:
-    return st;
+        MPL_PASS(differs_number(r, "block", x->name, a->plan->block[x->id], b->plan->block[y->id]));
+    return MPL_OK;
 }
 
 static mpl_status diff_buffers(report *r, const mpl_plan_file *a, const mpl_plan_file *b)
@@ -154,19 +150,16 @@ out:
 /* Reads a file's plan, with the highest end in its first pool. */
 static mpl_status read_plan(mpl_ctx *ctx, const char *path, mpl_plan_file *file)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_plan_read(ctx, path, file));
+    MPL_PASS(mpl_plan_read(ctx, path, file));
     for (mpl_buffer b = 0; b < file->problem->n; b++) {
         uint64_t end;
 
         if (!mpl_add_bytes(file->plan->offset[b], file->problem->bytes[b], &end))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: buffer %" PRIu32 " ends beyond 2^64", path, b);
+            return MPL_REFUSE(ctx, "%s: buffer %" PRIu32 " ends beyond 2^64", path, b);
         if (file->problem->pool[b] == 0)
             file->plan->peak_bytes = mpl_max_u64(file->plan->peak_bytes, end);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status diff_plans(report *r, const char *path_a, const char *path_b)
@@ -251,7 +244,6 @@ static const char *run_label(const mpl_record *row, char *text)
 static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, ratios *plan,
                            ratios *run)
 {
-    mpl_status st = MPL_OK;
     char label[200], of[300], x[200], y[200];
     uint64_t plan_a = 0, plan_b = 0;
     int64_t run_a = 0, run_b = 0;
@@ -263,7 +255,7 @@ static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, 
         snprintf(of, sizeof of, "%s of %s", mpl_field_table[i].name, label);
         mpl_record_show(a, (mpl_field)i, x, sizeof x);
         mpl_record_show(b, (mpl_field)i, y, sizeof y);
-        MPL_TRY(differs(r, "changed", of, x, y));
+        MPL_PASS(differs(r, "changed", of, x, y));
     }
     if (mpl_record_get_int(a, MPL_FIELD_plan_ns, &plan_a) &&
         mpl_record_get_int(b, MPL_FIELD_plan_ns, &plan_b))
@@ -271,8 +263,7 @@ static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, 
     if (mpl_record_median(a, MPL_FIELD_run_ns, &run_a) &&
         mpl_record_median(b, MPL_FIELD_run_ns, &run_b))
         add_ratio(run, (double)run_a, (double)run_b, label);
-out:
-    return st;
+    return MPL_OK;
 }
 
 typedef struct keyed {
@@ -295,38 +286,33 @@ static void free_keys(mpl_ctx *ctx, keyed *keys, uint32_t n)
 /* Reads the last row of each key, sorted by key. */
 static mpl_status read_keys(mpl_ctx *ctx, const char *path, mpl_rows *rows, keyed **keys)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_rows_read(ctx, path, rows));
-    MPL_TRY(mpl_rows_last(ctx, rows));
-    MPL_TRY(mpl_new(ctx, *keys, rows->n));
+    MPL_PASS(mpl_rows_read(ctx, path, rows));
+    MPL_PASS(mpl_rows_last(ctx, rows));
+    MPL_PASS(mpl_new(ctx, *keys, rows->n));
     for (uint32_t i = 0; i < rows->n; i++) {
         (*keys)[i].row = rows->row[i];
-        MPL_TRY(mpl_record_key(ctx, rows->row[i], &(*keys)[i].key));
+        MPL_PASS(mpl_record_key(ctx, rows->row[i], &(*keys)[i].key));
     }
     qsort(*keys, rows->n, sizeof **keys, by_key);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status match_rows(report *r, const keyed *a, uint32_t n, const keyed *b, uint32_t m,
                              ratios *plan, ratios *run)
 {
-    mpl_status st = MPL_OK;
     char label[200];
 
     for (uint32_t i = 0, k = 0; i < n || k < m;) {
         int order = i == n ? 1 : k == m ? -1 : strcmp(a[i].key, b[k].key);
 
         if (order == 0)
-            MPL_TRY(diff_row(r, a[i++].row, b[k++].row, plan, run));
+            MPL_PASS(diff_row(r, a[i++].row, b[k++].row, plan, run));
         else if (order < 0)
-            MPL_TRY(differs(r, "removed", run_label(a[i++].row, label), "a row", NULL));
+            MPL_PASS(differs(r, "removed", run_label(a[i++].row, label), "a row", NULL));
         else
-            MPL_TRY(differs(r, "added", run_label(b[k++].row, label), NULL, "a row"));
+            MPL_PASS(differs(r, "added", run_label(b[k++].row, label), NULL, "a row"));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void print_ratios(const report *r, const char *what, const ratios *t)
@@ -402,20 +388,18 @@ static void print_summary(const report *r, const char *a, const char *b)
 
 static mpl_status diff_both(report *r, bool plans, const char *a, const char *b)
 {
-    mpl_status st = MPL_OK;
     ratios plan = {0}, run = {0};
 
     if (r->json)
         fprintf(r->to, "{\"kind\": \"%s\", \"differences\": [", plans ? "plan" : "rows");
-    MPL_TRY(plans ? diff_plans(r, a, b) : diff_rows(r, a, b, &plan, &run));
+    MPL_PASS(plans ? diff_plans(r, a, b) : diff_rows(r, a, b, &plan, &run));
     if (r->json)
         fprintf(r->to, "]");
     print_ratios(r, "plan", &plan);
     print_ratios(r, "run", &run);
     if (r->json)
         fprintf(r->to, ", \"same\": %s}", r->n == 0 ? "true" : "false");
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_cmd_diff(mpl_ctx *ctx, mpl_options *options)

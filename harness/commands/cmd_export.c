@@ -101,10 +101,10 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
     if (what->plan != NULL)
         return write_allocation(ctx, what, path);
     if (what->job->source.graph == NULL)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "export dot: %s is a list of buffers; with --planner P its allocation "
-                        "graph can be drawn",
-                        what->job->text);
+        return MPL_REFUSE(ctx,
+                          "export dot: %s is a list of buffers; with --planner P its allocation "
+                          "graph can be drawn",
+                          what->job->text);
     return write_operations(ctx, what, path);
 }
 

@@ -47,10 +47,8 @@ static void graph_param(const mpl_zoo_param *p)
 
 static mpl_status list_graphs(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
-
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
-        MPL_TRY(entry(ctx, json, (*z)->name, (*z)->about, NULL));
+        MPL_PASS(entry(ctx, json, (*z)->name, (*z)->about, NULL));
         for (const mpl_zoo_param *p = (*z)->params; !json && p->key != NULL; p++)
             graph_param(p);
     }
@@ -58,8 +56,7 @@ static mpl_status list_graphs(mpl_ctx *ctx, bool json)
         printf("any of them, to be trained:\n");
     for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
         graph_param(p);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Lists planners that see a storage shared by concats or splits as one buffer, because their
@@ -81,11 +78,9 @@ static void list_whole_families(void)
 
 static mpl_status list_planners(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
-
     for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
-        MPL_TRY(entry(ctx, json, (*p)->name, (*p)->about,
-                      (*p)->plan != NULL ? NULL : "not in this build"));
+        MPL_PASS(entry(ctx, json, (*p)->name, (*p)->about,
+                       (*p)->plan != NULL ? NULL : "not in this build"));
         if (!json && (*p)->params != NULL)
             printf("%-14s   parameters: %s\n", "", (*p)->params);
     }
@@ -96,36 +91,26 @@ static mpl_status list_planners(mpl_ctx *ctx, bool json)
                "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with "
                "offsets out\n",
                "so:", "exec:");
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status list_order(mpl_ctx *ctx, bool json, const mpl_order_kind *order)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(entry(ctx, json, order->name, order->about, NULL));
+    MPL_PASS(entry(ctx, json, order->name, order->about, NULL));
     if (!json && order->params != NULL)
         printf("%-14s   parameters: %s\n", "", order->params);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status list_orders(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
-
     for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++)
-        MPL_TRY(list_order(ctx, json, *o));
-    MPL_TRY(list_order(ctx, json, &mpl_order_joint));
-out:
-    return st;
+        MPL_PASS(list_order(ctx, json, *o));
+    return list_order(ctx, json, &mpl_order_joint);
 }
 
 static mpl_status list_backends(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
-
     for (const mpl_backend *const *b = mpl_backends; *b != NULL; b++) {
         char about[300];
         int n = 0;
@@ -133,53 +118,44 @@ static mpl_status list_backends(mpl_ctx *ctx, bool json)
         for (int kind = 0; kind < MPL_N_OPS; kind++)
             n += (*b)->computes == NULL || (*b)->computes((mpl_op_kind)kind);
         snprintf(about, sizeof about, "%s; %d of %d operators", (*b)->about, n, MPL_N_OPS);
-        MPL_TRY(entry(ctx, json, (*b)->name, about, mpl_backend_absent(*b)));
+        MPL_PASS(entry(ctx, json, (*b)->name, about, mpl_backend_absent(*b)));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status list_suites(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
     char about[200];
 
     for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
         mpl_suite_about(s->text, about, sizeof about);
-        MPL_TRY(entry(ctx, json, s->name, about, NULL));
+        MPL_PASS(entry(ctx, json, s->name, about, NULL));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status list_tables(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
-
     for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
-        MPL_TRY(entry(ctx, json, t->name, t->about, NULL));
-out:
-    return st;
+        MPL_PASS(entry(ctx, json, t->name, t->about, NULL));
+    return MPL_OK;
 }
 
 static mpl_status list_formats(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
     char about[200];
 
     for (const mpl_export_format *f = mpl_export_formats; f->name != NULL; f++)
-        MPL_TRY(entry(ctx, json, f->name, f->about, NULL));
+        MPL_PASS(entry(ctx, json, f->name, f->about, NULL));
     for (const mpl_import_format *f = mpl_import_formats; f->name != NULL; f++) {
         snprintf(about, sizeof about, "check --plan: %s", f->about);
-        MPL_TRY(entry(ctx, json, f->name, about, NULL));
+        MPL_PASS(entry(ctx, json, f->name, about, NULL));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status list_passes(mpl_ctx *ctx, bool json)
 {
-    mpl_status st = MPL_OK;
     char about[300];
 
     for (int i = 0; i < MPL_N_PASSES; i++) {
@@ -189,10 +165,9 @@ static mpl_status list_passes(mpl_ctx *ctx, bool json)
             snprintf(about, sizeof about, "%s; outputs within %g", pass->about, pass->tolerance);
         else
             snprintf(about, sizeof about, "%s", pass->about);
-        MPL_TRY(entry(ctx, json, pass->name, about, NULL));
+        MPL_PASS(entry(ctx, json, pass->name, about, NULL));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
@@ -217,8 +192,7 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
     for (size_t n = 0; i < N_KINDS && strcmp(what, kind[i].name) != 0; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", kind[i].name);
     if (i == N_KINDS)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "list: nothing is called '%s'; there are %s", what, names);
+        return MPL_REFUSE(ctx, "list: nothing is called '%s'; there are %s", what, names);
     if (kind[i].list != NULL)
         return kind[i].list(ctx, options->json);
     kind[i].page(stdout);

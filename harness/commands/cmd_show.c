@@ -83,8 +83,6 @@ static bool has_workspace_pool(const mpl_problem *p)
 
 static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t k = 1; k < p->n_pools; k++) {
         uint64_t bytes = 0, bound;
         uint32_t n = 0;
@@ -94,12 +92,11 @@ static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
                 n++;
                 bytes += p->bytes[b];
             }
-        MPL_TRY(mpl_lower_bound(ctx, p, k, &bound, NULL));
+        MPL_PASS(mpl_lower_bound(ctx, p, k, &bound, NULL));
         printf("pool         %6" PRIu32 "  %14" PRIu64 " bytes  %14s of %s, bound %s\n", n, bytes,
                mpl_sized(bytes).text, mpl_shown(p->pool_name[k]), mpl_sized(bound).text);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Prints the counts of each pass of --optimise. */
@@ -295,16 +292,14 @@ out:
 
 static mpl_status show_parallel(mpl_ctx *ctx, const mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     mpl_interference facts;
 
-    MPL_TRY(mpl_interference_get(ctx, job->problem, &facts));
+    MPL_PASS(mpl_interference_get(ctx, job->problem, &facts));
     printf("interference %" PRIu64 " pairs, density %.3f, most of one buffer %" PRIu32
            ", widest %" PRIu32 " buffers, heaviest clique %s\n",
            facts.pairs, facts.density, facts.max_degree, facts.width,
            mpl_sized(facts.clique_bytes).text);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The bound without workspaces. */
@@ -329,7 +324,6 @@ out:
 /* Prints how much of the bound is due to workspaces of the backend's operations. */
 static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
     uint64_t largest = 0, peak = 0;
     uint32_t n = 0;
@@ -339,20 +333,19 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
         largest = mpl_max_u64(largest, job->workspace_bytes[op]);
     }
     if (has_workspace_pool(job->problem))
-        MPL_TRY(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
+        MPL_PASS(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
     printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %s", n,
            job->backend->name, mpl_sized(largest).text);
     if (has_workspace_pool(job->problem))
         printf("; their pool %s, %.1f %% of both peaks", mpl_sized(peak).text,
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
     else if (options->workspaces == MPL_workspaces_plan) {
-        MPL_TRY(peak_without(ctx, options, job, &peak));
+        MPL_PASS(peak_without(ctx, options, job, &peak));
         printf("; the peak is %s without any, they are %.1f %% of it", mpl_sized(peak).text,
                100 * (double)(job->bound_bytes - peak) / (double)mpl_max_u64(job->bound_bytes, 1));
     }
     printf("\n");
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Prints the copies of loops and branches, largest first; ties in operation order. */
@@ -397,17 +390,15 @@ out:
 static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *dev)
 {
     static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
-    mpl_status st = MPL_OK;
     mpl_allocators a;
 
-    MPL_TRY(mpl_allocators_play(ctx, job->problem, job->backend, dev, &a));
+    MPL_PASS(mpl_allocators_play(ctx, job->problem, job->backend, dev, &a));
     printf("allocators   a caching one as PyTorch's (a model) would hand out %s and reserve %s\n",
            mpl_sized(a.model.allocated_bytes).text, mpl_sized(a.model.reserved_bytes).text);
     for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL && a.on_device; mode++)
         printf("             %s took %s, its calls %.3f ms\n", names[mode],
                mpl_sized(a.own[mode].peak_bytes).text, (double)a.own[mode].ns / 1e6);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Prints each algorithm with its number of operations, in graph order. */

@@ -39,19 +39,14 @@ out:
 
 static mpl_status read_rows(mpl_ctx *ctx, const mpl_options *options, mpl_rows *rows)
 {
-    mpl_status st = MPL_OK;
-
     if (options->rows.n == 0 && access(MAIN_ROWS, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "table: no " MAIN_ROWS
-                 " here, which memplan bench writes; --rows FILE names others");
+        return MPL_REFUSE(ctx, "table: no " MAIN_ROWS
+                               " here, which memplan bench writes; --rows FILE names others");
     if (options->rows.n == 0)
-        MPL_TRY(mpl_rows_read(ctx, MAIN_ROWS, rows));
+        MPL_PASS(mpl_rows_read(ctx, MAIN_ROWS, rows));
     for (uint32_t i = 0; i < options->rows.n; i++)
-        MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], rows));
-    MPL_TRY(mpl_rows_last(ctx, rows));
-out:
-    return st;
+        MPL_PASS(mpl_rows_read(ctx, options->rows.item[i], rows));
+    return mpl_rows_last(ctx, rows);
 }
 
 mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)

@@ -133,22 +133,19 @@ out:
 
 static mpl_status new_command(mpl_ctx *ctx, const char *text, mpl_foreign **out)
 {
-    mpl_status st = MPL_OK;
     size_t n = leading_name(text);
     const char *command = n > 0 ? text + n + 1 : text;
     char name[NAME_ROOM];
 
     command += strspn(command, " \t\n");
     if (*command == '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "exec:%.60s: a command is needed: exec:[NAME=]'CMD {in} {out}'",
-                 text);
+        return MPL_REFUSE(ctx, "exec:%.60s: a command is needed: exec:[NAME=]'CMD {in} {out}'",
+                          text);
     if (n > 0)
         snprintf(name, sizeof name, "%.*s", (int)(n < NAME_ROOM - 8 ? n : NAME_ROOM - 8), text);
     else
         base_name(command, strcspn(command, " \t\n"), "", name);
-    MPL_TRY(make(ctx, "exec", name, command, strlen(command), out));
-out:
-    return st;
+    return make(ctx, "exec", name, command, strlen(command), out);
 }
 
 mpl_status mpl_foreign_new(mpl_ctx *ctx, const char *text, mpl_foreign **out, const char **params)

@@ -17,8 +17,7 @@ mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, co
     for (char *c = text; *c != '\0'; c++)
         *c = (unsigned char)*c < ' ' || *c == 127 ? ' ' : *c;
     run->failure = failure;
-    return mpl_fail(run->ctx, st, __FILE__, __LINE__, "planner %s: %s: %s", run->planner->name,
-                    failure, text);
+    return MPL_ERROR(run->ctx, st, "planner %s: %s: %s", run->planner->name, failure, text);
 }
 
 int64_t mpl_foreign_limit(const mpl_run *run)

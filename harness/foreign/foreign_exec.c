@@ -36,14 +36,11 @@ typedef struct call {
 
 static mpl_status make_folder(call *c)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_scratch_new(c->run->ctx, c->folder));
+    MPL_PASS(mpl_scratch_new(c->run->ctx, c->folder));
     snprintf(c->in, sizeof c->in, "%s/in.csv", c->folder);
     snprintf(c->out, sizeof c->out, "%s/out.csv", c->folder);
     snprintf(c->log, sizeof c->log, "%s/log", c->folder);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status write_list(call *c)
@@ -99,14 +96,11 @@ static void read_last_line(call *c)
 
 static mpl_status append(call *c, size_t *n, const char *text, size_t length)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(c->run->ctx, c->command, c->command_cap, *n + length + 1));
+    MPL_PASS(mpl_reserve(c->run->ctx, c->command, c->command_cap, *n + length + 1));
     memcpy(c->command + *n, text, length);
     *n += length;
     c->command[*n] = '\0';
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Replacement of {key}; text holds PATH_ROOM. NULL: unknown key. */

@@ -13,19 +13,17 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 
 static mpl_status check(mpl_ctx *ctx, const char *where, const mpl_record *row)
 {
-    mpl_status st = MPL_OK;
     uint64_t bytes, least = 0;
 
     for (int i = 0; i < N_KEYS; i++)
         if (mpl_record_is_null(row, keys[i]))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the plan has no '%s'", where,
-                     mpl_field_table[keys[i]].name);
+            return MPL_REFUSE(ctx, "%s: the plan has no '%s'", where,
+                              mpl_field_table[keys[i]].name);
     if (!mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) || bytes == 0 ||
         !mpl_record_get_int(row, MPL_FIELD_bound_bytes, &least) || least == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: 'planned_bytes' and 'bound_bytes' should be numbers above 0",
-                 where);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: 'planned_bytes' and 'bound_bytes' should be numbers above 0",
+                          where);
+    return MPL_OK;
 }
 
 mpl_status mpl_baseline_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
@@ -89,11 +87,10 @@ static mpl_status write_row(mpl_ctx *ctx, FILE *to, const mpl_record *row)
 {
     static const mpl_field texts[] = {MPL_FIELD_graph, MPL_FIELD_problem_hash, MPL_FIELD_safety,
                                       MPL_FIELD_planner, MPL_FIELD_claim};
-    mpl_status st = MPL_OK;
     char *quoted = NULL;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        MPL_TRY(mpl_json_quote(ctx, mpl_record_text_or(row, texts[i], ""), &quoted));
+        MPL_PASS(mpl_json_quote(ctx, mpl_record_text_or(row, texts[i], ""), &quoted));
         fprintf(to, "%s\"%s\": %s", i == 0 ? "{" : ", ", mpl_field_table[texts[i]].name, quoted);
         mpl_free(ctx, quoted);
         quoted = NULL;
@@ -102,8 +99,7 @@ static mpl_status write_row(mpl_ctx *ctx, FILE *to, const mpl_record *row)
     write_number(to, row, MPL_FIELD_bound_bytes);
     write_number(to, row, MPL_FIELD_optimum_bytes);
     fputc('}', to);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_baseline_write(mpl_ctx *ctx, const char *path, mpl_rows *rows)

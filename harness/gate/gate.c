@@ -44,16 +44,14 @@ out:
 mpl_status mpl_optimum_find(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                             mpl_optimum *out)
 {
-    mpl_status st = MPL_OK;
     uint64_t budget = options->given[MPL_OPT_budget] ? options->budget : MPL_GATE_TICKS;
 
     *out = (mpl_optimum){
         .bound_bytes = job->bound_bytes, .bound_kind = job->bound_kind, .best_bytes = UINT64_MAX};
-    MPL_TRY(ask(ctx, options, job, "portfolio", mpl_min_u64(budget, QUICK_TICKS), out));
+    MPL_PASS(ask(ctx, options, job, "portfolio", mpl_min_u64(budget, QUICK_TICKS), out));
     if (!out->proved)
-        MPL_TRY(ask(ctx, options, job, "exact", budget, out));
-out:
-    return st;
+        MPL_PASS(ask(ctx, options, job, "exact", budget, out));
+    return MPL_OK;
 }
 
 /* ---- plans as jobs ---- */
@@ -91,21 +89,19 @@ out:
 static mpl_status open_with_graph(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                   const char *path, mpl_import *import, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_job_open(ctx, options, graph, job));
-    MPL_TRY(mpl_job_problem_here(ctx, options, job));
-    MPL_TRY(mpl_plan_import(ctx, path, job->problem, import));
+    MPL_PASS(mpl_job_open(ctx, options, graph, job));
+    MPL_PASS(mpl_job_problem_here(ctx, options, job));
+    MPL_PASS(mpl_plan_import(ctx, path, job->problem, import));
     if (import->problem != NULL &&
         mpl_problem_hash(import->problem) != mpl_problem_hash(job->problem))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.150s: a plan for another problem than %.150s: %u buffers, hash %016" PRIx64
-                 "; it has %u, "
-                 "%016" PRIx64,
-                 path, graph, import->problem->n, mpl_problem_hash(import->problem),
-                 job->problem->n, mpl_problem_hash(job->problem));
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx,
+            "%.150s: a plan for another problem than %.150s: %u buffers, hash %016" PRIx64
+            "; it has %u, "
+            "%016" PRIx64,
+            path, graph, import->problem->n, mpl_problem_hash(import->problem), job->problem->n,
+            mpl_problem_hash(job->problem));
+    return MPL_OK;
 }
 
 /* Opens memplan's own file. Options come from it; GRAPH is optional. */
@@ -139,22 +135,21 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
                               const char *path, char *name, mpl_import *import, mpl_record **row,
                               mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     const mpl_import_format *format = mpl_plan_format(ctx, path);
     char hash[17];
 
     name_of(path, name);
     job->text = name;
     if (format != NULL && strcmp(format->name, "memplan") == 0) {
-        MPL_TRY(open_own(ctx, options, graph, path, name, import, row, job));
+        MPL_PASS(open_own(ctx, options, graph, path, name, import, row, job));
     } else {
         if (graph != NULL) {
-            MPL_TRY(open_with_graph(ctx, options, graph, path, import, job));
+            MPL_PASS(open_with_graph(ctx, options, graph, path, import, job));
         } else {
-            MPL_TRY(mpl_plan_import(ctx, path, NULL, import));
-            MPL_TRY(open_alone(ctx, options, import, job));
+            MPL_PASS(mpl_plan_import(ctx, path, NULL, import));
+            MPL_PASS(open_alone(ctx, options, import, job));
         }
-        MPL_TRY(mpl_job_row(ctx, options, job, NULL, row));
+        MPL_PASS(mpl_job_row(ctx, options, job, NULL, row));
         mpl_record_null(*row, MPL_FIELD_seed);
     }
     if (mpl_record_is_null(*row, MPL_FIELD_planner))
@@ -165,8 +160,7 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
     mpl_record_text(*row, MPL_FIELD_problem_hash, hash);
     mpl_record_text(*row, MPL_FIELD_status, "ok");
     mpl_record_null(*row, MPL_FIELD_reason);
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint64_t mpl_gate_bytes(const mpl_import *import, const mpl_plan *plan)

@@ -19,8 +19,6 @@ static uint32_t find_named(const mpl_graph *g, uint32_t n, const mpl_value *item
 static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *whole, const mpl_graph *g,
                              const mpl_inputs *inputs)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < whole->n_inputs; i++) {
         const char *name = whole->value_name[whole->input[i]];
         uint32_t k = find_named(g, g->n_inputs, g->input, name, MPL_CHANGED);
@@ -28,16 +26,14 @@ static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *whole, const mpl_g
         if (k == g->n_inputs)
             k = find_named(g, g->n_inputs, g->input, name, "");
         mpl_assert(k < g->n_inputs);
-        MPL_TRY(mpl_exec_set_input(exec, i, inputs->data[k]));
+        MPL_PASS(mpl_exec_set_input(exec, i, inputs->data[k]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status compare(mpl_ctx *ctx, const mpl_job *whole, const mpl_job *job, const void *want,
                           const void *outputs)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *w = whole->source.graph, *g = job->source.graph;
 
     for (uint32_t i = 0; i < w->n_outputs; i++) {
@@ -49,12 +45,12 @@ static mpl_status compare(mpl_ctx *ctx, const mpl_job *whole, const mpl_job *job
         mpl_assert(k < g->n_outputs);
         if (memcmp(mpl_outputs_at(g, outputs, k), mpl_outputs_at(w, want, i),
                    w->value_bytes[w->output[i]]) != 0)
-            MPL_FAIL(ctx, MPL_EINVALID,
-                     "%s: output '%s', evaluated again, is not what a whole evaluation gives",
-                     job->text, name);
+            return MPL_ERROR(
+                ctx, MPL_EINVALID,
+                "%s: output '%s', evaluated again, is not what a whole evaluation gives", job->text,
+                name);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_again_check(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,

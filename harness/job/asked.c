@@ -6,20 +6,19 @@
 
 mpl_status mpl_asked_dims(mpl_ctx *ctx, const mpl_options *options, mpl_reading *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = options->dim.n;
 
-    MPL_TRY(mpl_new(ctx, out->name_store, n));
-    MPL_TRY(mpl_new(ctx, out->dim_name, n));
-    MPL_TRY(mpl_new(ctx, out->dim_value, n));
+    MPL_PASS(mpl_new(ctx, out->name_store, n));
+    MPL_PASS(mpl_new(ctx, out->dim_name, n));
+    MPL_PASS(mpl_new(ctx, out->dim_value, n));
     for (uint32_t i = 0; i < n; i++) {
         char *name = mpl_strdup(ctx, options->dim.item[i]);
         size_t name_bytes;
         uint64_t value;
 
-        MPL_TRY(name != NULL ? MPL_OK : MPL_EMEM);
+        MPL_PASS(name != NULL ? MPL_OK : MPL_EMEM);
         out->name_store[out->n_names++] = name;
-        MPL_TRY(mpl_parse_dim(ctx, name, &name_bytes, &value));
+        MPL_PASS(mpl_parse_dim(ctx, name, &name_bytes, &value));
         name[name_bytes] = '\0';
         out->dim_name[i] = name;
         out->dim_value[i] = (int64_t)value;
@@ -27,8 +26,7 @@ mpl_status mpl_asked_dims(mpl_ctx *ctx, const mpl_options *options, mpl_reading 
     out->options.n_dims = n;
     out->options.dim_name = out->dim_name;
     out->options.dim_value = out->dim_value;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_reading_fini(mpl_ctx *ctx, mpl_reading *reading)
@@ -67,16 +65,13 @@ mpl_problem_options mpl_asked_problem(const mpl_options *options)
 mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char *name,
                             mpl_problem *list)
 {
-    mpl_status st = MPL_OK;
-
     if (list->before != NULL && options->given[MPL_OPT_safety] &&
         options->safety == MPL_safety_serial)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s has a partial order and no steps: --safety serial cannot be", name);
+        return MPL_REFUSE(ctx, "%.200s has a partial order and no steps: --safety serial cannot be",
+                          name);
     if (list->before == NULL && options->safety == MPL_safety_parallel)
-        MPL_TRY(mpl_problem_as_parallel(ctx, list));
-out:
-    return st;
+        MPL_PASS(mpl_problem_as_parallel(ctx, list));
+    return MPL_OK;
 }
 
 void mpl_asked_limits(const mpl_options *options, mpl_problem *list)
@@ -104,15 +99,12 @@ void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *p
 mpl_status mpl_verify_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                           const mpl_problem *p, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_verify(ctx, p, plan));
+    MPL_PASS(mpl_verify(ctx, p, plan));
     if (g != NULL && g->n_blocks > 1)
-        MPL_TRY(mpl_verify_places(ctx, g, map, p, plan));
+        MPL_PASS(mpl_verify_places(ctx, g, map, p, plan));
     else if (g != NULL && p->before != NULL)
-        MPL_TRY(mpl_verify_graph(ctx, g, map, p, plan));
-out:
-    return st;
+        MPL_PASS(mpl_verify_graph(ctx, g, map, p, plan));
+    return MPL_OK;
 }
 
 void mpl_row_words(mpl_record *row, mpl_field field, mpl_option_id id, uint32_t set)

@@ -6,29 +6,27 @@
 /* Fills one binding. A text with '=' that names an existing file is that file. */
 static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl_binding *b)
 {
-    mpl_status st = MPL_OK;
     const char *file = text, *cut = strchr(text, '=');
     uint64_t index = 0;
 
     if (cut != NULL && access(text, F_OK) != 0) {
         file = cut + 1;
         if ((b->name = mpl_strdup(ctx, text)) == NULL)
-            MPL_TRY(MPL_EMEM);
+            MPL_PASS(MPL_EMEM);
         b->name[cut - text] = '\0';
         if (b->name[0] != '\0' && strspn(b->name, "0123456789") == strlen(b->name)) {
-            MPL_TRY(mpl_parse_count(ctx, what, b->name, 0, UINT32_MAX - 1, &index));
+            MPL_PASS(mpl_parse_count(ctx, what, b->name, 0, UINT32_MAX - 1, &index));
             mpl_free(ctx, b->name);
             b->name = NULL;
         }
     }
     b->index = (uint32_t)index;
     if (*file == '\0' || (b->name != NULL && b->name[0] == '\0'))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s %s: it takes [NAME|INDEX=]FILE", what, text);
+        return MPL_REFUSE(ctx, "%s %s: it takes [NAME|INDEX=]FILE", what, text);
     b->ramp = strcmp(file, "ramp") == 0;
     if (!b->ramp)
-        MPL_TRY(mpl_tensor_read(ctx, file, &b->tensor));
-out:
-    return st;
+        MPL_PASS(mpl_tensor_read(ctx, file, &b->tensor));
+    return MPL_OK;
 }
 
 mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,

@@ -59,29 +59,25 @@ out:
 
 static mpl_status find_output(mpl_ctx *ctx, const mpl_graph *g, const mpl_binding *b, uint32_t *i)
 {
-    mpl_status st = MPL_OK;
-
     *i = b->index;
     if (b->name != NULL)
         for (*i = 0; *i < g->n_outputs && strcmp(g->value_name[g->output[*i]], b->name) != 0;)
             ++*i;
     if (*i >= g->n_outputs && b->name != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output '%s'; the first is '%s'", b->name,
-                 g->value_name[g->output[0]]);
+        return MPL_REFUSE(ctx, "--expect: no output '%s'; the first is '%s'", b->name,
+                          g->value_name[g->output[0]]);
     if (*i >= g->n_outputs)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: no output of index %" PRIu32 ": there are %" PRIu32,
-                 b->index, g->n_outputs);
+        return MPL_REFUSE(ctx, "--expect: no output of index %" PRIu32 ": there are %" PRIu32,
+                          b->index, g->n_outputs);
     if (b->ramp)
-        MPL_FAIL(ctx, MPL_EINPUT, "--expect: takes a file");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "--expect: takes a file");
+    return MPL_OK;
 }
 
 /* --expect: checked before any run (outputs and rows NULL), compared after. */
 static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_bindings *expect,
                                    const void *outputs, const uint64_t *rows, double *worst)
 {
-    mpl_status st = MPL_OK;
     char want[200], got[200];
 
     *worst = 0;
@@ -92,34 +88,32 @@ static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_b
         mpl_value v;
         mpl_shape shape;
 
-        MPL_TRY(find_output(ctx, g, &expect->item[k], &i));
+        MPL_PASS(find_output(ctx, g, &expect->item[k], &i));
         v = g->output[i];
         shape = mpl_early_shape(g, rows, i);
         if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 &&
             t->shape.dim[0] < shape.dim[0])
             shape.dim[0] = t->shape.dim[0]; /* the run decides the number of rows */
         if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
-            MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
-                     "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
-                     mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want),
-                     mpl_type_name(t->type), mpl_shape_text(&t->shape, got));
+            return MPL_ERROR(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
+                             "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
+                             mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want),
+                             mpl_type_name(t->type), mpl_shape_text(&t->shape, got));
         if (outputs == NULL || !mpl_shape_count(&t->shape, &n))
             continue;
         *worst = fmax(*worst, mpl_compare(t->type, n, mpl_outputs_at(g, outputs, i), t->data));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Writes DIR/NAME.npy of each output. */
 static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder,
                                const void *outputs, const uint64_t *rows)
 {
-    mpl_status st = MPL_OK;
     char path[4096], name[MPL_FILE_NAME];
 
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot make the folder: %s", folder, strerror(errno));
+        return MPL_REFUSE(ctx, "%s: cannot make the folder: %s", folder, strerror(errno));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
         mpl_tensor t = {(mpl_type)g->value_type[v], mpl_early_shape(g, rows, i),
@@ -127,25 +121,21 @@ static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *fol
 
         if (snprintf(path, sizeof path, "%s/%s.npy", folder,
                      mpl_file_name(g->value_name[v], i, name)) >= (int)sizeof path)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
-        MPL_TRY(mpl_tensor_write(ctx, path, &t));
+            return MPL_REFUSE(ctx, "%s: the path is too long", folder);
+        MPL_PASS(mpl_tensor_write(ctx, path, &t));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_execute_check(mpl_ctx *ctx, const mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     if (job->source.graph == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed",
-                 job->text);
+        return MPL_REFUSE(ctx, "run: %s is a list of buffers: it can be planned, not executed",
+                          job->text);
     if (job->backend == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "run: the plan names no backend; plan with --backend B, or name one here");
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "run: the plan names no backend; plan with --backend B, or name one here");
+    return MPL_OK;
 }
 
 mpl_status mpl_execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
@@ -213,19 +203,17 @@ void mpl_executed_fields(mpl_ctx *ctx, const mpl_executed *o, mpl_record *row)
 
 mpl_status mpl_executed_judge(mpl_ctx *ctx, const char *graph, const mpl_executed *o)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_measure_check(ctx, &o->measured));
+    MPL_PASS(mpl_measure_check(ctx, &o->measured));
     if (o->error > MPL_REL_TOLERANCE)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from the run that shares nothing: relative error %.3g", graph,
-                 o->error);
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "%s: outputs differ from the run that shares nothing: relative error %.3g",
+                         graph, o->error);
     if (o->expected && o->expect_error > MPL_REL_TOLERANCE)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed",
-                 graph, o->expect_error);
-out:
-    return st;
+        return MPL_ERROR(
+            ctx, MPL_EINVALID,
+            "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed",
+            graph, o->expect_error);
+    return MPL_OK;
 }
 
 void mpl_executed_fini(mpl_ctx *ctx, mpl_executed *o)

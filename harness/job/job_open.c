@@ -16,12 +16,11 @@ typedef struct input_store {
 static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_store *s,
                               mpl_read_options *read)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new(ctx, s->name, inputs->n));
-    MPL_TRY(mpl_new(ctx, s->index, inputs->n));
-    MPL_TRY(mpl_new(ctx, s->tensor, inputs->n));
+    MPL_PASS(mpl_new(ctx, s->name, inputs->n));
+    MPL_PASS(mpl_new(ctx, s->index, inputs->n));
+    MPL_PASS(mpl_new(ctx, s->tensor, inputs->n));
     for (uint32_t i = 0; i < inputs->n; i++) {
         if (inputs->item[i].ramp)
             continue;
@@ -33,8 +32,7 @@ static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_st
     read->input_name = s->name;
     read->input_index = s->index;
     read->input_tensor = s->tensor;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Opens GRAPH without changes. */
@@ -62,16 +60,12 @@ out:
 
 mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     *job = (mpl_job){.text = graph, .safety = options->safety};
-    MPL_TRY(mpl_job_check_options(ctx, options));
-    MPL_TRY(mpl_machine_get(ctx, &job->machine));
-    MPL_TRY(mpl_bindings_read(ctx, "--input", &options->input, &job->inputs));
-    MPL_TRY(open_source(ctx, options, graph, job));
-    MPL_TRY(mpl_program_to_ssa(ctx, options, &job->source, &job->is_program, &job->ssa));
-out:
-    return st;
+    MPL_PASS(mpl_job_check_options(ctx, options));
+    MPL_PASS(mpl_machine_get(ctx, &job->machine));
+    MPL_PASS(mpl_bindings_read(ctx, "--input", &options->input, &job->inputs));
+    MPL_PASS(open_source(ctx, options, graph, job));
+    return mpl_program_to_ssa(ctx, options, &job->source, &job->is_program, &job->ssa);
 }
 
 /* ---- passes ---- */
@@ -108,23 +102,20 @@ out:
 
 static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     mpl_exec_options run;
     mpl_pass_set set;
 
     if (strcmp(options->optimise, "none") == 0)
-        goto out;
-    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &set));
-    MPL_TRY(mpl_measure_options(ctx, options, &run));
+        return MPL_OK;
+    MPL_PASS(mpl_pass_set_parse(ctx, options->optimise, &set));
+    MPL_PASS(mpl_measure_options(ctx, options, &run));
     job->n_ops_before = job->source.graph->n_ops;
     if (mpl_pass_set_reads_weights(&set) && options->weights != NULL) {
         run.random_weights = true;
-        MPL_TRY(make_weights(ctx, job->source.graph, &run));
+        MPL_PASS(make_weights(ctx, job->source.graph, &run));
     }
-    MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set,
-                               &(mpl_weight_source){fill_weight, &run}, job->passes));
-out:
-    return st;
+    return mpl_graph_optimise(ctx, &job->source.graph, &set,
+                              &(mpl_weight_source){fill_weight, &run}, job->passes);
 }
 
 static mpl_status evaluate_twice(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
@@ -145,25 +136,22 @@ out:
 
 mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options asked = mpl_asked_problem(options);
     mpl_recompute_spec recompute;
 
     if (job->source.graph == NULL && options->changed != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs",
-                 job->text);
+        return MPL_REFUSE(ctx, "--changed: %s is a list of buffers; it has no inputs", job->text);
     if (job->source.graph == NULL)
-        goto out;
-    MPL_TRY(optimise(ctx, options, job));
-    MPL_TRY(evaluate_twice(ctx, options, job));
-    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
-    MPL_TRY(mpl_recompute_graph(ctx, &asked, &recompute, &job->source.graph, &job->recomputed,
-                                &job->recompute_ns));
+        return MPL_OK;
+    MPL_PASS(optimise(ctx, options, job));
+    MPL_PASS(evaluate_twice(ctx, options, job));
+    MPL_PASS(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
+    MPL_PASS(mpl_recompute_graph(ctx, &asked, &recompute, &job->source.graph, &job->recomputed,
+                                 &job->recompute_ns));
     if (options->layout == MPL_layout_auto)
-        MPL_TRY(mpl_graph_channels_last(ctx, &job->source.graph));
+        MPL_PASS(mpl_graph_channels_last(ctx, &job->source.graph));
     job->work_limit = mpl_job_work_limit(options, &job->source);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the order ---- */
@@ -171,17 +159,14 @@ out:
 /* Keeps a copy of the job in the given order. */
 static mpl_status keep_given(mpl_ctx *ctx, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     mpl_job *given = NULL;
 
-    MPL_TRY(mpl_new(ctx, given, 1));
+    MPL_PASS(mpl_new(ctx, given, 1));
     *given = *job;
     given->order = NULL;
     job->given = given;
-    MPL_TRY(mpl_new(ctx, given->order, job->source.graph->n_ops));
-    MPL_TRY(mpl_order_of(ctx, job->source.graph, mpl_order_find("given"), given->order));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, given->order, job->source.graph->n_ops));
+    return mpl_order_of(ctx, job->source.graph, mpl_order_find("given"), given->order);
 }
 
 /* Makes the order. A search depends on no backend and no clock, so that a plan file can name its
@@ -226,19 +211,16 @@ void mpl_job_order_chosen(mpl_plan_choices *taken, mpl_job *job)
 
 mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     if (job->source.graph != NULL) {
         job->graph_hash = mpl_graph_hash(job->source.graph);
-        MPL_TRY(make_order(ctx, options, job));
-        goto out;
+        MPL_PASS(make_order(ctx, options, job));
+        return MPL_OK;
     }
     job->graph_hash = mpl_problem_hash(job->source.problem);
-    MPL_TRY(mpl_asked_safety(ctx, options, job->text, job->source.problem));
+    MPL_PASS(mpl_asked_safety(ctx, options, job->text, job->source.problem));
     if (job->source.problem->before != NULL)
         job->safety = MPL_safety_parallel;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- all of it ---- */

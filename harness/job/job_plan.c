@@ -27,19 +27,16 @@ static mpl_status is_proved(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan, bo
 
 mpl_status mpl_job_verify_file(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     bool proved;
 
-    MPL_TRY(verify(ctx, job, plan));
-    MPL_TRY(is_proved(ctx, job, plan, &proved));
+    MPL_PASS(verify(ctx, job, plan));
+    MPL_PASS(is_proved(ctx, job, plan, &proved));
     if (proved)
-        goto out;
+        return MPL_OK;
     plan->claim = MPL_FEASIBLE;
     plan->bound_bytes = 0;
     plan->spread.cost_bound = 0;
-    MPL_TRY(mpl_plan_bound(ctx, job->problem, plan));
-out:
-    return st;
+    return mpl_plan_bound(ctx, job->problem, plan);
 }
 
 /* Calls the planner once under the options; the row records a failure. */
@@ -75,15 +72,12 @@ mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mp
 /* Fails if more bytes than the capacity are alive at once. */
 static mpl_status check_bound(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     if (options->given[MPL_OPT_capacity] && job->bound_bytes > options->capacity)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32
-                 ", the capacity is %" PRIu64,
-                 job->text, job->bound_bytes, job->peak_step, options->capacity);
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32
+                         ", the capacity is %" PRIu64,
+                         job->text, job->bound_bytes, job->peak_step, options->capacity);
+    return MPL_OK;
 }
 
 /* Whether the search ended because the plan came within --gap of the bound. */

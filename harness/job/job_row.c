@@ -138,11 +138,10 @@ void mpl_row_problem(const mpl_job *job, const mpl_planner_spec *spec, mpl_recor
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **out)
 {
-    mpl_status st = MPL_OK;
     mpl_record *row = NULL;
     char hash[17];
 
-    MPL_TRY(mpl_record_new(ctx, &row));
+    MPL_PASS(mpl_record_new(ctx, &row));
     mpl_row_build(&job->machine, row);
     mpl_record_text(row, MPL_FIELD_status, "ok");
     mpl_record_text(row, MPL_FIELD_graph, job->text);
@@ -166,8 +165,7 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
                                    spec->params.value.item[i]);
     }
     *out = row;
-out:
-    return st;
+    return MPL_OK;
 }
 
 const char *mpl_proof_absence(const mpl_plan *plan)
@@ -193,11 +191,10 @@ static void put_proof(const mpl_plan *plan, mpl_record *row)
 mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                                mpl_record *row)
 {
-    mpl_status st = MPL_OK;
     uint64_t packed;
     bool searched = plan->bound_bytes > job->bound_bytes;
 
-    MPL_TRY(mpl_plan_packed(ctx, job->problem, plan, &packed));
+    MPL_PASS(mpl_plan_packed(ctx, job->problem, plan, &packed));
     mpl_record_text(row, MPL_FIELD_claim, mpl_claim_name(plan->claim));
     mpl_record_int(row, MPL_FIELD_naive_bytes, job->naive_bytes);
     mpl_record_int(row, MPL_FIELD_planned_bytes, plan->peak_bytes);
@@ -224,8 +221,7 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
         mpl_record_item_bytes(row, MPL_FIELD_pools, job->problem->pool_name[k],
                               plan->pool_bytes[k]);
     mpl_record_bool(row, MPL_FIELD_verified, true);
-out:
-    return st;
+    return MPL_OK;
 }
 
 const char *mpl_row_status(mpl_status st)

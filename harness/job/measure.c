@@ -12,12 +12,10 @@ static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_bind
     const mpl_graph *g = job->source.graph;
 
     if (b->name != NULL)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "--input: %s has no input '%s'; its first is '%s'", job->text, b->name,
-                        g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32, job->text,
-                    g->n_inputs, b->index);
+        return MPL_REFUSE(ctx, "--input: %s has no input '%s'; its first is '%s'", job->text,
+                          b->name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+    return MPL_REFUSE(ctx, "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32,
+                      job->text, g->n_inputs, b->index);
 }
 
 static bool names_bound(const mpl_graph *g, const mpl_binding *b)
@@ -46,32 +44,30 @@ static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding
 static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b,
                             mpl_inputs *inputs, bool *given)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
     char want[200], got[200];
     uint32_t i = 0;
     mpl_value v;
 
-    MPL_TRY(find_input(ctx, job, b, &i));
+    MPL_PASS(find_input(ctx, job, b, &i));
     if (i == g->n_inputs)
-        goto out;
+        return MPL_OK;
     v = g->input[i];
     if (given[i])
-        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' (index %" PRIu32 ") is given twice",
-                 g->value_name[v], i);
+        return MPL_REFUSE(ctx, "--input: '%s' (index %" PRIu32 ") is given twice", g->value_name[v],
+                          i);
     given[i] = true;
     if (b->ramp) {
-        MPL_TRY(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
-        goto out;
+        MPL_PASS(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
+        return MPL_OK;
     }
     if (b->tensor.type != g->value_type[v] ||
         !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
-        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
-                 mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
-                 mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
+        return MPL_REFUSE(ctx, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
+                          mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
+                          mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
     memcpy(inputs->data[i], b->tensor.data, g->value_bytes[v]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
@@ -137,7 +133,6 @@ const char *mpl_malloc_by(char *text, size_t size)
 static mpl_status check_preloaded(mpl_ctx *ctx)
 {
     const char *list = getenv("LD_PRELOAD");
-    mpl_status st = MPL_OK;
 
     for (size_t n; list != NULL && *(list += strspn(list, " :")) != '\0'; list += n) {
         char library[300];
@@ -146,33 +141,30 @@ static mpl_status check_preloaded(mpl_ctx *ctx)
         n = strcspn(list, " :");
         snprintf(library, sizeof library, "%.*s", (int)(n < 299 ? n : 299), list);
         if ((handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD)) == NULL)
-            MPL_FAIL(ctx, MPL_EUNAVAIL,
-                     "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded", library);
+            return MPL_ERROR(ctx, MPL_EUNAVAIL,
+                             "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded",
+                             library);
         dlclose(handle);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out)
 {
     static const char prefix[] = "random:";
-    mpl_status st = MPL_OK;
     mpl_pass_set passes;
 
     *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
     if (options->compare == MPL_compare_malloc)
-        MPL_TRY(check_preloaded(ctx));
+        MPL_PASS(check_preloaded(ctx));
     if (options->weights == NULL)
-        goto out;
+        return MPL_OK;
     if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "--weights: '%s' is not random:SEED", options->weights);
-    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+        return MPL_REFUSE(ctx, "--weights: '%s' is not random:SEED", options->weights);
+    MPL_PASS(mpl_pass_set_parse(ctx, options->optimise, &passes));
     out->random_weights = !mpl_pass_set_reads_weights(&passes);
-    MPL_TRY(mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
-                            &out->weight_seed));
-out:
-    return st;
+    return mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
+                           &out->weight_seed);
 }
 
 mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
@@ -217,15 +209,12 @@ out:
 mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns,
                             int64_t *malloc_ns)
 {
-    mpl_status st = MPL_OK;
-
     if (m != NULL && turn % 2 == 1)
-        MPL_TRY(mpl_malloced_run(m, malloc_ns));
-    MPL_TRY(mpl_exec_run(exec, ns));
+        MPL_PASS(mpl_malloced_run(m, malloc_ns));
+    MPL_PASS(mpl_exec_run(exec, ns));
     if (m != NULL && turn % 2 == 0)
-        MPL_TRY(mpl_malloced_run(m, malloc_ns));
-out:
-    return st;
+        MPL_PASS(mpl_malloced_run(m, malloc_ns));
+    return MPL_OK;
 }
 
 /* ---- outputs ---- */
@@ -255,13 +244,11 @@ const void *mpl_outputs_at(const mpl_graph *g, const void *outputs, uint32_t i)
 
 mpl_status mpl_outputs_get(mpl_exec *exec, const mpl_graph *g, void *to)
 {
-    mpl_status st = MPL_OK;
     char *at = to;
 
     for (uint32_t i = 0; i < g->n_outputs; at += slot(g, i), i++)
-        MPL_TRY(mpl_exec_output(exec, i, at));
-out:
-    return st;
+        MPL_PASS(mpl_exec_output(exec, i, at));
+    return MPL_OK;
 }
 
 double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want)
@@ -317,27 +304,25 @@ out:
 
 mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_exec_facts *f = &m->facts;
     uint64_t apart = f->device_taken > f->device_asked ? f->device_taken - f->device_asked
                                                        : f->device_asked - f->device_taken;
 
     if (apart > f->device_slack)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "the device's memory in use grew by %" PRIu64 " bytes for %" PRIu64
-                 " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
-                 f->device_taken, f->device_asked, f->device_slack);
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "the device's memory in use grew by %" PRIu64 " bytes for %" PRIu64
+                         " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
+                         f->device_taken, f->device_asked, f->device_slack);
     if (f->device_allocations > 0)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "%" PRIu64 " calls took memory of the device inside of runs; none may",
-                 f->device_allocations);
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "%" PRIu64 " calls took memory of the device inside of runs; none may",
+                         f->device_allocations);
     if (f->device_after > f->device_before)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "the device's memory in use grew by %" PRIu64
-                 " bytes in the last run, or by another process",
-                 f->device_after - f->device_before);
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "the device's memory in use grew by %" PRIu64
+                         " bytes in the last run, or by another process",
+                         f->device_after - f->device_before);
+    return MPL_OK;
 }
 
 /* ---- the row ---- */

@@ -8,22 +8,20 @@ mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char
                             char **store)
 {
     static const char form[] = "%s%cssa=program";
-    mpl_status st = MPL_OK;
     size_t n = strcspn(*graph, ":"), room = strlen(*graph) + sizeof form;
     const mpl_zoo_entry *entry = mpl_zoo_find(*graph, n);
     uint32_t i = 0;
 
     if (entry == NULL || (options->dump_ssa == NULL && options->ssa == MPL_ssa_full))
-        goto out;
+        return MPL_OK;
     while (entry->params[i].key != NULL && strcmp(entry->params[i].key, "ssa") != 0)
         i++;
     if (entry->params[i].key == NULL || strstr(*graph + n, "ssa=") != NULL)
-        goto out;
-    MPL_TRY(mpl_new(ctx, *store, room));
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, *store, room));
     snprintf(*store, room, form, *graph, (*graph)[n] == ':' ? ',' : ':');
     *graph = *store;
-out:
-    return st;
+    return MPL_OK;
 }
 
 typedef struct dump {
@@ -34,14 +32,10 @@ typedef struct dump {
 
 static mpl_status write_graph(dump *d, uint32_t number, const char *name, const mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
-
     if ((size_t)snprintf(d->path, sizeof d->path, "%s/%" PRIu32 "-%s.graph", d->folder, number,
                          name) >= sizeof d->path)
-        MPL_FAIL(d->ctx, MPL_EINPUT, "--dump-ssa: the path is too long");
-    MPL_TRY(mpl_text_write(d->ctx, d->path, g));
-out:
-    return st;
+        return MPL_REFUSE(d->ctx, "--dump-ssa: the path is too long");
+    return mpl_text_write(d->ctx, d->path, g);
 }
 
 static mpl_status write_step(void *arg, uint32_t step, const mpl_graph *g)
@@ -52,31 +46,29 @@ static mpl_status write_step(void *arg, uint32_t step, const mpl_graph *g)
 mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_source *source,
                               bool *is_program, mpl_ssa_facts *facts)
 {
-    mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
     mpl_ssa_level level = (mpl_ssa_level)(options->ssa - MPL_ssa_copy); /* in the same order */
     dump d = {.ctx = ctx, .folder = options->dump_ssa};
 
     *is_program = source->graph != NULL && source->graph->program;
     if (!*is_program && d.folder != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or "
+        return MPL_REFUSE(
+            ctx, "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or "
                  "a network of "
                  "the zoo that has a parameter ssa, named without it");
     if (!*is_program)
-        goto out;
+        return MPL_OK;
     if (d.folder != NULL) {
         if (mkdir(d.folder, 0777) != 0 && errno != EEXIST)
-            MPL_FAIL(ctx, MPL_EINPUT, "--dump-ssa: %s: %s", d.folder, strerror(errno));
-        MPL_TRY(write_graph(&d, 0, "program", source->graph));
+            return MPL_REFUSE(ctx, "--dump-ssa: %s: %s", d.folder, strerror(errno));
+        MPL_PASS(write_graph(&d, 0, "program", source->graph));
     }
-    MPL_TRY(mpl_tensor_ssa(ctx, source->graph, level,
-                           d.folder != NULL ? &(mpl_ssa_watch){write_step, &d} : NULL, facts,
-                           &made));
+    MPL_PASS(mpl_tensor_ssa(ctx, source->graph, level,
+                            d.folder != NULL ? &(mpl_ssa_watch){write_step, &d} : NULL, facts,
+                            &made));
     mpl_graph_free(ctx, source->graph);
     source->graph = made;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_program_show(const mpl_options *options, const mpl_ssa_facts *facts)

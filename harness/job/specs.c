@@ -17,8 +17,7 @@ static mpl_status no_such_planner(mpl_ctx *ctx, const char *name)
 
     for (const mpl_planner *const *p = mpl_planners; *p != NULL && n < sizeof names; p++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", (*p)->name);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "no planner '%.60s'; there are: %s, so:FILE, exec:COMMAND", name, names);
+    return MPL_REFUSE(ctx, "no planner '%.60s'; there are: %s, so:FILE, exec:COMMAND", name, names);
 }
 
 mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
@@ -80,14 +79,12 @@ out:
 
 mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
 {
-    mpl_status st = MPL_OK;
     mpl_planner_spec spec = {.peer = true};
 
-    MPL_TRY(mpl_foreign_peer(ctx, text, &spec.foreign));
+    MPL_PASS(mpl_foreign_peer(ctx, text, &spec.foreign));
     spec.planner = &spec.foreign->planner;
     *out = spec;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec)
@@ -102,17 +99,14 @@ void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec)
 mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_kind **kind,
                                 mpl_params *params)
 {
-    mpl_status st = MPL_OK;
     const char *colon = strchr(text, ':');
     char name[64], what[100];
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
     if ((*kind = mpl_any_order_find(name)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "no order '%s'; see memplan list orders", name);
+        return MPL_REFUSE(ctx, "no order '%s'; see memplan list orders", name);
     snprintf(what, sizeof what, "order %s", name);
-    MPL_TRY(mpl_params_parse(ctx, what, (*kind)->params, colon != NULL ? colon + 1 : NULL, params));
-out:
-    return st;
+    return mpl_params_parse(ctx, what, (*kind)->params, colon != NULL ? colon + 1 : NULL, params);
 }
 
 const char *mpl_order_proof(const mpl_job *job)
@@ -135,43 +129,38 @@ const char *mpl_order_proof(const mpl_job *job)
 
 static mpl_status parse_budget(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
 {
-    mpl_status st = MPL_OK;
     size_t n = strlen(text);
     char *end = NULL;
 
     if (n == 0 || text[n - 1] != '%') {
-        MPL_TRY(mpl_parse_bytes(ctx, "--recompute", text, &spec->budget));
-        goto out;
+        MPL_PASS(mpl_parse_bytes(ctx, "--recompute", text, &spec->budget));
+        return MPL_OK;
     }
     spec->part = strtod(text, &end) / 100;
     if (strspn(text, "0123456789.") + 1 != n || end != text + n - 1 ||
         !(spec->part > 0 && spec->part <= 1))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--recompute: '%.40s' is no part of the peak, above 0%% and up to 100%%", text);
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "--recompute: '%.40s' is no part of the peak, above 0%% and up to 100%%", text);
+    return MPL_OK;
 }
 
 /* "BUDGET", "without=A+B", or both with a comma between. */
 static mpl_status parse_rest(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
 {
-    mpl_status st = MPL_OK;
     const char *without = strstr(text, "without=");
     char budget[64];
     size_t n = without == NULL ? strlen(text) : without == text ? 0 : (size_t)(without - text) - 1;
 
     snprintf(budget, sizeof budget, "%.*s", (int)(n < sizeof budget ? n : sizeof budget - 1), text);
     if (without != NULL)
-        MPL_TRY(mpl_recompute_without(ctx, without + strlen("without="), &spec->without));
+        MPL_PASS(mpl_recompute_without(ctx, without + strlen("without="), &spec->without));
     if (without == NULL || n > 0)
-        MPL_TRY(parse_budget(ctx, budget, spec));
-out:
-    return st;
+        MPL_PASS(parse_budget(ctx, budget, spec));
+    return MPL_OK;
 }
 
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out)
 {
-    mpl_status st = MPL_OK;
     mpl_recompute_spec spec = {.budget = MPL_LEAST_PEAK};
     char name[32];
     size_t n = strcspn(text, ":");
@@ -181,26 +170,24 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     spec.method = n < sizeof name ? mpl_recompute_find(name) : NULL;
     if (spec.method == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
-                 text);
+        return MPL_REFUSE(
+            ctx, "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
+            text);
     if (text[n] == ':')
-        MPL_TRY(parse_rest(ctx, text + n + 1, &spec));
+        MPL_PASS(parse_rest(ctx, text + n + 1, &spec));
     if (spec.method->needs_budget && spec.budget == MPL_LEAST_PEAK && spec.part <= 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it",
-                 name, name, name);
+        return MPL_REFUSE(
+            ctx, "--recompute: %s needs a budget: %s:512MiB, or %s:50%% of the peak without it",
+            name, name, name);
 done:
     *out = spec;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
                                const mpl_recompute_spec *spec, mpl_graph **g,
                                mpl_recompute_found *found, int64_t *ns)
 {
-    mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
     mpl_recompute_task task = {
         .ctx = ctx, .g = *g, .options = options, .budget = spec->budget, .without = spec->without};
@@ -211,16 +198,15 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
     if (spec->method == NULL)
         return MPL_OK;
     if (spec->part > 0) {
-        MPL_TRY(mpl_recompute_before(ctx, *g, options, &before));
+        MPL_PASS(mpl_recompute_before(ctx, *g, options, &before));
         task.budget = (uint64_t)floor((double)before * spec->part);
     }
-    MPL_TRY(mpl_recompute(spec->method, &task, &made));
+    MPL_PASS(mpl_recompute(spec->method, &task, &made));
     *found = task.found;
     mpl_graph_free(ctx, *g);
     *g = made;
     *ns = mpl_clock_ns() - begin + 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- what can be checked without a graph ---- */
@@ -228,17 +214,14 @@ out:
 /* Checks --device against the named backend; the backends of a bench check it themselves. */
 static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
 {
-    mpl_status st = MPL_OK;
     const mpl_backend *backend =
         options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
 
     if (options->device != NULL && backend != NULL && !backend->takes_params)
-        MPL_FAIL(ctx, MPL_EINPUT, "--device: backend %s takes none", backend->name);
+        return MPL_REFUSE(ctx, "--device: backend %s takes none", backend->name);
     if (options->device != NULL && options->backend == NULL && options->backends == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--device: of which backend? name one that takes it, such as cuda");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "--device: of which backend? name one that takes it, such as cuda");
+    return MPL_OK;
 }
 
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
@@ -313,18 +296,16 @@ uint64_t mpl_job_work_limit(const mpl_options *options, const mpl_source *source
 
 mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     uint64_t limit = options->given[MPL_OPT_work_limit] ? options->work_limit : MPL_CLAIMED_BYTES;
     uint64_t inputs, brought, claimed;
 
     if (limit == 0 || (job->source.file_bytes == 0 && !options->given[MPL_OPT_work_limit]))
-        goto out;
+        return MPL_OK;
     outside_bytes(job->source.graph, &inputs, &brought, &claimed);
     if (claimed > limit)
-        MPL_FAIL(ctx, MPL_ELIMIT,
-                 "%s: inputs and weights that it has no data of come to %" PRIu64
-                 " bytes; the limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
-                 job->text, claimed, limit);
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_ELIMIT,
+                         "%s: inputs and weights that it has no data of come to %" PRIu64
+                         " bytes; the limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
+                         job->text, claimed, limit);
+    return MPL_OK;
 }

@@ -22,14 +22,10 @@ void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits)
 
 static mpl_status allocate(mpl_ctx *ctx, uint32_t n, uint32_t side, mpl_digits *d)
 {
-    mpl_status st = MPL_OK;
-
     d->n = n;
     d->side = side;
-    MPL_TRY(mpl_new(ctx, d->pixel, (size_t)n * side * side));
-    MPL_TRY(mpl_new(ctx, d->label, n));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, d->pixel, (size_t)n * side * side));
+    return mpl_new(ctx, d->label, n);
 }
 
 static uint32_t number_at(const uint8_t *b)
@@ -40,17 +36,15 @@ static uint32_t number_at(const uint8_t *b)
 static mpl_status read_file(mpl_ctx *ctx, const char *folder, const char *name, uint32_t magic,
                             size_t head, char **data, size_t *size)
 {
-    mpl_status st = MPL_OK;
     char path[4096];
 
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
-    MPL_TRY(mpl_file_read(ctx, path, data, size));
+        return MPL_REFUSE(ctx, "%s: the path is too long", folder);
+    MPL_PASS(mpl_file_read(ctx, path, data, size));
     if (*size < head || number_at((const uint8_t *)*data) != magic)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no IDX file of MNIST, unpacked: it must begin with 0x%08x",
-                 path, magic);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: no IDX file of MNIST, unpacked: it must begin with 0x%08x",
+                          path, magic);
+    return MPL_OK;
 }
 
 mpl_status mpl_digits_read(mpl_ctx *ctx, const char *folder, mpl_digits *out)
@@ -136,17 +130,15 @@ static void centre(mpl_digits *d)
 /* Draws seven-segment digits near the middle, with varying ink and noise. */
 static mpl_status draw_digits(mpl_ctx *ctx, uint32_t side, mpl_digits *out)
 {
-    mpl_status st = MPL_OK;
     mpl_rng rng;
 
-    MPL_TRY(allocate(ctx, DRAWN, side, out));
+    MPL_PASS(allocate(ctx, DRAWN, side, out));
     mpl_rng_init(&rng, 1);
     for (uint32_t i = 0; i < out->n; i++) {
         out->label[i] = (int64_t)mpl_rng_below(&rng, 10);
         draw(out, i, &rng);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- training ---- */
@@ -186,18 +178,17 @@ static bool has_updates(const mpl_graph *g)
 /* Finds the inputs for pictures and labels, and the size of the pictures. */
 static mpl_status find_inputs(trainer *t)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->job->source.graph;
     const mpl_shape *s;
     uint64_t features = 0;
     char text[200];
 
     if (!is_loss(g) || !has_updates(g) || g->n_inputs != 2)
-        MPL_FAIL(t->ctx, MPL_EINPUT,
-                 "--iterations: '%s' does not train one picture input; take "
-                 "mnist_conv:mode=train,update=adagrad or "
-                 "another classifier",
-                 t->job->text);
+        return MPL_REFUSE(t->ctx,
+                          "--iterations: '%s' does not train one picture input; take "
+                          "mnist_conv:mode=train,update=adagrad or "
+                          "another classifier",
+                          t->job->text);
     t->labels = g->value_type[g->input[0]] == MPL_TYPE_i64 ? 0 : 1;
     t->data = 1 - t->labels;
     s = &g->value_shape[g->input[t->data]];
@@ -209,71 +200,60 @@ static mpl_status find_inputs(trainer *t)
     if (g->value_type[g->input[t->data]] != MPL_TYPE_f32 ||
         (uint64_t)t->side * t->side != features || t->side < 8 || t->side > 1024 ||
         s->dim[0] != t->batch)
-        MPL_FAIL(t->ctx, MPL_EINPUT,
-                 "--iterations: input '%s' %s is no batch of square pictures of one channel",
-                 g->value_name[g->input[t->data]], mpl_shape_text(s, text));
+        return MPL_REFUSE(
+            t->ctx, "--iterations: input '%s' %s is no batch of square pictures of one channel",
+            g->value_name[g->input[t->data]], mpl_shape_text(s, text));
     if (g->value_shape[g->op_in[g->op_in_begin[g->value_op[g->output[0]]]]].dim[1] < 10)
-        MPL_FAIL(t->ctx, MPL_EINPUT, "--iterations: '%s' tells fewer than 10 classes apart",
-                 t->job->text);
-out:
-    return st;
+        return MPL_REFUSE(t->ctx, "--iterations: '%s' tells fewer than 10 classes apart",
+                          t->job->text);
+    return MPL_OK;
 }
 
 static mpl_status get_digits(trainer *t)
 {
-    mpl_status st = MPL_OK;
-
     if (t->options->data == NULL) {
-        MPL_TRY(draw_digits(t->ctx, t->side, &t->digits));
+        MPL_PASS(draw_digits(t->ctx, t->side, &t->digits));
         if (!t->options->json && !t->options->quiet)
             printf("data      %d drawn digits, no handwriting: give MNIST's folder by --data\n",
                    DRAWN);
-        goto out;
+        return MPL_OK;
     }
-    MPL_TRY(mpl_digits_read(t->ctx, t->options->data, &t->digits));
+    MPL_PASS(mpl_digits_read(t->ctx, t->options->data, &t->digits));
     if (t->digits.side != t->side)
-        MPL_FAIL(t->ctx, MPL_EINPUT, "%s: pictures of %u pixels a side; the graph takes %u",
-                 t->options->data, t->digits.side, t->side);
+        return MPL_REFUSE(t->ctx, "%s: pictures of %u pixels a side; the graph takes %u",
+                          t->options->data, t->digits.side, t->side);
     if (!t->options->json && !t->options->quiet)
         printf("data      %u pictures of %s\n", t->digits.n, mpl_shown(t->options->data));
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_both(trainer *t)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->job->source.graph;
     mpl_device_options device = {.n_threads = (uint32_t)t->options->threads,
                                  .params = t->options->device};
     mpl_exec_options exec;
 
-    MPL_TRY(mpl_measure_options(t->ctx, t->options, &exec));
+    MPL_PASS(mpl_measure_options(t->ctx, t->options, &exec));
     exec.iterate = true;
     exec.work_limit = t->job->work_limit;
-    MPL_TRY(t->job->backend->open(t->ctx, &device, &t->dev));
-    MPL_TRY(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, t->job->problem,
-                         t->job->map, t->plan, &exec, &t->planned));
+    MPL_PASS(t->job->backend->open(t->ctx, &device, &t->dev));
+    MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, t->job->problem,
+                          t->job->map, t->plan, &exec, &t->planned));
     exec.checked = false;
-    MPL_TRY(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, NULL, NULL, NULL, &exec,
-                         &t->alone));
-    MPL_TRY(mpl_new(t->ctx, t->image, (size_t)t->batch * t->side * t->side));
-    MPL_TRY(mpl_new(t->ctx, t->label, t->batch));
-    MPL_TRY(mpl_new(t->ctx, t->got, mpl_outputs_bytes(g)));
-    MPL_TRY(mpl_new(t->ctx, t->want, mpl_outputs_bytes(g)));
-out:
-    return st;
+    MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, NULL, NULL, NULL,
+                          &exec, &t->alone));
+    MPL_PASS(mpl_new(t->ctx, t->image, (size_t)t->batch * t->side * t->side));
+    MPL_PASS(mpl_new(t->ctx, t->label, t->batch));
+    MPL_PASS(mpl_new(t->ctx, t->got, mpl_outputs_bytes(g)));
+    return mpl_new(t->ctx, t->want, mpl_outputs_bytes(g));
 }
 
 static mpl_status run_one(trainer *t, mpl_exec *exec, int64_t *ns)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_exec_set_input(exec, t->data, t->image));
-    MPL_TRY(mpl_exec_set_input(exec, t->labels, t->label));
-    MPL_TRY(mpl_exec_run(exec, ns));
-out:
-    return st;
+    MPL_PASS(mpl_exec_set_input(exec, t->data, t->image));
+    MPL_PASS(mpl_exec_set_input(exec, t->labels, t->label));
+    return mpl_exec_run(exec, ns);
 }
 
 /* Fills in the next pictures of the set, cyclically. */
@@ -291,14 +271,13 @@ static void fill_batch(trainer *t, uint64_t iteration)
 
 static mpl_status iterate(trainer *t, uint64_t iteration)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->job->source.graph;
     float loss = 0;
     int64_t ns = 0;
 
     fill_batch(t, iteration);
-    MPL_TRY(run_one(t, t->planned, &ns));
-    MPL_TRY(mpl_exec_output(t->planned, 0, &loss));
+    MPL_PASS(run_one(t, t->planned, &ns));
+    MPL_PASS(mpl_exec_output(t->planned, 0, &loss));
     if (t->options->json)
         printf("{\"iteration\": %" PRIu64 ", \"loss\": %.9g, \"run_ns\": %" PRId64 "}\n",
                iteration + 1, (double)loss, ns);
@@ -306,16 +285,16 @@ static mpl_status iterate(trainer *t, uint64_t iteration)
         printf("iteration %5" PRIu64 "  loss %.9g  %.3f ms\n", iteration + 1, (double)loss,
                (double)ns / 1e6);
     if (iteration >= COMPARED)
-        goto out;
-    MPL_TRY(run_one(t, t->alone, NULL));
-    MPL_TRY(mpl_outputs_get(t->planned, g, t->got));
-    MPL_TRY(mpl_outputs_get(t->alone, g, t->want));
+        return MPL_OK;
+    MPL_PASS(run_one(t, t->alone, NULL));
+    MPL_PASS(mpl_outputs_get(t->planned, g, t->got));
+    MPL_PASS(mpl_outputs_get(t->alone, g, t->want));
     if (memcmp(t->got, t->want, mpl_outputs_bytes(g)) != 0)
-        MPL_FAIL(t->ctx, MPL_EINVALID,
-                 "%s: iteration %" PRIu64 ": outputs differ from the run that shares nothing",
-                 t->job->text, iteration + 1);
-out:
-    return st;
+        return MPL_ERROR(t->ctx, MPL_EINVALID,
+                         "%s: iteration %" PRIu64
+                         ": outputs differ from the run that shares nothing",
+                         t->job->text, iteration + 1);
+    return MPL_OK;
 }
 
 mpl_status mpl_train(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,

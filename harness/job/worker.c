@@ -90,14 +90,10 @@ out:
  * compared one. */
 static mpl_status run_once(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, report *out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_measure_pair(exec, malloced, turn, &out->run_ns, &out->other_ns));
+    MPL_PASS(mpl_measure_pair(exec, malloced, turn, &out->run_ns, &out->other_ns));
     if (out->measured.facts.two_ways)
-        MPL_TRY(mpl_exec_run(exec, &out->other_ns));
-    MPL_TRY(mpl_exec_facts_get(exec, &out->measured.facts));
-out:
-    return st;
+        MPL_PASS(mpl_exec_run(exec, &out->other_ns));
+    return mpl_exec_facts_get(exec, &out->measured.facts);
 }
 
 static void child(const mpl_worker_task *task, report *out, int fd)

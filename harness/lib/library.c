@@ -100,19 +100,17 @@ out:
 /* Changes any setting but dim. Rejects values that only the command line takes, and 0 for none. */
 static mpl_status change(memplan_ctx *ctx, const char *name, const char *value, mpl_options *set)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_kind *order;
 
-    MPL_TRY(mpl_options_default(&ctx->ctx, MPL_CMD_plan, name, value, set));
+    MPL_PASS(mpl_options_default(&ctx->ctx, MPL_CMD_plan, name, value, set));
     if ((order = mpl_any_order_find(set->order)) == NULL)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "order: there is no '%.100s'", value);
+        return MPL_REFUSE(&ctx->ctx, "order: there is no '%.100s'", value);
     set->order = order->name; /* outlives the text */
     if (set->given[MPL_OPT_threads] && (set->threads < 1 || set->threads > 1024))
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "threads: '%.100s' is not from 1 to 1024", value);
+        return MPL_REFUSE(&ctx->ctx, "threads: '%.100s' is not from 1 to 1024", value);
     if (set->given[MPL_OPT_time_limit] && set->time_limit <= 0)
-        MPL_FAIL(&ctx->ctx, MPL_EINPUT, "time-limit: '%.100s' is no number above 0", value);
-out:
-    return st;
+        return MPL_REFUSE(&ctx->ctx, "time-limit: '%.100s' is no number above 0", value);
+    return MPL_OK;
 }
 
 memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value)
@@ -144,17 +142,14 @@ out:
 static mpl_status find_planner(mpl_ctx *ctx, const char *text, const mpl_planner **planner,
                                mpl_params *params)
 {
-    mpl_status st = MPL_OK;
     const char *colon = strchr(text, ':');
     char name[100];
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
     if ((*planner = mpl_planner_find(name)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "there is no planner '%s'", name);
-    MPL_TRY(
-        mpl_params_parse(ctx, name, (*planner)->params, colon != NULL ? colon + 1 : NULL, params));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "there is no planner '%s'", name);
+    return mpl_params_parse(ctx, name, (*planner)->params, colon != NULL ? colon + 1 : NULL,
+                            params);
 }
 
 static mpl_status verify(mpl_ctx *ctx, const memplan_task *task, mpl_plan *plan)

@@ -79,16 +79,14 @@ out:
 
 static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *set, memplan_task *t)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options options = mpl_asked_problem(set);
     const mpl_order_kind *order = mpl_any_order_find(set->order);
 
     options.parallel = set->safety == MPL_safety_parallel;
-    MPL_TRY(order_problem(ctx, t->graph, order, options, &t->problem, &t->map));
+    MPL_PASS(order_problem(ctx, t->graph, order, options, &t->problem, &t->map));
     if (order->search != NULL)
-        MPL_TRY(keep_better(ctx, options, t));
-out:
-    return st;
+        MPL_PASS(keep_better(ctx, options, t));
+    return MPL_OK;
 }
 
 memplan_status memplan_load(memplan_ctx *owner, const char *graph, memplan_task **out)
@@ -163,16 +161,14 @@ out:
 static mpl_status check_open(memplan_task *t, uint32_t a, uint32_t b)
 {
     mpl_ctx *ctx = &t->owner->ctx;
-    mpl_status st = MPL_OK;
     uint32_t largest = a > b ? a : b;
 
     if (t->complete)
-        MPL_FAIL(ctx, MPL_EINPUT, "the task is complete: it was loaded, planned or checked");
+        return MPL_REFUSE(ctx, "the task is complete: it was loaded, planned or checked");
     if (largest >= t->problem->n)
-        MPL_FAIL(ctx, MPL_EINPUT, "there is no buffer %" PRIu32 "; there are %" PRIu32, largest,
-                 t->problem->n);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "there is no buffer %" PRIu32 "; there are %" PRIu32, largest,
+                          t->problem->n);
+    return MPL_OK;
 }
 
 memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, uint32_t align,
@@ -301,7 +297,6 @@ out:
  * same problem would. */
 static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     char text[24];
     bool any = false, fixed = false;
 
@@ -311,9 +306,9 @@ static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
     }
     for (uint32_t b = 0; any && b < p->n; b++)
         if (p->buffer_name[b] == NULL)
-            MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, mpl_buffer_label(p, b, text))) != NULL
-                        ? MPL_OK
-                        : MPL_EMEM);
+            MPL_PASS((p->buffer_name[b] = mpl_strdup(ctx, mpl_buffer_label(p, b, text))) != NULL
+                         ? MPL_OK
+                         : MPL_EMEM);
     if (!any) {
         mpl_free(ctx, p->buffer_name);
         p->buffer_name = NULL;
@@ -322,8 +317,7 @@ static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->fixed);
         p->fixed = NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Frees the results of an earlier attempt, since a wrong task may be corrected and tried again. */

@@ -9,7 +9,6 @@
 
 mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
 {
-    mpl_status st = MPL_OK;
     char *text = NULL;
     va_list args;
     int n;
@@ -17,24 +16,20 @@ mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
     va_start(args, format);
     n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    MPL_TRY(mpl_reserve(ctx, grid->cell, grid->cap, (size_t)grid->n + 1));
-    MPL_TRY(mpl_new(ctx, text, (size_t)n + 1));
+    MPL_PASS(mpl_reserve(ctx, grid->cell, grid->cap, (size_t)grid->n + 1));
+    MPL_PASS(mpl_new(ctx, text, (size_t)n + 1));
     va_start(args, format);
     vsnprintf(text, (size_t)n + 1, format, args);
     va_end(args);
     grid->cell[grid->n++] = text;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < grid->n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", head[i]));
-out:
-    return st;
+        MPL_PASS(mpl_grid_cell(ctx, grid, "%s", head[i]));
+    return MPL_OK;
 }
 
 uint32_t mpl_grid_lines(const mpl_grid *grid)

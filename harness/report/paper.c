@@ -68,25 +68,23 @@ const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
 
 mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char *path, char **value)
 {
-    mpl_status st = MPL_OK;
     const mpl_grid *table = &item->table;
     const char *column = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *found = NULL;
 
     if (mpl_grid_column(table, column) == table->n_cols)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", item->name, column);
+        return MPL_REFUSE(ctx, "%s has no column '%s'", item->name, column);
     for (uint32_t line = 1; line < mpl_grid_lines(table); line++) {
         if (!begins_with(table, line, path, &column))
             continue;
         if (found != NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s has several lines for '%s'", item->name, path);
+            return MPL_REFUSE(ctx, "%s has several lines for '%s'", item->name, path);
         found = mpl_grid_in(table, line, column);
     }
     if (found == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has no line for '%s'", item->name, path);
+        return MPL_REFUSE(ctx, "%s has no line for '%s'", item->name, path);
     if ((*value = mpl_strdup(ctx, found)) == NULL)
-        MPL_TRY(MPL_EMEM);
-out:
-    return st;
+        MPL_PASS(MPL_EMEM);
+    return MPL_OK;
 }
 
 /* ---- requests ---- */
@@ -200,18 +198,15 @@ static bool wanted(const asked *a, const mpl_grid *all, uint32_t line, const cha
 static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, const mpl_grid *all,
                                  const mpl_strings *names, uint32_t *chosen, mpl_grid *table)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < table->n_cols; i++) {
         const char *name = names->n > 0 ? names->item[i] : all->cell[i];
         bool timed = mpl_grid_column(all, name) == all->n_cols && name[0] == MPL_TIMED[0];
 
         if ((chosen[i] = mpl_grid_column(all, name + timed)) == all->n_cols)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", a->word[2], name + timed);
-        MPL_TRY(mpl_grid_cell(ctx, table, "%s%s", timed ? MPL_TIMED : "", all->cell[chosen[i]]));
+            return MPL_REFUSE(ctx, "%s has no column '%s'", a->word[2], name + timed);
+        MPL_PASS(mpl_grid_cell(ctx, table, "%s%s", timed ? MPL_TIMED : "", all->cell[chosen[i]]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Selects the requested lines and columns; none of a table that was not run. */
@@ -257,13 +252,10 @@ static void item_fini(mpl_ctx *ctx, mpl_paper_item *item)
 
 static mpl_status take_item(mpl_ctx *ctx, mpl_paper *paper, mpl_paper_item *item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(ctx, paper->item, paper->cap, (size_t)paper->n + 1));
+    MPL_PASS(mpl_reserve(ctx, paper->item, paper->cap, (size_t)paper->n + 1));
     paper->item[paper->n++] = *item;
     memset(item, 0, sizeof *item);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* "with=NAME.gp", else NAME.gp named after the figure. */
@@ -302,25 +294,22 @@ out:
 /* Reads one line after "#!". */
 static mpl_status read_line(mpl_ctx *ctx, const char *suite, char *line, mpl_paper *paper)
 {
-    mpl_status st = MPL_OK;
     char *bar = strchr(line, '|'), *more = NULL;
     asked a = {.suite = suite};
 
     if (bar == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "a caption behind | is needed");
+        return MPL_REFUSE(ctx, "a caption behind | is needed");
     *bar = '\0';
     a.caption = bar + 1 + strspn(bar + 1, " ");
     for (char *word = strtok_r(line, " \t", &more); word != NULL;
          word = strtok_r(NULL, " \t", &more)) {
         if (a.n == MAX_WORDS)
-            MPL_FAIL(ctx, MPL_EINPUT, "more than %d words", MAX_WORDS);
+            return MPL_REFUSE(ctx, "more than %d words", MAX_WORDS);
         a.word[a.n++] = word;
     }
     if (a.n < 3 || (strcmp(a.word[0], "table") != 0 && strcmp(a.word[0], "figure") != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "'table NAME KIND ..' or 'figure NAME KIND ..' is needed");
-    MPL_TRY(make_item(ctx, &a, paper));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "'table NAME KIND ..' or 'figure NAME KIND ..' is needed");
+    return make_item(ctx, &a, paper);
 }
 
 static mpl_status read_asked(mpl_ctx *ctx, const char *file, mpl_paper *paper)

@@ -37,26 +37,23 @@ static void next_cell(source *s, char *buffer, bool *last)
 
 static mpl_status read_cells(source *s, char *buffer, mpl_grid *grid)
 {
-    mpl_status st = MPL_OK;
-
     for (s->at += strspn(s->at, "\r\n"); *s->at != '\0'; s->at += strspn(s->at, "\r\n")) {
         uint32_t before = grid->n;
 
         for (bool last = false; !last;) {
             next_cell(s, buffer, &last);
-            MPL_TRY(mpl_grid_cell(s->ctx, grid, "%s", buffer));
+            MPL_PASS(mpl_grid_cell(s->ctx, grid, "%s", buffer));
         }
         if (grid->n_cols == 0)
             grid->n_cols = grid->n;
         if (grid->n - before != grid->n_cols)
-            MPL_FAIL(s->ctx, MPL_EINPUT,
-                     "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, s->path,
-                     grid->n - before, grid->n_cols);
+            return MPL_REFUSE(s->ctx,
+                              "%s: a line has %" PRIu32 " cells where the head has %" PRIu32,
+                              s->path, grid->n - before, grid->n_cols);
     }
     if (grid->n_cols == 0)
-        MPL_FAIL(s->ctx, MPL_EINPUT, "%s: no head of columns", s->path);
-out:
-    return st;
+        return MPL_REFUSE(s->ctx, "%s: no head of columns", s->path);
+    return MPL_OK;
 }
 
 static mpl_status read_file(mpl_ctx *ctx, const char *path, bool csv, mpl_grid *grid)
@@ -91,8 +88,6 @@ static bool not_run(const mpl_grid *all, const mpl_grid *file, uint32_t line)
 /* Adds the file's lines below the heads of all. */
 static mpl_status add_lines(mpl_ctx *ctx, const mpl_grid *file, mpl_grid *all)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t line = 1; line < mpl_grid_lines(file); line++) {
         bool never = not_run(all, file, line);
 
@@ -103,11 +98,10 @@ static mpl_status add_lines(mpl_ctx *ctx, const mpl_grid *file, mpl_grid *all)
                 text = "**not run**";
             else if (never && strcmp(all->cell[c], "failures") == 0)
                 text = NULL;
-            MPL_TRY(mpl_grid_cell(ctx, all, "%s", text != NULL && text[0] != '\0' ? text : "-"));
+            MPL_PASS(mpl_grid_cell(ctx, all, "%s", text != NULL && text[0] != '\0' ? text : "-"));
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, mpl_grid *all)

@@ -83,16 +83,14 @@ static void put_text(filling *f, const char *end)
 
 static mpl_status put_claim(filling *f, const char *claim)
 {
-    mpl_status st = MPL_OK;
     char is[200];
     bool holds;
 
-    MPL_TRY(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
+    MPL_PASS(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
     if (!holds)
         fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f),
                 claim, is);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Fills the marker at f->at, up to its end; keeps a remark. */
@@ -100,41 +98,39 @@ static mpl_status put_marker(filling *f)
 {
     static const char *const kinds[] = {"table", "figure", "value", "quoted", "holds"};
     mpl_ctx *ctx = f->ctx;
-    mpl_status st = MPL_OK;
     const char *inner = f->at + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
     char kind[16], name[400];
     bool marker;
     size_t k = 0;
 
     if (close == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "a comment without its -->");
+        return MPL_REFUSE(ctx, "a comment without its -->");
     if (strncmp(f->at, END, strlen(END)) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "an end without a marker before it");
+        return MPL_REFUSE(ctx, "an end without a marker before it");
     marker = is_marker(inner, close, kind, name);
     close += strlen(CLOSE);
     while (marker && k < sizeof kinds / sizeof *kinds && strcmp(kind, kinds[k]) != 0)
         k++;
     if (k == sizeof kinds / sizeof *kinds)
-        MPL_FAIL(ctx, MPL_EINPUT, "'%s' is none of table, figure, value, quoted, holds", kind);
+        return MPL_REFUSE(ctx, "'%s' is none of table, figure, value, quoted, holds", kind);
     if (marker && strcmp(kind, "holds") == 0)
-        MPL_TRY(put_claim(f, name));
+        MPL_PASS(put_claim(f, name));
     fwrite(f->at, 1, (size_t)(close - f->at), f->to);
     if (!marker || strcmp(kind, "holds") == 0) {
         f->at = close;
-        goto out;
+        return MPL_OK;
     }
     end = strstr(close, END);
     next = strstr(close, OPEN);
     if (end == NULL || next != end)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:%s has no <!-- end -->", kind, name);
+        return MPL_REFUSE(ctx, "%s:%s has no <!-- end -->", kind, name);
     if (strcmp(kind, "quoted") == 0)
         fwrite(close, 1, (size_t)(end - close), f->to);
     else
-        MPL_TRY(put_filling(ctx, f->paper, kind, name, f->to));
+        MPL_PASS(put_filling(ctx, f->paper, kind, name, f->to));
     fputs(END, f->to);
     f->at = end + strlen(END);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status fill(filling *f)

@@ -195,13 +195,9 @@ static int add_functions(sqlite3 *db, const mpl_rows *rows)
 
 static mpl_status failed(mpl_ctx *ctx, sqlite3 *db)
 {
-    mpl_status st = MPL_OK;
-
     if (db == NULL || sqlite3_errcode(db) == SQLITE_NOMEM)
-        MPL_FAIL(ctx, MPL_EMEM, "out of memory: a table of rows");
-    MPL_FAIL(ctx, MPL_EINPUT, "%s", sqlite3_errmsg(db));
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EMEM, "out of memory: a table of rows");
+    return MPL_REFUSE(ctx, "%s", sqlite3_errmsg(db));
 }
 
 #define SQL(ctx, db, call) MPL_TRY((call) == SQLITE_OK ? MPL_OK : failed(ctx, db))
@@ -366,12 +362,11 @@ static uint32_t end_of(const records *r, uint32_t column, uint32_t from, uint32_
 
 static mpl_status fetch(mpl_ctx *ctx, sqlite3 *db, records *r)
 {
-    mpl_status st = MPL_OK;
     int step;
 
     r->n_cols = (uint32_t)sqlite3_column_count(r->query);
     while ((step = sqlite3_step(r->query)) == SQLITE_ROW) {
-        MPL_TRY(mpl_reserve(ctx, r->cell, r->cap, ((size_t)r->n + 1) * r->n_cols));
+        MPL_PASS(mpl_reserve(ctx, r->cell, r->cap, ((size_t)r->n + 1) * r->n_cols));
         memset(r->cell + (size_t)r->n * r->n_cols, 0, r->n_cols * sizeof *r->cell);
         r->n++;
         for (uint32_t c = 0; c < r->n_cols; c++) {
@@ -379,13 +374,12 @@ static mpl_status fetch(mpl_ctx *ctx, sqlite3 *db, records *r)
             char **cell = &r->cell[(size_t)(r->n - 1) * r->n_cols + c];
 
             if (text != NULL && (*cell = mpl_strdup(ctx, text)) == NULL)
-                MPL_TRY(MPL_EMEM);
+                MPL_PASS(MPL_EMEM);
         }
     }
     if (step != SQLITE_DONE)
-        MPL_TRY(failed(ctx, db));
-out:
-    return st;
+        MPL_PASS(failed(ctx, db));
+    return MPL_OK;
 }
 
 static const char *head_of(const records *r, uint32_t column)
@@ -420,46 +414,41 @@ static mpl_status put_cell(mpl_ctx *ctx, const records *r, uint32_t record, uint
 static mpl_status put_line(mpl_ctx *ctx, const records *r, uint32_t from, uint32_t to, bool head,
                            mpl_grid *grid)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t c = 0, end; c < r->n_cols; c = end) {
         end = c + 1;
         if (c == r->line || c == r->each || c == r->section)
             continue;
         if (strchr(head_of(r, c), '%') == NULL) {
-            MPL_TRY(put_cell(ctx, r, from, c, head, grid));
+            MPL_PASS(put_cell(ctx, r, from, c, head, grid));
             continue;
         }
         while (end < r->n_cols && strchr(head_of(r, end), '%') != NULL)
             end++;
         for (uint32_t i = from; i < to; i++)
             for (uint32_t k = c; k < end && cell_at(r, i, r->each) != NULL; k++)
-                MPL_TRY(put_cell(ctx, r, i, k, head, grid));
+                MPL_PASS(put_cell(ctx, r, i, k, head, grid));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Writes records from..to of one section as a table with heads. */
 static mpl_status put_section(mpl_ctx *ctx, const records *r, uint32_t from, uint32_t to,
                               mpl_grid *grid)
 {
-    mpl_status st = MPL_OK;
     bool heads = strcmp(head_of(r, 0), "heads") == 0;
 
     for (uint32_t i = from, end; i < to; i = end) {
         end = r->line < r->n_cols ? end_of(r, r->line, i, to) : i + 1;
         if (i == from && !heads)
-            MPL_TRY(put_line(ctx, r, i, end, true, grid));
+            MPL_PASS(put_line(ctx, r, i, end, true, grid));
         if (i == from)
             grid->n_cols = grid->n;
-        MPL_TRY(put_line(ctx, r, i, end, false, grid));
+        MPL_PASS(put_line(ctx, r, i, end, false, grid));
         if (grid->n_cols == 0)
             grid->n_cols = grid->n;
         mpl_assert(grid->n % grid->n_cols == 0);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status put_answers(mpl_ctx *ctx, const records *r, mpl_answer_taker *take, void *arg)
@@ -518,14 +507,10 @@ out:
 mpl_status mpl_relation_ask(mpl_ctx *ctx, const mpl_rows *rows, const char *prelude,
                             const char *query, mpl_answer_taker *take, void *arg)
 {
-    mpl_status st = MPL_OK;
-
     (void)rows, (void)prelude, (void)query, (void)take, (void)arg;
-    MPL_FAIL(ctx, MPL_EUNAVAIL,
-             "tables need SQLite, which this build is without: install "
-             "libsqlite3-dev and build again");
-out:
-    return st;
+    return MPL_ERROR(ctx, MPL_EUNAVAIL,
+                     "tables need SQLite, which this build is without: install "
+                     "libsqlite3-dev and build again");
 }
 
 #endif

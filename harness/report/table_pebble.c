@@ -35,22 +35,18 @@ static int by_frontier(const void *a, const void *b)
 /* Counts one more graph of its class; classes are in order of first appearance. */
 static mpl_status add_graph(mpl_ctx *ctx, const class *x, class **classes, size_t *cap, uint32_t *n)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < *n; i++)
         if (by_frontier(&(*classes)[i], x) == 0) {
             (*classes)[i].graphs++;
             return MPL_OK;
         }
-    MPL_TRY(mpl_reserve(ctx, *classes, *cap, (size_t)*n + 1));
+    MPL_PASS(mpl_reserve(ctx, *classes, *cap, (size_t)*n + 1));
     (*classes)[(*n)++] = *x;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_row(mpl_ctx *ctx, mpl_grid *grid, const class *x)
 {
-    mpl_status st = MPL_OK;
     char frontier[16 * LARGEST] = "", edges[8 * LARGEST * LARGEST] = "";
     size_t at = 0;
 
@@ -63,13 +59,11 @@ static mpl_status add_row(mpl_ctx *ctx, mpl_grid *grid, const class *x)
             if (x->first.before[v] >> u & 1)
                 at += (size_t)snprintf(edges + at, sizeof edges - at, "%s%u>%u", at > 0 ? " " : "",
                                        u, v);
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%u", x->vertices));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", frontier));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%u", x->point[x->n_points - 1].space));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%u", x->graphs));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", at > 0 ? edges : "-"));
-out:
-    return st;
+    MPL_PASS(mpl_grid_cell(ctx, grid, "%u", x->vertices));
+    MPL_PASS(mpl_grid_cell(ctx, grid, "%s", frontier));
+    MPL_PASS(mpl_grid_cell(ctx, grid, "%u", x->point[x->n_points - 1].space));
+    MPL_PASS(mpl_grid_cell(ctx, grid, "%u", x->graphs));
+    return mpl_grid_cell(ctx, grid, "%s", at > 0 ? edges : "-");
 }
 
 static mpl_status put_classes(mpl_ctx *ctx, mpl_grid *grid, bool sliding)

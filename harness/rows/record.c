@@ -50,14 +50,12 @@ void mpl_fields_markdown(FILE *to)
 
 mpl_status mpl_record_new(mpl_ctx *ctx, mpl_record **out)
 {
-    mpl_status st = MPL_OK;
     mpl_record *r = NULL;
 
-    MPL_TRY(mpl_new(ctx, r, 1));
+    MPL_PASS(mpl_new(ctx, r, 1));
     mpl_record_int(r, MPL_FIELD_schema, MPL_ROW_SCHEMA);
     *out = r;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_record_free(mpl_ctx *ctx, mpl_record *r)
@@ -69,17 +67,15 @@ void mpl_record_free(mpl_ctx *ctx, mpl_record *r)
 
 mpl_status mpl_record_copy(mpl_ctx *ctx, const mpl_record *r, mpl_record **out)
 {
-    mpl_status st = MPL_OK;
     mpl_record *copy = NULL;
 
-    MPL_TRY(mpl_new(ctx, copy, 1));
+    MPL_PASS(mpl_new(ctx, copy, 1));
     for (int i = 0; i < MPL_N_FIELDS; i++)
         if (r->value[i] != NULL && (copy->value[i] = json_deep_copy(r->value[i])) == NULL)
             copy->failed = true;
     copy->failed |= r->failed;
     *out = copy;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- setters ---- */

@@ -10,13 +10,10 @@
 
 mpl_status mpl_rows_take(mpl_ctx *ctx, mpl_rows *rows, mpl_record **row)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(ctx, rows->row, rows->cap, (size_t)rows->n + 1));
+    MPL_PASS(mpl_reserve(ctx, rows->row, rows->cap, (size_t)rows->n + 1));
     rows->row[rows->n++] = *row;
     *row = NULL;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_rows_fini(mpl_ctx *ctx, mpl_rows *rows)
@@ -86,20 +83,18 @@ out:
 /* Cuts off everything after the last newline. */
 static mpl_status repair(mpl_ctx *ctx, mpl_row_file *file)
 {
-    mpl_status st = MPL_OK;
     off_t size = lseek(file->fd, 0, SEEK_END), keep = size;
     char last = '\n';
 
     while (keep > 0 && pread(file->fd, &last, 1, keep - 1) == 1 && last != '\n')
         keep--;
     if (size <= 0 || keep == size)
-        goto out;
+        return MPL_OK;
     if (ftruncate(file->fd, keep) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: a torn last line cannot be cut off: %s", file->path,
-                 strerror(errno));
+        return MPL_REFUSE(ctx, "%s: a torn last line cannot be cut off: %s", file->path,
+                          strerror(errno));
     file->dropped_bytes = (uint64_t)(size - keep);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Locks the file, waiting up to 2 s: workers of a killed bench hold the lock for a moment. */

@@ -16,20 +16,17 @@ static const char *const rule_names[MPL_N_RULES] = {
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_options options;
     const char *without = mpl_run_param(run, "without");
     int64_t minimise, proofs;
 
-    MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
-    MPL_TRY(mpl_run_param_int(run, "proof", 0, 1, 1, &proofs));
+    MPL_PASS(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    MPL_PASS(mpl_run_param_int(run, "proof", 0, 1, 1, &proofs));
     options = (mpl_exact_options){.minimise = minimise != 0, .proofs = proofs != 0};
     if (without != NULL)
-        MPL_TRY(mpl_names_to_bits(run->ctx, "planner exact: without", without, MPL_N_RULES,
-                                  rule_names, &options.without));
-    MPL_TRY(mpl_exact_plan(run, p, &options, out));
-out:
-    return st;
+        MPL_PASS(mpl_names_to_bits(run->ctx, "planner exact: without", without, MPL_N_RULES,
+                                   rule_names, &options.without));
+    return mpl_exact_plan(run, p, &options, out);
 }
 
 const mpl_planner mpl_planner_exact = {

@@ -91,7 +91,6 @@ static void *run_worker(void *argument)
 /* Runs the job on all workers. This thread does the share of every thread that cannot start. */
 static mpl_status run_all(crowd *g, void (*job)(worker *w))
 {
-    mpl_status st = MPL_OK;
     pthread_t thread[MPL_EXACT_THREADS];
     bool started[MPL_EXACT_THREADS] = {false};
 
@@ -105,9 +104,8 @@ static mpl_status run_all(crowd *g, void (*job)(worker *w))
         if (started[k])
             pthread_join(thread[k], NULL);
     for (uint32_t k = 0; k < g->n_workers; k++)
-        MPL_TRY(g->worker[k].st);
-out:
-    return st;
+        MPL_PASS(g->worker[k].st);
+    return MPL_OK;
 }
 
 /* ---- the best of a level ---- */
@@ -351,7 +349,6 @@ static bool take_probe(crowd *g, mpl_len *est)
 
 static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
 {
-    mpl_status st = MPL_OK;
     size_t n = (size_t)g->c->n, width = g->o->width;
 
     w->of = g;
@@ -359,23 +356,22 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
     w->found = MPL_NONE;
     mpl_ctx_init(&w->own);
     w->ctx = index == 0 ? ctx : &w->own;
-    MPL_TRY(mpl_exact_state_new(w->ctx, g->c, &w->x));
-    MPL_TRY(mpl_exact_search_init(&w->q, w->x));
-    MPL_TRY(mpl_new(w->ctx, w->rank, n));
-    MPL_TRY(mpl_new(w->ctx, w->est, n));
-    MPL_TRY(mpl_new(w->ctx, w->placed, n));
-    MPL_TRY(mpl_new(w->ctx, w->entries, 2 * width));
-    MPL_TRY(mpl_new(w->ctx, w->free_row, 2 * width));
-    MPL_TRY(mpl_new(w->ctx, w->rows[0], 2 * width * n));
-    MPL_TRY(mpl_new(w->ctx, w->rows[1], 2 * width * n));
-    MPL_TRY(mpl_new(w->ctx, w->seen, g->n_seen));
+    MPL_PASS(mpl_exact_state_new(w->ctx, g->c, &w->x));
+    MPL_PASS(mpl_exact_search_init(&w->q, w->x));
+    MPL_PASS(mpl_new(w->ctx, w->rank, n));
+    MPL_PASS(mpl_new(w->ctx, w->est, n));
+    MPL_PASS(mpl_new(w->ctx, w->placed, n));
+    MPL_PASS(mpl_new(w->ctx, w->entries, 2 * width));
+    MPL_PASS(mpl_new(w->ctx, w->free_row, 2 * width));
+    MPL_PASS(mpl_new(w->ctx, w->rows[0], 2 * width * n));
+    MPL_PASS(mpl_new(w->ctx, w->rows[1], 2 * width * n));
+    MPL_PASS(mpl_new(w->ctx, w->seen, g->n_seen));
     w->q.rank = g->o->rank[0];
     w->q.without = g->o->without;
     w->q.pick = MPL_PICK_LOW;
     w->q.deadline_ns = g->o->deadline_ns;
     w->q.watch = g->o->watch;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void worker_fini(worker *w)
@@ -428,29 +424,23 @@ static bool out_of_budget(const crowd *g)
 /* Runs the probes of this level if they are due; true: one found a plan. */
 static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
 {
-    mpl_status st = MPL_OK;
-
     if (g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
         return MPL_OK;
     choose_probes(g);
-    MPL_TRY(run_all(g, probe_share));
+    MPL_PASS(run_all(g, probe_share));
     if (take_probe(g, r->est))
         r->verdict = MPL_EXACT_FOUND;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status expand_level(crowd *g)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(run_all(g, expand_share));
+    MPL_PASS(run_all(g, expand_share));
     for (uint32_t k = 0; k < g->n_workers; k++)
         g->ticks += g->worker[k].x->ticks;
     if (!out_of_budget(g))
         next_level(g);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status walk(crowd *g, mpl_exact_beam_result *r)

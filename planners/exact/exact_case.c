@@ -85,18 +85,17 @@ out:
 
 static mpl_status fill_items(mpl_ctx *ctx, mpl_exact_case *c, const ranged *range)
 {
-    mpl_status st = MPL_OK;
     size_t n = (size_t)c->n;
 
-    MPL_TRY(mpl_new(ctx, c->left, n));
-    MPL_TRY(mpl_new(ctx, c->right, n));
-    MPL_TRY(mpl_new(ctx, c->size, n));
-    MPL_TRY(mpl_new(ctx, c->align, n));
-    MPL_TRY(mpl_new(ctx, c->start, n));
-    MPL_TRY(mpl_new(ctx, c->limit, n));
-    MPL_TRY(mpl_new(ctx, c->duration, n));
-    MPL_TRY(mpl_new(ctx, c->item, n));
-    MPL_TRY(mpl_new(ctx, c->twin, n));
+    MPL_PASS(mpl_new(ctx, c->left, n));
+    MPL_PASS(mpl_new(ctx, c->right, n));
+    MPL_PASS(mpl_new(ctx, c->size, n));
+    MPL_PASS(mpl_new(ctx, c->align, n));
+    MPL_PASS(mpl_new(ctx, c->start, n));
+    MPL_PASS(mpl_new(ctx, c->limit, n));
+    MPL_PASS(mpl_new(ctx, c->duration, n));
+    MPL_PASS(mpl_new(ctx, c->item, n));
+    MPL_PASS(mpl_new(ctx, c->twin, n));
     for (int32_t i = 0; i < c->n; i++) {
         const mpl_exact_item *item = range[i].item;
 
@@ -109,8 +108,7 @@ static mpl_status fill_items(mpl_ctx *ctx, mpl_exact_case *c, const ranged *rang
         c->item[i] = range[i].index;
         c->twin[i] = i > 0 && twins(&range[i - 1], &range[i]) ? i - 1 : -1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status fill_sections(mpl_ctx *ctx, mpl_exact_case *c)

@@ -43,7 +43,6 @@ static bool is_late(lister *l)
 /* Adds chosen[] as a clique unless it is known. */
 static mpl_status add(lister *l)
 {
-    mpl_status st = MPL_OK;
     mpl_cliques *q = l->q;
     uint64_t hash = l->n_chosen;
     uint32_t end = q->n > 0 ? q->begin[q->n] : 0;
@@ -54,14 +53,13 @@ static mpl_status add(lister *l)
     for (uint32_t k = 0; k < q->n; k++)
         if (l->hash[k] == hash && q->begin[k + 1] - q->begin[k] == l->n_chosen)
             return MPL_OK;
-    MPL_TRY(mpl_reserve(l->ctx, q->begin, l->room_begin, (size_t)q->n + 2));
-    MPL_TRY(mpl_reserve(l->ctx, l->hash, l->room_hash, (size_t)q->n + 1));
-    MPL_TRY(mpl_reserve(l->ctx, q->member, l->room_member, (size_t)end + l->n_chosen));
+    MPL_PASS(mpl_reserve(l->ctx, q->begin, l->room_begin, (size_t)q->n + 2));
+    MPL_PASS(mpl_reserve(l->ctx, l->hash, l->room_hash, (size_t)q->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, q->member, l->room_member, (size_t)end + l->n_chosen));
     memcpy(q->member + end, l->chosen, l->n_chosen * sizeof *l->chosen);
     l->hash[q->n] = hash;
     q->begin[++q->n] = end + l->n_chosen;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static const uint64_t *rivals_of(const lister *l, uint32_t m)
@@ -98,7 +96,6 @@ static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uin
 /* Lists the maximal cliques that contain chosen[] and some candidates of `level`. */
 static mpl_status list(lister *l, uint32_t level)
 {
-    mpl_status st = MPL_OK;
     uint64_t *candidate = l->row + 2 * (size_t)level * l->n_words,
              *excluded = candidate + l->n_words;
     uint64_t *next = excluded + l->n_words;
@@ -119,13 +116,12 @@ static mpl_status list(lister *l, uint32_t level)
                 next[l->n_words + k] = excluded[k] & rivals_of(l, m)[k];
             }
             l->chosen[l->n_chosen++] = m;
-            MPL_TRY(list(l, level + 1));
+            MPL_PASS(list(l, level + 1));
             l->n_chosen--;
             candidate[w] &= ~(UINT64_C(1) << (m % 64));
             mpl_bit_add(excluded, m);
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void clear_chosen(lister *l, uint32_t m)

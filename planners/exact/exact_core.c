@@ -422,7 +422,6 @@ static mpl_status try_member(solver *s, core *t, const struct member *member, ui
 static mpl_status try_cap(solver *s, core *t, uint64_t cap, uint32_t lap,
                           mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     mpl_rng rng;
 
     *verdict = MPL_EXACT_STOPPED;
@@ -430,15 +429,13 @@ static mpl_status try_cap(solver *s, core *t, uint64_t cap, uint32_t lap,
     for (size_t k = 0;
          k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s);
          k++)
-        MPL_TRY(try_member(s, t, &members[k], cap, lap, &rng, verdict));
-out:
-    return st;
+        MPL_PASS(try_member(s, t, &members[k], cap, lap, &rng, verdict));
+    return MPL_OK;
 }
 
 /* Bisects between goal and height. A stopped attempt counts as a failure. */
 static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
 {
-    mpl_status st = MPL_OK;
     uint64_t low = goal;
 
     while (left_to_try(s) && low < t->height) {
@@ -449,25 +446,21 @@ static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
             middle = height_above(t->b, low + 1);
         if (middle >= t->height)
             break;
-        MPL_TRY(try_cap(s, t, middle, lap, &verdict));
+        MPL_PASS(try_cap(s, t, middle, lap, &verdict));
         if (verdict != MPL_EXACT_FOUND)
             low = mpl_max_u64(middle, goal);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_core(solver *s, core *t)
 {
-    mpl_status st = MPL_OK;
-
     t->opened = true;
     if (t->b->n > MAX_SEARCHED)
-        goto out;
-    MPL_TRY(mpl_cliques_new(s->ctx, t->b, s->effort, &t->cliques));
+        return MPL_OK;
+    MPL_PASS(mpl_cliques_new(s->ctx, t->b, s->effort, &t->cliques));
     t->bound = mpl_max_u64(t->bound, mpl_cliques_bound(t->b, t->cliques));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Runs a few rounds of local search, more each lap. */
@@ -491,35 +484,33 @@ static mpl_status improve(solver *s, const mpl_bodies *b, uint64_t goal, uint32_
 
 static mpl_status search_core(solver *s, core *t, uint64_t enough, uint64_t most, uint32_t lap)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     bool found = false;
 
     if (!t->opened)
-        MPL_TRY(open_core(s, t));
+        MPL_PASS(open_core(s, t));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->bound > most)
-        goto out;
-    MPL_TRY(improve(s, t->b, mpl_max_u64(t->bound, enough), lap, t->offset, &t->height));
+        return MPL_OK;
+    MPL_PASS(improve(s, t->b, mpl_max_u64(t->bound, enough), lap, t->offset, &t->height));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->cliques == NULL)
-        goto out;
+        return MPL_OK;
     if (uses(s, MPL_RULE_intervals) && (lap == 0 || t->serial))
-        MPL_TRY(search_serial(s, t, mpl_max_u64(t->bound, enough), lap, &found));
+        MPL_PASS(search_serial(s, t, mpl_max_u64(t->bound, enough), lap, &found));
     t->serial = found;
     if (found)
-        goto out;
+        return MPL_OK;
     if (!uses(s, MPL_RULE_graph))
-        goto out;
+        return MPL_OK;
     if (t->search == NULL) {
-        MPL_TRY(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
-        MPL_TRY(make_ranks(s->ctx, t));
+        MPL_PASS(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
+        MPL_PASS(make_ranks(s->ctx, t));
     }
     while (verdict == MPL_EXACT_FAILED && left_to_try(s) &&
            t->height > mpl_max_u64(t->bound, enough) && t->bound <= most)
-        MPL_TRY(try_cap(s, t, mpl_max_u64(t->bound, enough), lap, &verdict));
+        MPL_PASS(try_cap(s, t, mpl_max_u64(t->bound, enough), lap, &verdict));
     if (verdict == MPL_EXACT_STOPPED)
-        MPL_TRY(descend(s, t, mpl_max_u64(t->bound, enough), lap));
-out:
-    return st;
+        MPL_PASS(descend(s, t, mpl_max_u64(t->bound, enough), lap));
+    return MPL_OK;
 }
 
 mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
@@ -615,12 +606,11 @@ static bool is_connected(const mpl_bodies *b)
 /* Makes one round of attempts, each with its own choice of cells. */
 static mpl_status refute_graph(refuter *r, core *t)
 {
-    mpl_status st = MPL_OK;
     mpl_graph_search *q = t->search;
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
     size_t mark = r->proof->n;
 
-    MPL_TRY(mpl_graph_search_prove(q, r->proof));
+    MPL_PASS(mpl_graph_search_prove(q, r->proof));
     q->apart = !is_connected(t->b);
     q->effort = r->s->effort;
     q->node_limit = r->node_limit;
@@ -635,7 +625,7 @@ static mpl_status refute_graph(refuter *r, core *t)
             mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
         verdict = mpl_graph_search_run(q);
         if (q->no_memory || (r->proof->failed && !r->proof->full))
-            MPL_TRY(MPL_EMEM);
+            MPL_PASS(MPL_EMEM);
     }
     r->done = verdict == MPL_EXACT_FAILED && !r->proof->failed;
     if (!r->done) /* the next round writes it anew */
@@ -643,8 +633,7 @@ static mpl_status refute_graph(refuter *r, core *t)
     if (verdict == MPL_EXACT_FOUND)
         t->height = 0;
     r->any = r->any || verdict == MPL_EXACT_STOPPED;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Does nothing if a plan is known, be it only here (height 0). */

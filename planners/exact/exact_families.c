@@ -79,15 +79,12 @@ static int64_t round_up(int64_t at, int64_t align)
 /* Raises a family to `least`; *holds false: it cannot start there. */
 static mpl_status lift(search *s, uint32_t family, int64_t least, bool *holds)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_trail_push(s->ctx, &s->trail, family, s->start[family]));
+    MPL_PASS(mpl_trail_push(s->ctx, &s->trail, family, s->start[family]));
     s->start[family] = round_up(least, s->align[family]);
     if ((s->fixed[family] >= 0 && s->start[family] > s->fixed[family]) ||
         s->start[family] + s->end[family] > s->cap)
         *holds = false;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Propagates raised starts from the queue. `origin` is the lower end of the new arc. With equal
@@ -133,20 +130,17 @@ out:
 /* Adds the arc: `upper` starts at least `distance` above `lower`. */
 static mpl_status decide(search *s, uint32_t lower, uint32_t upper, int64_t distance, bool *holds)
 {
-    mpl_status st = MPL_OK;
-
     if (s->even)
         distance = round_up(distance, s->grain);
-    MPL_TRY(mpl_reserve(s->ctx, s->arcs, s->arcs_room, s->n_arcs + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->arcs, s->arcs_room, s->n_arcs + 1));
     s->arcs[s->n_arcs] = (arc){lower, upper, s->head[lower], distance};
     s->head[lower] = (uint32_t)s->n_arcs++;
     if (*holds && s->start[lower] + distance > s->start[upper]) {
-        MPL_TRY(lift(s, upper, s->start[lower] + distance, holds));
+        MPL_PASS(lift(s, upper, s->start[lower] + distance, holds));
         if (*holds)
-            MPL_TRY(propagate(s, upper, lower, holds));
+            MPL_PASS(propagate(s, upper, lower, holds));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 enum { I_BELOW, J_BELOW, JOINED, N_WAYS };
@@ -158,7 +152,6 @@ static int64_t distance_of(const search *s, uint32_t lower, uint32_t upper)
 
 static mpl_status take(search *s, const two *t, int way, bool *holds)
 {
-    mpl_status st = MPL_OK;
     uint32_t i = t->i, j = t->j;
 
     if (way == I_BELOW)
@@ -167,10 +160,8 @@ static mpl_status take(search *s, const two *t, int way, bool *holds)
         return decide(s, s->family[j], s->family[i], distance_of(s, j, i), holds);
     if (s->even && (s->at[i] - s->at[j]) % s->grain != 0)
         *holds = false;
-    MPL_TRY(decide(s, s->family[i], s->family[j], s->at[i] - s->at[j], holds));
-    MPL_TRY(decide(s, s->family[j], s->family[i], s->at[j] - s->at[i], holds));
-out:
-    return st;
+    MPL_PASS(decide(s, s->family[i], s->family[j], s->at[i] - s->at[j], holds));
+    return decide(s, s->family[j], s->family[i], s->at[j] - s->at[i], holds);
 }
 
 typedef struct state {
@@ -305,7 +296,6 @@ static bool is_done(search *s)
 
 static mpl_status visit(search *s)
 {
-    mpl_status st = MPL_OK;
     state here = {s->n_arcs, s->trail.n};
     int64_t rise[N_WAYS];
     uint32_t k = 0;
@@ -330,13 +320,12 @@ static mpl_status visit(search *s)
             break;
         rise[way] = -1;
         holds = true;
-        MPL_TRY(take(s, &s->pair[k], way, &holds));
+        MPL_PASS(take(s, &s->pair[k], way, &holds));
         if (holds)
-            MPL_TRY(visit(s));
+            MPL_PASS(visit(s));
         undo(s, here);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- making ---- */
@@ -398,7 +387,6 @@ static void find_grain(search *s)
 /* *fits: there are at most MAX_PAIRS. */
 static mpl_status add_pairs(search *s, bool *fits)
 {
-    mpl_status st = MPL_OK;
     size_t room = 0;
 
     for (uint32_t i = 0; i < s->n; i++)
@@ -409,14 +397,13 @@ static mpl_status add_pairs(search *s, bool *fits)
                 continue;
             if (s->n_pairs == MAX_PAIRS) {
                 *fits = false;
-                goto out;
+                return MPL_OK;
             }
-            MPL_TRY(mpl_reserve(s->ctx, s->pair, room, (size_t)s->n_pairs + 1));
+            MPL_PASS(mpl_reserve(s->ctx, s->pair, room, (size_t)s->n_pairs + 1));
             s->pair[s->n_pairs++] = (two){i, j, mpl_is_pair(s->p, a, b)};
         }
     *fits = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool is_alive(const mpl_problem *p, mpl_buffer b, uint32_t step)
@@ -442,14 +429,13 @@ static bool may_rest_on_another(const search *s, uint32_t m, uint32_t step)
 /* Lists the live sets at births; a partial order has none. */
 static mpl_status add_cliques(search *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
     size_t room = 0;
     uint32_t n = 0;
 
     if (p->before != NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(s->ctx, s->clique_begin, (size_t)s->n + 1));
+    MPL_PASS(mpl_new(s->ctx, s->clique_begin, (size_t)s->n + 1));
     for (uint32_t i = 0; i < s->n; i++) {
         uint32_t step = p->birth[s->buffer[i]];
         bool seen = false;
@@ -458,14 +444,13 @@ static mpl_status add_cliques(search *s)
             seen = seen || p->birth[s->buffer[j]] == step;
         for (uint32_t m = 0; !seen && m < s->n; m++)
             if (is_alive(p, s->buffer[m], step) && !may_rest_on_another(s, m, step)) {
-                MPL_TRY(mpl_reserve(s->ctx, s->clique, room, (size_t)n + 1));
+                MPL_PASS(mpl_reserve(s->ctx, s->clique, room, (size_t)n + 1));
                 s->clique[n++] = m;
             }
         if (!seen)
             s->clique_begin[++s->n_cliques] = n;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void search_fini(search *s)
@@ -479,24 +464,21 @@ static void search_fini(search *s)
 
 static mpl_status search_init(search *s, uint32_t pool, bool *fits)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(add_members(s, pool));
+    MPL_PASS(add_members(s, pool));
     find_grain(s);
-    MPL_TRY(add_pairs(s, fits));
+    MPL_PASS(add_pairs(s, fits));
     if (!*fits)
-        goto out;
-    MPL_TRY(add_cliques(s));
-    MPL_TRY(mpl_new(s->ctx, s->start, s->n_families));
-    MPL_TRY(mpl_new(s->ctx, s->head, s->n_families));
-    MPL_TRY(mpl_new(s->ctx, s->queue, (size_t)s->n_families + 1));
-    MPL_TRY(mpl_new(s->ctx, s->queued, s->n_families));
+        return MPL_OK;
+    MPL_PASS(add_cliques(s));
+    MPL_PASS(mpl_new(s->ctx, s->start, s->n_families));
+    MPL_PASS(mpl_new(s->ctx, s->head, s->n_families));
+    MPL_PASS(mpl_new(s->ctx, s->queue, (size_t)s->n_families + 1));
+    MPL_PASS(mpl_new(s->ctx, s->queued, s->n_families));
     for (uint32_t f = 0; f < s->n_families; f++) {
         s->head[f] = MPL_NONE;
         s->start[f] = s->fixed[f] >= 0 ? s->fixed[f] : 0;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
@@ -567,15 +549,13 @@ static bool all_good(const first *f)
 
 static mpl_status place_order(first *f, const mpl_buffer *order)
 {
-    mpl_status st = MPL_OK;
     mpl_run part = *f->run;
 
     part.ticks = 0;
-    MPL_TRY(mpl_place_all(&part, f->p, order, MPL_FIT_LOWEST, f->trial));
+    MPL_PASS(mpl_place_all(&part, f->p, order, MPL_FIT_LOWEST, f->trial));
     f->effort->ticks += part.ticks + f->p->n;
     offer(f);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Repairs the current plan: places by rising offset, then again with what ends too high first. */
@@ -658,21 +638,19 @@ static mpl_status ask_quick(first *f)
     static const mpl_planner *const quick[] = {&mpl_planner_greedy_size,
                                                &mpl_planner_greedy_breadth, &mpl_planner_best_fit,
                                                &mpl_planner_first_fit};
-    mpl_status st = MPL_OK;
 
     for (size_t i = 0; i < sizeof quick / sizeof *quick && !(i > 0 && all_good(f)); i++) {
         mpl_run part = *f->run;
 
         part.ticks = 0;
         part.n_params = 0;
-        MPL_TRY(quick[i]->plan(&part, f->p, f->trial));
+        MPL_PASS(quick[i]->plan(&part, f->p, f->trial));
         f->effort->ticks += part.ticks + f->p->n;
         offer(f);
         if (!all_good(f))
-            MPL_TRY(repair(f));
+            MPL_PASS(repair(f));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_solver *solve,

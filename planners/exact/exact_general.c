@@ -137,23 +137,22 @@ out:
 static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, bool minimise,
                             mpl_exact_effort *effort, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     uint64_t most = p->pool_capacity[pool], bound, height;
     uint64_t enough = minimise || most == MPL_NO_CAPACITY ? 0 : most;
 
-    MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
+    MPL_PASS(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
     if (run->gap_parts > 0)
         enough = mpl_max_u64(enough, mpl_min_u64(most, mpl_run_enough(run, bound)));
     if (has_families(p, pool)) {
         height = mpl_pool_height(p, pool, out->offset);
-        MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height,
-                                   &bound));
+        MPL_PASS(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height,
+                                    &bound));
     } else if (has_pairs(p, pool)) {
         height = mpl_pool_height(p, pool, out->offset);
-        MPL_TRY(
+        MPL_PASS(
             mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else {
-        MPL_TRY(solve_pool(run, p, pool, enough, most, effort, out->offset, &height, &bound));
+        MPL_PASS(solve_pool(run, p, pool, enough, most, effort, out->offset, &height, &bound));
     }
     if (bound > most)
         out->claim = MPL_INFEASIBLE;
@@ -163,8 +162,7 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
         out->claim = MPL_FEASIBLE;
     if (pool == 0)
         out->bound_bytes = bound;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- refutations ---- */
@@ -215,16 +213,13 @@ out:
 
 mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer two[2];
 
     *clash = fixed_clash(p, two);
     if (!*clash)
-        goto out;
+        return MPL_OK;
     out->claim = MPL_INFEASIBLE;
-    MPL_TRY(prove_clash(ctx, p, two, &out->refutation));
-out:
-    return st;
+    return prove_clash(ctx, p, two, &out->refutation);
 }
 
 /* Writes a clique that needs more than `within` bytes, if there is one. */
@@ -326,11 +321,10 @@ out:
 static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, bool proofs,
                         mpl_exact_effort *effort, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     bool needs = true;
 
     if (out->claim != MPL_INFEASIBLE)
-        MPL_TRY(needs_proof(ctx, p, out, &needs));
+        MPL_PASS(needs_proof(ctx, p, out, &needs));
     if (!needs)
         return MPL_OK;
     out->refutation = (mpl_refutation){.pool = failed, .within = p->pool_capacity[failed]};
@@ -340,48 +334,41 @@ static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, boo
     if (has_families(p, failed))
         out->refutation.absent = MPL_PROOF_FAMILIES;
     else if (proofs)
-        MPL_TRY(prove_pool(ctx, p, out->offset, effort, &out->refutation));
-out:
-    return st;
+        MPL_PASS(prove_pool(ctx, p, out->offset, effort, &out->refutation));
+    return MPL_OK;
 }
 
 /* Plans a problem with a partial order, gaps, in-place pairs or families. */
 static mpl_status plan_general(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                                mpl_exact_effort *effort, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t failed = 0;
     bool clash;
 
-    MPL_TRY(mpl_exact_clash(run->ctx, p, out, &clash));
+    MPL_PASS(mpl_exact_clash(run->ctx, p, out, &clash));
     if (clash)
-        goto out;
+        return MPL_OK;
     out->claim = MPL_OPTIMAL;
     if (p->inside != NULL)
-        MPL_TRY(mpl_exact_families_first(run, p, mpl_exact_plan, effort, out->offset));
+        MPL_PASS(mpl_exact_families_first(run, p, mpl_exact_plan, effort, out->offset));
     else if (p->n_in_place > 0)
-        MPL_TRY(plan_first(run, p, effort, out));
+        MPL_PASS(plan_first(run, p, effort, out));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         bool fits = out->claim != MPL_INFEASIBLE;
 
-        MPL_TRY(plan_pool(run, p, pool, options->minimise, effort, out));
+        MPL_PASS(plan_pool(run, p, pool, options->minimise, effort, out));
         failed = fits && out->claim == MPL_INFEASIBLE ? pool : failed;
     }
-    MPL_TRY(prove(run->ctx, p, failed, options->proofs, effort, out));
-out:
-    return st;
+    return prove(run->ctx, p, failed, options->proofs, effort, out);
 }
 
 mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                           mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_effort effort = mpl_exact_begin(run, options);
 
     if (p->before == NULL && p->gap_begin == NULL && p->inside == NULL && p->n_in_place == 0)
         return mpl_exact_serial(run, p, options, out);
-    MPL_TRY(plan_general(run, p, options, &effort, out));
-    MPL_TRY(mpl_exact_end(run, &effort, out));
-out:
-    return st;
+    MPL_PASS(plan_general(run, p, options, &effort, out));
+    return mpl_exact_end(run, &effort, out);
 }

@@ -98,14 +98,12 @@ void mpl_graph_search_cap(mpl_graph_search *s, uint64_t cap)
 
 mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof)
 {
-    mpl_status st = MPL_OK;
-
     if (s->set == NULL)
-        MPL_TRY(mpl_new(s->ctx, s->set, s->q->n));
+        MPL_PASS(mpl_new(s->ctx, s->set, s->q->n));
     if (s->first == NULL)
-        MPL_TRY(mpl_new(s->ctx, s->first, s->b->n));
+        MPL_PASS(mpl_new(s->ctx, s->first, s->b->n));
     if (s->several == NULL)
-        MPL_TRY(mpl_new(s->ctx, s->several, s->b->n));
+        MPL_PASS(mpl_new(s->ctx, s->several, s->b->n));
     for (uint32_t i = 0; i < s->b->n; i++)
         s->first[i] = MPL_NONE;
     for (uint32_t m = 0; m < s->b->n_members; m++) {
@@ -115,8 +113,7 @@ mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof)
         s->first[i] = s->b->buffer[m];
     }
     s->proof = proof;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- states ---- */

@@ -351,12 +351,9 @@ static void take_apart(merger *m, int32_t id)
 
 static mpl_status note(merger *m, change one)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(m->ctx, m->log, m->log_room, m->n_log + 1));
+    MPL_PASS(mpl_reserve(m->ctx, m->log, m->log_room, m->n_log + 1));
     m->log[m->n_log++] = one;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The unmerged node with the best pair, or -1. */
@@ -374,13 +371,11 @@ static int32_t find_best(merger *m)
 
 static mpl_status merge_best(merger *m, int32_t n_kids, const int32_t *kid)
 {
-    mpl_status st = MPL_OK;
     int32_t id = merge(m, n_kids, kid);
 
-    MPL_TRY(note(m, (change){.id = id}));
+    MPL_PASS(note(m, (change){.id = id}));
     weigh_one(m, id);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool holds(merger *m, const wheel *w)
@@ -410,7 +405,6 @@ static mpl_status try_pair(merger *m, int32_t i)
 /* Merges until nothing fits. Looks for a wheel when the last one is gone or no pairs are left. */
 static mpl_status reduce(merger *m)
 {
-    mpl_status st = MPL_OK;
     wheel w;
     bool known = true;
 
@@ -420,11 +414,11 @@ static mpl_status reduce(merger *m)
 
         if (w.score < NEVER && (i < 0 || w.score <= m->node[i].score)) {
             if (holds(m, &w))
-                MPL_TRY(merge_best(m, WHEEL, w.kid));
+                MPL_PASS(merge_best(m, WHEEL, w.kid));
             find_wheel(m, &w);
             known = true;
         } else if (i >= 0) {
-            MPL_TRY(try_pair(m, i));
+            MPL_PASS(try_pair(m, i));
             known = false;
         } else if (!known) {
             find_wheel(m, &w);
@@ -433,8 +427,7 @@ static mpl_status reduce(merger *m)
             break;
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- repairs ---- */
@@ -470,15 +463,13 @@ static int32_t pick_near(merger *m, const node *v)
 /* Splits a few neighbours, from `id` on. Most of the pairs must not be merged again at once. */
 static mpl_status loosen(merger *m, int32_t id)
 {
-    mpl_status st = MPL_OK;
-
     for (uint64_t k = 1 + mpl_rng_below(&m->rng, DEEPEST); k > 0 && id >= 0; k--) {
         node v = m->node[id];
 
         change one = {.id = id, .n_kids = v.n_kids, .apart = true};
 
         memcpy(one.kid, v.kid, sizeof one.kid);
-        MPL_TRY(note(m, one));
+        MPL_PASS(note(m, one));
         take_apart(m, id);
         if (mpl_rng_below(&m->rng, 2) != 0) {
             m->avoided[m->n_avoided][0] = v.kid[0];
@@ -486,8 +477,7 @@ static mpl_status loosen(merger *m, int32_t id)
         }
         id = pick_near(m, &v);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void undo(merger *m)
@@ -506,7 +496,6 @@ static void undo(merger *m)
 static mpl_status repair(merger *m)
 {
     static const double noises[] = {0, 0, 0.1, 0.3};
-    mpl_status st = MPL_OK;
     int32_t most = m->n_left, id = m->left[mpl_rng_below(&m->rng, (uint64_t)m->n_left)], n;
 
     m->ticks++;
@@ -514,30 +503,27 @@ static mpl_status repair(merger *m)
         return MPL_OK;
     m->n_log = 0;
     m->noise = noises[mpl_rng_below(&m->rng, 4)];
-    MPL_TRY(loosen(m, id));
+    MPL_PASS(loosen(m, id));
     weigh_all(m);
-    MPL_TRY(reduce(m));
+    MPL_PASS(reduce(m));
     n = m->n_avoided;
     m->n_avoided = 0;
     for (int32_t k = 0; k < n; k++)
         if (is_left(m, m->avoided[k][0]) && is_left(m, m->avoided[k][1]))
             weigh(m, m->avoided[k][0], m->avoided[k][1]);
-    MPL_TRY(reduce(m));
+    MPL_PASS(reduce(m));
     while (mpl_rng_below(&m->rng, PATIENCE) == 0)
         most++;
     if (m->n_left > most)
         undo(m);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the remaining nodes ---- */
 
 static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_exact_part_made(m->ctx, m->part->unit, cap, (uint32_t)m->n_left, rest));
+    MPL_PASS(mpl_exact_part_made(m->ctx, m->part->unit, cap, (uint32_t)m->n_left, rest));
     for (int32_t k = 0; k < m->n_left; k++) {
         const node *v = &m->node[m->left[k]];
 
@@ -546,8 +532,7 @@ static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
     rest->node_limit = NODES_PER_ITEM * rest->n;
     rest->tick_limit = TICKS_PER_ITEM * (uint64_t)rest->n;
     rest->n_members = MEMBERS;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Offset of the k-th part of v in v. [unit] */
@@ -636,21 +621,19 @@ static void begin(merger *m)
 
 static mpl_status merger_init(mpl_ctx *ctx, const mpl_exact_part *part, merger *m)
 {
-    mpl_status st = MPL_OK;
     size_t n = part->n;
 
     *m = (merger){.ctx = ctx, .part = part, .c = part->side[0].c};
-    MPL_TRY(mpl_new(ctx, m->node, 2 * n));
-    MPL_TRY(mpl_new(ctx, m->slack, (size_t)m->c->n_sections));
-    MPL_TRY(mpl_new(ctx, m->left, n));
-    MPL_TRY(mpl_new(ctx, m->at, 2 * n));
-    MPL_TRY(mpl_new(ctx, m->spare, n));
+    MPL_PASS(mpl_new(ctx, m->node, 2 * n));
+    MPL_PASS(mpl_new(ctx, m->slack, (size_t)m->c->n_sections));
+    MPL_PASS(mpl_new(ctx, m->left, n));
+    MPL_PASS(mpl_new(ctx, m->at, 2 * n));
+    MPL_PASS(mpl_new(ctx, m->spare, n));
     for (int k = 0; k < 2; k++) {
-        MPL_TRY(mpl_new(ctx, m->head[k], (size_t)m->c->n_sections + 1));
-        MPL_TRY(mpl_new(ctx, m->next[k], 2 * n));
+        MPL_PASS(mpl_new(ctx, m->head[k], (size_t)m->c->n_sections + 1));
+        MPL_PASS(mpl_new(ctx, m->next[k], 2 * n));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void merger_fini(mpl_ctx *ctx, merger *m)
@@ -688,7 +671,6 @@ typedef struct runner {
 static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *effort,
                           mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     int32_t best = INT32_MAX;
 
     for (uint32_t k = 0; *verdict != MPL_EXACT_FOUND && effort->ticks < effort->tick_limit &&
@@ -696,15 +678,14 @@ static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *
          k++) {
         if (m->n_left <= REST_N &&
             (m->n_left < best || (m->n_left == best && k % REST_REPAIRS == 0)))
-            MPL_TRY(search_rest(m, w->of->cap, effort, w->offset, verdict));
+            MPL_PASS(search_rest(m, w->of->cap, effort, w->offset, verdict));
         best = m->n_left < best ? m->n_left : best;
         m->ticks = 0;
-        MPL_TRY(repair(m));
+        MPL_PASS(repair(m));
         effort->ticks += m->ticks;
         effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status run_one(runner *w, uint32_t run)
@@ -764,7 +745,6 @@ static void *run_share(void *argument)
 
 static mpl_status run_all(runner *worker, uint32_t n)
 {
-    mpl_status st = MPL_OK;
     pthread_t thread[MPL_EXACT_THREADS];
     bool started[MPL_EXACT_THREADS] = {false};
 
@@ -775,9 +755,8 @@ static mpl_status run_all(runner *worker, uint32_t n)
         if (started[k])
             pthread_join(thread[k], NULL);
     for (uint32_t k = 0; k < n; k++)
-        MPL_TRY(worker[k].st);
-out:
-    return st;
+        MPL_PASS(worker[k].st);
+    return MPL_OK;
 }
 
 /* Takes the plan of the first successful run, and the ticks of the runs up to it. */

@@ -90,7 +90,6 @@ out:
 mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
                                mpl_exact_part *part)
 {
-    mpl_status st = MPL_OK;
     uint64_t sum = 0;
 
     *part = (mpl_exact_part){.ctx = ctx, .n = n, .buffer = buffer, .memo.ctx = ctx};
@@ -98,8 +97,8 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
     part->node_limit = (uint64_t)NODES_PER_ITEM * n;
     part->n_members = sizeof members / sizeof *members;
     part->unit = find_unit(p, buffer, n);
-    MPL_TRY(mpl_new(ctx, part->item, n));
-    MPL_TRY(mpl_new(ctx, part->offset, n));
+    MPL_PASS(mpl_new(ctx, part->item, n));
+    MPL_PASS(mpl_new(ctx, part->offset, n));
     for (uint32_t i = 0; i < n; i++) {
         mpl_buffer b = buffer[i];
         uint64_t fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
@@ -116,26 +115,20 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
         };
         sum += (uint64_t)part->item[i].size + (uint64_t)part->item[i].align;
         if (sum > MAX_LENGTH || (uint64_t)part->item[i].start > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "problem '%s': its bytes add up to more than a search can count", p->name);
+            return MPL_REFUSE(ctx, "problem '%s': its bytes add up to more than a search can count",
+                              p->name);
     }
-    MPL_TRY(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
+    MPL_PASS(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
     part->vast = part->side[0].c->member == NULL;
-    MPL_TRY(find_bound(part, part->side[0].c));
-out:
-    return st;
+    return find_bound(part, part->side[0].c);
 }
 
 mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most,
                                mpl_exact_part *part)
 {
-    mpl_status st = MPL_OK;
-
     *part = (mpl_exact_part){.ctx = ctx, .unit = unit, .bound = cap, .memo.ctx = ctx};
-    MPL_TRY(mpl_new(ctx, part->item, most));
-    MPL_TRY(mpl_new(ctx, part->offset, most));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, part->item, most));
+    return mpl_new(ctx, part->offset, most);
 }
 
 void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size)
@@ -249,23 +242,20 @@ out:
 
 static mpl_status side_open(mpl_exact_part *part, int mirrored)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[mirrored];
 
     if (side->noisy != NULL)
         return MPL_OK;
     if (side->c == NULL)
-        MPL_TRY(mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->c));
+        MPL_PASS(mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->c));
     if (side->x == NULL)
-        MPL_TRY(mpl_exact_state_new(part->ctx, side->c, &side->x));
+        MPL_PASS(mpl_exact_state_new(part->ctx, side->c, &side->x));
     if (side->search.x == NULL)
-        MPL_TRY(mpl_exact_search_init(&side->search, side->x));
+        MPL_PASS(mpl_exact_search_init(&side->search, side->x));
     if (side->rank[MPL_EXACT_ORDERS - 1] == NULL)
-        MPL_TRY(make_ranks(part->ctx, side));
+        MPL_PASS(make_ranks(part->ctx, side));
     mpl_exact_case_limit(side->c, part->item, part->unit, part->cap);
-    MPL_TRY(mpl_new(part->ctx, side->noisy, part->n));
-out:
-    return st;
+    return mpl_new(part->ctx, side->noisy, part->n);
 }
 
 static void set_cap(mpl_exact_part *part, uint64_t cap)
@@ -338,7 +328,6 @@ out:
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
                               mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     mpl_rng rng;
 
     *verdict = MPL_EXACT_FAILED;
@@ -352,12 +341,11 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
             break;
         if (members[k].mirrored && !mpl_exact_uses(effort->without, MPL_RULE_mirror))
             continue;
-        MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));
+        MPL_PASS(try_member(part, &members[k], lap, &rng, effort, verdict));
     }
     if (*verdict == MPL_EXACT_FAILED)
         part->bound = mpl_exact_part_height_above(part, cap + 1);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- beams ---- */
@@ -383,13 +371,12 @@ static uint32_t kind_of(const mpl_exact_part *part, uint32_t k)
 static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
                            mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[kind % 2];
     mpl_exact_beam beam = {
         .width = (uint32_t)width, .probes = BEAM_PROBES, .weighted = kind / 2 != 0};
     mpl_exact_beam_result result;
 
-    MPL_TRY(side_open(part, kind % 2));
+    MPL_PASS(side_open(part, kind % 2));
     beam.filter_slack = mpl_exact_uses(effort->without, MPL_RULE_fill) ? BEAM_FILTER_SLACK : -1;
     beam.without = effort->without;
     beam.rank = (const uint32_t *const *)side->rank;
@@ -399,21 +386,19 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
     beam.watch = effort->watch;
     beam.n_threads = effort->n_threads;
     result.est = side->x->est;
-    MPL_TRY(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
+    MPL_PASS(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
     part->beam_depth[kind] = result.depth;
     effort->ticks += result.ticks;
     effort->by_clock = effort->by_clock || result.by_clock;
     *verdict = result.verdict;
     if (*verdict == MPL_EXACT_FOUND)
         keep(part, side);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage,
                                mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     uint64_t width = (uint64_t)BEAM_WIDTH << (stage < BEAM_STAGES ? stage : BEAM_STAGES);
     uint32_t order[MPL_EXACT_BEAMS];
 
@@ -428,8 +413,7 @@ mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stag
     for (uint32_t k = 0; k < MPL_EXACT_BEAMS && *verdict == MPL_EXACT_STOPPED; k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
-        MPL_TRY(run_beam(part, order[k], width, effort, verdict));
+        MPL_PASS(run_beam(part, order[k], width, effort, verdict));
     }
-out:
-    return st;
+    return MPL_OK;
 }

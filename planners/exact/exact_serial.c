@@ -34,15 +34,12 @@ static bool uses(const solver *s, mpl_exact_rule rule)
 
 static mpl_status add_part(solver *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer *own = NULL;
 
-    MPL_TRY(mpl_new(s->run->ctx, own, n));
+    MPL_PASS(mpl_new(s->run->ctx, own, n));
     memcpy(own, buffer, n * sizeof *own);
     s->pool[s->n_parts] = pool;
-    st = mpl_exact_part_init(s->run->ctx, s->p, own, n, &s->part[s->n_parts++]);
-out:
-    return st;
+    return mpl_exact_part_init(s->run->ctx, s->p, own, n, &s->part[s->n_parts++]);
 }
 
 /* Cuts each pool where no buffer is alive across the step. */
@@ -201,22 +198,19 @@ static bool all_done(const solver *s)
 
 static mpl_status place(solver *s, greed *g, mpl_fit fit)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = s->p->n;
 
-    MPL_TRY(mpl_place_all(s->run, s->p, g->order, fit, g->plan));
+    MPL_PASS(mpl_place_all(s->run, s->p, g->order, fit, g->plan));
     offer(s, g->plan->offset);
     s->effort.ticks += (uint64_t)n * (16 + n / 64);
     s->effort.by_clock = mpl_run_late(s->run);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Places buffers that end too high before all others the next time, until REPAIR_PATIENCE
  * placements bring no progress. */
 static mpl_status repair(solver *s, greed *g, mpl_fit fit)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
     uint64_t best = UINT64_MAX;
 
@@ -236,10 +230,9 @@ static mpl_status repair(solver *s, greed *g, mpl_fit fit)
         memcpy(g->order, g->next, p->n * sizeof *g->order);
         idle = high < best ? 0 : idle;
         best = mpl_min_u64(best, high);
-        MPL_TRY(place(s, g, fit));
+        MPL_PASS(place(s, g, fit));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Tries simple orders. With `repairs` it repairs each result, the last order first: it comes
@@ -299,17 +292,15 @@ out:
 static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs,
                         uint64_t ticks, mpl_exact_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     uint64_t before = s->effort.ticks;
 
     *verdict = MPL_EXACT_STOPPED;
     if (!uses(s, MPL_RULE_merge) || s->effort.tick_limit < before ||
         s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
         return MPL_OK; /* a run must merge everything once; the rest of the budget is too small */
-    MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
+    MPL_PASS(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
     part->search_ticks += s->effort.ticks - before;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t lap,
@@ -323,7 +314,6 @@ static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, ui
 /* Bisects between the goal and the height of a part. A stopped attempt counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
-    mpl_status st = MPL_OK;
     uint64_t low = goal(s, pool), middle;
 
     while (budget_left(s) && low < part->height) {
@@ -335,35 +325,33 @@ static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32
             middle = mpl_exact_part_height_above(part, low + 1);
         if (middle >= part->height)
             break;
-        MPL_TRY(merge_in_lap(s, part, middle, lap, &verdict));
+        MPL_PASS(merge_in_lap(s, part, middle, lap, &verdict));
         if (verdict == MPL_EXACT_STOPPED && (lap % 2 != 0 || s->effort.ticks == before))
-            MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
+            MPL_PASS(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
         if (verdict == MPL_EXACT_STOPPED && lap % 2 != 0)
-            MPL_TRY(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
+            MPL_PASS(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
         report(s);
         if (verdict != MPL_EXACT_FOUND)
             low = mpl_max_u64(middle, goal(s, pool));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Runs beams at the goal while they cost no more than their share. */
 static mpl_status run_beams(solver *s, uint32_t pool, mpl_exact_part *part)
 {
-    mpl_status st = MPL_OK;
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
     while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
            part->beam_ticks / BEAM_SHARE <= part->search_ticks) {
         uint64_t ticks = s->effort.ticks;
 
-        MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
+        MPL_PASS(
+            mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
         part->beam_ticks += s->effort.ticks - ticks + 1;
         report(s);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Searches orders briefly. It ignores time and finds plans that the searches by sections miss. */
@@ -415,7 +403,6 @@ static bool is_ragged(const mpl_exact_part *part)
 
 static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
-    mpl_status st = MPL_OK;
     uint64_t capacity = s->p->pool_capacity[pool];
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
     bool arena_first = lap == 0 && part->n >= MERGE_N && is_ragged(part);
@@ -423,35 +410,33 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     if (part->height <= goal(s, pool))
         return MPL_OK;
     if (arena_first)
-        MPL_TRY(try_arena(s, pool, part, &verdict));
+        MPL_PASS(try_arena(s, pool, part, &verdict));
     report(s);
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     if (lap > 0)
-        MPL_TRY(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
+        MPL_PASS(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
     else if (part->n >= MERGE_N)
-        MPL_TRY(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
+        MPL_PASS(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
     report(s);
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     verdict = MPL_EXACT_FAILED;
     while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
            part->bound <= capacity) {
-        MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
+        MPL_PASS(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
         report(s);
     }
     if (verdict == MPL_EXACT_STOPPED && lap == 0)
-        MPL_TRY(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
+        MPL_PASS(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
     if (verdict == MPL_EXACT_STOPPED && lap == 0 && !arena_first && budget_left(s))
-        MPL_TRY(try_arena(s, pool, part, &verdict));
+        MPL_PASS(try_arena(s, pool, part, &verdict));
     report(s);
     if (verdict != MPL_EXACT_STOPPED)
         return MPL_OK;
     if (uses(s, MPL_RULE_bisect) && (s->options->minimise || capacity == MPL_NO_CAPACITY))
-        MPL_TRY(descend(s, pool, part, lap));
-    MPL_TRY(run_beams(s, pool, part));
-out:
-    return st;
+        MPL_PASS(descend(s, pool, part, lap));
+    return run_beams(s, pool, part);
 }
 
 /* Whether a part is too large for searches alone. */
@@ -466,8 +451,6 @@ static bool needs_repair(const solver *s, uint32_t pool)
 
 static mpl_status search_pool(solver *s, uint32_t pool)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t lap = 0; budget_left(s) && pool_height(s, pool) > goal(s, pool) &&
                            pool_bound(s, pool) <= s->p->pool_capacity[pool];
          lap++) {
@@ -475,14 +458,13 @@ static mpl_status search_pool(solver *s, uint32_t pool)
 
         for (uint32_t k = 0; k < s->n_parts; k++)
             if (s->pool[k] == pool)
-                MPL_TRY(search_part(s, pool, &s->part[k], lap));
+                MPL_PASS(search_part(s, pool, &s->part[k], lap));
         if (lap == 0 && uses(s, MPL_RULE_repair) && needs_repair(s, pool))
-            MPL_TRY(try_greedy(s, true));
+            MPL_PASS(try_greedy(s, true));
         else if (s->effort.ticks == ticks)
             break; /* nothing left to search */
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Derives the claim: a capacity that cannot be met, one that is not met, or success. */
@@ -590,7 +572,6 @@ mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan 
 mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, const mpl_exact_options *options,
                             mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     solver s = {.run = run,
                 .p = p,
                 .offset = out->offset,
@@ -599,8 +580,6 @@ mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, const mpl_exact_
 
     mpl_assert(p->before == NULL && p->gap_begin == NULL && p->inside == NULL &&
                p->n_in_place == 0);
-    MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
-    MPL_TRY(mpl_exact_end(run, &s.effort, out));
-out:
-    return st;
+    MPL_PASS(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
+    return mpl_exact_end(run, &s.effort, out);
 }

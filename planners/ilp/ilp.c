@@ -74,12 +74,11 @@ static void find_unit(mpl_ilp *s, uint64_t *finest)
 
 static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
 
     if (p->n_in_place == 0)
-        goto out;
-    MPL_TRY(mpl_new(s->ctx, s->joins, (size_t)s->n * s->n_words));
+        return MPL_OK;
+    MPL_PASS(mpl_new(s->ctx, s->joins, (size_t)s->n * s->n_words));
     for (uint32_t k = 0; k < p->n_in_place; k++) {
         uint32_t i = index[p->in_place_in[k]], j = index[p->in_place_out[k]];
 
@@ -88,14 +87,12 @@ static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
         mpl_bit_add(s->joins + (size_t)i * s->n_words, j);
         mpl_bit_add(s->joins + (size_t)j * s->n_words, i);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Fills lowest[] and apart[] if some family has two parts. Needs the unit. */
 static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
     bool any = false;
 
@@ -103,14 +100,13 @@ static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
         any = any || p->inside[s->id[i]] != s->id[i];
     if (!any)
         return MPL_OK;
-    MPL_TRY(mpl_new(s->ctx, s->lowest, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->apart, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->lowest, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->apart, s->n));
     for (uint32_t i = 0; i < s->n; i++) {
         s->lowest[i] = index[p->inside[s->id[i]]];
         s->apart[i] = p->inside_at[s->id[i]] / s->unit;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_pool(mpl_ilp_driver *d, uint32_t pool)
@@ -165,19 +161,17 @@ static void close_pool(mpl_ilp_driver *d)
 /* The problem's bound, rounded up to a possible height, and fixed ends. Needs open_pool. */
 static mpl_status first_bound(mpl_ilp_driver *d, uint32_t pool)
 {
-    mpl_status st = MPL_OK;
     const mpl_ilp *s = &d->s;
 
-    MPL_TRY(mpl_lower_bound(s->ctx, s->p, pool, &d->proved_bytes, NULL));
+    MPL_PASS(mpl_lower_bound(s->ctx, s->p, pool, &d->proved_bytes, NULL));
     if (s->row == NULL)
-        goto out;
+        return MPL_OK;
     d->proved_bytes = mpl_ilp_round_up(d->proved_bytes, d->finest);
     for (uint32_t i = 0; i < s->n; i++)
         if (mpl_ilp_fixed(s, i))
             d->proved_bytes =
                 mpl_max_u64(d->proved_bytes, s->p->fixed[s->id[i]] + mpl_ilp_bytes(s, i));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Solves the whole pool as one part, starting from the given plan; the reductions move buffers one
@@ -301,19 +295,18 @@ static void claim_pool(const mpl_ilp_driver *d, uint32_t pool, mpl_claim *claim)
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     const char *start_text = mpl_run_param(run, "start");
     bool cold = start_text != NULL && strcmp(start_text, "cold") == 0;
     int64_t max_pairs, max_nodes, minimise;
     bool clash;
 
-    MPL_TRY(mpl_run_param_int(run, "pairs", 0, 1000000, MAX_PAIRS, &max_pairs));
-    MPL_TRY(mpl_run_param_int(run, "nodes", 0, INT64_MAX, MAX_NODES, &max_nodes));
-    MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
-    MPL_TRY(mpl_exact_clash(run->ctx, p, out, &clash));
+    MPL_PASS(mpl_run_param_int(run, "pairs", 0, 1000000, MAX_PAIRS, &max_pairs));
+    MPL_PASS(mpl_run_param_int(run, "nodes", 0, INT64_MAX, MAX_NODES, &max_nodes));
+    MPL_PASS(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    MPL_PASS(mpl_exact_clash(run->ctx, p, out, &clash));
     if (clash)
-        goto out;
-    MPL_TRY(start(run, p, cold, out->offset));
+        return MPL_OK;
+    MPL_PASS(start(run, p, cold, out->offset));
     out->claim = MPL_OPTIMAL;
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t capacity = p->pool_capacity[pool];
@@ -323,14 +316,12 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         d.nodes_left = (uint64_t)max_nodes;
         d.capacity_bytes = capacity;
         d.enough_bytes = minimise == 0 && capacity != MPL_NO_CAPACITY ? capacity : 0;
-        MPL_TRY(solve_pool(&d, pool, out->offset));
+        MPL_PASS(solve_pool(&d, pool, out->offset));
         claim_pool(&d, pool, &out->claim);
         if (pool == 0)
             out->bound_bytes = d.proved_bytes;
     }
-    MPL_TRY(mpl_run_decided(run, out));
-out:
-    return st;
+    return mpl_run_decided(run, out);
 }
 
 const mpl_planner mpl_planner_ilp = {

@@ -121,24 +121,22 @@ static void bound_offsets(builder *b)
 
 static mpl_status add_offsets(builder *b, double cost)
 {
-    mpl_status st = MPL_OK;
     double unit = (double)b->s->unit;
     double low = (double)b->part->low_bytes / unit, high = (double)b->part->high_bytes / unit;
     uint32_t column;
 
     if (b->whole_units)
         low = ceil(low), high = floor(high);
-    MPL_TRY(mpl_lp_add_column(b->lp, b->whole_units, low, fmax(low, high), cost, 'H', 0, MPL_NONE,
-                              &column));
+    MPL_PASS(mpl_lp_add_column(b->lp, b->whole_units, low, fmax(low, high), cost, 'H', 0, MPL_NONE,
+                               &column));
     for (uint32_t k = 0; k < b->part->n; k++) {
         double step = (double)b->s->step[id(b, k)];
 
-        MPL_TRY(mpl_lp_add_column(b->lp, step > 1, (double)b->low[k] / step,
-                                  (double)b->high[k] / step, 0, 'x', b->s->id[id(b, k)], MPL_NONE,
-                                  &column));
+        MPL_PASS(mpl_lp_add_column(b->lp, step > 1, (double)b->low[k] / step,
+                                   (double)b->high[k] / step, 0, 'x', b->s->id[id(b, k)], MPL_NONE,
+                                   &column));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether k can lie below l at all. */
@@ -177,7 +175,6 @@ static bool identical(const builder *b, uint32_t k, uint32_t l)
 /* Adds the columns of one conflicting pair k < l, without rows. */
 static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer i = b->s->id[id(b, k)], j = b->s->id[id(b, l)];
     bool up = can_be_below(b, k, l), down = can_be_below(b, l, k);
 
@@ -186,17 +183,15 @@ static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
         down = !up;
     }
     if (joins(b, k, l)) {
-        MPL_TRY(mpl_lp_add_column(b->lp, true, 0, up, 0, 'y', i, j, pair_column(b, k, l)));
-        MPL_TRY(mpl_lp_add_column(b->lp, true, 0, down, 0, 'y', j, i, pair_column(b, l, k)));
-        goto out;
+        MPL_PASS(mpl_lp_add_column(b->lp, true, 0, up, 0, 'y', i, j, pair_column(b, k, l)));
+        MPL_PASS(mpl_lp_add_column(b->lp, true, 0, down, 0, 'y', j, i, pair_column(b, l, k)));
+        return MPL_OK;
     }
     if (up && identical(b, k, l))
         down = false;
     /* if neither direction is possible, the pair's rows make the program infeasible */
-    MPL_TRY(mpl_lp_add_column(b->lp, true, up && !down, up || !down, 0, 'y', i, j,
-                              pair_column(b, k, l)));
-out:
-    return st;
+    return mpl_lp_add_column(b->lp, true, up && !down, up || !down, 0, 'y', i, j,
+                             pair_column(b, k, l));
 }
 
 /* Whether a packing turned upside down is valid: nothing is fixed, aligned, or ends within a slot.
@@ -241,7 +236,6 @@ static bool pick_turned(const builder *b, uint32_t *k_out, uint32_t *l_out)
 
 static mpl_status add_pairs(builder *b)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = b->part->n, turned_k = MPL_NONE, turned_l = MPL_NONE;
 
     for (size_t at = 0; at < (size_t)n * n; at++)
@@ -252,13 +246,12 @@ static mpl_status add_pairs(builder *b)
             if (!conflict(b, k, l))
                 continue;
             if (k == turned_k && l == turned_l)
-                MPL_TRY(mpl_lp_add_column(b->lp, true, 1, 1, 0, 'y', b->s->id[id(b, k)],
-                                          b->s->id[id(b, l)], pair_column(b, k, l)));
+                MPL_PASS(mpl_lp_add_column(b->lp, true, 1, 1, 0, 'y', b->s->id[id(b, k)],
+                                           b->s->id[id(b, l)], pair_column(b, k, l)));
             else
-                MPL_TRY(add_pair(b, k, l));
+                MPL_PASS(add_pair(b, k, l));
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- rows of pairs ---- */
@@ -280,7 +273,6 @@ static mpl_status add_order_row(builder *b, uint32_t k, uint32_t l)
 /* x_k = x_l if neither is below the other. */
 static mpl_status add_join_rows(builder *b, uint32_t k, uint32_t l)
 {
-    mpl_status st = MPL_OK;
     double span[2] = {(double)b->high[k] - (double)b->low[l],
                       (double)b->high[l] - (double)b->low[k]};
 
@@ -292,44 +284,38 @@ static mpl_status add_join_rows(builder *b, uint32_t k, uint32_t l)
         add_offset(b, lower, -1);
         add(b, *pair_column(b, k, l), fmax(span[turn], 0));
         add(b, *pair_column(b, l, k), fmax(span[turn], 0));
-        MPL_TRY(row_end(b));
+        MPL_PASS(row_end(b));
     }
     row_begin(b, -1);
     add(b, *pair_column(b, k, l), -1);
     add(b, *pair_column(b, l, k), -1);
-    MPL_TRY(row_end(b));
-out:
-    return st;
+    return row_end(b);
 }
 
 static mpl_status add_pair_rows(builder *b)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t k = 0; k < b->part->n; k++) {
         /* H is at least its end */
         row_begin(b, (double)mpl_ilp_bytes(b->s, id(b, k)) / (double)b->s->unit);
         add(b, 0, 1);
         add_offset(b, k, -1);
-        MPL_TRY(row_end(b));
+        MPL_PASS(row_end(b));
         for (uint32_t l = k + 1; l < b->part->n; l++) {
             if (!conflict(b, k, l))
                 continue;
-            MPL_TRY(add_order_row(b, k, l));
-            MPL_TRY(add_order_row(b, l, k));
+            MPL_PASS(add_order_row(b, k, l));
+            MPL_PASS(add_order_row(b, l, k));
             if (joins(b, k, l))
-                MPL_TRY(add_join_rows(b, k, l));
+                MPL_PASS(add_join_rows(b, k, l));
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Two rows fix the distance of each part from the family's lowest one. Families are never split, so
  * members of the pool are in id order here. */
 static mpl_status add_family_rows(builder *b)
 {
-    mpl_status st = MPL_OK;
     const mpl_ilp *s = b->s;
 
     for (uint32_t k = 0; s->lowest != NULL && k < b->part->n; k++)
@@ -337,10 +323,9 @@ static mpl_status add_family_rows(builder *b)
             row_begin(b, sign * (double)s->apart[k]);
             add_offset(b, k, sign);
             add_offset(b, s->lowest[k], -sign);
-            MPL_TRY(row_end(b));
+            MPL_PASS(row_end(b));
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- rows of cliques ---- */
@@ -364,7 +349,6 @@ static void add_joined(builder *b, uint32_t k)
 
 static mpl_status add_clique_rows(builder *b)
 {
-    mpl_status st = MPL_OK;
     const mpl_ilp *s = b->s;
     double rest = 0;
 
@@ -382,7 +366,7 @@ static mpl_status add_clique_rows(builder *b)
             if (j != i)
                 add_below(b, b->clique[j], k, -size(b, b->clique[j]));
         add_joined(b, k);
-        MPL_TRY(row_end(b));
+        MPL_PASS(row_end(b));
         row_begin(b, size(b, k) - rest);
         add(b, 0, 1);
         add_offset(b, k, -1);
@@ -390,10 +374,9 @@ static mpl_status add_clique_rows(builder *b)
             if (j != i)
                 add_below(b, k, b->clique[j], -size(b, b->clique[j]));
         add_joined(b, k);
-        MPL_TRY(row_end(b));
+        MPL_PASS(row_end(b));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status offer_clique(builder *b)
@@ -463,15 +446,12 @@ out:
 
 static mpl_status add_cliques(builder *b)
 {
-    mpl_status st = MPL_OK;
-
     if (b->s->p->before != NULL)
         return cover_pairs(b);
     for (uint32_t k = 0; k < b->part->n; k++)
         if (live_set(b, k))
-            MPL_TRY(offer_clique(b));
-out:
-    return st;
+            MPL_PASS(offer_clique(b));
+    return MPL_OK;
 }
 
 /* ---- the program ---- */

@@ -65,26 +65,22 @@ void mpl_lp_free(mpl_ctx *ctx, mpl_lp *lp)
 mpl_status mpl_lp_add_column(mpl_lp *lp, bool integer, double low, double high, double cost,
                              char letter, uint32_t a, uint32_t b, uint32_t *column_id)
 {
-    mpl_status st = MPL_OK;
-
     mpl_assert(low <= high && isfinite(low) && isfinite(high));
-    MPL_TRY(mpl_reserve(lp->ctx, lp->col, lp->col_room, (size_t)lp->n_cols + 1));
+    MPL_PASS(mpl_reserve(lp->ctx, lp->col, lp->col_room, (size_t)lp->n_cols + 1));
     lp->col[lp->n_cols] = (column){low, high, cost, a, b, letter, integer};
     *column_id = lp->n_cols++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_lp_add_row(mpl_lp *lp, double low, uint32_t n, const uint32_t *col,
                           const double *value)
 {
-    mpl_status st = MPL_OK;
     size_t at = lp->n_entries;
 
-    MPL_TRY(mpl_reserve(lp->ctx, lp->row_low, lp->low_room, (size_t)lp->n_rows + 1));
-    MPL_TRY(mpl_reserve(lp->ctx, lp->row_begin, lp->begin_room, (size_t)lp->n_rows + 2));
-    MPL_TRY(mpl_reserve(lp->ctx, lp->entry_col, lp->entry_col_room, at + n));
-    MPL_TRY(mpl_reserve(lp->ctx, lp->entry_value, lp->entry_value_room, at + n));
+    MPL_PASS(mpl_reserve(lp->ctx, lp->row_low, lp->low_room, (size_t)lp->n_rows + 1));
+    MPL_PASS(mpl_reserve(lp->ctx, lp->row_begin, lp->begin_room, (size_t)lp->n_rows + 2));
+    MPL_PASS(mpl_reserve(lp->ctx, lp->entry_col, lp->entry_col_room, at + n));
+    MPL_PASS(mpl_reserve(lp->ctx, lp->entry_value, lp->entry_value_room, at + n));
     for (uint32_t i = 0; i < n; i++)
         if (value[i] != 0) {
             lp->entry_col[at] = (int)col[i] + 1;
@@ -92,8 +88,7 @@ mpl_status mpl_lp_add_row(mpl_lp *lp, double low, uint32_t n, const uint32_t *co
         }
     lp->row_low[lp->n_rows++] = low;
     lp->row_begin[lp->n_rows] = lp->n_entries = at;
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint32_t mpl_lp_rows(const mpl_lp *lp)
@@ -148,9 +143,9 @@ static mpl_status failure(call *c)
 {
     c->said[strcspn(c->said, "\n")] = '\0';
     if (strstr(c->said, "memory") != NULL)
-        return mpl_fail(c->lp->ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory in GLPK");
+        return MPL_ERROR(c->lp->ctx, MPL_EMEM, "out of memory in GLPK");
     c->gave_up = true;
-    return mpl_fail(c->lp->ctx, MPL_ELIMIT, __FILE__, __LINE__, "GLPK gave up: %s", c->said);
+    return MPL_ERROR(c->lp->ctx, MPL_ELIMIT, "GLPK gave up: %s", c->said);
 }
 
 static void load(call *c)
@@ -193,7 +188,7 @@ static mpl_status guarded(call *c, void (*body)(call *c))
     int was_there = glp_init_env(); /* 1: another library of this process uses it */
 
     if (was_there > 1)
-        return mpl_fail(c->lp->ctx, MPL_EMEM, __FILE__, __LINE__, "GLPK cannot start");
+        return MPL_ERROR(c->lp->ctx, MPL_EMEM, "GLPK cannot start");
     glp_term_hook(keep_line, c);
     glp_error_hook(jump_back, c);
     if (setjmp(c->back) == 0) {
@@ -352,8 +347,7 @@ mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *
 static void write_file(call *c)
 {
     if (glp_write_lp(c->prob, NULL, c->file) != 0)
-        c->st = mpl_fail(c->lp->ctx, MPL_EINPUT, __FILE__, __LINE__,
-                         "%s: the program cannot be written", c->path);
+        c->st = MPL_REFUSE(c->lp->ctx, "%s: the program cannot be written", c->path);
 }
 
 /* Passes the file's descriptor as its name: GLPK aborts on names longer than a terminal line. */
@@ -377,7 +371,7 @@ out:
 
 static mpl_status absent(mpl_ctx *ctx)
 {
-    return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "GLPK is not in this build");
+    return MPL_ERROR(ctx, MPL_EUNAVAIL, "GLPK is not in this build");
 }
 
 mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *answer, double *x)

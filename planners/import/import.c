@@ -32,10 +32,10 @@ static mpl_status fail_unknown(mpl_ctx *ctx, const char *path)
 #undef IMPORT
         ;
 
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "%.200s: no plan that memplan knows; memplan list formats tells of%s; a CSV "
-                    "needs a column 'offset'",
-                    path, names);
+    return MPL_REFUSE(ctx,
+                      "%.200s: no plan that memplan knows; memplan list formats tells of%s; a CSV "
+                      "needs a column 'offset'",
+                      path, names);
 }
 
 mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *beside,

@@ -79,20 +79,18 @@ const char *mpl_digits(const char *at, const char *end, uint64_t *out)
 mpl_status mpl_lines_value(mpl_ctx *ctx, const char *path, const mpl_lines *lines, const char *key,
                            uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     const char *at = mpl_lines_find(lines, key), *end = lines->text + lines->n;
 
     if (at == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s:%u: no '%s' in this line; it was cut, or is of another version", path,
-                 lines->number, key);
+        return MPL_REFUSE(ctx,
+                          "%.200s:%u: no '%s' in this line; it was cut, or is of another version",
+                          path, lines->number, key);
     while (at < end && is_blank(*at))
         at++;
     if (mpl_digits(at, end, out) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: '%s' is followed by no whole number below 2^63", path,
-                 lines->number, key);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%.200s:%u: '%s' is followed by no whole number below 2^63", path,
+                          lines->number, key);
+    return MPL_OK;
 }
 
 /* The slot that has the key, or a free slot for it. */
@@ -108,35 +106,31 @@ static size_t slot_of(const mpl_names *names, const char *key, size_t n)
 
 static mpl_status grow(mpl_ctx *ctx, mpl_names *names)
 {
-    mpl_status st = MPL_OK;
     mpl_names more = {.n = names->n, .n_slots = names->n_slots > 0 ? 2 * names->n_slots : 64};
 
-    MPL_TRY(mpl_new(ctx, more.slot, more.n_slots));
+    MPL_PASS(mpl_new(ctx, more.slot, more.n_slots));
     for (size_t i = 0; i < names->n_slots; i++)
         if (names->slot[i].text != NULL)
             more.slot[slot_of(&more, names->slot[i].text, names->slot[i].n)] = names->slot[i];
     mpl_free(ctx, names->slot);
     *names = more;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_names_add(mpl_ctx *ctx, mpl_names *names, const char *key, size_t n, uint64_t value,
                          uint64_t *old)
 {
-    mpl_status st = MPL_OK;
     size_t at;
 
     if (2 * names->n >= names->n_slots)
-        MPL_TRY(grow(ctx, names));
+        MPL_PASS(grow(ctx, names));
     at = slot_of(names, key, n);
     *old = names->slot[at].text != NULL ? names->slot[at].value : UINT64_MAX;
     if (names->slot[at].text == NULL) {
         names->slot[at].text = key, names->slot[at].n = n, names->slot[at].value = value;
         names->n++;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint64_t mpl_names_get(const mpl_names *names, const char *key, size_t n)
@@ -149,21 +143,19 @@ uint64_t mpl_names_get(const mpl_names *names, const char *key, size_t n)
 mpl_status mpl_import_add(mpl_ctx *ctx, mpl_import_list *list, const mpl_import_buffer *buffer,
                           const char *name, size_t n)
 {
-    mpl_status st = MPL_OK;
     char *copy = NULL;
 
     if (list->n >= MPL_NONE / 4)
-        MPL_FAIL(ctx, MPL_EINPUT, "a plan of more than 2^30 buffers");
-    MPL_TRY(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
-    MPL_TRY(mpl_new(ctx, copy, n + 1));
+        return MPL_REFUSE(ctx, "a plan of more than 2^30 buffers");
+    MPL_PASS(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
+    MPL_PASS(mpl_new(ctx, copy, n + 1));
     memcpy(copy, name, n);
     for (size_t i = 0; i < n; i++)
         copy[i] = copy[i] == '\0' ? '?' : copy[i];
     mpl_text_clean(copy);
     list->item[list->n] = *buffer;
     list->item[list->n++].name = copy;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
@@ -183,7 +175,7 @@ static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
     if (st != MPL_EINPUT)
         return st;
     memcpy(why, ctx->message, sizeof why);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.150s: %.350s", path, why);
+    return MPL_REFUSE(ctx, "%.150s: %.350s", path, why);
 }
 
 static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)

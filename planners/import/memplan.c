@@ -13,13 +13,11 @@ bool mpl_import_is_memplan(const mpl_import_in *in)
 
 mpl_status mpl_import_read_memplan(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
 {
-    mpl_status st = MPL_OK;
     mpl_plan_file file = {0};
 
-    MPL_TRY(mpl_plan_read(ctx, in->path, &file));
+    MPL_PASS(mpl_plan_read(ctx, in->path, &file));
     out->problem = file.problem;
     out->plan = file.plan;
     out->fields_json = file.fields_json;
-out:
-    return st;
+    return MPL_OK;
 }

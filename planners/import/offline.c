@@ -45,23 +45,19 @@ typedef struct numbers {
 
 static mpl_status read_binary(mpl_ctx *ctx, const mpl_import_in *in, numbers *list)
 {
-    mpl_status st = MPL_OK;
-
     if (in->size % 4 != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: %zu bytes are no whole number of 32-bit integers; it was cut", in->path,
-                 in->size);
+        return MPL_REFUSE(ctx,
+                          "%.200s: %zu bytes are no whole number of 32-bit integers; it was cut",
+                          in->path, in->size);
     list->n = in->size / 4;
-    MPL_TRY(mpl_new(ctx, list->item, list->n));
+    MPL_PASS(mpl_new(ctx, list->item, list->n));
     for (size_t i = 0; i < list->n; i++)
         list->item[i] = (int32_t)word(in->text, i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_text(mpl_ctx *ctx, const mpl_import_in *in, numbers *list)
 {
-    mpl_status st = MPL_OK;
     const char *named = memmem(in->text, in->size, key, sizeof key - 1), *end = in->text + in->size;
     const char *at = named != NULL ? named + sizeof key - 1 : in->text;
 
@@ -71,47 +67,44 @@ static mpl_status read_text(mpl_ctx *ctx, const mpl_import_in *in, numbers *list
 
         if (!negative && (*at < '0' || *at > '9')) {
             if (strchr(":,;[](){}+ \t\r\n", *at) == NULL)
-                MPL_FAIL(ctx, MPL_EINPUT, "%.200s: something other than a number after %zu numbers",
-                         in->path, list->n);
+                return MPL_REFUSE(ctx, "%.200s: something other than a number after %zu numbers",
+                                  in->path, list->n);
             at++;
             continue;
         }
         if ((at = mpl_digits(at + negative, end, &value)) == NULL || value > INT32_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: number %zu is no 32-bit integer", in->path,
-                     list->n + 1);
-        MPL_TRY(mpl_reserve(ctx, list->item, list->cap, list->n + 1));
+            return MPL_REFUSE(ctx, "%.200s: number %zu is no 32-bit integer", in->path,
+                              list->n + 1);
+        MPL_PASS(mpl_reserve(ctx, list->item, list->cap, list->n + 1));
         list->item[list->n++] = negative ? -(int64_t)value : (int64_t)value;
     }
     if (named != NULL && memrchr(named, '}', (size_t)(end - named)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: the object has no end; it was cut", in->path);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%.200s: the object has no end; it was cut", in->path);
+    return MPL_OK;
 }
 
 static mpl_status check(mpl_ctx *ctx, const mpl_import_in *in, const numbers *list)
 {
-    mpl_status st = MPL_OK;
-
     if (list->n < HEAD || list->item[0] < 0 || list->item[0] > 1 || list->item[1] != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: it should begin with the version (0 or 1), the subgraph (0) and the "
-                 "number of offsets",
-                 in->path);
+        return MPL_REFUSE(
+            ctx,
+            "%.200s: it should begin with the version (0 or 1), the subgraph (0) and the "
+            "number of offsets",
+            in->path);
     if (list->item[2] < 0 || (uint64_t)list->item[2] != list->n - HEAD)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: %" PRId64 " offsets are announced, and %zu are there",
-                 in->path, list->item[2], list->n - HEAD);
+        return MPL_REFUSE(ctx, "%.200s: %" PRId64 " offsets are announced, and %zu are there",
+                          in->path, list->item[2], list->n - HEAD);
     for (size_t i = HEAD; i < list->n; i++)
         if (list->item[i] < -1)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "%.200s: the offset of tensor %zu is %" PRId64 "; -1 or more is possible",
-                     in->path, i - HEAD, list->item[i]);
+            return MPL_REFUSE(
+                ctx, "%.200s: the offset of tensor %zu is %" PRId64 "; -1 or more is possible",
+                in->path, i - HEAD, list->item[i]);
     if (in->beside == NULL)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            ctx,
             "%.200s: offsets alone; name the list of the tensors (id,lower,upper,size) as GRAPH",
             in->path);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Parses a buffer's whole name as a number; false: it is no number. */

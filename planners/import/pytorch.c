@@ -49,7 +49,7 @@ typedef struct reader {
     mpl_import_list list;
 } reader;
 
-#define REFUSE(r, ...) MPL_FAIL((r)->ctx, MPL_EINPUT, __VA_ARGS__)
+#define REFUSE(r, ...) MPL_REFUSE((r)->ctx, __VA_ARGS__)
 
 bool mpl_import_is_pytorch(const mpl_import_in *in)
 {
@@ -62,47 +62,38 @@ bool mpl_import_is_pytorch(const mpl_import_in *in)
 static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what,
                          size_t i, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what, i,
-               key);
+        return REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what,
+                      i, key);
     *out = (uint64_t)json_integer_value(value);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_event(reader *r, uint64_t addr, uint64_t size, size_t step, enum kind kind)
 {
-    mpl_status st = MPL_OK;
-
     if (size == 0)
-        goto out;
-    MPL_TRY(mpl_reserve(r->ctx, r->event, r->cap, r->n + 1));
+        return MPL_OK;
+    MPL_PASS(mpl_reserve(r->ctx, r->event, r->cap, r->n + 1));
     r->event[r->n++] = (event){addr, size, (uint32_t)step, kind};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_range(reader *r, uint64_t addr, uint64_t size)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
+    MPL_PASS(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
     r->range[r->n_ranges++] = (range){addr, addr + size, 0};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status find_trace(reader *r, const json_t *root)
 {
-    mpl_status st = MPL_OK;
     const json_t *traces = json_object_get(root, "device_traces");
 
     r->segments = json_object_get(root, "segments");
     if (!json_is_array(r->segments) || !json_is_array(traces))
-        REFUSE(r, "%.200s: 'segments' and 'device_traces' should be lists", r->path);
+        return REFUSE(r, "%.200s: 'segments' and 'device_traces' should be lists", r->path);
     for (size_t i = 0; i < json_array_size(traces); i++) {
         const json_t *one = json_array_get(traces, i);
 
@@ -112,19 +103,18 @@ static mpl_status find_trace(reader *r, const json_t *root)
             r->trace = one, r->device = (uint32_t)i;
     }
     if (r->trace == NULL)
-        REFUSE(r,
-               "%.200s: no history: call torch.cuda.memory._record_memory_history() before what "
-               "should be seen",
-               r->path);
+        return REFUSE(
+            r,
+            "%.200s: no history: call torch.cuda.memory._record_memory_history() before what "
+            "should be seen",
+            r->path);
     if (json_array_size(r->trace) >= MPL_NONE / 4)
-        REFUSE(r, "%.200s: more than 2^30 events", r->path);
-out:
-    return st;
+        return REFUSE(r, "%.200s: more than 2^30 events", r->path);
+    return MPL_OK;
 }
 
 static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, uint64_t address)
 {
-    mpl_status st = MPL_OK;
     const json_t *blocks = json_object_get(segment, "blocks");
 
     for (size_t i = 0; i < json_array_size(blocks); i++) {
@@ -133,46 +123,42 @@ static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, ui
         uint64_t size = 0, asked = 0;
 
         if (state == NULL)
-            REFUSE(r, "%.200s: segment %zu: block %zu has no 'state'", r->path, index, i);
-        MPL_TRY(number(r, block, "size", "block", i, &size));
+            return REFUSE(r, "%.200s: segment %zu: block %zu has no 'state'", r->path, index, i);
+        MPL_PASS(number(r, block, "size", "block", i, &size));
         if (json_object_get(block, "address") != NULL)
-            MPL_TRY(number(r, block, "address", "block", i, &address));
+            MPL_PASS(number(r, block, "address", "block", i, &address));
         asked = size;
         if (json_object_get(block, "requested_size") != NULL)
-            MPL_TRY(number(r, block, "requested_size", "block", i, &asked));
+            MPL_PASS(number(r, block, "requested_size", "block", i, &asked));
         if (asked > size)
-            REFUSE(r, "%.200s: segment %zu: block %zu is smaller than what was asked for", r->path,
-                   index, i);
+            return REFUSE(r, "%.200s: segment %zu: block %zu is smaller than what was asked for",
+                          r->path, index, i);
         if (strncmp(state, "active", 6) == 0)
-            MPL_TRY(add_event(r, address, asked, json_array_size(r->trace) + 1, STAYS));
+            MPL_PASS(add_event(r, address, asked, json_array_size(r->trace) + 1, STAYS));
         if (!mpl_add_bytes(address, size, &address))
-            REFUSE(r, "%.200s: segment %zu: block %zu ends beyond 2^64", r->path, index, i);
+            return REFUSE(r, "%.200s: segment %zu: block %zu ends beyond 2^64", r->path, index, i);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_segments(reader *r)
 {
-    mpl_status st = MPL_OK;
-
     for (size_t i = 0; i < json_array_size(r->segments); i++) {
         const json_t *segment = json_array_get(r->segments, i);
         uint64_t address = 0, size = 0, device = 0;
 
         if (json_object_get(segment, "device") != NULL)
-            MPL_TRY(number(r, segment, "device", "segment", i, &device));
+            MPL_PASS(number(r, segment, "device", "segment", i, &device));
         if (device != r->device)
             continue;
-        MPL_TRY(number(r, segment, "address", "segment", i, &address));
-        MPL_TRY(number(r, segment, "total_size", "segment", i, &size));
+        MPL_PASS(number(r, segment, "address", "segment", i, &address));
+        MPL_PASS(number(r, segment, "total_size", "segment", i, &size));
         if (!mpl_add_bytes(r->reserved, size, &r->reserved) || r->reserved > INT64_MAX)
-            REFUSE(r, "%.200s: segment %zu: the segments pass 2^63 bytes", r->path, i);
-        MPL_TRY(add_range(r, address, size));
-        MPL_TRY(read_blocks(r, segment, i, address));
+            return REFUSE(r, "%.200s: segment %zu: the segments pass 2^63 bytes", r->path, i);
+        MPL_PASS(add_range(r, address, size));
+        MPL_PASS(read_blocks(r, segment, i, address));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool one_of(const char *text, const char *a, const char *b)
@@ -183,7 +169,6 @@ static bool one_of(const char *text, const char *a, const char *b)
 /* Reads backwards, since the bytes reserved at each event follow from those at the end. */
 static mpl_status read_trace(reader *r)
 {
-    mpl_status st = MPL_OK;
     uint64_t now = r->reserved;
 
     r->peak = now;
@@ -194,30 +179,29 @@ static mpl_status read_trace(reader *r)
         uint64_t addr = 0, size = 0;
 
         if (action == NULL)
-            REFUSE(r, "%.200s: event %zu has no 'action'", r->path, i);
+            return REFUSE(r, "%.200s: event %zu has no 'action'", r->path, i);
         takes = one_of(action, "segment_alloc", "segment_map");
         gives = one_of(action, "segment_free", "segment_unmap");
         if (!takes && !gives && !one_of(action, "alloc", "free_completed"))
             continue;
-        MPL_TRY(number(r, one, "addr", "event", i, &addr));
-        MPL_TRY(number(r, one, "size", "event", i, &size));
+        MPL_PASS(number(r, one, "addr", "event", i, &addr));
+        MPL_PASS(number(r, one, "size", "event", i, &size));
         if (!takes && !gives)
-            MPL_TRY(add_event(r, addr, size, i + 1, action[0] == 'a' ? ALLOC : FREE));
+            MPL_PASS(add_event(r, addr, size, i + 1, action[0] == 'a' ? ALLOC : FREE));
         else
-            MPL_TRY(add_range(r, addr, size));
+            MPL_PASS(add_range(r, addr, size));
         if (takes && size > now)
-            REFUSE(r,
-                   "%.200s: event %zu: a segment of %" PRIu64 " bytes where %" PRIu64
-                   " are reserved after it",
-                   r->path, i, size, now);
+            return REFUSE(r,
+                          "%.200s: event %zu: a segment of %" PRIu64 " bytes where %" PRIu64
+                          " are reserved after it",
+                          r->path, i, size, now);
         if (gives && (!mpl_add_bytes(now, size, &now) || now > INT64_MAX))
-            REFUSE(r, "%.200s: event %zu: the segments pass 2^63 bytes", r->path, i);
+            return REFUSE(r, "%.200s: event %zu: the segments pass 2^63 bytes", r->path, i);
         now -= takes ? size : 0;
         r->peak = mpl_max_u64(r->peak, now);
         r->returns = r->returns || gives;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int by_addr(const void *a, const void *b)
@@ -252,7 +236,6 @@ static void merge_ranges(reader *r)
 /* Adds the buffer of an event, alive in [birth, death). */
 static mpl_status add_buffer(reader *r, const event *e, uint32_t birth, uint32_t death)
 {
-    mpl_status st = MPL_OK;
     mpl_import_buffer b = {.bytes = e->size, .birth = birth, .death = death, .block = MPL_NONE};
     size_t low = 0, high = r->n_ranges;
     char name[64];
@@ -267,14 +250,13 @@ static mpl_status add_buffer(reader *r, const event *e, uint32_t birth, uint32_t
             high = mid;
     }
     if (low == r->n_ranges || e->addr < r->range[low].addr || e->size > r->range[low].end - e->addr)
-        REFUSE(r, "%.200s: the block of %" PRIu64 " bytes at 0x%" PRIx64 " lies in no segment",
-               r->path, e->size, e->addr);
+        return REFUSE(r,
+                      "%.200s: the block of %" PRIu64 " bytes at 0x%" PRIx64 " lies in no segment",
+                      r->path, e->size, e->addr);
     b.offset = r->range[low].base + (e->addr - r->range[low].addr);
     n = birth == 0 ? snprintf(name, sizeof name, "0x%" PRIx64 " from before", e->addr)
                    : snprintf(name, sizeof name, "0x%" PRIx64 " of event %u", e->addr, birth - 1);
-    MPL_TRY(mpl_import_add(r->ctx, &r->list, &b, name, (size_t)n));
-out:
-    return st;
+    return mpl_import_add(r->ctx, &r->list, &b, name, (size_t)n);
 }
 
 static int by_addr_and_step(const void *a, const void *b)
@@ -292,34 +274,32 @@ static int by_addr_and_step(const void *a, const void *b)
 /* Reads the events of one address in order: allocs and frees must alternate. */
 static mpl_status read_address(reader *r, const event *e, size_t n, uint32_t end)
 {
-    mpl_status st = MPL_OK;
     const event *open = NULL;
 
     for (size_t i = 0; i < n; i++) {
         if (e[i].kind == ALLOC && open != NULL)
-            REFUSE(r, "%.200s: event %u allocates 0x%" PRIx64 ", which event %u did and none freed",
-                   r->path, e[i].step - 1, e[i].addr, open->step - 1);
+            return REFUSE(
+                r, "%.200s: event %u allocates 0x%" PRIx64 ", which event %u did and none freed",
+                r->path, e[i].step - 1, e[i].addr, open->step - 1);
         if (e[i].kind != ALLOC && open == NULL && i > 0)
-            REFUSE(r, "%.200s: 0x%" PRIx64 " is %s, and it was free before", r->path, e[i].addr,
-                   e[i].kind == FREE ? "freed" : "in use in the snapshot");
+            return REFUSE(r, "%.200s: 0x%" PRIx64 " is %s, and it was free before", r->path,
+                          e[i].addr, e[i].kind == FREE ? "freed" : "in use in the snapshot");
         if (e[i].kind == FREE)
-            MPL_TRY(add_buffer(r, open != NULL ? open : &e[i], open != NULL ? open->step : 0,
-                               e[i].step));
+            MPL_PASS(add_buffer(r, open != NULL ? open : &e[i], open != NULL ? open->step : 0,
+                                e[i].step));
         else if (e[i].kind == STAYS && open == NULL)
-            MPL_TRY(add_buffer(r, &e[i], 0, end));
+            MPL_PASS(add_buffer(r, &e[i], 0, end));
         else if (e[i].kind == STAYS)
-            MPL_TRY(add_buffer(r, open, open->step, end));
+            MPL_PASS(add_buffer(r, open, open->step, end));
         open = e[i].kind == ALLOC ? &e[i] : NULL;
     }
     if (open != NULL)
-        MPL_TRY(add_buffer(r, open, open->step, end));
-out:
-    return st;
+        MPL_PASS(add_buffer(r, open, open->step, end));
+    return MPL_OK;
 }
 
 static mpl_status read_lives(reader *r)
 {
-    mpl_status st = MPL_OK;
     uint32_t end = (uint32_t)json_array_size(r->trace) + 1;
 
     if (r->n > 1)
@@ -327,10 +307,9 @@ static mpl_status read_lives(reader *r)
     for (size_t i = 0, k; i < r->n; i = k) {
         for (k = i + 1; k < r->n && r->event[k].addr == r->event[i].addr;)
             k++;
-        MPL_TRY(read_address(r, &r->event[i], k - i, end));
+        MPL_PASS(read_address(r, &r->event[i], k - i, end));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void set_alignment(const mpl_plan *plan, mpl_problem *p)

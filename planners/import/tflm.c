@@ -44,28 +44,24 @@ bool mpl_import_is_tflm(const mpl_import_in *in)
 static mpl_status read_line(mpl_ctx *ctx, const char *path, const mpl_lines *lines,
                             const struct form *f, mpl_import_list *list)
 {
-    mpl_status st = MPL_OK;
     mpl_import_buffer b = {.block = MPL_NONE};
     uint64_t id, last;
     char name[24];
 
-    MPL_TRY(mpl_lines_value(ctx, path, lines, f->id, &id));
-    MPL_TRY(mpl_lines_value(ctx, path, lines, f->size, &b.bytes));
-    MPL_TRY(mpl_lines_value(ctx, path, lines, f->offset, &b.offset));
-    MPL_TRY(mpl_lines_value(ctx, path, lines, f->first, &b.birth));
-    MPL_TRY(mpl_lines_value(ctx, path, lines, f->last, &last));
+    MPL_PASS(mpl_lines_value(ctx, path, lines, f->id, &id));
+    MPL_PASS(mpl_lines_value(ctx, path, lines, f->size, &b.bytes));
+    MPL_PASS(mpl_lines_value(ctx, path, lines, f->offset, &b.offset));
+    MPL_PASS(mpl_lines_value(ctx, path, lines, f->first, &b.birth));
+    MPL_PASS(mpl_lines_value(ctx, path, lines, f->last, &last));
     b.death = last + 1; /* both are below 2^63 */
     if (id != list->n)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s:%u: buffer %" PRIu64 " where %u was expected; ids rise from 0", path,
-                 lines->number, id, list->n);
+        return MPL_REFUSE(ctx,
+                          "%.200s:%u: buffer %" PRIu64 " where %u was expected; ids rise from 0",
+                          path, lines->number, id, list->n);
     if (b.bytes == 0 || last < b.birth)
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: buffer %" PRIu64 " has %s", path, lines->number, id,
-                 b.bytes == 0 ? "no bytes" : "its last use before its first");
-    MPL_TRY(
-        mpl_import_add(ctx, list, &b, name, (size_t)snprintf(name, sizeof name, "%" PRIu64, id)));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%.200s:%u: buffer %" PRIu64 " has %s", path, lines->number, id,
+                          b.bytes == 0 ? "no bytes" : "its last use before its first");
+    return mpl_import_add(ctx, list, &b, name, (size_t)snprintf(name, sizeof name, "%" PRIu64, id));
 }
 
 mpl_status mpl_import_read_tflm(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)

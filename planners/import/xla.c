@@ -77,7 +77,6 @@ static bool split_range(const mpl_lines *lines, size_t *n, uint64_t range[2])
 
 static mpl_status read_ranges(reader *r, const char *path, const char *text, size_t size)
 {
-    mpl_status st = MPL_OK;
     mpl_lines lines = mpl_lines_of(text, size);
     bool inside = false;
 
@@ -94,24 +93,22 @@ static mpl_status read_ranges(reader *r, const char *path, const char *text, siz
         if (!split_range(&lines, &n, range)) {
             if (begins(&lines, "Live ranges at"))
                 break;
-            MPL_FAIL(r->ctx, MPL_EINPUT,
-                     "%.200s:%u: no live range; it should be 'name{}:first-last'", path,
-                     lines.number);
+            return MPL_REFUSE(r->ctx, "%.200s:%u: no live range; it should be 'name{}:first-last'",
+                              path, lines.number);
         }
         if (range[1] < range[0])
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the range ends before it begins", path,
-                     lines.number);
-        MPL_TRY(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
-        MPL_TRY(mpl_names_add(r->ctx, &r->ranges, lines.text, n, r->n_ranges, &old));
+            return MPL_REFUSE(r->ctx, "%.200s:%u: the range ends before it begins", path,
+                              lines.number);
+        MPL_PASS(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
+        MPL_PASS(mpl_names_add(r->ctx, &r->ranges, lines.text, n, r->n_ranges, &old));
         if (old != UINT64_MAX)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: a second range of '%.*s'", path, lines.number,
-                     n < 80 ? (int)n : 80, lines.text);
+            return MPL_REFUSE(r->ctx, "%.200s:%u: a second range of '%.*s'", path, lines.number,
+                              n < 80 ? (int)n : 80, lines.text);
         memcpy(r->range[r->n_ranges++], range, sizeof range);
     }
     if (!inside)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s: no 'BufferLiveRange:' in it", path);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%.200s: no 'BufferLiveRange:' in it", path);
+    return MPL_OK;
 }
 
 /* Reads "X-live-range.txt" beside "X-buffer-assignment.txt"; range names point into its text. */
@@ -141,109 +138,101 @@ out:
 
 static mpl_status begin_allocation(reader *r, const mpl_lines *lines)
 {
-    mpl_status st = MPL_OK;
     uint64_t *sum;
 
-    MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, "size ", &r->size));
+    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, "size ", &r->size));
     if (lines->text[lines->n - 1] != ':')
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.200s:%u: the allocation's line has no ':' at its end; it was cut", r->path,
-                 lines->number);
+        return MPL_REFUSE(r->ctx,
+                          "%.200s:%u: the allocation's line has no ':' at its end; it was cut",
+                          r->path, lines->number);
     r->planned = mpl_lines_find(lines, ", preallocated-temp") != NULL;
     r->base = r->arena_bytes;
     r->block = MPL_NONE;
     r->n_left_out += !r->planned;
     sum = r->planned ? &r->arena_bytes : &r->left_out_bytes;
     if (!mpl_add_bytes(*sum, r->size, sum) || *sum > INT64_MAX)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: the allocations pass 2^63 bytes", r->path,
-                 lines->number);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%.200s:%u: the allocations pass 2^63 bytes", r->path,
+                          lines->number);
+    return MPL_OK;
 }
 
 /* Splits "value: <7 dot.3{1} (phi) @0>": takes the two words after the '<'. */
 static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id, size_t *id_n,
                               const char **name, size_t *name_n)
 {
-    mpl_status st = MPL_OK;
     const char *end = lines->text + lines->n, *at = mpl_lines_find(lines, "value: <"), *close;
 
     close = at != NULL ? memchr(at, '>', (size_t)(end - at)) : NULL;
     *name = close != NULL ? memchr(at, ' ', (size_t)(close - at)) : NULL;
     if (*name == NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.200s:%u: no value; it should be 'value: <id name @color> (size=.., "
-                 "offset=..)'",
-                 r->path, lines->number);
+        return MPL_REFUSE(r->ctx,
+                          "%.200s:%u: no value; it should be 'value: <id name @color> (size=.., "
+                          "offset=..)'",
+                          r->path, lines->number);
     *id = at, *id_n = (size_t)(*name - at);
     ++*name;
     for (*name_n = 0; *name + *name_n < close && (*name)[*name_n] != ' ';)
         ++*name_n;
     if (*name_n > 2 && memcmp(*name + *name_n - 2, "{}", 2) == 0)
         *name_n -= 2;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_value(reader *r, const mpl_lines *lines)
 {
-    mpl_status st = MPL_OK;
     mpl_import_buffer b = {0};
     const char *id = NULL, *name = NULL;
     size_t id_n = 0, name_n = 0;
     uint64_t end, old, k;
 
-    MPL_TRY(split_value(r, lines, &id, &id_n, &name, &name_n));
-    MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, "(size=", &b.bytes));
-    MPL_TRY(mpl_lines_value(r->ctx, r->path, lines, ",offset=", &b.offset));
+    MPL_PASS(split_value(r, lines, &id, &id_n, &name, &name_n));
+    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, "(size=", &b.bytes));
+    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, ",offset=", &b.offset));
     if (!mpl_add_bytes(b.offset, b.bytes, &end) || end > r->size)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.200s:%u: '%.*s' ends beyond its allocation of %" PRIu64 " bytes", r->path,
-                 lines->number, name_n < 80 ? (int)name_n : 80, name, r->size);
+        return MPL_REFUSE(r->ctx,
+                          "%.200s:%u: '%.*s' ends beyond its allocation of %" PRIu64 " bytes",
+                          r->path, lines->number, name_n < 80 ? (int)name_n : 80, name, r->size);
     if (!r->planned || b.bytes == 0)
-        goto out;
-    MPL_TRY(mpl_names_add(r->ctx, &r->ids, id, id_n, lines->number, &old));
+        return MPL_OK;
+    MPL_PASS(mpl_names_add(r->ctx, &r->ids, id, id_n, lines->number, &old));
     if (old != UINT64_MAX)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: value %.*s stands in line %" PRIu64 " already",
-                 r->path, lines->number, id_n < 20 ? (int)id_n : 20, id, old);
+        return MPL_REFUSE(r->ctx, "%.200s:%u: value %.*s stands in line %" PRIu64 " already",
+                          r->path, lines->number, id_n < 20 ? (int)id_n : 20, id, old);
     if ((k = mpl_names_get(&r->ranges, name, name_n)) == UINT64_MAX)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: no live range of '%.*s'", r->path, lines->number,
-                 name_n < 80 ? (int)name_n : 80, name);
+        return MPL_REFUSE(r->ctx, "%.200s:%u: no live range of '%.*s'", r->path, lines->number,
+                          name_n < 80 ? (int)name_n : 80, name);
     b.birth = r->range[k][0];
     b.death = r->range[k][1] + 1;
     b.offset += r->base;
     if (r->block == MPL_NONE)
         r->block = r->n_blocks++;
     b.block = r->block;
-    MPL_TRY(mpl_import_add(r->ctx, &r->list, &b, name, name_n));
-out:
-    return st;
+    return mpl_import_add(r->ctx, &r->list, &b, name, name_n);
 }
 
 static mpl_status read_allocations(reader *r, const mpl_import_in *in)
 {
-    mpl_status st = MPL_OK;
     mpl_lines lines = mpl_lines_of(in->text, in->size);
     bool any = false;
 
     while (mpl_lines_next(&lines)) {
         if (is_allocation(&lines)) {
             any = true;
-            MPL_TRY(begin_allocation(r, &lines));
+            MPL_PASS(begin_allocation(r, &lines));
         } else if (begins(&lines, "value:") && any) {
-            MPL_TRY(read_value(r, &lines));
+            MPL_PASS(read_value(r, &lines));
         } else if (begins(&lines, "HloLiveRange") || begins(&lines, "Used values")) {
             break;
         }
     }
     if (r->list.n == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.200s: no allocation is 'preallocated-temp' and has values: nothing was planned",
-                 in->path);
+        return MPL_REFUSE(
+            r->ctx,
+            "%.200s: no allocation is 'preallocated-temp' and has values: nothing was planned",
+            in->path);
     for (uint32_t b = 0; r->n_blocks == 1 && b < r->list.n; b++)
         r->list.item[b].block = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- aliases ---- */

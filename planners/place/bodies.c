@@ -32,13 +32,12 @@ static void find_unit(mpl_bodies *b)
 static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
                                const uint32_t *body, mpl_bodies *b)
 {
-    mpl_status st = MPL_OK;
     uint64_t grain = UINT64_C(1) << 32, sum = 0;
 
-    MPL_TRY(mpl_new(ctx, b->body, b->n_members));
-    MPL_TRY(mpl_new(ctx, b->buffer, b->n_members));
-    MPL_TRY(mpl_new(ctx, b->member_size, b->n_members));
-    MPL_TRY(mpl_new(ctx, b->member_bytes, b->n_members));
+    MPL_PASS(mpl_new(ctx, b->body, b->n_members));
+    MPL_PASS(mpl_new(ctx, b->buffer, b->n_members));
+    MPL_PASS(mpl_new(ctx, b->member_size, b->n_members));
+    MPL_PASS(mpl_new(ctx, b->member_bytes, b->n_members));
     for (uint32_t m = 0; m < b->n_members; m++)
         grain = mpl_min_u64(grain, p->align[buffer[m]]);
     for (uint32_t m = 0; m < b->n_members; m++) {
@@ -51,20 +50,17 @@ static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
         b->member_size[m] = mpl_align_up(b->member_bytes[m], grain);
         sum += b->member_size[m] + p->align[buffer[m]];
         if (sum > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "problem '%s': its bytes add up to more than a search can count", p->name);
+            return MPL_REFUSE(ctx, "problem '%s': its bytes add up to more than a search can count",
+                              p->name);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, b->size, b->n));
-    MPL_TRY(mpl_new(ctx, b->bytes, b->n));
-    MPL_TRY(mpl_new(ctx, b->align, b->n));
+    MPL_PASS(mpl_new(ctx, b->size, b->n));
+    MPL_PASS(mpl_new(ctx, b->bytes, b->n));
+    MPL_PASS(mpl_new(ctx, b->align, b->n));
     for (uint32_t m = 0; m < b->n_members; m++) {
         mpl_buffer from = b->buffer[m];
         uint32_t i = b->body[m];
@@ -75,28 +71,25 @@ static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
         if (p->fixed == NULL || p->fixed[from] == MPL_UNFIXED)
             continue;
         if (p->fixed[from] > MAX_LENGTH)
-            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': a fixed place beyond what a search can count",
-                     p->name);
+            return MPL_REFUSE(ctx, "problem '%s': a fixed place beyond what a search can count",
+                              p->name);
         if (b->fixed == NULL) {
-            MPL_TRY(mpl_new(ctx, b->fixed, b->n));
+            MPL_PASS(mpl_new(ctx, b->fixed, b->n));
             for (uint32_t k = 0; k < b->n; k++)
                 b->fixed[k] = MPL_UNFIXED;
         }
         mpl_assert(b->fixed[i] == MPL_UNFIXED || b->fixed[i] == p->fixed[from]);
         b->fixed[i] = p->fixed[from];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Derives rivals and distances of bodies from those of their members. */
 static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, b->rival, (size_t)b->n * b->n_words));
+    MPL_PASS(mpl_new(ctx, b->rival, (size_t)b->n * b->n_words));
     if (b->n < b->n_members)
-        MPL_TRY(mpl_new(ctx, b->dist, (size_t)b->n * b->n));
+        MPL_PASS(mpl_new(ctx, b->dist, (size_t)b->n * b->n));
     for (uint32_t m = 0; m < b->n_members; m++)
         for (uint32_t w = 0; w < b->n_member_words; w++)
             for (uint64_t bits = b->member_rival[(size_t)m * b->n_member_words + w]; bits != 0;
@@ -109,8 +102,7 @@ static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
                     b->dist[(size_t)i * b->n + j] =
                         mpl_max_u64(b->dist[(size_t)i * b->n + j], b->member_size[m]);
             }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the relations are symmetric and no two members of one body are rivals. */

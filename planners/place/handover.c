@@ -63,10 +63,9 @@ out:
 /* Distinct begins and ends of buffers, sorted. */
 static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
 {
-    mpl_status st = MPL_OK;
     size_t n = 0;
 
-    MPL_TRY(mpl_new(t->ctx, *cuts, 2 * (size_t)t->p->n));
+    MPL_PASS(mpl_new(t->ctx, *cuts, 2 * (size_t)t->p->n));
     for (mpl_buffer b = 0; b < t->p->n; b++) {
         (*cuts)[2 * b] = (place){t->p->pool[b], t->plan->offset[b]};
         (*cuts)[2 * b + 1] = (place){t->p->pool[b], t->plan->offset[b] + t->p->bytes[b]};
@@ -76,8 +75,7 @@ static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
         if (n == 0 || by_place(&(*cuts)[i], &(*cuts)[n - 1]) != 0)
             (*cuts)[n++] = (*cuts)[i];
     *n_cuts = n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int by_time(const void *left, const void *right)
@@ -93,7 +91,6 @@ static int by_time(const void *left, const void *right)
 static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
                        uint64_t bytes)
 {
-    mpl_status st = MPL_OK;
     uint32_t *last = &t->last[from == MPL_NONE ? t->p->n : from];
 
     if (*last > 0) {
@@ -104,26 +101,23 @@ static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool,
             return MPL_OK;
         }
     }
-    MPL_TRY(mpl_reserve(t->ctx, t->list, t->cap, t->n + 1));
+    MPL_PASS(mpl_reserve(t->ctx, t->list, t->cap, t->n + 1));
     t->list[t->n++] = (mpl_handover){from, to, pool, offset, bytes};
     *last = (uint32_t)t->n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status trace_piece(tracer *t, const place *begin, uint64_t end)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer from = MPL_NONE;
 
     for (uint32_t i = 0; i < t->n_live; i++) {
-        MPL_TRY(hand(t, from, t->live[i].b, begin->pool, begin->offset, end - begin->offset));
+        MPL_PASS(hand(t, from, t->live[i].b, begin->pool, begin->offset, end - begin->offset));
         from = t->live[i].b;
     }
     if (from != MPL_NONE)
-        MPL_TRY(hand(t, from, MPL_NONE, begin->pool, begin->offset, end - begin->offset));
-out:
-    return st;
+        MPL_PASS(hand(t, from, MPL_NONE, begin->pool, begin->offset, end - begin->offset));
+    return MPL_OK;
 }
 
 /* Removes owners that end at `at` or lie in another pool. */
@@ -152,7 +146,6 @@ static int by_start(const void *left, const void *right, void *argument)
 
 static mpl_status trace(tracer *t, const place *cuts, size_t n_cuts)
 {
-    mpl_status st = MPL_OK;
     uint32_t next = 0;
 
     for (size_t i = 0; i + 1 < n_cuts; i++) {
@@ -163,10 +156,9 @@ static mpl_status trace(tracer *t, const place *cuts, size_t n_cuts)
             t->live[t->n_live++] = (owner){t->time[t->by_place[next]], t->by_place[next]};
         qsort(t->live, t->n_live, sizeof *t->live, by_time);
         if (cuts[i + 1].pool == cuts[i].pool)
-            MPL_TRY(trace_piece(t, &cuts[i], cuts[i + 1].offset));
+            MPL_PASS(trace_piece(t, &cuts[i], cuts[i + 1].offset));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,

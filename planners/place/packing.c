@@ -433,16 +433,15 @@ static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl
 
 static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = q->run->ctx;
     const mpl_problem *p = q->p;
 
     if (p->n_in_place == 0)
-        goto out;
-    MPL_TRY(mpl_new(ctx, q->pair_begin, (size_t)q->n + 2));
-    MPL_TRY(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, q->pair_begin, (size_t)q->n + 2));
+    MPL_PASS(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
     if (p->inside != NULL)
-        MPL_TRY(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
+        MPL_PASS(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < p->n_in_place; i++) {
             mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
@@ -455,8 +454,7 @@ static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
         if (pass == 0)
             mpl_lists_begin(q->pair_begin, q->n);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- one pool ---- */
@@ -485,33 +483,30 @@ static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
 
 static mpl_status members_alloc(mpl_packing *q)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = q->run->ctx;
 
-    MPL_TRY(mpl_new(ctx, q->buffer, q->n));
-    MPL_TRY(mpl_new(ctx, q->bytes, q->n));
-    MPL_TRY(mpl_new(ctx, q->align, q->n));
-    MPL_TRY(mpl_new(ctx, q->fixed, q->n));
-    MPL_TRY(mpl_new(ctx, q->offset, q->n));
-    MPL_TRY(mpl_new(ctx, q->at, q->n));
-    MPL_TRY(mpl_new(ctx, q->best_offset, q->n));
+    MPL_PASS(mpl_new(ctx, q->buffer, q->n));
+    MPL_PASS(mpl_new(ctx, q->bytes, q->n));
+    MPL_PASS(mpl_new(ctx, q->align, q->n));
+    MPL_PASS(mpl_new(ctx, q->fixed, q->n));
+    MPL_PASS(mpl_new(ctx, q->offset, q->n));
+    MPL_PASS(mpl_new(ctx, q->at, q->n));
+    MPL_PASS(mpl_new(ctx, q->best_offset, q->n));
     if (q->p->inside != NULL)
-        MPL_TRY(mpl_families_new(ctx, q->p, &q->family));
-out:
-    return st;
+        MPL_PASS(mpl_families_new(ctx, q->p, &q->family));
+    return MPL_OK;
 }
 
 /* Makes the pool's members at the offsets of `start`, a valid plan, with bound and goal. */
 static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start,
                                uint32_t *member)
 {
-    mpl_status st = MPL_OK;
     int64_t minimise;
     const mpl_problem *p = q->p;
     uint64_t capacity = p->pool_capacity[pool];
 
     number_members(q, pool, member);
-    MPL_TRY(members_alloc(q));
+    MPL_PASS(members_alloc(q));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t a = member[b];
 
@@ -527,24 +522,20 @@ static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *st
         q->n_fixed += q->fixed[a] != MPL_UNFIXED;
         q->best_offset[a] = q->offset[a] = start[b];
     }
-    MPL_TRY(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
-    MPL_TRY(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
+    MPL_PASS(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
+    MPL_PASS(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
     q->goal = mpl_min_u64(mpl_run_enough(q->run, q->bound), mpl_max_u64(q->bound, capacity));
     q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->goal ? capacity : q->goal;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status entries_alloc(mpl_packing *q)
 {
-    mpl_status st = MPL_OK;
     uint32_t most = 0;
 
     for (uint32_t a = 0; a < q->n; a++)
         most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
-    MPL_TRY(mpl_new(q->run->ctx, q->entry, 2 * (size_t)most));
-out:
-    return st;
+    return mpl_new(q->run->ctx, q->entry, 2 * (size_t)most);
 }
 
 static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
@@ -598,16 +589,14 @@ out:
 /* Whether all pools are at their bounds. */
 static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *offset, bool *at)
 {
-    mpl_status st = MPL_OK;
     uint64_t bound;
 
     *at = true;
     for (uint32_t pool = 0; pool < p->n_pools && *at; pool++) {
-        MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
+        MPL_PASS(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
         *at = mpl_pool_height(p, pool, offset) <= mpl_run_enough(run, bound);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Searches with families as single buffers, in a quarter of ticks and time; sinks the parts. */
@@ -652,17 +641,14 @@ mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner
                            uint64_t ticks_default, mpl_status (*search)(mpl_packing *q),
                            mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     uint64_t limit = run->budget_ticks;
 
     if (limit == UINT64_MAX && run->deadline_ns == INT64_MAX)
         limit = ticks_default;
-    MPL_TRY(first->plan(run, p, out));
+    MPL_PASS(first->plan(run, p, out));
     if (run->start_offsets != NULL)
         mpl_place_take_lower(p, run->start_offsets, out->offset);
     if (p->inside != NULL)
-        MPL_TRY(search_wholes(run, p, first, limit, search, out->offset));
-    MPL_TRY(search_pools(run, p, limit, search, out->offset));
-out:
-    return st;
+        MPL_PASS(search_wholes(run, p, first, limit, search, out->offset));
+    return search_pools(run, p, limit, search, out->offset);
 }

@@ -33,18 +33,15 @@ static mpl_buffer choose_partner(mpl_placement *s, mpl_buffer b, mpl_gap gap)
 
 static mpl_status place(mpl_placement *s, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     mpl_gap gap = {0, UINT64_MAX};
     mpl_buffer joined = MPL_NONE;
 
-    MPL_TRY(s->kind->find(s, b, &gap));
+    MPL_PASS(s->kind->find(s, b, &gap));
     if (s->partner_begin != NULL)
         joined = choose_partner(s, b, gap);
     s->offset[b] = joined != MPL_NONE ? s->offset[joined] : gap.offset;
     s->placed[b] = 1;
-    MPL_TRY(s->kind->insert(s, b, joined));
-out:
-    return st;
+    return s->kind->insert(s, b, joined);
 }
 
 /* ---- one pool ---- */
@@ -52,7 +49,6 @@ out:
 /* Offsets stay below the highest fixed end plus all bytes and alignments; checks that this fits. */
 static mpl_status check_sum(const mpl_placement *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
     uint64_t sum = 0, fixed_end = 0;
 
@@ -66,12 +62,11 @@ static mpl_status check_sum(const mpl_placement *s)
                mpl_add_bytes(sum, p->align[b] + s->grain, &sum);
         fits = fits && (p->inside == NULL || mpl_add_bytes(sum, p->inside_at[b], &sum));
         if (!fits || sum > INT64_MAX || fixed_end > INT64_MAX - sum)
-            MPL_FAIL(s->run->ctx, MPL_EINPUT,
-                     "the buffers of pool '%.100s' together have more than 2^63 bytes",
-                     p->pool_name[p->pool[b]]);
+            return MPL_REFUSE(s->run->ctx,
+                              "the buffers of pool '%.100s' together have more than 2^63 bytes",
+                              p->pool_name[p->pool[b]]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static const mpl_space_kind *choose_space(const mpl_placement *s)
@@ -127,14 +122,13 @@ out:
 
 static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
     uint32_t *begin;
 
     if (p->n_in_place == 0)
-        goto out;
-    MPL_TRY(mpl_new(ctx, s->partner_begin, (size_t)p->n + 2));
-    MPL_TRY(mpl_new(ctx, s->partner, 2 * (size_t)p->n_in_place));
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, s->partner_begin, (size_t)p->n + 2));
+    MPL_PASS(mpl_new(ctx, s->partner, 2 * (size_t)p->n_in_place));
     begin = s->partner_begin;
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         begin[p->in_place_in[i] + 2]++;
@@ -145,8 +139,7 @@ static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
         s->partner[begin[p->in_place_in[i] + 1]++] = p->in_place_out[i];
         s->partner[begin[p->in_place_out[i] + 1]++] = p->in_place_in[i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *order, mpl_fit fit,

@@ -20,13 +20,13 @@ uint32_t mpl_spans_find(const mpl_spans *spans, uint64_t at)
 static mpl_status splice(mpl_ctx *ctx, mpl_spans *spans, uint32_t first, uint32_t last,
                          const mpl_span *new, uint32_t n)
 {
-    mpl_status st = MPL_OK;
     uint32_t want = spans->n - (last - first) + n;
 
     if (want > spans->room) {
         uint32_t room = spans->room > 0 ? 2 * spans->room : 2;
 
-        MPL_TRY(mpl_realloc_bytes(ctx, (void **)&spans->item, spans->n, room, sizeof *spans->item));
+        MPL_PASS(
+            mpl_realloc_bytes(ctx, (void **)&spans->item, spans->n, room, sizeof *spans->item));
         spans->room = room;
     }
     if (n != last - first)
@@ -35,8 +35,7 @@ static mpl_status splice(mpl_ctx *ctx, mpl_spans *spans, uint32_t first, uint32_
     for (uint32_t i = 0; i < n; i++)
         spans->item[first + i] = new[i];
     spans->n = want;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_spans_add(mpl_ctx *ctx, mpl_spans *spans, mpl_span span)

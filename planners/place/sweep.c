@@ -48,12 +48,11 @@ out:
 
 static mpl_status sweep_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
 {
-    mpl_status st = MPL_OK;
     mpl_space *space = s->space;
     const mpl_problem *p = s->p;
 
     for (; p->death[s->member[space->by_death[space->n_dead]]] <= p->birth[b]; space->n_dead++)
-        MPL_TRY(
+        MPL_PASS(
             mpl_spans_add(s->run->ctx, &space->hole, space->held[space->by_death[space->n_dead]]));
     for (uint32_t i = 0; i < space->hole.n; i++) {
         mpl_span hole = space->hole.item[i];
@@ -65,8 +64,7 @@ static mpl_status sweep_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
         if (mpl_placement_offer(s, (mpl_gap){at, hole.end - at - p->bytes[b]}, gap))
             break;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* An input born at the same step may have joined a buffer that conflicts with b. */

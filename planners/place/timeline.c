@@ -170,13 +170,12 @@ out:
 /* Cuts births into groups. A guest is born or dies in its group, so events bound the guests. */
 static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = s->run->ctx;
     mpl_space *space = s->space;
     uint32_t total = 0, inside = 0, largest = 0;
 
-    MPL_TRY(mpl_new(ctx, space->group_birth, (size_t)space->n_births + 1));
-    MPL_TRY(mpl_new(ctx, space->group_guest, (size_t)space->n_births + 1));
+    MPL_PASS(mpl_new(ctx, space->group_birth, (size_t)space->n_births + 1));
+    MPL_PASS(mpl_new(ctx, space->group_guest, (size_t)space->n_births + 1));
     for (uint32_t i = 0; i < space->n_births; i++) {
         if (inside > 0 && inside + events[i] > GROUP_EVENTS) {
             space->n_groups++;
@@ -193,11 +192,9 @@ static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
     space->n_groups++;
     space->group_birth[space->n_groups] = space->n_births;
     space->group_guest[space->n_groups] = total;
-    MPL_TRY(mpl_new(ctx, space->n_guests, space->n_groups));
-    MPL_TRY(mpl_new(ctx, space->guest, total));
-    MPL_TRY(mpl_new(ctx, space->filtered, 2 * (size_t)largest + 1));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, space->n_guests, space->n_groups));
+    MPL_PASS(mpl_new(ctx, space->guest, total));
+    return mpl_new(ctx, space->filtered, 2 * (size_t)largest + 1);
 }
 
 static mpl_status timeline_open(mpl_placement *s)
@@ -236,25 +233,23 @@ static void add_guest(mpl_space *space, uint32_t group, guest new)
 
 static mpl_status add(mpl_ctx *ctx, mpl_space *space, node v, const guest *new)
 {
-    mpl_status st = MPL_OK;
     const uint32_t *birth = space->group_birth;
 
     if (is_used(space, v))
-        MPL_TRY(mpl_spans_add(ctx, &space->all[v.id], new->span));
+        MPL_PASS(mpl_spans_add(ctx, &space->all[v.id], new->span));
     if (new->from <= birth[v.first] && birth[v.last] <= new->to) {
-        MPL_TRY(mpl_spans_add(ctx, &space->cover[v.id], new->span));
+        MPL_PASS(mpl_spans_add(ctx, &space->cover[v.id], new->span));
     } else if (v.last - v.first == 1) {
         add_guest(space, v.first, *new);
     } else {
         node left = left_child(v), right = right_child(v);
 
         if (new->from < birth[left.last])
-            MPL_TRY(add(ctx, space, left, new));
+            MPL_PASS(add(ctx, space, left, new));
         if (birth[right.first] < new->to)
-            MPL_TRY(add(ctx, space, right, new));
+            MPL_PASS(add(ctx, space, right, new));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status timeline_insert(mpl_placement *s, mpl_buffer b, mpl_buffer partner)

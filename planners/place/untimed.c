@@ -18,12 +18,8 @@ static void rows_close(mpl_placement *s)
 
 static mpl_status rows_open(mpl_placement *s)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(s->run->ctx, s->space, 1));
-    MPL_TRY(mpl_new(s->run->ctx, s->space->by_offset, s->n_members));
-out:
-    return st;
+    MPL_PASS(mpl_new(s->run->ctx, s->space, 1));
+    return mpl_new(s->run->ctx, s->space->by_offset, s->n_members);
 }
 
 static mpl_status rows_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)

@@ -181,16 +181,15 @@ static bool block_before(const packer *k, const block *a, const block *b)
 
 static mpl_status gather_blocks(packer *k)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = k->p;
 
     for (mpl_buffer i = 0; i < p->n; i++)
         if (p->pool[i] == 0 && k->plan->block[i] >= k->n)
             k->n = k->plan->block[i] + 1;
     if (k->n > p->n)
-        MPL_FAIL(k->ctx, MPL_EINVALID, "block %u of %u buffers; block ids are dense from 0",
-                 k->n - 1, p->n);
-    MPL_TRY(mpl_new(k->ctx, k->block, k->n));
+        return MPL_ERROR(k->ctx, MPL_EINVALID, "block %u of %u buffers; block ids are dense from 0",
+                         k->n - 1, p->n);
+    MPL_PASS(mpl_new(k->ctx, k->block, k->n));
     for (uint32_t i = 0; i < k->n; i++)
         k->block[i] = (block){.begin = UINT64_MAX, .birth = UINT32_MAX, .align = 1, .id = i};
     for (mpl_buffer i = 0; i < p->n; i++) {
@@ -207,35 +206,30 @@ static mpl_status gather_blocks(packer *k)
     for (uint32_t i = 0; i < k->n; i++)
         k->block[i].bytes =
             k->block[i].end > k->block[i].begin ? k->block[i].end - k->block[i].begin : 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status index_serial(packer *k, block **order)
 {
-    mpl_status st = MPL_OK;
-
     for (k->leaves = 1; k->leaves < k->n;)
         k->leaves *= 2;
-    MPL_TRY(mpl_new(k->ctx, k->last, 2 * (size_t)k->leaves));
-    MPL_TRY(mpl_new(k->ctx, k->by_birth, k->n));
-    MPL_TRY(mpl_new(k->ctx, k->rank, k->n));
+    MPL_PASS(mpl_new(k->ctx, k->last, 2 * (size_t)k->leaves));
+    MPL_PASS(mpl_new(k->ctx, k->by_birth, k->n));
+    MPL_PASS(mpl_new(k->ctx, k->rank, k->n));
     qsort(order, k->n, sizeof *order, earlier_first);
     for (uint32_t i = 0; i < k->n; i++)
         k->by_birth[i] = order[i]->id, k->rank[order[i]->id] = i;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status index_parallel(packer *k)
 {
-    mpl_status st = MPL_OK;
     const mpl_before *before = k->p->before;
 
     k->words = before->n_words;
-    MPL_TRY(mpl_new(k->ctx, k->after, (size_t)k->n * k->words));
+    MPL_PASS(mpl_new(k->ctx, k->after, (size_t)k->n * k->words));
     memset(k->after, 0xff, (size_t)k->n * k->words * sizeof *k->after);
-    MPL_TRY(mpl_new(k->ctx, k->member, (size_t)k->n * k->words));
+    MPL_PASS(mpl_new(k->ctx, k->member, (size_t)k->n * k->words));
     for (mpl_buffer i = 0; i < k->p->n; i++) {
         size_t from = (size_t)k->plan->block[i] * k->words;
 
@@ -245,8 +239,7 @@ static mpl_status index_parallel(packer *k)
         for (uint32_t w = 0; w < k->words; w++)
             k->after[from + w] &= before->row[(size_t)i * k->words + w];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Puts b at the lowest offset where it overlaps no conflicting block of order[0 .. n_placed). */

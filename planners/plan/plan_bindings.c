@@ -151,25 +151,24 @@ out:
 static mpl_status compare_lists(mpl_ctx *ctx, const char *path, const json_t *want,
                                 const json_t *have, const char *what)
 {
-    mpl_status st = MPL_OK;
     size_t n = json_array_size(want), n_have = json_array_size(have);
 
     for (size_t i = 0; i < n && i < n_have; i++)
         if (strcmp(value_of(json_array_get(want, i)), value_of(json_array_get(have, i))) == 0)
-            MPL_TRY(compare(ctx, path, json_array_get(want, i), json_array_get(have, i)));
+            MPL_PASS(compare(ctx, path, json_array_get(want, i), json_array_get(have, i)));
         else
-            MPL_FAIL(ctx, MPL_EINVALID,
-                     "%.150s: '%s' of the plan go on with '%.80s', where the graph has '%.80s'",
-                     path, what, value_of(json_array_get(have, i)),
-                     value_of(json_array_get(want, i)));
+            return MPL_ERROR(
+                ctx, MPL_EINVALID,
+                "%.150s: '%s' of the plan go on with '%.80s', where the graph has '%.80s'", path,
+                what, value_of(json_array_get(have, i)), value_of(json_array_get(want, i)));
     if (n_have < n)
-        MPL_FAIL(ctx, MPL_EINVALID, "%.150s: '%s' of the plan say nothing of '%.80s'", path, what,
-                 value_of(json_array_get(want, n_have)));
+        return MPL_ERROR(ctx, MPL_EINVALID, "%.150s: '%s' of the plan say nothing of '%.80s'", path,
+                         what, value_of(json_array_get(want, n_have)));
     if (n_have > n)
-        MPL_FAIL(ctx, MPL_EINVALID, "%.150s: '%s' of the plan have '%.80s', and the graph has not",
-                 path, what, value_of(json_array_get(have, n)));
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "%.150s: '%s' of the plan have '%.80s', and the graph has not", path, what,
+                         value_of(json_array_get(have, n)));
+    return MPL_OK;
 }
 
 mpl_status mpl_plan_check_bindings(mpl_ctx *ctx, const char *path, const char *fields_json,

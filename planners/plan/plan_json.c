@@ -5,7 +5,7 @@
 
 mpl_status mpl_json_no_memory(mpl_ctx *ctx)
 {
-    return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for JSON");
+    return MPL_ERROR(ctx, MPL_EMEM, "out of memory for JSON");
 }
 
 mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, size_t size,
@@ -19,8 +19,8 @@ mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, siz
     /* jansson leaves its error text empty when an allocation fails */
     if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
         return mpl_json_no_memory(ctx);
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.200s:%d: no JSON: %s", where,
-                    error.line > 0 ? error.line : 1, error.text);
+    return MPL_REFUSE(ctx, "%.200s:%d: no JSON: %s", where, error.line > 0 ? error.line : 1,
+                      error.text);
 }
 
 json_t *mpl_json_push(json_t *list, json_t *value)

@@ -259,15 +259,13 @@ void mpl_blocks_walk(mpl_blocks *s, mpl_blocks_rule *rule, const void *params, b
 
 mpl_status mpl_blocks_total(const mpl_blocks *s, uint64_t *bytes)
 {
-    mpl_status st = MPL_OK;
     uint64_t sum = 0;
 
     for (uint32_t block = 0; block < s->n_blocks; block++)
         if (!mpl_add_bytes(sum, mpl_blocks_bytes(s, block), &sum) || sum > INT64_MAX)
-            MPL_FAIL(s->run->ctx, MPL_EINPUT, "the blocks together have more than 2^63 bytes");
+            return MPL_REFUSE(s->run->ctx, "the blocks together have more than 2^63 bytes");
     *bytes = sum;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_blocks_write(const mpl_blocks *s, mpl_plan *out)
@@ -340,13 +338,12 @@ out:
 /* Pairs are sorted by (step, out, in), so the pairs of one output are neighbours. */
 static mpl_status index_pairs(mpl_ctx *ctx, mpl_blocks *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
 
     if (p->n_in_place == 0)
-        goto out;
-    MPL_TRY(mpl_new(ctx, s->pair_first, p->n));
-    MPL_TRY(mpl_new(ctx, s->pair_end, p->n));
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, s->pair_first, p->n));
+    MPL_PASS(mpl_new(ctx, s->pair_end, p->n));
     for (uint32_t i = p->n_in_place; i-- > 0;) {
         mpl_buffer x = p->in_place_out[i];
 
@@ -354,8 +351,7 @@ static mpl_status index_pairs(mpl_ctx *ctx, mpl_blocks *s)
         if (s->pair_end[x] == 0)
             s->pair_end[x] = i + 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group,

@@ -38,7 +38,6 @@ static void steps_fini(mpl_ctx *ctx, steps *s)
 static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, uint64_t *key,
                           steps *s)
 {
-    mpl_status st = MPL_OK;
     uint32_t index = 0, at = 0;
     uint64_t live = 0;
     uint32_t *step = s->rank; /* rank is not needed yet */
@@ -46,7 +45,7 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, ui
     mpl_ids_ascending(p->n, id);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = p->birth[b];
-    MPL_TRY(mpl_sort_ids(ctx, p->n, id, key));
+    MPL_PASS(mpl_sort_ids(ctx, p->n, id, key));
     for (uint32_t i = 0; i < p->n; i++) {
         if (i > 0 && p->birth[id[i]] != p->birth[id[i - 1]])
             index++;
@@ -57,7 +56,7 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, ui
     s->n = p->n > 0 ? index + 1 : 0;
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = p->death[b];
-    MPL_TRY(mpl_sort_ids(ctx, p->n, id, key));
+    MPL_PASS(mpl_sort_ids(ctx, p->n, id, key));
     for (uint32_t i = 0; i < p->n; i++) {
         while (at < s->n && step[at] < p->death[id[i]])
             at++;
@@ -67,8 +66,7 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id, ui
     }
     for (uint32_t i = 0; i < s->n; i++)
         s->live[i] = live += s->live[i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint32_t least(const uint32_t *tree, uint32_t n, uint32_t from, uint32_t to)

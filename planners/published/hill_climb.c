@@ -124,12 +124,11 @@ static bool accepts(climb *s, uint64_t height, uint64_t got, int64_t attempt)
 
 static mpl_status climb_run(climb *s, int64_t attempts)
 {
-    mpl_status st = MPL_OK;
     mpl_packing *q = s->q;
     uint64_t height, got;
     uint32_t x, y;
 
-    MPL_TRY(mpl_packing_order(q, MPL_KEY_SIZE, s->order));
+    MPL_PASS(mpl_packing_order(q, MPL_KEY_SIZE, s->order));
     mpl_packing_place(q, s->order, 0, UINT64_MAX, &height);
     mpl_packing_offer(q, height);
     for (int64_t attempt = 1; attempt < attempts && !mpl_packing_done(q); attempt++) {
@@ -146,8 +145,7 @@ static mpl_status climb_run(climb *s, int64_t attempts)
             memcpy(q->offset, s->kept, q->n * sizeof *s->kept);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status search(mpl_packing *q)

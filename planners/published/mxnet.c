@@ -93,21 +93,19 @@ static void rule(mpl_blocks *s, const void *params, uint32_t begin, uint32_t end
 /* The range of the least total, the smallest among equals. */
 static mpl_status best_range(mpl_blocks *blocks, uint64_t *best)
 {
-    mpl_status st = MPL_OK;
     uint64_t least = UINT64_MAX;
 
     for (uint64_t range = 1; range <= DEFAULT_RANGE; range *= 2) {
         uint64_t total;
 
         mpl_blocks_walk(blocks, rule, &range, false);
-        MPL_TRY(mpl_blocks_total(blocks, &total));
+        MPL_PASS(mpl_blocks_total(blocks, &total));
         if (total < least) {
             least = total;
             *best = range;
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

@@ -54,7 +54,6 @@ static uint32_t most_interferences(const mpl_nnc_graph *g)
 /* Lists this round's tuples: a alone, and a with each larger k of its pool without interference. */
 static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
 {
-    mpl_status st = MPL_OK;
     uint32_t most = most_interferences(g);
     size_t cap = 0;
 
@@ -62,7 +61,7 @@ static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
     for (mpl_buffer a = 0; a < g->p->n; a++) {
         if (!is_open(g, a) || g->count[a] != most)
             continue;
-        MPL_TRY(mpl_reserve(g->ctx, *list, cap, *n + g->p->n));
+        MPL_PASS(mpl_reserve(g->ctx, *list, cap, *n + g->p->n));
         (*list)[(*n)++] = (candidate){g->size[a], g->count[a], a, MPL_NONE};
         for (mpl_buffer k = 0; k < g->p->n; k++)
             if (k != a && is_open(g, k) && g->size[k] > g->size[a] &&
@@ -70,8 +69,7 @@ static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
                 (*list)[(*n)++] =
                     (candidate){g->size[k], (uint64_t)g->count[a] + g->count[k], a, k};
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_nnc_tuple tuple_of(const mpl_nnc_graph *g, const candidate *c)

@@ -26,7 +26,6 @@ static void graph_free(mpl_nnc_graph *g)
 
 static mpl_status start_time(mpl_nnc_graph *g)
 {
-    mpl_status st = MPL_OK;
     const mpl_access *access = g->p->access;
     mpl_nnc_time *t = &g->time;
 
@@ -34,17 +33,16 @@ static mpl_status start_time(mpl_nnc_graph *g)
     t->begin = access != NULL ? access->edge_begin : g->p->before->red_begin;
     t->item = access != NULL ? access->edge_item : g->p->before->red_item;
     t->penalty = t->n + 1;
-    MPL_TRY(mpl_new(g->ctx, t->rank, t->n));
-    MPL_TRY(mpl_new(g->ctx, t->pos, t->n));
-    MPL_TRY(mpl_new(g->ctx, t->hop, t->n));
+    MPL_PASS(mpl_new(g->ctx, t->rank, t->n));
+    MPL_PASS(mpl_new(g->ctx, t->pos, t->n));
+    MPL_PASS(mpl_new(g->ctx, t->hop, t->n));
     if (access == NULL)
-        MPL_TRY(mpl_before_rank(g->ctx, g->p->before, t->rank));
+        MPL_PASS(mpl_before_rank(g->ctx, g->p->before, t->rank));
     for (uint32_t e = 0; access != NULL && e < t->n; e++)
         t->rank[e] = e; /* events are in program order */
     for (uint32_t at = 0; at < t->n; at++)
         t->pos[t->rank[at]] = at;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Open buffers that interfere with b, as words: of its pool, neither before, after nor b itself. */
@@ -291,31 +289,25 @@ uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
 static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block,
                             uint64_t bytes, uint64_t offset)
 {
-    mpl_status st = MPL_OK;
-
     if (bytes == 0)
         return MPL_OK;
     if (g->n_edges == MPL_NONE - 1)
-        MPL_FAIL(g->ctx, MPL_EINPUT, "the allocation graph has more than 2^32 edges");
-    MPL_TRY(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
-    MPL_TRY(mpl_reserve(g->ctx, g->usable, g->cap_usable, (size_t)g->n_edges + 1));
-    MPL_TRY(mpl_reserve(g->ctx, g->hops, g->cap_hops, (size_t)g->n_edges + 1));
+        return MPL_REFUSE(g->ctx, "the allocation graph has more than 2^32 edges");
+    MPL_PASS(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
+    MPL_PASS(mpl_reserve(g->ctx, g->usable, g->cap_usable, (size_t)g->n_edges + 1));
+    MPL_PASS(mpl_reserve(g->ctx, g->hops, g->cap_hops, (size_t)g->n_edges + 1));
     g->edge[g->n_edges++] = (mpl_nnc_edge){from, to, block, bytes, offset};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_block(mpl_nnc_graph *g, uint64_t bytes, uint32_t pool, uint32_t *block)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(g->ctx, g->block_bytes, g->cap_block_bytes, (size_t)g->n_blocks + 1));
-    MPL_TRY(mpl_reserve(g->ctx, g->block_pool, g->cap_block_pool, (size_t)g->n_blocks + 1));
+    MPL_PASS(mpl_reserve(g->ctx, g->block_bytes, g->cap_block_bytes, (size_t)g->n_blocks + 1));
+    MPL_PASS(mpl_reserve(g->ctx, g->block_pool, g->cap_block_pool, (size_t)g->n_blocks + 1));
     g->block_bytes[g->n_blocks] = bytes;
     g->block_pool[g->n_blocks] = pool;
     *block = g->n_blocks++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_t offset)
@@ -334,14 +326,13 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
 static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to,
                              uint32_t block, uint64_t offset)
 {
-    mpl_status st = MPL_OK;
     uint64_t covered = 0;
 
     for (uint32_t i = 0; i < t->n; i++) {
         uint64_t size = g->size[t->member[i]];
 
         if (size > covered) {
-            MPL_TRY(push_edge(g, from, t->member[i], block, size - covered, offset + covered));
+            MPL_PASS(push_edge(g, from, t->member[i], block, size - covered, offset + covered));
             covered = size;
         }
     }
@@ -353,15 +344,14 @@ static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t 
             uint64_t both = mpl_min_u64(size, g->size[t->member[k]]);
 
             if (both > covered) {
-                MPL_TRY(push_edge(g, t->member[i], t->member[k], block, both - covered,
-                                  offset + covered));
+                MPL_PASS(push_edge(g, t->member[i], t->member[k], block, both - covered,
+                                   offset + covered));
                 covered = both;
             }
         }
-        MPL_TRY(push_edge(g, t->member[i], to, block, size - covered, offset + covered));
+        MPL_PASS(push_edge(g, t->member[i], to, block, size - covered, offset + covered));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the ranges that enter an inserted buffer, and those that leave it, add up to its size. */
@@ -390,12 +380,11 @@ static bool flow_is_conserved(const mpl_nnc_graph *g)
 
 mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge)
 {
-    mpl_status st = MPL_OK;
     uint64_t need = largest(g, tuple), offset = 0;
     uint32_t from = g->p->n, to = g->p->n + 1, block;
 
     if (edge == MPL_NONE) {
-        MPL_TRY(open_block(g, need, g->p->pool[tuple->member[0]], &block));
+        MPL_PASS(open_block(g, need, g->p->pool[tuple->member[0]], &block));
     } else {
         mpl_nnc_edge *e = &g->edge[edge];
 
@@ -406,12 +395,11 @@ mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t
         e->bytes -= need;
         e->offset += need;
     }
-    MPL_TRY(push_tuple(g, tuple, from, to, block, offset));
+    MPL_PASS(push_tuple(g, tuple, from, to, block, offset));
     for (uint32_t i = 0; i < tuple->n; i++)
         close_buffer(g, tuple->member[i], block, offset);
     mpl_assert_slow(flow_is_conserved(g));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Lays blocks end to end in their pools; maps block ids and offsets to the whole problem. */
@@ -448,19 +436,18 @@ out:
 
 mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     char label[24];
 
     if (p->n > MAX_BUFFERS)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d",
-                 p->name, p->n, MAX_BUFFERS);
+        return MPL_ERROR(ctx, MPL_EUNAVAIL,
+                         "problem '%.200s' has %u buffers; NNC's planners take up to %d", p->name,
+                         p->n, MAX_BUFFERS);
     for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
-            MPL_FAIL(ctx, MPL_EUNAVAIL,
-                     "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
-                     mpl_buffer_label(p, b, label));
-out:
-    return st;
+            return MPL_ERROR(ctx, MPL_EUNAVAIL,
+                             "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
+                             mpl_buffer_label(p, b, label));
+    return MPL_OK;
 }
 
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,

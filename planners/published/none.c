@@ -10,17 +10,14 @@
 /* Bytes from b to the end of its family if b begins it, else 0. */
 static mpl_status measure(mpl_ctx *ctx, const mpl_problem *p, uint64_t **span)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *span, p->n));
+    MPL_PASS(mpl_new(ctx, *span, p->n));
     for (mpl_buffer b = 0; b < p->n; b++) {
         mpl_buffer first = p->inside != NULL ? p->inside[b] : b;
         uint64_t at = p->inside != NULL ? p->inside_at[b] : 0;
 
         (*span)[first] = mpl_max_u64((*span)[first], at + p->bytes[b]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

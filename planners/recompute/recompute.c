@@ -93,15 +93,12 @@ out:
 /* The run without repeats. */
 static mpl_status keep_as_it_is(mpl_recompute_task *task)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(task->ctx, task->run, task->g->n_ops));
+    MPL_PASS(mpl_new(task->ctx, task->run, task->g->n_ops));
     for (task->n = 0; task->n < task->g->n_ops; task->n++)
         task->run[task->n] = task->n;
     task->found.has_bound = true;
     task->found.claim = MPL_RECOMPUTE_OPTIMAL;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status choose(const mpl_recompute_method *method, mpl_recompute_task *task)

@@ -114,18 +114,16 @@ static uint64_t all_of(const mpl_stage_model *m, uint32_t t, mpl_op op)
 
 static mpl_status add_columns(moment *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = c->m;
 
     for (uint32_t i = 0; i < c->t; i++)
         if (m->may[i])
-            MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, (double)m->work[i] / c->work, 'a', i,
-                                      MPL_NONE, &c->again[i]));
+            MPL_PASS(mpl_lp_add_column(c->lp, true, 0, 1, (double)m->work[i] / c->work, 'a', i,
+                                       MPL_NONE, &c->again[i]));
     for (uint32_t v = 0; v < m->n_lumps; v++)
         if (is_open(m, c->t, v))
-            MPL_TRY(mpl_lp_add_column(c->lp, true, 0, 1, 0, 't', v, MPL_NONE, &c->there[v]));
-out:
-    return st;
+            MPL_PASS(mpl_lp_add_column(c->lp, true, 0, 1, 0, 't', v, MPL_NONE, &c->there[v]));
+    return MPL_OK;
 }
 
 /* Row: a later reader of v (MPL_NONE: a first run) finds v in memory or made again. */
@@ -158,7 +156,6 @@ static uint32_t before_lump(const moment *c, uint32_t v)
  * v, which is needed, one lump is in memory or the maker of the path's first lump runs again. */
 static mpl_status add_paths(moment *c, uint32_t v)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 1, end = before_lump(c, v);
 
     c->term[0] = c->there[v], c->value[0] = 1;
@@ -167,15 +164,13 @@ static mpl_status add_paths(moment *c, uint32_t v)
 
         c->term[n] = c->there[end], c->value[n++] = 1;
         c->term[n] = again, c->value[n] = 1;
-        MPL_TRY(mpl_lp_add_row(c->lp, 1, n + (again != MPL_NONE), c->term, c->value));
+        MPL_PASS(mpl_lp_add_row(c->lp, 1, n + (again != MPL_NONE), c->term, c->value));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_rows(moment *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = c->m;
     uint64_t sure = certain(m, c->t, c->op);
     uint32_t n = 0;
@@ -184,44 +179,39 @@ static mpl_status add_rows(moment *c)
         if (c->there[v] == MPL_NONE)
             continue;
         if (last_user(m, v) > c->t) {
-            MPL_TRY(add_need(c, v, MPL_NONE));
+            MPL_PASS(add_need(c, v, MPL_NONE));
             if (mpl_recompute_uses(c->without, MPL_RECOMPUTE_RULE_paths))
-                MPL_TRY(add_paths(c, v));
+                MPL_PASS(add_paths(c, v));
         }
         for (uint32_t u = m->user_begin[v]; u < m->user_begin[v + 1] && m->user[u] < c->t; u++)
             if (c->again[m->user[u]] != MPL_NONE)
-                MPL_TRY(add_need(c, v, m->user[u]));
+                MPL_PASS(add_need(c, v, m->user[u]));
     }
     for (uint32_t v = 0; v < m->n_lumps; v++)
         if (c->there[v] != MPL_NONE)
             c->term[n] = c->there[v], c->value[n++] = -(double)m->bytes[v] / c->byte;
-    MPL_TRY(
-        mpl_lp_add_row(c->lp, ((double)sure - (double)c->budget) / c->byte, n, c->term, c->value));
-out:
-    return st;
+    return mpl_lp_add_row(c->lp, ((double)sure - (double)c->budget) / c->byte, n, c->term,
+                          c->value);
 }
 
 static mpl_status open_moment(moment *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = c->m;
     uint64_t most = 1;
 
-    MPL_TRY(mpl_lp_new(m->ctx, "moment", &c->lp));
-    MPL_TRY(mpl_new(m->ctx, c->again, m->n));
-    MPL_TRY(mpl_new(m->ctx, c->there, m->n_lumps));
-    MPL_TRY(mpl_new(m->ctx, c->term, m->n_lumps + PATH + 4));
-    MPL_TRY(mpl_new(m->ctx, c->value, m->n_lumps + PATH + 4));
+    MPL_PASS(mpl_lp_new(m->ctx, "moment", &c->lp));
+    MPL_PASS(mpl_new(m->ctx, c->again, m->n));
+    MPL_PASS(mpl_new(m->ctx, c->there, m->n_lumps));
+    MPL_PASS(mpl_new(m->ctx, c->term, m->n_lumps + PATH + 4));
+    MPL_PASS(mpl_new(m->ctx, c->value, m->n_lumps + PATH + 4));
     memset(c->again, 0xff, m->n * sizeof *c->again);
     memset(c->there, 0xff, m->n_lumps * sizeof *c->there);
     for (uint32_t i = 0; i < m->n; i++)
         most = mpl_max_u64(most, m->work[i]);
     c->work = (double)most / 100;
     c->byte = (double)mpl_max_u64(c->budget, 1) / 1000;
-    MPL_TRY(add_columns(c));
-    MPL_TRY(add_rows(c));
-out:
-    return st;
+    MPL_PASS(add_columns(c));
+    return add_rows(c);
 }
 
 static void close_moment(moment *c)

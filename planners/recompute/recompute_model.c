@@ -45,14 +45,13 @@ static uint32_t group_of(const builder *b, mpl_value v)
 
 static mpl_status find_readers(builder *b)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = b->m->ctx;
     const mpl_graph *g = b->m->g;
 
-    MPL_TRY(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
-    MPL_TRY(mpl_new(ctx, b->n_readers, g->n_values));
-    MPL_TRY(mpl_new(ctx, b->final, g->n_values));
-    MPL_TRY(mpl_new(ctx, b->reader, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
+    MPL_PASS(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
+    MPL_PASS(mpl_new(ctx, b->n_readers, g->n_values));
+    MPL_PASS(mpl_new(ctx, b->final, g->n_values));
+    MPL_PASS(mpl_new(ctx, b->reader, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
     for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
         if (g->op_in[i] != MPL_NONE)
             b->reader_at[b->root[g->op_in[i]] + 1]++;
@@ -79,8 +78,7 @@ static mpl_status find_readers(builder *b)
             group_of(b, v) != last && (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != last))
             b->reader[b->reader_at[v] + (*n)++] = last;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool same_readers(const builder *b, uint32_t lump, mpl_value v)
@@ -131,19 +129,18 @@ static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
 
 static mpl_status make_lumps(builder *b)
 {
-    mpl_status st = MPL_OK;
     mpl_stage_model *m = b->m;
     const mpl_graph *g = m->g;
     uint32_t first = 0, group = MPL_NONE;
 
-    MPL_TRY(mpl_new(m->ctx, m->maker, g->n_values));
-    MPL_TRY(mpl_new(m->ctx, m->bytes, g->n_values));
-    MPL_TRY(mpl_new(m->ctx, m->fixed, g->n_values));
-    MPL_TRY(mpl_new(m->ctx, m->stays, g->n_values));
-    MPL_TRY(mpl_new(m->ctx, m->last, g->n_values));
-    MPL_TRY(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
-    MPL_TRY(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
-    MPL_TRY(mpl_new(m->ctx, b->lump_of, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->maker, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->bytes, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->fixed, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->stays, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->last, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
+    MPL_PASS(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
+    MPL_PASS(mpl_new(m->ctx, b->lump_of, g->n_values));
     memset(b->lump_of, 0xff, g->n_values * sizeof *b->lump_of);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         if (m->group_of[op] == MPL_NONE)
@@ -161,11 +158,10 @@ static mpl_status make_lumps(builder *b)
         if (g->value_op[v] == MPL_NONE)
             m->base += slots(b, v);
     if ((uint64_t)m->n_lumps * m->n > MOST_PAIRS)
-        MPL_FAIL(m->ctx, MPL_EINPUT,
-                 "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many", g->name,
-                 m->n, m->n_lumps);
-out:
-    return st;
+        return MPL_REFUSE(m->ctx,
+                          "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many",
+                          g->name, m->n, m->n_lumps);
+    return MPL_OK;
 }
 
 /* ---- groups ---- */
@@ -240,31 +236,29 @@ static void find_over(builder *b, mpl_op op)
 
 static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *only_forward)
 {
-    mpl_status st = MPL_OK;
     mpl_stage_model *m = b->m;
     const mpl_graph *g = m->g;
 
-    MPL_TRY(mpl_new(m->ctx, m->group_of, g->n_ops));
+    MPL_PASS(mpl_new(m->ctx, m->group_of, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool view = mpl_shows_input(g, m->options, op);
 
         m->n += !view && (begins[op] || m->n == 0);
         m->group_of[op] = view ? MPL_NONE : m->n - 1;
     }
-    MPL_TRY(mpl_new(m->ctx, m->may, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->work, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->inner, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->need, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->overwrites, m->n));
-    MPL_TRY(mpl_new(m->ctx, m->overwritable, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->may, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->work, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->inner, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->need, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->overwrites, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->overwritable, m->n));
     memset(m->overwrites, 0xff, m->n * sizeof *m->overwrites);
     memset(m->may, 1, m->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (m->group_of[op] != MPL_NONE &&
             (!mpl_may_repeat(g, op) || (only_forward != NULL && !only_forward[op])))
             m->may[m->group_of[op]] = 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
@@ -311,9 +305,7 @@ static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
 /* Indexes the readers of lumps, and the last stages in which runs are useful. */
 static mpl_status index_reads(mpl_stage_model *m)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(
+    MPL_PASS(
         mpl_lists_turn(m->ctx, m->n, m->n_lumps, m->user_begin, m->user, &m->read_begin, &m->read));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
@@ -325,8 +317,7 @@ static mpl_status index_reads(mpl_stage_model *m)
     }
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = until_stage(m, i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -520,12 +511,12 @@ out:
 mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved)
 {
     if (proved)
-        return mpl_fail(task->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                        "graph '%s' in its order needs more than %" PRIu64
-                        " bytes, whatever runs again (proved); a larger budget would be right",
-                        task->g->name, budget);
-    return mpl_fail(task->ctx, MPL_ELIMIT, __FILE__, __LINE__,
-                    "graph '%s': nothing was found that needs at most %" PRIu64
-                    " bytes, and that there is nothing is not proved",
-                    task->g->name, budget);
+        return MPL_ERROR(task->ctx, MPL_EINVALID,
+                         "graph '%s' in its order needs more than %" PRIu64
+                         " bytes, whatever runs again (proved); a larger budget would be right",
+                         task->g->name, budget);
+    return MPL_ERROR(task->ctx, MPL_ELIMIT,
+                     "graph '%s': nothing was found that needs at most %" PRIu64
+                     " bytes, and that there is nothing is not proved",
+                     task->g->name, budget);
 }

@@ -183,18 +183,16 @@ static bool is_before(const entry *x, const entry *y)
 
 static mpl_status push(game *a, uint32_t index)
 {
-    mpl_status st = MPL_OK;
     const state *s = &a->state[index];
     entry e = {s->work + s->left, (uint32_t)__builtin_popcountll(s->done), index};
     size_t i = a->n_heap;
 
-    MPL_TRY(mpl_reserve(a->ctx, a->heap, a->heap_cap, a->n_heap + 1));
+    MPL_PASS(mpl_reserve(a->ctx, a->heap, a->heap_cap, a->n_heap + 1));
     a->n_heap++;
     for (; i > 0 && is_before(&e, &a->heap[(i - 1) / 2]); i = (i - 1) / 2)
         a->heap[i] = a->heap[(i - 1) / 2];
     a->heap[i] = e;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static entry pop(game *a)
@@ -230,7 +228,6 @@ static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
 /* Records a way to state next, without its useless lumps. */
 static mpl_status reach(game *a, state next)
 {
-    mpl_status st = MPL_OK;
     uint32_t *slot;
 
     next.there &= of_use(a, next.done);
@@ -253,12 +250,10 @@ static mpl_status reach(game *a, state next)
         a->full = true;
         return MPL_OK;
     }
-    MPL_TRY(mpl_reserve(a->ctx, a->state, a->state_cap, (size_t)a->n_states + 1));
+    MPL_PASS(mpl_reserve(a->ctx, a->state, a->state_cap, (size_t)a->n_states + 1));
     a->state[a->n_states] = next;
     *slot = a->n_states++;
-    MPL_TRY(push(a, *slot));
-out:
-    return st;
+    return push(a, *slot);
 }
 
 /* ---- moves ---- */
@@ -279,7 +274,6 @@ static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, boo
 /* Runs group i beside its operands or over one; *tight: more room would help. */
 static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, bool *tight)
 {
-    mpl_status st = MPL_OK;
     const state s = a->state[index];
     uint64_t made = again ? a->remakes[i] : a->makes[i], use;
     uint64_t need = a->m->base + a->m->inner[i] + bytes_of(a, s.there | made);
@@ -289,8 +283,8 @@ static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, boo
     next.work = mpl_add_work(s.work, again ? a->m->work[i] : 0);
     next.at = (uint8_t)(a->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
     if (need <= a->budget) {
-        MPL_TRY(reach(a, next));
-        goto out;
+        MPL_PASS(reach(a, next));
+        return MPL_OK;
     }
     *tight = true;
     use = of_use(a, next.done);
@@ -300,22 +294,20 @@ static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, boo
         if (need - a->m->bytes[lowest(over)] > a->budget || ((a->fixed & v) != 0 && (use & v) != 0))
             continue;
         next.there = (s.there & ~v) | made;
-        MPL_TRY(reach(a, next));
+        MPL_PASS(reach(a, next));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status expand(game *a, uint32_t index)
 {
-    mpl_status st = MPL_OK;
     const state s = a->state[index];
     uint64_t use = of_use(a, s.done);
     bool tight = false, again;
 
     for (uint32_t i = 0; i < a->m->n; i++)
         if (may_run(a, &s, i, use, &again))
-            MPL_TRY(run_group(a, index, i, again, &tight));
+            MPL_PASS(run_group(a, index, i, again, &tight));
     for (uint64_t drop = tight ? s.there & ~a->fixed : 0; drop != 0; drop &= drop - 1) {
         state next = s;
 
@@ -323,24 +315,21 @@ static mpl_status expand(game *a, uint32_t index)
         next.from = index;
         next.ran = MOST;
         next.closed = false;
-        MPL_TRY(reach(a, next));
+        MPL_PASS(reach(a, next));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* *end: the state in which all groups have run; MPL_NONE: none, or out of states (a->full). */
 static mpl_status search(game *a, uint32_t *end)
 {
-    mpl_status st = MPL_OK;
-
     *end = MPL_NONE;
     a->n_states = 0;
     a->n_heap = 0;
     a->least = 0;
     a->full = false;
     memset(a->slot, 0xff, (size_t)N_SLOTS * sizeof *a->slot);
-    MPL_TRY(reach(a, (state){.from = MPL_NONE, .ran = MOST}));
+    MPL_PASS(reach(a, (state){.from = MPL_NONE, .ran = MOST}));
     while (a->n_heap > 0 && !a->full) {
         entry e = pop(a);
         state *s = &a->state[e.state];
@@ -354,10 +343,9 @@ static mpl_status search(game *a, uint32_t *end)
             break;
         }
         a->ticks++;
-        MPL_TRY(expand(a, e.state));
+        MPL_PASS(expand(a, e.state));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the answer ---- */
@@ -365,7 +353,6 @@ out:
 /* Adds the views of what `maker` made (MPL_NONE: of inputs and weights). */
 static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
 
     for (mpl_op op = maker == MPL_NONE ? 0 : maker + 1; op < g->n_ops; op++) {
@@ -373,10 +360,9 @@ static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op
             g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
 
         if (m->group_of[op] == MPL_NONE && !list->ran[op] && g->value_op[list->root[v]] == maker)
-            MPL_TRY(mpl_run_list_add(list, op));
+            MPL_PASS(mpl_run_list_add(list, op));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status write_run(const game *a, uint32_t end, uint32_t *n, mpl_op **run)
@@ -416,25 +402,24 @@ out:
 /* The least budget, a multiple of the alignment, that has a run. */
 static mpl_status find_least(game *a, uint64_t enough)
 {
-    mpl_status st = MPL_OK;
     uint64_t unit = a->m->options->align, low = 0, high = (enough + unit - 1) / unit;
     uint32_t end;
 
     while (low < high) {
         a->budget = (low + (high - low) / 2) * unit;
-        MPL_TRY(search(a, &end));
+        MPL_PASS(search(a, &end));
         if (end != MPL_NONE)
             high = a->budget / unit;
         else if (a->full)
-            MPL_FAIL(a->ctx, MPL_ELIMIT,
-                     "graph '%s': the least peak is not found among %d states; a budget may be",
-                     a->m->g->name, MOST_STATES);
+            return MPL_ERROR(
+                a->ctx, MPL_ELIMIT,
+                "graph '%s': the least peak is not found among %d states; a budget may be",
+                a->m->g->name, MOST_STATES);
         else
             low = a->budget / unit + 1;
     }
     a->budget = high * unit;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status play(game *a, mpl_recompute_task *task)

@@ -77,21 +77,19 @@ static mpl_status at_least(program *p, uint32_t a, uint32_t b)
 
 static mpl_status add_runs(program *p)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
 
     for (uint32_t t = 0; t < m->n; t++)
         for (uint32_t i = 0; i < t; i++)
             if (m->may[i] && t <= m->need[i])
-                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work,
-                                          'r', t, i, &p->run[(size_t)t * m->n + i]));
+                MPL_PASS(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work,
+                                           'r', t, i, &p->run[(size_t)t * m->n + i]));
     for (uint32_t t = 0; t < m->n; t++)
         for (uint32_t v = 0; v < m->n_lumps; v++)
             if (!m->fixed[v] && m->maker[v] < t && t <= m->last[v])
-                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, 0, 'c', t, v,
-                                          &p->carry[(size_t)t * m->n_lumps + v]));
-out:
-    return st;
+                MPL_PASS(mpl_lp_add_column(p->lp, p->integer, 0, 1, 0, 'c', t, v,
+                                           &p->carry[(size_t)t * m->n_lumps + v]));
+    return MPL_OK;
 }
 
 /* Whether the group may run in the stage. */
@@ -125,7 +123,6 @@ static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
 /* Adds the presence columns of lump v in stage t, and their rows; none if group t reads it. */
 static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
     uint32_t maker = m->maker[v], n = first_reader(p, t, v, t + 1), q = MPL_NONE, at = 0, next;
 
@@ -133,20 +130,18 @@ static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
         (run_of(p, t, maker) == MPL_NONE && carry_of(p, t, v) == MPL_NONE))
         return MPL_OK;
     for (uint32_t a = 0; a < (n == 0 ? 1 : n); a++) {
-        MPL_TRY(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->n_lumps + v, a, &next));
+        MPL_PASS(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->n_lumps + v, a, &next));
         q = a == 0 ? next : q;
     }
     p->presence[(size_t)t * m->n_lumps + v] = q;
-    MPL_TRY(at_least(p, q, run_of(p, t, maker)));
+    MPL_PASS(at_least(p, q, run_of(p, t, maker)));
     for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] < t; i++)
         if (is_active(p, t, m->user[i])) {
-            MPL_TRY(at_least(p, q + at, run_of(p, t, m->user[i])));
-            MPL_TRY(at_least(p, q + at, at + 1 < n ? q + at + 1 : MPL_NONE));
+            MPL_PASS(at_least(p, q + at, run_of(p, t, m->user[i])));
+            MPL_PASS(at_least(p, q + at, at + 1 < n ? q + at + 1 : MPL_NONE));
             at++;
         }
-    MPL_TRY(at_least(p, q + (n == 0 ? 0 : n - 1), carry_of(p, t + 1, v)));
-out:
-    return st;
+    return at_least(p, q + (n == 0 ? 0 : n - 1), carry_of(p, t + 1, v));
 }
 
 /* ---- rows ---- */
@@ -154,7 +149,6 @@ out:
 /* What group j of stage t reads is carried in or made again. */
 static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
 
     for (uint32_t r = m->read_begin[j]; r < m->read_begin[j + 1]; r++) {
@@ -166,16 +160,14 @@ static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
         term(p, carry_of(p, t, v), 1);
         if (j < t)
             term(p, run_of(p, t, j), -1);
-        MPL_TRY(end_row(p, j < t ? 0 : 1));
+        MPL_PASS(end_row(p, j < t ? 0 : 1));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* What is carried out was carried in or made. */
 static mpl_status add_carries(program *p, uint32_t t)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
 
     for (uint32_t v = 0; v < m->n_lumps; v++) {
@@ -184,10 +176,9 @@ static mpl_status add_carries(program *p, uint32_t t)
         term(p, carry_of(p, t, v), 1);
         term(p, run_of(p, t, m->maker[v]), 1);
         term(p, carry_of(p, t + 1, v), -1);
-        MPL_TRY(end_row(p, 0));
+        MPL_PASS(end_row(p, 0));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether v is certainly in memory while group i of stage t runs; otherwise *column decides. */
@@ -235,21 +226,19 @@ static mpl_status add_memory(program *p, uint32_t t, uint32_t i, uint64_t budget
 
 static mpl_status add_rows(program *p, uint64_t budget)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
 
     for (uint32_t t = 0; t < m->n; t++) {
         for (uint32_t v = 0; v < m->n_lumps; v++)
-            MPL_TRY(add_presence(p, t, v));
-        MPL_TRY(add_carries(p, t));
+            MPL_PASS(add_presence(p, t, v));
+        MPL_PASS(add_carries(p, t));
         for (uint32_t i = 0; i <= t; i++)
             if (is_active(p, t, i)) {
-                MPL_TRY(add_reads(p, t, i));
-                MPL_TRY(add_memory(p, t, i, budget));
+                MPL_PASS(add_reads(p, t, i));
+                MPL_PASS(add_memory(p, t, i, budget));
             }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The first lump that the maker of v reads and that may be dropped. */
@@ -269,7 +258,6 @@ static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
  * halves of the next lump, in two stages. */
 static mpl_status add_paths(program *p, uint32_t v)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
     uint32_t u = m->user_begin[v] < m->user_begin[v + 1] ? m->user[m->user_begin[v + 1] - 1] : 0;
 
@@ -285,11 +273,10 @@ static mpl_status add_paths(program *p, uint32_t v)
             }
             for (uint32_t stage = t; stage <= u; stage++)
                 term(p, run_of(p, stage, m->maker[end]), 1);
-            MPL_TRY(end_row(p, 1));
+            MPL_PASS(end_row(p, 1));
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void program_fini(program *p)
@@ -302,7 +289,6 @@ static void program_fini(program *p)
 
 static mpl_status program_init(program *p, uint64_t budget)
 {
-    mpl_status st = MPL_OK;
     const mpl_stage_model *m = p->m;
     mpl_ctx *ctx = m->ctx;
     size_t n_q = (size_t)m->n * m->n_lumps, n_carries = n_q + m->n_lumps,
@@ -314,22 +300,21 @@ static mpl_status program_init(program *p, uint64_t budget)
     /* keeps both units in a numerically good range for the simplex method */
     p->work = (double)most / 100;
     p->byte = (double)mpl_max_u64(budget, 1) / 1000;
-    MPL_TRY(mpl_lp_new(ctx, "recompute", &p->lp));
-    MPL_TRY(mpl_new(ctx, p->run, n_runs));
-    MPL_TRY(mpl_new(ctx, p->carry, n_carries));
-    MPL_TRY(mpl_new(ctx, p->presence, n_q));
-    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->n_lumps + n_runs + 4));
-    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->n_lumps + n_runs + 4));
+    MPL_PASS(mpl_lp_new(ctx, "recompute", &p->lp));
+    MPL_PASS(mpl_new(ctx, p->run, n_runs));
+    MPL_PASS(mpl_new(ctx, p->carry, n_carries));
+    MPL_PASS(mpl_new(ctx, p->presence, n_q));
+    MPL_PASS(mpl_new(ctx, p->column, (size_t)m->n_lumps + n_runs + 4));
+    MPL_PASS(mpl_new(ctx, p->value, (size_t)m->n_lumps + n_runs + 4));
     memset(p->run, 0xff, n_runs * sizeof *p->run);
     memset(p->carry, 0xff, n_carries * sizeof *p->carry);
     memset(p->presence, 0xff, n_q * sizeof *p->presence);
-    MPL_TRY(add_runs(p));
-    MPL_TRY(add_rows(p, budget));
+    MPL_PASS(add_runs(p));
+    MPL_PASS(add_rows(p, budget));
     for (uint32_t v = 0; v < m->n_lumps && mpl_recompute_uses(p->without, MPL_RECOMPUTE_RULE_paths);
          v++)
-        MPL_TRY(add_paths(p, v));
-out:
-    return st;
+        MPL_PASS(add_paths(p, v));
+    return MPL_OK;
 }
 
 /* ---- answers ---- */
@@ -351,16 +336,14 @@ static void read_stages(const program *p, const double *x, double least, mpl_sta
 
 static mpl_status solve(program *p, mpl_lp_answer *answer, double **x, uint64_t *ticks)
 {
-    mpl_status st = MPL_OK;
     mpl_lp_limits limits = {MOST_NODES,
                             1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
                             MOST_MIB, INT64_MAX, -1};
 
-    MPL_TRY(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
-    MPL_TRY(mpl_lp_solve(p->lp, &limits, answer, *x));
+    MPL_PASS(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
+    MPL_PASS(mpl_lp_solve(p->lp, &limits, answer, *x));
     *ticks += answer->n_pivots;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The objective as work, rounded up because work is an integer and the objective a double. */

@@ -316,7 +316,6 @@ static bool is_kept(const writer *w, mpl_value v)
 
 static mpl_status write_segment(writer *w, uint32_t k)
 {
-    mpl_status st = MPL_OK;
     const segments *s = w->s;
     const mpl_graph *g = s->g;
 
@@ -328,16 +327,14 @@ static mpl_status write_segment(writer *w, uint32_t k)
         for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
             again = again || (g->op_out[o] != MPL_NONE && !is_kept(w, g->op_out[o]));
         if (again && w->list.ran[op])
-            MPL_TRY(mpl_run_list_add(&w->list, op));
+            MPL_PASS(mpl_run_list_add(&w->list, op));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Writes what the backward operation reads, unless it is in memory. */
 static mpl_status write_needed(writer *w, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const segments *s = w->s;
     const mpl_graph *g = s->g;
 
@@ -348,10 +345,9 @@ static mpl_status write_needed(writer *w, mpl_op op)
 
         if (at != MPL_NONE && s->dropped[w->segment_of[at]] && !w->written[w->segment_of[at]] &&
             !is_kept(w, v))
-            MPL_TRY(write_segment(w, w->segment_of[at]));
+            MPL_PASS(write_segment(w, w->segment_of[at]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status write_run(segments *s, uint32_t *n, mpl_op **run)
@@ -435,7 +431,6 @@ static uint64_t between(uint64_t low, uint64_t high, uint32_t i, uint32_t n)
 
 static mpl_status search(segments *s, best *b)
 {
-    mpl_status st = MPL_OK;
     uint64_t most = 0, least, too_little = 0, high;
     bool fits;
 
@@ -453,7 +448,7 @@ static mpl_status search(segments *s, best *b)
         /* limits are denser at the low end */
         uint64_t limit = between(least, most, i * i, LIMITS * LIMITS);
 
-        MPL_TRY(try_limit(s, limit, b, &fits));
+        MPL_PASS(try_limit(s, limit, b, &fits));
         if (fits)
             too_little = limit;
     }
@@ -461,14 +456,13 @@ static mpl_status search(segments *s, best *b)
     for (uint32_t i = 0; i < s->halvings && b->budget != UINT64_MAX && b->peak != UINT64_MAX; i++) {
         uint64_t middle = between(too_little, high, 1, 2);
 
-        MPL_TRY(try_limit(s, middle, b, &fits));
+        MPL_PASS(try_limit(s, middle, b, &fits));
         if (fits)
             too_little = middle;
         else
             high = middle;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_recompute_sqrt(mpl_recompute_task *task)

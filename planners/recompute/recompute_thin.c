@@ -94,24 +94,22 @@ static uint64_t peak_of(thinner *t, uint32_t n, const mpl_op *run)
 
 static mpl_status open_thinner(thinner *t, const mpl_value *root, uint32_t room)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
     uint64_t rest = t->options->align - 1;
 
     t->root = root;
     t->room = room;
-    MPL_TRY(mpl_new(t->ctx, t->bytes, g->n_values));
-    MPL_TRY(mpl_new(t->ctx, t->made, g->n_values));
-    MPL_TRY(mpl_new(t->ctx, t->last, g->n_values));
-    MPL_TRY(mpl_new(t->ctx, t->live, (size_t)room + 1));
-    MPL_TRY(mpl_new(t->ctx, t->slid, room));
-    MPL_TRY(mpl_new(t->ctx, t->ran, g->n_ops));
+    MPL_PASS(mpl_new(t->ctx, t->bytes, g->n_values));
+    MPL_PASS(mpl_new(t->ctx, t->made, g->n_values));
+    MPL_PASS(mpl_new(t->ctx, t->last, g->n_values));
+    MPL_PASS(mpl_new(t->ctx, t->live, (size_t)room + 1));
+    MPL_PASS(mpl_new(t->ctx, t->slid, room));
+    MPL_PASS(mpl_new(t->ctx, t->ran, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] != MPL_NONE && root[v] == v &&
             (g->value_role[v] != MPL_OUTPUT || !t->options->pin_outputs))
             t->bytes[v] = (g->value_bytes[v] + rest) & ~rest;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void close_thinner(thinner *t)
@@ -142,7 +140,6 @@ static int by_work(const void *a, const void *b)
 static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl_op op, mpl_op *to,
                             uint32_t *without)
 {
-    mpl_status st = MPL_OK;
     uint32_t times = 0, at = 0;
 
     for (uint32_t i = 0; i < n; i++)
@@ -154,9 +151,7 @@ static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl
     memcpy(to, run, at * sizeof *to);
     memcpy(to + at, run + at + 1, (n - at - 1) * sizeof *to);
     *without = n - 1;
-    MPL_TRY(mpl_rerun_trim(t->ctx, t->g, without, to));
-out:
-    return st;
+    return mpl_rerun_trim(t->ctx, t->g, without, to);
 }
 
 /* Removes up to `most` repeats while live bytes stay within limit; *n_out: how many. */

@@ -96,7 +96,6 @@ static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
 /* The update of a weight waits for every copy that reads it. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = k > 0 ? mpl_n_repeat_reads(r->g, op) : mpl_n_read(r->g, op);
 
     for (uint32_t i = 0; i < n; i++) {
@@ -105,21 +104,19 @@ static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
         if (weight == MPL_NONE || (k == 0 && updates(r->g, op, weight)))
             continue;
         if (r->updated[weight])
-            MPL_FAIL(r->ctx, MPL_EINPUT,
-                     "operation '%.100s' cannot run again: '%.100s' is updated before",
-                     r->g->op_name[op], r->g->value_name[weight]);
-        MPL_TRY(mpl_reserve(r->ctx, r->wait, r->wait_cap, (size_t)r->n_waits + 1));
+            return MPL_REFUSE(r->ctx,
+                              "operation '%.100s' cannot run again: '%.100s' is updated before",
+                              r->g->op_name[op], r->g->value_name[weight]);
+        MPL_PASS(mpl_reserve(r->ctx, r->wait, r->wait_cap, (size_t)r->n_waits + 1));
         r->wait[r->n_waits] = (wait){made, r->waits[weight]};
         r->waits[weight] = r->n_waits++;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The inputs in[] of the k-th copy: of the first or of a repeat. */
 static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uint32_t *n_in)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
     uint32_t n = k == 0 ? mpl_op_n_in(g, op) : mpl_n_repeat_reads(g, op);
 
@@ -128,14 +125,13 @@ static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uin
 
         in[i] = v == MPL_NONE ? MPL_NONE : i < mpl_n_read(g, op) ? r->now[v] : r->first[v];
         if (v != MPL_NONE && in[i] == MPL_NONE)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' would run before '%.100s' is there",
-                     g->op_name[op], g->value_name[v]);
+            return MPL_REFUSE(r->ctx, "operation '%.100s' would run before '%.100s' is there",
+                              g->op_name[op], g->value_name[v]);
     }
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
         in[n++] = r->first[mpl_op_output(g, op, 1)];
     *n_in = n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint32_t count_waits(const replay *r, mpl_op op)
@@ -155,7 +151,6 @@ static uint32_t count_waits(const replay *r, mpl_op op)
 /* Batch norm cannot wait for repeats; no other operation reads its statistics. */
 static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_read = *n_in;
 
     for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
@@ -168,10 +163,9 @@ static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
             r->updated[weight] = 1;
     }
     if (*n_in > n_read && mpl_op_table[r->g->op_kind[op]].max_in < 255)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' cannot wait for what runs again",
-                 r->g->op_name[op]);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "operation '%.100s' cannot wait for what runs again",
+                          r->g->op_name[op]);
+    return MPL_OK;
 }
 
 static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
@@ -257,70 +251,63 @@ out:
 
 static mpl_status copy_value(replay *r, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
     bool bound = g->value_role[v] == MPL_WEIGHT && mpl_is_bound(g, v);
     mpl_type type = (mpl_type)g->value_type[v];
     const mpl_shape *shape = &g->value_shape[v];
 
     if (g->value_data[v] != NULL && !bound && !r->bare)
-        MPL_TRY(mpl_graph_add_const(r->ctx, r->to, g->value_name[v], type, shape, g->value_data[v],
-                                    g->value_splat[v], &r->now[v]));
+        MPL_PASS(mpl_graph_add_const(r->ctx, r->to, g->value_name[v], type, shape, g->value_data[v],
+                                     g->value_splat[v], &r->now[v]));
     else
-        MPL_TRY(mpl_graph_add_value(r->ctx, r->to, g->value_name[v],
-                                    bound ? MPL_INPUT : (mpl_role)g->value_role[v], type, shape,
-                                    &r->now[v]));
+        MPL_PASS(mpl_graph_add_value(r->ctx, r->to, g->value_name[v],
+                                     bound ? MPL_INPUT : (mpl_role)g->value_role[v], type, shape,
+                                     &r->now[v]));
     if (bound)
-        MPL_TRY(mpl_graph_bind_input(r->ctx, r->to, r->now[v], g->value_data[v]));
+        MPL_PASS(mpl_graph_bind_input(r->ctx, r->to, r->now[v], g->value_data[v]));
     r->first[v] = r->now[v];
     r->shows[v] = g->value_role[v] == MPL_WEIGHT ? v : MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status allocate(replay *r)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
 
-    MPL_TRY(mpl_new(r->ctx, r->now, g->n_values));
-    MPL_TRY(mpl_new(r->ctx, r->first, g->n_values));
-    MPL_TRY(mpl_new(r->ctx, r->shows, g->n_values));
-    MPL_TRY(mpl_new(r->ctx, r->n_runs, g->n_ops));
-    MPL_TRY(mpl_new(r->ctx, r->updated, g->n_values));
-    MPL_TRY(mpl_new(r->ctx, r->waits, g->n_values));
+    MPL_PASS(mpl_new(r->ctx, r->now, g->n_values));
+    MPL_PASS(mpl_new(r->ctx, r->first, g->n_values));
+    MPL_PASS(mpl_new(r->ctx, r->shows, g->n_values));
+    MPL_PASS(mpl_new(r->ctx, r->n_runs, g->n_ops));
+    MPL_PASS(mpl_new(r->ctx, r->updated, g->n_values));
+    MPL_PASS(mpl_new(r->ctx, r->waits, g->n_values));
     memset(r->now, 0xff, g->n_values * sizeof *r->now);
     memset(r->first, 0xff, g->n_values * sizeof *r->first);
     memset(r->shows, 0xff, g->n_values * sizeof *r->shows);
     memset(r->waits, 0xff, g->n_values * sizeof *r->waits);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status build(replay *r, uint32_t n, const mpl_op *run)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
-            MPL_TRY(copy_value(r, v));
+            MPL_PASS(copy_value(r, v));
     for (mpl_op op = 0; op < g->n_ops; op++) /* views come after what they show */
         for (uint32_t i = 0; mpl_may_be_view(g, op) && i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
                 r->shows[mpl_op_output(g, op, i)] = r->shows[mpl_op_input(g, op, 0)];
     r->waiting = n > g->n_ops;
     for (uint32_t i = 0; i < n; i++)
-        MPL_TRY(add_copy(r, run[i]));
+        MPL_PASS(add_copy(r, run[i]));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (r->n_runs[op] == 0)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' never runs", g->op_name[op]);
+            return MPL_REFUSE(r->ctx, "operation '%.100s' never runs", g->op_name[op]);
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        MPL_TRY(mpl_graph_add_output(r->ctx, r->to, r->first[g->output[i]]));
-    MPL_TRY(mpl_graph_finish(r->ctx, r->to));
-    MPL_TRY(mpl_graph_check_updates(r->ctx, r->to));
-out:
-    return st;
+        MPL_PASS(mpl_graph_add_output(r->ctx, r->to, r->first[g->output[i]]));
+    MPL_PASS(mpl_graph_finish(r->ctx, r->to));
+    return mpl_graph_check_updates(r->ctx, r->to);
 }
 
 /* Counts the operations that a loss needs; all operations if there is no loss. */
@@ -426,7 +413,6 @@ out:
 
 mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forward)
 {
-    mpl_status st = MPL_OK;
     bool loss = false, more = false;
 
     memset(is_forward, 0, g->n_ops);
@@ -438,11 +424,9 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
         more = more || !is_forward[op];
     }
     if (!loss || !more)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "graph '%s' has no %s: recomputation is for training (mode=train)", g->name,
-                 loss ? "backward part" : "loss");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "graph '%s' has no %s: recomputation is for training (mode=train)",
+                          g->name, loss ? "backward part" : "loss");
+    return MPL_OK;
 }
 
 mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,

@@ -34,9 +34,7 @@ void mpl_run_list_fini(mpl_run_list *list)
 
 static mpl_status append(mpl_run_list *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(l->ctx, l->run, l->cap, (size_t)l->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, l->run, l->cap, (size_t)l->n + 1));
     l->run[l->n++] = op;
     l->ran[op] = 1;
     for (uint32_t i = l->g->op_out_begin[op]; i < l->g->op_out_begin[op + 1]; i++) {
@@ -47,38 +45,32 @@ static mpl_status append(mpl_run_list *l, mpl_op op)
         else if (v != MPL_NONE)
             l->shown[v] = l->version[l->root[v]];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Appends the views from the root to v that show an older copy, outermost first. */
 static mpl_status refresh(mpl_run_list *l, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     mpl_value root = l->root[v];
     uint32_t n = 0;
 
     for (; v != root && l->shown[v] != l->version[root];
          v = g->op_in[g->op_in_begin[g->value_op[v]]]) {
-        MPL_TRY(mpl_reserve(l->ctx, l->chain, l->chain_cap, (size_t)n + 1));
+        MPL_PASS(mpl_reserve(l->ctx, l->chain, l->chain_cap, (size_t)n + 1));
         l->chain[n++] = v;
     }
     while (n > 0)
-        MPL_TRY(append(l, g->value_op[l->chain[--n]]));
-out:
-    return st;
+        MPL_PASS(append(l, g->value_op[l->chain[--n]]));
+    return MPL_OK;
 }
 
 mpl_status mpl_run_list_add(mpl_run_list *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
         if (g->op_in[i] != MPL_NONE && l->root[g->op_in[i]] != g->op_in[i])
-            MPL_TRY(refresh(l, g->op_in[i]));
-    MPL_TRY(append(l, op));
-out:
-    return st;
+            MPL_PASS(refresh(l, g->op_in[i]));
+    return append(l, op);
 }

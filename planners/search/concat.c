@@ -71,7 +71,6 @@ static mpl_status plan_choices(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *o
                                const mpl_problem_options *options, const mpl_concats *concats,
                                uint8_t *shared, mpl_concat_found *found)
 {
-    mpl_status st = MPL_OK;
     mpl_concat_choice *list = concats->choice, best = {UINT64_MAX, 0, 0};
     bool decided = true;
 
@@ -85,7 +84,7 @@ static mpl_status plan_choices(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *o
         if (!decided)
             break;
         take(concats, one.set, shared);
-        MPL_TRY(plan_choice(ctx, g, order, options, shared, &found->ticks, &one.bytes, &decided));
+        MPL_PASS(plan_choice(ctx, g, order, options, shared, &found->ticks, &one.bytes, &decided));
         found->n_planned++;
         if (decided && mpl_concat_better(&one, &best))
             best = one;
@@ -97,8 +96,7 @@ static mpl_status plan_choices(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *o
     } else {
         memcpy(shared, concats->shared, g->n_ops);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_concat_decide(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,

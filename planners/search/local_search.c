@@ -349,45 +349,41 @@ static void descend(repair *s)
 
 static mpl_status try_orders(repair *s)
 {
-    mpl_status st = MPL_OK;
     mpl_packing *q = s->q;
     uint64_t height;
 
     for (int key = 0; key < MPL_KEYS && !mpl_packing_done(q); key++) {
-        MPL_TRY(mpl_packing_order(q, key, s->out));
+        MPL_PASS(mpl_packing_order(q, key, s->out));
         if (mpl_packing_place(q, s->out, 0, q->best, &height))
             mpl_packing_offer(q, height);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status repair_alloc(repair *s)
 {
-    mpl_status st = MPL_OK;
     mpl_packing *q = s->q;
     mpl_ctx *ctx = q->run->ctx;
     uint32_t n_entries = q->begin[q->n], most = 0;
 
     for (uint32_t a = 0; a < q->n; a++)
         most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
-    MPL_TRY(mpl_new(ctx, s->in, q->n));
-    MPL_TRY(mpl_new(ctx, s->out, q->n));
-    MPL_TRY(mpl_new(ctx, s->weight, q->n));
-    MPL_TRY(mpl_new(ctx, s->wall, most));
-    MPL_TRY(mpl_new(ctx, s->end, most));
-    MPL_TRY(mpl_new(ctx, s->below, (size_t)most + 1));
-    MPL_TRY(mpl_new(ctx, s->before, (size_t)most + 1));
-    MPL_TRY(mpl_new(ctx, s->by_end, n_entries));
+    MPL_PASS(mpl_new(ctx, s->in, q->n));
+    MPL_PASS(mpl_new(ctx, s->out, q->n));
+    MPL_PASS(mpl_new(ctx, s->weight, q->n));
+    MPL_PASS(mpl_new(ctx, s->wall, most));
+    MPL_PASS(mpl_new(ctx, s->end, most));
+    MPL_PASS(mpl_new(ctx, s->below, (size_t)most + 1));
+    MPL_PASS(mpl_new(ctx, s->before, (size_t)most + 1));
+    MPL_PASS(mpl_new(ctx, s->by_end, n_entries));
     if (q->wall != NULL)
-        MPL_TRY(mpl_new(ctx, s->high, n_entries));
+        MPL_PASS(mpl_new(ctx, s->high, n_entries));
     memcpy(s->by_end, q->rival, n_entries * sizeof *s->by_end);
     for (uint32_t i = 0; q->wall != NULL && i < n_entries; i++)
         s->high[i] = q->wall[i].high;
     for (uint32_t a = 0; a < q->n; a++)
         s->weight[a] = 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status search(mpl_packing *q)

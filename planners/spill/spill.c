@@ -38,87 +38,83 @@ typedef struct solver {
 /* Parses "a/b/c" as numbers; '-' is MPL_NO_CAPACITY where `open` allows it. */
 static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t *value, uint32_t *n)
 {
-    mpl_status st = MPL_OK;
     const char *at = mpl_run_param(run, key);
 
     for (*n = 0; at != NULL; (*n)++) {
         const char *end = at;
 
         if (*n == MPL_SPILL_MEMORIES)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %s=: more than %d memories", key,
-                     MPL_SPILL_MEMORIES);
+            return MPL_REFUSE(run->ctx, "planner spill: %s=: more than %d memories", key,
+                              MPL_SPILL_MEMORIES);
         if (open && at[0] == '-' && (at[1] == '\0' || at[1] == '/')) {
             value[*n] = MPL_NO_CAPACITY;
             at++;
         } else {
             if (!mpl_size_read(at, &end, &value[*n]) || (*end != '\0' && *end != '/'))
-                MPL_FAIL(run->ctx, MPL_EINPUT,
-                         "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or "
-                         "GiB may follow)",
-                         key, at);
+                return MPL_REFUSE(
+                    run->ctx,
+                    "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or "
+                    "GiB may follow)",
+                    key, at);
             at = end;
         }
         at = *at == '/' ? at + 1 : NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_prices;
 
-    MPL_TRY(parse_list(run, "capacities", true, s->capacity, &s->n));
-    MPL_TRY(parse_list(run, "cost", false, s->price, &n_prices));
+    MPL_PASS(parse_list(run, "capacities", true, s->capacity, &s->n));
+    MPL_PASS(parse_list(run, "cost", false, s->price, &n_prices));
     if (s->n == 0)
-        MPL_FAIL(run->ctx, MPL_EINPUT,
-                 "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near "
-                 "ones first; "
-                 "'-': the last has no limit");
+        return MPL_REFUSE(
+            run->ctx,
+            "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near "
+            "ones first; "
+            "'-': the last has no limit");
     if (mpl_run_param(run, "cost") == NULL)
         for (; n_prices < s->n; n_prices++)
             s->price[n_prices] = n_prices;
     if (n_prices != s->n)
-        MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %u capacities and %u costs", s->n, n_prices);
+        return MPL_REFUSE(run->ctx, "planner spill: %u capacities and %u costs", s->n, n_prices);
     for (uint32_t k = 0; k + 1 < s->n; k++) {
         if (s->price[k] > s->price[k + 1])
-            MPL_FAIL(run->ctx, MPL_EINPUT,
-                     "planner spill: cost=: memory %u is cheaper than memory %u before it", k + 1,
-                     k);
+            return MPL_REFUSE(run->ctx,
+                              "planner spill: cost=: memory %u is cheaper than memory %u before it",
+                              k + 1, k);
         if (s->capacity[k] == MPL_NO_CAPACITY)
-            MPL_FAIL(run->ctx, MPL_EINPUT,
-                     "planner spill: capacities=: only the last memory can be unlimited");
+            return MPL_REFUSE(run->ctx,
+                              "planner spill: capacities=: only the last memory can be unlimited");
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Rejects what this planner cannot handle, and sums that would overflow. */
 static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
 {
-    mpl_status st = MPL_OK;
     uint64_t sum = 0, cost;
     char text[24];
 
     if (p->pool_capacity[0] != MPL_NO_CAPACITY)
-        MPL_FAIL(run->ctx, MPL_EINPUT,
-                 "planner spill: a capacity for all of it, beside those of the memories");
+        return MPL_REFUSE(run->ctx,
+                          "planner spill: a capacity for all of it, beside those of the memories");
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (p->pool[b] != 0)
             continue;
         if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED)
-            MPL_FAIL(run->ctx, MPL_EUNAVAIL,
-                     "planner spill cannot keep buffer '%.100s' at offset %" PRIu64
-                     ": in which memory?",
-                     mpl_buffer_label(p, b, text), p->fixed[b]);
+            return MPL_ERROR(run->ctx, MPL_EUNAVAIL,
+                             "planner spill cannot keep buffer '%.100s' at offset %" PRIu64
+                             ": in which memory?",
+                             mpl_buffer_label(p, b, text), p->fixed[b]);
         if (!mpl_add_bytes(sum, p->bytes[b], &sum))
             sum = UINT64_MAX;
     }
     if (sum > INT64_MAX || !mpl_mul_bytes(sum, s->price[s->n - 1], &cost) || cost > INT64_MAX)
-        MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: the cost of all buffers passes 2^63");
-out:
-    return st;
+        return MPL_REFUSE(run->ctx, "planner spill: the cost of all buffers passes 2^63");
+    return MPL_OK;
 }
 
 /* ---- parts ---- */
@@ -198,11 +194,10 @@ out:
 
 static mpl_status solve(solver *v)
 {
-    mpl_status st = MPL_OK;
     bool open = true, never = false;
 
     for (uint32_t k = 0; k < v->n_parts; k++) {
-        MPL_TRY(mpl_spill_start(&v->part[k]));
+        MPL_PASS(mpl_spill_start(&v->part[k]));
         never |= v->part[k].finished && !v->part[k].found;
     }
     for (uint32_t lap = 0; open && !never && !mpl_spill_over(&v->s); lap++) {
@@ -214,14 +209,13 @@ static mpl_status solve(solver *v)
             mpl_spill_part *part = &v->part[k];
 
             if (!part->finished)
-                MPL_TRY(mpl_spill_search(part, ticks));
-            MPL_TRY(mpl_spill_improve(part, ticks));
+                MPL_PASS(mpl_spill_search(part, ticks));
+            MPL_PASS(mpl_spill_improve(part, ticks));
             open |= !part->finished;
             never |= part->finished && !part->found;
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Offsets in the memory without a capacity: greedy by size. */
@@ -252,7 +246,6 @@ out:
 
 static mpl_status take_over(solver *v, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
     bool unknown = false;
 
     out->claim = MPL_OPTIMAL;
@@ -272,15 +265,14 @@ static mpl_status take_over(solver *v, mpl_plan *out)
     if (out->claim == MPL_INFEASIBLE)
         return MPL_OK;
     if (unknown)
-        MPL_FAIL(v->s.run->ctx, MPL_ELIMIT,
-                 "planner spill: no plan within the capacities was found, and none was refuted, in "
-                 "%" PRIu64 " ticks",
-                 v->s.ticks);
+        return MPL_ERROR(
+            v->s.run->ctx, MPL_ELIMIT,
+            "planner spill: no plan within the capacities was found, and none was refuted, in "
+            "%" PRIu64 " ticks",
+            v->s.ticks);
     if (out->spread.cost > out->spread.cost_bound)
         out->claim = MPL_FEASIBLE;
-    MPL_TRY(place_rest(v, out));
-out:
-    return st;
+    return place_rest(v, out);
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

@@ -83,24 +83,22 @@ out:
 
 static mpl_status list_rivals(mpl_spill_part *part)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = part->s->p;
     mpl_ctx *ctx = part->s->run->ctx;
     size_t room = 0;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new(ctx, part->rival_begin, (size_t)part->n + 1));
+    MPL_PASS(mpl_new(ctx, part->rival_begin, (size_t)part->n + 1));
     for (uint32_t i = 0; i < part->n; i++) {
         for (uint32_t j = 0; j < part->n; j++) {
             if (i == j || !mpl_conflict(p, part->buffer[i], part->buffer[j]))
                 continue;
-            MPL_TRY(mpl_reserve(ctx, part->rival, room, (size_t)n + 1));
+            MPL_PASS(mpl_reserve(ctx, part->rival, room, (size_t)n + 1));
             part->rival[n++] = j;
         }
         part->rival_begin[i + 1] = n;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether members i - 1 and i are interchangeable in every plan. */
@@ -331,40 +329,39 @@ out:
 
 mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = s->run->ctx;
 
     *part = (mpl_spill_part){.s = s, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
     mpl_rng_init(&part->rng, s->run->seed);
     if (n > MPL_SPILL_MEMBERS)
-        MPL_FAIL(ctx, MPL_ELIMIT, "planner spill: %u buffers depend on each other; %u are possible",
-                 n, MPL_SPILL_MEMBERS);
-    MPL_TRY(mpl_new(ctx, part->bytes, n));
-    MPL_TRY(mpl_new(ctx, part->by_id, n));
-    MPL_TRY(mpl_new(ctx, part->least, n));
-    MPL_TRY(mpl_new(ctx, part->twin, n));
-    MPL_TRY(mpl_new(ctx, part->paired, n));
-    MPL_TRY(mpl_new(ctx, part->begin, n));
-    MPL_TRY(mpl_new(ctx, part->end, n));
-    MPL_TRY(mpl_new(ctx, part->memory, n));
-    MPL_TRY(mpl_new(ctx, part->offset, n));
-    MPL_TRY(mpl_new(ctx, part->spare, n));
-    MPL_TRY(mpl_new(ctx, part->met, n));
-    MPL_TRY(mpl_new(ctx, part->best_memory, n));
-    MPL_TRY(mpl_new(ctx, part->best_offset, n));
-    MPL_TRY(mpl_new(ctx, part->wanted, part->n_words));
-    MPL_TRY(sort_members(part));
-    MPL_TRY(list_rivals(part));
+        return MPL_ERROR(ctx, MPL_ELIMIT,
+                         "planner spill: %u buffers depend on each other; %u are possible", n,
+                         MPL_SPILL_MEMBERS);
+    MPL_PASS(mpl_new(ctx, part->bytes, n));
+    MPL_PASS(mpl_new(ctx, part->by_id, n));
+    MPL_PASS(mpl_new(ctx, part->least, n));
+    MPL_PASS(mpl_new(ctx, part->twin, n));
+    MPL_PASS(mpl_new(ctx, part->paired, n));
+    MPL_PASS(mpl_new(ctx, part->begin, n));
+    MPL_PASS(mpl_new(ctx, part->end, n));
+    MPL_PASS(mpl_new(ctx, part->memory, n));
+    MPL_PASS(mpl_new(ctx, part->offset, n));
+    MPL_PASS(mpl_new(ctx, part->spare, n));
+    MPL_PASS(mpl_new(ctx, part->met, n));
+    MPL_PASS(mpl_new(ctx, part->best_memory, n));
+    MPL_PASS(mpl_new(ctx, part->best_offset, n));
+    MPL_PASS(mpl_new(ctx, part->wanted, part->n_words));
+    MPL_PASS(sort_members(part));
+    MPL_PASS(list_rivals(part));
     find_twins(part);
-    MPL_TRY(s->p->before == NULL ? cut_steps(part) : cut_cliques(part));
-    MPL_TRY(mpl_new(ctx, part->load, (size_t)s->n * part->n_sections + 1));
-    MPL_TRY(fill_sections(part));
-    MPL_TRY(mpl_new(ctx, part->room, (size_t)s->n * part->n_sections + 1));
-    MPL_TRY(find_rooms(part));
+    MPL_PASS(s->p->before == NULL ? cut_steps(part) : cut_cliques(part));
+    MPL_PASS(mpl_new(ctx, part->load, (size_t)s->n * part->n_sections + 1));
+    MPL_PASS(fill_sections(part));
+    MPL_PASS(mpl_new(ctx, part->room, (size_t)s->n * part->n_sections + 1));
+    MPL_PASS(find_rooms(part));
     for (uint32_t i = 0; i < n; i++)
         part->memory[i] = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_spill_part_fini(mpl_spill_part *part)
@@ -452,22 +449,20 @@ static mpl_spill_verdict recall(const mpl_spill_part *part, uint64_t capacity)
 
 static mpl_status remember(mpl_spill_part *part, uint64_t capacity, uint64_t ticks)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = part->s->run->ctx;
     uint32_t k = part->next_refused;
 
-    MPL_TRY(
+    MPL_PASS(
         mpl_reserve(ctx, part->refused, part->refused_room[0], ((size_t)k + 1) * part->n_words));
-    MPL_TRY(mpl_reserve(ctx, part->refused_within, part->refused_room[1], (size_t)k + 1));
-    MPL_TRY(mpl_reserve(ctx, part->refused_ticks, part->refused_room[2], (size_t)k + 1));
+    MPL_PASS(mpl_reserve(ctx, part->refused_within, part->refused_room[1], (size_t)k + 1));
+    MPL_PASS(mpl_reserve(ctx, part->refused_ticks, part->refused_room[2], (size_t)k + 1));
     memcpy(part->refused + (size_t)k * part->n_words, part->wanted,
            part->n_words * sizeof *part->wanted);
     part->refused_within[k] = capacity;
     part->refused_ticks[k] = ticks;
     part->n_refused += part->n_refused == k;
     part->next_refused = (k + 1) % MPL_SPILL_REFUSED;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Asks the exact planner. */
@@ -543,7 +538,6 @@ out:
 static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
                       mpl_spill_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
     uint64_t capacity = part->s->capacity[k];
 
     *verdict = MPL_SPILL_NEVER;
@@ -559,27 +553,23 @@ static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
     *verdict = recall(part, capacity);
     if (*verdict == MPL_SPILL_NEVER || (*verdict == MPL_SPILL_UNKNOWN && search))
         return MPL_OK;
-    MPL_TRY(pack(part, i, k, search, verdict));
+    MPL_PASS(pack(part, i, k, search, verdict));
     if (*verdict != MPL_SPILL_FITS && search)
-        MPL_TRY(
+        MPL_PASS(
             remember(part, capacity, *verdict == MPL_SPILL_NEVER ? PROVED : part->s->call_limit));
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_spill_put(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
                          mpl_spill_verdict *verdict)
 {
-    mpl_status st = MPL_OK;
-
     mpl_assert(part->memory[i] == MPL_NONE);
-    MPL_TRY(ask(part, i, k, search, verdict));
+    MPL_PASS(ask(part, i, k, search, verdict));
     if (*verdict == MPL_SPILL_FITS) {
         part->memory[i] = k;
         add_load(part, i, true);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_spill_leave(mpl_spill_part *part, uint32_t i)

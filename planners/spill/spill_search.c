@@ -99,7 +99,6 @@ static void keep(mpl_spill_part *part)
 /* Puts each member in turn into the nearest memory with room. */
 static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 0;
 
     mpl_spill_clear(part);
@@ -107,12 +106,11 @@ static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
         mpl_spill_verdict verdict = MPL_SPILL_NEVER;
 
         for (uint32_t k = part->least[order[n]]; k < part->s->n && verdict != MPL_SPILL_FITS; k++)
-            MPL_TRY(mpl_spill_put(part, order[n], k, false, &verdict));
+            MPL_PASS(mpl_spill_put(part, order[n], k, false, &verdict));
     }
     if (part->memory[order[n - 1]] != MPL_NONE && (!part->found || cost_of(part) < part->cost))
         keep(part);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_spill_start(mpl_spill_part *part)
@@ -171,7 +169,6 @@ static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
 
 static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     uint64_t bound = node_bound(part);
     uint32_t first;
 
@@ -190,32 +187,29 @@ static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
         if (is_copy(part, i, k))
             continue;
         if (part->s->ticks < part->stop_ticks && !mpl_spill_over(part->s))
-            MPL_TRY(mpl_spill_put(part, i, k, true, &verdict));
+            MPL_PASS(mpl_spill_put(part, i, k, true, &verdict));
         if (verdict == MPL_SPILL_FITS) {
-            MPL_TRY(decide_from(part, i + 1));
+            MPL_PASS(decide_from(part, i + 1));
             mpl_spill_leave(part, i);
         } else if (verdict == MPL_SPILL_UNKNOWN) {
             leave_out(part, i, k);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_spill_search(mpl_spill_part *part, uint64_t ticks)
 {
-    mpl_status st = MPL_OK;
     uint64_t proved;
 
     mpl_spill_clear(part);
     part->open = UINT64_MAX;
     part->stop_ticks = part->s->ticks + mpl_min_u64(ticks, UINT64_MAX - part->s->ticks);
-    MPL_TRY(decide_from(part, 0));
+    MPL_PASS(decide_from(part, 0));
     proved = part->found ? mpl_min_u64(part->cost, part->open) : part->open;
     part->bound = mpl_max_u64(part->bound, proved);
     part->finished = part->open >= (part->found ? part->cost : UINT64_MAX);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the local search ---- */
@@ -259,37 +253,34 @@ static uint32_t eject(mpl_spill_part *part, uint32_t i, uint32_t k)
 
 static mpl_status move(mpl_spill_part *part, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     uint32_t near = part->memory[i] - part->least[i], out[EJECTED], n_out = 0;
     uint32_t k = part->least[i] + (uint32_t)mpl_rng_below(&part->rng, near);
     bool search = mpl_rng_below(&part->rng, SEARCHED_MOVES) == 0;
     mpl_spill_verdict verdict;
 
     mpl_spill_leave(part, i);
-    MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
+    MPL_PASS(mpl_spill_put(part, i, k, search, &verdict));
     while (verdict != MPL_SPILL_FITS && n_out < EJECTED &&
            (out[n_out] = eject(part, i, k)) != MPL_NONE) {
         n_out++;
-        MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
+        MPL_PASS(mpl_spill_put(part, i, k, search, &verdict));
     }
     while (verdict == MPL_SPILL_FITS && n_out > 0) {
         uint32_t j = out[--n_out];
 
         verdict = MPL_SPILL_NEVER;
         for (uint32_t m = part->least[j]; m < part->s->n && verdict != MPL_SPILL_FITS; m++)
-            MPL_TRY(mpl_spill_put(part, j, m, false, &verdict));
+            MPL_PASS(mpl_spill_put(part, j, m, false, &verdict));
     }
     if (verdict == MPL_SPILL_FITS && cost_of(part) <= part->cost)
         keep(part);
     else
         go_back(part);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks)
 {
-    mpl_status st = MPL_OK;
     mpl_spill *s = part->s;
     uint64_t stop = s->ticks + mpl_min_u64(ticks, UINT64_MAX - s->ticks);
 
@@ -302,8 +293,7 @@ mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks)
 
         s->ticks++;
         if (part->memory[i] > part->least[i])
-            MPL_TRY(move(part, i));
+            MPL_PASS(move(part, i));
     }
-out:
-    return st;
+    return MPL_OK;
 }

@@ -68,9 +68,9 @@ typedef struct checker {
 static void refuse(checker *c, const char *why, int64_t about)
 {
     if (c->st == MPL_OK)
-        c->st = mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                         "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read,
-                         why, about);
+        c->st = MPL_ERROR(c->ctx, MPL_EINVALID,
+                          "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read,
+                          why, about);
 }
 
 /* Counts work, which the size of the text limits. */
@@ -614,11 +614,10 @@ static int by_couple(const void *a, const void *b)
 
 static mpl_status find_partners(checker *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
 
-    MPL_TRY(mpl_new(c->ctx, c->partner, 2 * (size_t)p->n_in_place));
-    MPL_TRY(mpl_new(c->ctx, c->partner_begin, p->n + (size_t)1));
+    MPL_PASS(mpl_new(c->ctx, c->partner, 2 * (size_t)p->n_in_place));
+    MPL_PASS(mpl_new(c->ctx, c->partner_begin, p->n + (size_t)1));
     for (uint32_t k = 0; k < p->n_in_place; k++) {
         c->partner[2 * k] = (partner){p->in_place_in[k], p->in_place_out[k], 0};
         c->partner[2 * k + 1] = (partner){p->in_place_out[k], p->in_place_in[k], 0};
@@ -629,8 +628,7 @@ static mpl_status find_partners(checker *c)
     for (mpl_buffer b = 0; b < p->n; b++)
         if (c->partner_begin[b + 1] < c->partner_begin[b])
             c->partner_begin[b + 1] = c->partner_begin[b];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Bytes of problem and text, times their logarithm, times a constant. */
@@ -646,17 +644,13 @@ static uint64_t most_steps(const mpl_problem *p, const char *steps)
 
 static mpl_status open_checker(mpl_ctx *ctx, const mpl_problem *p, const char *steps, checker *c)
 {
-    mpl_status st = MPL_OK;
-
     *c = (checker){.ctx = ctx, .p = p, .at = steps, .steps_left = most_steps(p, steps)};
     c->n_words = p->n / 64 + (p->n % 64 != 0);
-    MPL_TRY(mpl_new(ctx, c->item, p->n));
-    MPL_TRY(mpl_new(ctx, c->scratch, p->n));
-    MPL_TRY(mpl_new(ctx, c->member, p->n));
-    MPL_TRY(mpl_new(ctx, c->sum, MOST_SUMS / 64));
-    MPL_TRY(find_partners(c));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, c->item, p->n));
+    MPL_PASS(mpl_new(ctx, c->scratch, p->n));
+    MPL_PASS(mpl_new(ctx, c->member, p->n));
+    MPL_PASS(mpl_new(ctx, c->sum, MOST_SUMS / 64));
+    return find_partners(c);
 }
 
 static void close_checker(checker *c)
@@ -731,32 +725,32 @@ static bool covers(const mpl_certified *proved, const mpl_problem *p, const mpl_
 
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_refutation *proof = &plan->refutation;
     bool placed = plan->claim == MPL_FEASIBLE || plan->claim == MPL_OPTIMAL;
 
     *out = (mpl_certified){0};
-    MPL_TRY(mpl_problem_check(ctx, p));
+    MPL_PASS(mpl_problem_check(ctx, p));
     if (placed)
-        MPL_TRY(mpl_verify(ctx, p, plan)); /* checks the clique, and for optimal: peak = bound */
+        MPL_PASS(mpl_verify(ctx, p, plan)); /* checks the clique, and for optimal: peak = bound */
     if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "no certificate proves what the plan claims: a refutation speaks of one memory, "
-                 "and pool 0 "
-                 "lies in %" PRIu32,
-                 plan->spread.n);
+        return MPL_ERROR(
+            ctx, MPL_EINVALID,
+            "no certificate proves what the plan claims: a refutation speaks of one memory, "
+            "and pool 0 "
+            "lies in %" PRIu32,
+            plan->spread.n);
     if (proof->steps != NULL)
-        MPL_TRY(check_text(ctx, p, proof, out));
+        MPL_PASS(check_text(ctx, p, proof, out));
     else if (placed && plan->spread.n > 0)
         price(p, plan, out);
     else if (placed && plan->n_witness > 0)
         *out = (mpl_certified){MPL_EVIDENCE_CLIQUE, 0, plan->bound_bytes, 0};
     if (!covers(out, p, plan))
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " %s",
-                 mpl_claim_name(plan->claim),
-                 plan->spread.n > 0 ? plan->spread.cost_bound : plan->bound_bytes,
-                 plan->spread.n > 0 ? "on its cost" : "bytes");
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "no certificate proves what the plan claims: %s, a bound of %" PRIu64
+                         " %s",
+                         mpl_claim_name(plan->claim),
+                         plan->spread.n > 0 ? plan->spread.cost_bound : plan->bound_bytes,
+                         plan->spread.n > 0 ? "on its cost" : "bytes");
+    return MPL_OK;
 }

@@ -69,16 +69,13 @@ static int by_key(const void *a, const void *b)
 
 static mpl_status bitset_init(mpl_ctx *ctx, bitset *set, uint32_t n)
 {
-    mpl_status st = MPL_OK;
-
     do {
         n = n / 64 + 1;
         set->n_words[set->n_levels] = n;
-        MPL_TRY(mpl_new(ctx, set->word[set->n_levels], n));
+        MPL_PASS(mpl_new(ctx, set->word[set->n_levels], n));
         set->n_levels++;
     } while (n > 1);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void bitset_add(bitset *set, uint32_t i)
@@ -192,19 +189,18 @@ static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32
 
     if (step != MPL_NONE)
         snprintf(when, sizeof when, " at step %u", step);
-    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64
-                    ") and [%" PRIu64 ", %" PRIu64 ") of %s",
-                    mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when,
-                    c->plan->offset[a], end_of(c, a), c->plan->offset[b], end_of(c, b),
-                    home_label(c, a, text));
+    return MPL_ERROR(c->ctx, MPL_EINVALID,
+                     "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64
+                     ") and [%" PRIu64 ", %" PRIu64 ") of %s",
+                     mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when,
+                     c->plan->offset[a], end_of(c, a), c->plan->offset[b], end_of(c, b),
+                     home_label(c, a, text));
 }
 
 /* ---- checks of each buffer alone ---- */
 
 static mpl_status check_place(check *c, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
     const mpl_spread *spread = &c->plan->spread;
     uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
@@ -212,80 +208,80 @@ static mpl_status check_place(check *c, mpl_buffer b)
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label, offset);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label,
+                         offset);
     if (offset % p->align[b] != 0)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label, offset,
-                 p->align[b]);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label,
+                         offset, p->align[b]);
     if (spread->n > 0 && p->pool[b] == 0)
         capacity = mpl_min_u64(capacity, spread->capacity[spread->memory[b]]);
     if (capacity != MPL_NO_CAPACITY && end > capacity)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of %s",
-                 label, end, capacity, home_label(c, b, home));
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64
+                         " bytes of %s",
+                         label, end, capacity, home_label(c, b, home));
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64,
-                 label, p->fixed[b], offset);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "buffer '%.100s' is fixed at offset %" PRIu64
+                         ", and the plan has it at %" PRIu64,
+                         label, p->fixed[b], offset);
     if (p->inside != NULL &&
         (offset < p->inside_at[b] || offset - p->inside_at[b] != c->plan->offset[p->inside[b]] ||
          c->home[p->inside[b]] != c->home[b]))
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' at offset %" PRIu64 " of %s does not lie %" PRIu64
-                 " bytes behind buffer '%.100s', which is at offset %" PRIu64,
-                 label, offset, home_label(c, b, home), p->inside_at[b],
-                 mpl_buffer_label(p, p->inside[b], other), c->plan->offset[p->inside[b]]);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "buffer '%.100s' at offset %" PRIu64 " of %s does not lie %" PRIu64
+                         " bytes behind buffer '%.100s', which is at offset %" PRIu64,
+                         label, offset, home_label(c, b, home), p->inside_at[b],
+                         mpl_buffer_label(p, p->inside[b], other), c->plan->offset[p->inside[b]]);
     c->home_bytes[c->home[b]] = mpl_max_u64(c->home_bytes[c->home[b]], end);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Finds the arena of each buffer. */
 static mpl_status find_homes(check *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_spread *spread = &c->plan->spread;
     const uint32_t *pool = c->p->pool;
     char text[24];
 
     c->n_homes = spread->n > 0 ? spread->n + c->p->n_pools - 1 : c->p->n_pools;
-    MPL_TRY(mpl_new(c->ctx, c->home, c->p->n));
-    MPL_TRY(mpl_new(c->ctx, c->home_bytes, c->n_homes));
+    MPL_PASS(mpl_new(c->ctx, c->home, c->p->n));
+    MPL_PASS(mpl_new(c->ctx, c->home_bytes, c->n_homes));
     if (spread->n > 0 && c->plan->block != NULL)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan has blocks or several memories, not both");
+        return MPL_ERROR(c->ctx, MPL_EINVALID, "a plan has blocks or several memories, not both");
     for (mpl_buffer b = 0; b < c->p->n; b++) {
         if (spread->n > 0 && spread->memory[b] >= (pool[b] == 0 ? spread->n : 1))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
-                     mpl_buffer_label(c->p, b, text), pool[b], spread->memory[b], spread->n);
+            return MPL_ERROR(
+                c->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
+                mpl_buffer_label(c->p, b, text), pool[b], spread->memory[b], spread->n);
         if (spread->n == 0)
             c->home[b] = pool[b];
         else
             c->home[b] = pool[b] == 0 ? spread->memory[b] : spread->n + pool[b] - 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_whole(check *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_plan *plan = c->plan;
 
     if (plan->n != c->p->n)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n, c->p->n);
+        return MPL_ERROR(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n,
+                         c->p->n);
     if (plan->n_pools != c->p->n_pools)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u", plan->n_pools,
-                 c->p->n_pools);
+        return MPL_ERROR(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u",
+                         plan->n_pools, c->p->n_pools);
     if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan claims '%s': it places nothing that could be checked",
-                 mpl_claim_name(plan->claim));
-    MPL_TRY(find_homes(c));
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the plan claims '%s': it places nothing that could be checked",
+                         mpl_claim_name(plan->claim));
+    MPL_PASS(find_homes(c));
     for (mpl_buffer b = 0; b < c->p->n; b++)
-        MPL_TRY(check_place(c, b));
-out:
-    return st;
+        MPL_PASS(check_place(c, b));
+    return MPL_OK;
 }
 
 /* ---- serial: a sweep over time ---- */
@@ -383,10 +379,9 @@ out:
 
 static mpl_status cut_lifetimes(check *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
 
-    MPL_TRY(
+    MPL_PASS(
         mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
     for (mpl_buffer b = 0; b < p->n; b++) {
         c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
@@ -396,20 +391,17 @@ static mpl_status cut_lifetimes(check *c)
         }
         c->n_pieces++;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_serial(check *c)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(cut_lifetimes(c));
-    MPL_TRY(mpl_new(c->ctx, c->by_birth, c->n_pieces));
-    MPL_TRY(mpl_new(c->ctx, c->by_death, c->n_pieces));
-    MPL_TRY(mpl_new(c->ctx, c->overwritten, c->p->n));
-    MPL_TRY(mpl_new(c->ctx, c->waiting, c->n_pieces));
-    MPL_TRY(bitset_init(c->ctx, &c->live, c->p->n));
+    MPL_PASS(cut_lifetimes(c));
+    MPL_PASS(mpl_new(c->ctx, c->by_birth, c->n_pieces));
+    MPL_PASS(mpl_new(c->ctx, c->by_death, c->n_pieces));
+    MPL_PASS(mpl_new(c->ctx, c->overwritten, c->p->n));
+    MPL_PASS(mpl_new(c->ctx, c->waiting, c->n_pieces));
+    MPL_PASS(bitset_init(c->ctx, &c->live, c->p->n));
     for (uint32_t i = 0; i < c->n_pieces; i++) {
         /* A buffer back from a gap goes first: a new one may overwrite it in place at this step. */
         c->by_birth[i] = (key){
@@ -418,9 +410,7 @@ static mpl_status check_serial(check *c)
     }
     qsort(c->by_birth, c->n_pieces, sizeof *c->by_birth, by_key);
     qsort(c->by_death, c->n_pieces, sizeof *c->by_death, by_key);
-    MPL_TRY(sweep_time(c));
-out:
-    return st;
+    return sweep_time(c);
 }
 
 /* ---- parallel: a sweep over offsets ---- */
@@ -500,20 +490,18 @@ out:
 /* The only thing that the verifier writes. */
 static mpl_status put_bytes(const check *c, mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = plan->spread.n > 0 ? plan->spread.n : 1;
     uint64_t sum = 0;
 
     for (uint32_t k = 0; k < n; k++)
         if (!mpl_add_bytes(sum, c->home_bytes[k], &sum) || sum > INT64_MAX)
-            MPL_FAIL(c->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
+            return MPL_ERROR(c->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
     if (plan->spread.n > 0)
         memcpy(plan->spread.bytes, c->home_bytes, n * sizeof *plan->spread.bytes);
     plan->peak_bytes = plan->pool_bytes[0] = sum;
     for (uint32_t pool = 1; pool < c->p->n_pools; pool++)
         plan->pool_bytes[pool] = c->home_bytes[n - 1 + pool];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)

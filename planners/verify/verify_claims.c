@@ -62,15 +62,14 @@ static mpl_status refuse_witness(const claims *c, mpl_buffer a, mpl_buffer b)
 {
     char text_a[24], text_b[24];
 
-    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "the certificate names '%.100s' and '%.100s', which can share memory",
-                    mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
+    return MPL_ERROR(c->ctx, MPL_EINVALID,
+                     "the certificate names '%.100s' and '%.100s', which can share memory",
+                     mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
 }
 
 /* Partial order: checks that no member of members[] is before another. */
 static mpl_status check_antichain(const claims *c, const uint64_t *members)
 {
-    mpl_status st = MPL_OK;
     const mpl_before *before = c->p->before;
 
     for (uint32_t i = 0; i < c->plan->n_witness; i++)
@@ -79,49 +78,43 @@ static mpl_status check_antichain(const claims *c, const uint64_t *members)
             uint64_t behind = before->row[(size_t)a * before->n_words + w] & members[w];
 
             if (behind != 0)
-                MPL_TRY(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
+                MPL_PASS(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Serial: checks that each two buffers of the witness are needed at a common step. */
 static mpl_status check_clique(const claims *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_buffer *b = c->plan->witness;
     uint64_t n = c->plan->n_witness, n_pieces = 0;
     bool at_once;
 
-    MPL_TRY(share_a_step(c, &at_once));
+    MPL_PASS(share_a_step(c, &at_once));
     for (uint32_t i = 0; i < n; i++)
         n_pieces += 1 + (uint64_t)mpl_verify_gaps(c->p, b[i]);
     if (!at_once && n_pieces > MOST_COMPARED / n)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the certificate's %" PRIu64
-                 " buffers, which no step needs all, take more than 2^28 "
-                 "comparisons",
-                 n);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the certificate's %" PRIu64
+                         " buffers, which no step needs all, take more than 2^28 "
+                         "comparisons",
+                         n);
     for (uint32_t i = 0; i < n && !at_once; i++)
         for (uint32_t k = 0; k < i; k++)
             if (!mpl_verify_conflict(c->p, b[k], b[i]))
-                MPL_TRY(refuse_witness(c, b[k], b[i]));
-out:
-    return st;
+                MPL_PASS(refuse_witness(c, b[k], b[i]));
+    return MPL_OK;
 }
 
 /* Checks that no two of members[], the witness, can share a byte: in conflict, no in-place pair. */
 static mpl_status check_apart(const claims *c, const uint64_t *members)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
 
     for (uint32_t k = 0; k < p->n_in_place; k++)
         if (mpl_bit_has(members, p->in_place_in[k]) && mpl_bit_has(members, p->in_place_out[k]))
-            MPL_TRY(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
-    st = p->before != NULL ? check_antichain(c, members) : check_clique(c);
-out:
-    return st;
+            MPL_PASS(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
+    return p->before != NULL ? check_antichain(c, members) : check_clique(c);
 }
 
 /* Whether pool 0 can end in [low, bytes] with some buffer at a multiple of its alignment. */
@@ -183,47 +176,46 @@ out:
 /* Checks the cost of a plan over several memories, which has no bound in bytes. */
 static mpl_status check_cost(const claims *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_spread *spread = &c->plan->spread;
     uint64_t cost = 0, one;
 
     if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "a plan over several memories claims a bound on bytes");
     for (mpl_buffer b = 0; b < c->p->n; b++)
         if (c->p->pool[b] == 0 &&
             (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
              !mpl_add_bytes(cost, one, &cost)))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
+            return MPL_ERROR(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
     if (cost != spread->cost)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64,
-                 cost, spread->cost);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the plan costs %" PRIu64 ", and claims to cost %" PRIu64, cost,
+                         spread->cost);
     if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan costs %" PRIu64
-                 " and claims to be %s, and nobody to pay less than %" PRIu64,
-                 cost, mpl_claim_name(c->plan->claim), spread->cost_bound);
-out:
-    return st;
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the plan costs %" PRIu64
+                         " and claims to be %s, and nobody to pay less than %" PRIu64,
+                         cost, mpl_claim_name(c->plan->claim), spread->cost_bound);
+    return MPL_OK;
 }
 
 static mpl_status check_claims(const claims *c)
 {
-    mpl_status st = MPL_OK;
     uint64_t peak = c->peak_bytes, bound = c->plan->bound_bytes;
 
     if (c->plan->spread.n > 0)
         return check_cost(c);
     if (peak < bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
-                 " that it claims nobody can do without",
-                 peak, bound);
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
+                         " that it claims nobody can do without",
+                         peak, bound);
     if (c->plan->claim == MPL_OPTIMAL && peak != bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
-                 peak, bound);
-out:
-    return st;
+        return MPL_ERROR(c->ctx, MPL_EINVALID,
+                         "the plan claims to be optimal with %" PRIu64
+                         " bytes, and its bound is %" PRIu64,
+                         peak, bound);
+    return MPL_OK;
 }
 
 mpl_status mpl_verify_claims(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,

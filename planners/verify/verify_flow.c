@@ -51,7 +51,6 @@ static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
 /* Output o of op, at w, may overlap no input except one that it overwrites in place. */
 static mpl_status check_inputs(mpl_flow_run *f, mpl_op op, uint32_t o, mpl_where w)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     const mpl_flow_spots *there;
     char rounds[200];
@@ -63,38 +62,37 @@ static mpl_status check_inputs(mpl_flow_run *f, mpl_op op, uint32_t o, mpl_where
         if (v == MPL_NONE || v == mpl_updated(g, op, o - g->op_out_begin[op]))
             continue;
         f->spots.n = 0;
-        MPL_TRY(mpl_where_spots(&f->map, w, g->value_bytes[g->op_out[o]], &f->spots));
+        MPL_PASS(mpl_where_spots(&f->map, w, g->value_bytes[g->op_out[o]], &f->spots));
         f->other.n = 0;
-        MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), g->value_bytes[v], &f->other));
+        MPL_PASS(
+            mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), g->value_bytes[v], &f->other));
         there = &f->other;
         if (!mpl_flow_overlap(&f->spots, there))
             continue;
         same = mpl_flow_meet_at_begins(f, there, g->value_bytes[v]);
         if (!same)
-            MPL_TRY(mpl_where_same(&f->map, w, mpl_flow_where(&f->map, v), &same));
+            MPL_PASS(mpl_where_same(&f->map, w, mpl_flow_where(&f->map, v), &same));
         if (!same || o != g->op_out_begin[op] || !may_overwrite(f, op, i - g->op_in_begin[op]))
-            MPL_FAIL(f->ctx, MPL_EINVALID,
-                     "'%.80s' writes '%.80s'%s over '%.80s', which it still reads", g->op_name[op],
-                     g->value_name[g->op_out[o]], mpl_flow_rounds_text(f, rounds),
-                     g->value_name[v]);
+            return MPL_ERROR(f->ctx, MPL_EINVALID,
+                             "'%.80s' writes '%.80s'%s over '%.80s', which it still reads",
+                             g->op_name[op], g->value_name[g->op_out[o]],
+                             mpl_flow_rounds_text(f, rounds), g->value_name[v]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The workspace must not overlap anything that the operation reads or writes. */
 static mpl_status use_workspace(mpl_flow_run *f, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     mpl_buffer b = f->map.map->op_workspace != NULL ? f->map.map->op_workspace[op] : MPL_NONE;
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = b};
     const mpl_flow_spots *there;
 
     if (b == MPL_NONE)
-        goto out;
+        return MPL_OK;
     f->spots.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, w, f->map.p->bytes[b], &f->spots));
+    MPL_PASS(mpl_where_spots(&f->map, w, f->map.p->bytes[b], &f->spots));
     for (int side = 0; side < 2; side++) {
         const uint32_t *begin = side == 0 ? g->op_in_begin : g->op_out_begin;
 
@@ -103,21 +101,20 @@ static mpl_status use_workspace(mpl_flow_run *f, mpl_op op)
 
             if (v == MPL_NONE)
                 continue;
-            MPL_TRY(mpl_flow_spots_of(f, mpl_flow_holder(&f->map, v), &there));
+            MPL_PASS(mpl_flow_spots_of(f, mpl_flow_holder(&f->map, v), &there));
             if (mpl_flow_overlap(&f->spots, there))
-                MPL_FAIL(f->ctx, MPL_EINVALID,
-                         "the workspace of '%.80s' lies on its operand '%.80s'", g->op_name[op],
-                         g->value_name[v]);
+                return MPL_ERROR(f->ctx, MPL_EINVALID,
+                                 "the workspace of '%.80s' lies on its operand '%.80s'",
+                                 g->op_name[op], g->value_name[v]);
         }
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (mpl_bit_has(f->now, v)) {
-            MPL_TRY(mpl_flow_spots_of(f, v, &there));
+            MPL_PASS(mpl_flow_spots_of(f, v, &there));
             if (mpl_flow_overlap(&f->spots, there))
                 mpl_flow_set(f->now, v, false), f->killer[v] = MPL_NONE;
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A concat whose parts were made inside it stands if all of them do. */
@@ -135,28 +132,26 @@ static void join_parts(mpl_flow_run *f, mpl_op op)
 
 static mpl_status plain_op(mpl_flow_run *f, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
 
     if (mpl_flow_idle(&f->map, op)) {
         if (g->op_kind[op] == MPL_OP_concat)
             join_parts(f, op);
-        goto out;
+        return MPL_OK;
     }
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-        MPL_TRY(mpl_flow_need(f, f->now, g->op_in[i], g->op_name[op]));
+        MPL_PASS(mpl_flow_need(f, f->now, g->op_in[i], g->op_name[op]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
-            MPL_TRY(check_inputs(f, op, i, mpl_flow_where(&f->map, g->op_out[i])));
-    MPL_TRY(use_workspace(f, op));
+            MPL_PASS(check_inputs(f, op, i, mpl_flow_where(&f->map, g->op_out[i])));
+    MPL_PASS(use_workspace(f, op));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
         if (v != MPL_NONE && g->value_bytes[v] > 0 && mpl_flow_holder(&f->map, v) == v)
-            MPL_TRY(mpl_flow_write(f, f->now, v, mpl_flow_where(&f->map, v), true));
+            MPL_PASS(mpl_flow_write(f, f->now, v, mpl_flow_where(&f->map, v), true));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- cases ---- */
@@ -187,40 +182,34 @@ out:
 /* Enters each branch, and none, with state f->after. */
 static mpl_status enter_case(mpl_flow_run *f, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     uint32_t in = g->op_in_begin[op], n = g->op_body_begin[op + 1] - g->op_body_begin[op];
 
-    MPL_TRY(mpl_flow_need(f, f->after, g->op_in[in], g->op_name[op]));
+    MPL_PASS(mpl_flow_need(f, f->after, g->op_in[in], g->op_name[op]));
     mpl_flow_forget(f, f->after, op);
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_TRY(mpl_flow_arrive(f, f->program->begin_step[g->op_body[k]], f->after));
+        MPL_PASS(mpl_flow_arrive(f, f->program->begin_step[g->op_body[k]], f->after));
     if (g->op_in_begin[op + 1] == in + 1 && g->op_out_begin[op] < g->op_out_begin[op + 1])
-        goto out; /* an error of the run: no states follow */
+        return MPL_OK; /* an error of the run: no states follow */
     for (uint32_t i = in + 1; i < g->op_in_begin[op + 1]; i++)
-        MPL_TRY(mpl_flow_receive(f, f->after, g->op_in[i]));
-    MPL_TRY(hand_out(f, op, f->after, g->op_in + in + 1, f->map.map->places->in_copied + in + 1,
-                     n + 1));
-    MPL_TRY(mpl_flow_arrive(f, f->program->op_step[op], f->after));
-out:
-    return st;
+        MPL_PASS(mpl_flow_receive(f, f->after, g->op_in[i]));
+    MPL_PASS(hand_out(f, op, f->after, g->op_in + in + 1, f->map.map->places->in_copied + in + 1,
+                      n + 1));
+    return mpl_flow_arrive(f, f->program->op_step[op], f->after);
 }
 
 static mpl_status end_branch(mpl_flow_run *f, uint32_t block)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     mpl_op op = g->block_owner[block];
     uint32_t at = g->block_result_begin[block], taken = 1;
 
     while (g->op_body[g->op_body_begin[op] + taken - 1] != block)
         taken++;
-    MPL_TRY(hand_out(f, op, f->now, g->block_result + at, f->map.map->places->result_copied + at,
-                     taken));
+    MPL_PASS(hand_out(f, op, f->now, g->block_result + at, f->map.map->places->result_copied + at,
+                      taken));
     mpl_flow_leave_block(f, f->now, block);
-    MPL_TRY(mpl_flow_arrive(f, f->program->op_step[op], f->now));
-out:
-    return st;
+    return mpl_flow_arrive(f, f->program->op_step[op], f->now);
 }
 
 /* ---- the program ---- */
@@ -228,63 +217,56 @@ out:
 /* Goes from one step to the next. Owners of blocks enter them. */
 static mpl_status go_on(mpl_flow_run *f, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     const mpl_program *p = f->program;
     mpl_op op;
 
     if (step == p->n_steps) {
         for (uint32_t i = 0; i < f->g->n_outputs; i++)
-            MPL_TRY(mpl_flow_need(f, f->now, f->g->output[i], "the caller"));
+            MPL_PASS(mpl_flow_need(f, f->now, f->g->output[i], "the caller"));
         return MPL_OK;
     }
     memcpy(f->after, f->now, f->n_words * sizeof *f->after);
     if (p->kind[step] != MPL_STEP_BEGIN) {
         return mpl_flow_arrive(f, step, f->after);
     }
-    MPL_TRY(mpl_flow_receive_all(f, f->after, step));
+    MPL_PASS(mpl_flow_receive_all(f, f->after, step));
     op = f->g->block_owner[p->of[step]];
     return f->g->op_kind[op] == MPL_OP_while ? mpl_flow_enter_loop(f, op) : enter_case(f, op);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status run_op(mpl_flow_run *f, uint32_t step, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
 
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0) {
-        MPL_TRY(plain_op(f, op));
+        MPL_PASS(plain_op(f, op));
     } else if (g->op_kind[op] == MPL_OP_exit_unless) {
-        MPL_TRY(mpl_flow_need(f, f->now, mpl_op_input(g, op, 0), g->op_name[op]));
+        MPL_PASS(mpl_flow_need(f, f->now, mpl_op_input(g, op, 0), g->op_name[op]));
         memcpy(f->after, f->now, f->n_words * sizeof *f->after);
-        MPL_TRY(mpl_flow_exit_loop(f, g->op_block[op]));
+        MPL_PASS(mpl_flow_exit_loop(f, g->op_block[op]));
     } else {
         mpl_flow_set(f->now, mpl_flow_ran(f, op), true);
     }
-    MPL_TRY(go_on(f, step + 1));
-out:
-    return st;
+    return go_on(f, step + 1);
 }
 
 static mpl_status run_step(mpl_flow_run *f, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     uint32_t of = f->program->of[step];
 
-    MPL_TRY(mpl_flow_receive_all(f, f->now, step));
+    MPL_PASS(mpl_flow_receive_all(f, f->now, step));
     switch ((mpl_step_kind)f->program->kind[step]) {
     case MPL_STEP_OP:
         return run_op(f, step, of);
     case MPL_STEP_BEGIN:
         if (mpl_flow_is_loop(f, of))
-            MPL_TRY(mpl_flow_begin_round(f, of));
+            MPL_PASS(mpl_flow_begin_round(f, of));
         return go_on(f, step + 1);
     case MPL_STEP_END:
         return mpl_flow_is_loop(f, of) ? mpl_flow_end_round(f, of) : end_branch(f, of);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- setting up ---- */
@@ -383,13 +365,12 @@ static void note_arrivals(mpl_flow_run *f, bool count)
 
 static mpl_status make_arrivals(mpl_flow_run *f)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_steps = f->program->n_steps;
 
-    MPL_TRY(mpl_new(f->ctx, f->given, f->g->n_values));
-    MPL_TRY(mpl_new(f->ctx, f->last_arrival, f->g->n_values));
-    MPL_TRY(mpl_new(f->ctx, f->comes, f->g->n_values));
-    MPL_TRY(mpl_new(f->ctx, f->arrival_begin, (size_t)n_steps + 3));
+    MPL_PASS(mpl_new(f->ctx, f->given, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->last_arrival, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->comes, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->arrival_begin, (size_t)n_steps + 3));
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         bool outside = f->g->value_role[v] == MPL_INPUT || f->g->value_role[v] == MPL_WEIGHT;
 
@@ -398,20 +379,18 @@ static mpl_status make_arrivals(mpl_flow_run *f)
     note_arrivals(f, true);
     for (uint32_t step = 0; step < n_steps; step++)
         f->arrival_begin[step + 2] += f->arrival_begin[step + 1];
-    MPL_TRY(mpl_new(f->ctx, f->arrival, f->arrival_begin[n_steps + 1]));
+    MPL_PASS(mpl_new(f->ctx, f->arrival, f->arrival_begin[n_steps + 1]));
     note_arrivals(f, false);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status make_states(mpl_flow_run *f)
 {
-    mpl_status st = MPL_OK;
     uint64_t n = 0;
 
     f->n_value_words = (f->g->n_values + f->g->n_ops) / 64 + 1;
     f->n_words = f->n_value_words + (f->n_given > 0 ? 2 * f->n_given / 64 + 1 : 0);
-    MPL_TRY(mpl_new(f->ctx, f->node_begin, (size_t)f->program->n_steps + 1));
+    MPL_PASS(mpl_new(f->ctx, f->node_begin, (size_t)f->program->n_steps + 1));
     for (uint32_t step = 0; step < f->program->n_steps; step++) {
         uint64_t factor = 1;
 
@@ -421,17 +400,15 @@ static mpl_status make_states(mpl_flow_run *f)
         f->node_begin[step] = n;
         n += factor;
         if (n * f->n_words > MPL_FLOW_MOST_WORDS || n >= MPL_NONE)
-            MPL_FAIL(f->ctx, MPL_EINPUT, "'%.100s' has too many kinds of rounds to check them all",
-                     f->g->name);
+            return MPL_REFUSE(f->ctx, "'%.100s' has too many kinds of rounds to check them all",
+                              f->g->name);
     }
     f->node_begin[f->program->n_steps] = f->n_nodes = n;
-    MPL_TRY(mpl_new(f->ctx, f->first, f->n_nodes));
+    MPL_PASS(mpl_new(f->ctx, f->first, f->n_nodes));
     if (f->n_nodes > 0)
         memset(f->first, 0xff, f->n_nodes * sizeof *f->first);
-    MPL_TRY(mpl_new(f->ctx, f->now, f->n_words));
-    MPL_TRY(mpl_new(f->ctx, f->after, f->n_words));
-out:
-    return st;
+    MPL_PASS(mpl_new(f->ctx, f->now, f->n_words));
+    return mpl_new(f->ctx, f->after, f->n_words);
 }
 
 /* Whether a value's address depends on the round of its loop or of one around it. */
@@ -449,27 +426,22 @@ static bool turns(const mpl_flow_run *f, mpl_value v)
 
 static mpl_status make_spots(mpl_flow_run *f)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(f->ctx, f->killer, f->g->n_values));
-    MPL_TRY(mpl_new(f->ctx, f->fixed, f->g->n_values));
-    MPL_TRY(mpl_new(f->ctx, f->moves, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->killer, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->fixed, f->g->n_values));
+    MPL_PASS(mpl_new(f->ctx, f->moves, f->g->n_values));
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         f->killer[v] = MPL_NONE;
         f->moves[v] = turns(f, v);
         if (!f->moves[v])
-            MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v],
-                                    &f->fixed[v]));
+            MPL_PASS(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v],
+                                     &f->fixed[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Where operations may run at the same time, everything from outside arrives before the first. */
 static mpl_status begin(mpl_flow_run *f)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         if (f->g->value_role[v] != MPL_INPUT && f->g->value_role[v] != MPL_WEIGHT)
             continue;
@@ -477,18 +449,15 @@ static mpl_status begin(mpl_flow_run *f)
         if (f->given[v] != MPL_NONE)
             mpl_flow_set(f->now, mpl_flow_awaited(f, v), true);
         if (f->map.p->before != NULL)
-            MPL_TRY(mpl_flow_receive(f, f->now, v));
+            MPL_PASS(mpl_flow_receive(f, f->now, v));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status run(mpl_flow_run *f)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(begin(f));
-    MPL_TRY(go_on(f, 0));
+    MPL_PASS(begin(f));
+    MPL_PASS(go_on(f, 0));
     while (f->n_stack > 0) {
         uint32_t id = f->stack[--f->n_stack], low = 0, high = f->program->n_steps;
         size_t node = f->node[id];
@@ -504,10 +473,9 @@ static mpl_status run(mpl_flow_run *f)
         }
         mpl_flow_go_to(f, low, node);
         memcpy(f->now, f->state + (size_t)id * f->n_words, f->n_words * sizeof *f->now);
-        MPL_TRY(run_step(f, low));
+        MPL_PASS(run_step(f, low));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,

@@ -106,12 +106,11 @@ static bool is_reversed(const mpl_flow_run *f, const loop *l, uint32_t i)
 
 mpl_status mpl_flow_begin_round(mpl_flow_run *f, uint32_t body)
 {
-    mpl_status st = MPL_OK;
     loop l = loop_of(f, f->g->block_owner[body]);
     mpl_where w = mpl_flow_where(&f->map, l.param[0]);
 
     if (w.kind != MPL_WHERE_NOWHERE)
-        MPL_TRY(mpl_flow_write(f, f->now, l.param[0], w, true));
+        MPL_PASS(mpl_flow_write(f, f->now, l.param[0], w, true));
     for (uint32_t i = 0; i < l.n_scans; i++) {
         uint32_t in = 2 + l.n_carried + i;
         mpl_value slice = l.param[1 + l.n_carried + i];
@@ -120,28 +119,25 @@ mpl_status mpl_flow_begin_round(mpl_flow_run *f, uint32_t body)
         w = mpl_flow_where(&f->map, slice);
         if (w.kind == MPL_WHERE_NOWHERE)
             continue;
-        MPL_TRY(mpl_flow_settled(f, f->now, slice, w));
-        MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body,
-                                f->g->value_bytes[slice], is_reversed(f, &l, i), &is));
+        MPL_PASS(mpl_flow_settled(f, f->now, slice, w));
+        MPL_PASS(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body,
+                                 f->g->value_bytes[slice], is_reversed(f, &l, i), &is));
         if (l.in_copied[in] && !is) {
-            MPL_TRY(mpl_flow_copy(f, f->now, slice, w, mpl_flow_where(&f->map, l.in[in]),
-                                  f->g->value_bytes[l.in[in]], good));
+            MPL_PASS(mpl_flow_copy(f, f->now, slice, w, mpl_flow_where(&f->map, l.in[in]),
+                                   f->g->value_bytes[l.in[in]], good));
         } else if (!is && f->g->value_bytes[l.in[in]] > 0) {
-            MPL_TRY(mpl_flow_elsewhere(f, slice));
+            MPL_PASS(mpl_flow_elsewhere(f, slice));
         } else {
             f->killer[slice] = MPL_NONE;
             mpl_flow_set(f->now, slice, good && is);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Copies rows to where they are stacked, or checks that they lie there. */
 static mpl_status stack_rows(mpl_flow_run *f, const loop *l)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++) {
         mpl_value out = l->out[i];
         mpl_flow_row_info row;
@@ -150,19 +146,18 @@ static mpl_status stack_rows(mpl_flow_run *f, const loop *l)
         if (out == MPL_NONE || f->g->value_bytes[out] == 0 || !mpl_flow_row(f->g, out, &row))
             continue;
         good = mpl_bit_has(f->now, out) && mpl_flow_stands(f, f->now, row.result);
-        MPL_TRY(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result),
-                                mpl_flow_where(&f->map, out), l->body, row.bytes, row.reversed,
-                                &is));
+        MPL_PASS(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result),
+                                 mpl_flow_where(&f->map, out), l->body, row.bytes, row.reversed,
+                                 &is));
         if (!l->result_copied[1 + i] && !is)
-            MPL_TRY(mpl_flow_elsewhere(f, out));
+            MPL_PASS(mpl_flow_elsewhere(f, out));
         if (l->result_copied[1 + i] && !is) /* one row is written; its number does not matter */
-            MPL_TRY(mpl_flow_copy(f, f->now, out, mpl_flow_where(&f->map, out),
-                                  mpl_flow_where(&f->map, row.result), row.bytes, good));
+            MPL_PASS(mpl_flow_copy(f, f->now, out, mpl_flow_where(&f->map, out),
+                                   mpl_flow_where(&f->map, row.result), row.bytes, good));
         else
             mpl_flow_set(f->now, out, good && is);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A carried value that is copied. All copies act as if at once. */
@@ -176,12 +171,11 @@ typedef struct transfer {
 /* Whether copy a overwrites the source of copy b. For a == b: except where it stays in place. */
 static mpl_status must_wait(mpl_flow_run *f, const transfer *a, const transfer *b, bool *out)
 {
-    mpl_status st = MPL_OK;
     size_t n = 0;
 
     f->spots.n = f->other.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, a->to, a->bytes, &f->spots));
-    MPL_TRY(mpl_where_spots(&f->map, b->from, b->bytes, &f->other));
+    MPL_PASS(mpl_where_spots(&f->map, a->to, a->bytes, &f->spots));
+    MPL_PASS(mpl_where_spots(&f->map, b->from, b->bytes, &f->other));
     for (size_t i = 0; i < f->other.n; i++) {
         bool stays = false;
 
@@ -193,47 +187,41 @@ static mpl_status must_wait(mpl_flow_run *f, const transfer *a, const transfer *
     }
     f->other.n = n;
     *out = mpl_flow_overlap(&f->spots, &f->other);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Makes all copies that need not wait for another one; *moved: whether there were any. */
 static mpl_status copy_what_can(mpl_flow_run *f, const loop *l, transfer *t, bool *moved)
 {
-    mpl_status st = MPL_OK;
-
     *moved = false;
     for (uint32_t i = 0; i < l->n_carried; i++) {
         bool waits = false;
 
         for (uint32_t k = 0; t[i].pending && k < l->n_carried && !waits; k++)
             if (t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE)
-                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+                MPL_PASS(must_wait(f, &t[i], &t[k], &waits));
         *moved = *moved || (t[i].pending && !waits);
         t[i].pending = t[i].pending && waits;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The first remaining copy that another waits for; MPL_NONE: none remains. */
 static mpl_status first_waited_for(mpl_flow_run *f, const loop *l, transfer *t, uint32_t *first)
 {
-    mpl_status st = MPL_OK;
     bool waits = false;
 
     for (uint32_t k = 0; k < l->n_carried; k++)
         for (uint32_t i = 0;
              t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE && i < l->n_carried; i++) {
             if (t[i].pending)
-                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+                MPL_PASS(must_wait(f, &t[i], &t[k], &waits));
             *first = k;
             if (waits)
                 return MPL_OK;
         }
     *first = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the staging buffer still holds a source that is to be copied on. */
@@ -249,7 +237,6 @@ static bool any_aside(const loop *l, const transfer *t)
  * buffer, which is filled from its start each time it is empty. */
 static mpl_status order_copies(mpl_flow_run *f, const loop *l, transfer *t, bool *staged)
 {
-    mpl_status st = MPL_OK;
     uint64_t used = 0;
     mpl_buffer staging = f->map.map->places->staging[l->body];
     uint32_t stuck = MPL_NONE;
@@ -257,81 +244,72 @@ static mpl_status order_copies(mpl_flow_run *f, const loop *l, transfer *t, bool
 
     *staged = false;
     for (;;) {
-        MPL_TRY(copy_what_can(f, l, t, &moved));
+        MPL_PASS(copy_what_can(f, l, t, &moved));
         used = any_aside(l, t) ? used : 0;
         if (moved)
             continue;
-        MPL_TRY(first_waited_for(f, l, t, &stuck));
+        MPL_PASS(first_waited_for(f, l, t, &stuck));
         if (stuck == MPL_NONE)
             break;
         used += t[stuck].bytes;
         if (staging == MPL_NONE || used > f->map.p->bytes[staging])
-            MPL_FAIL(f->ctx, MPL_EINVALID,
-                     "block '%.80s' carries '%.80s' crosswise, and has no room to stage it",
-                     f->g->block_name[l->body], f->g->value_name[t[stuck].param]);
+            return MPL_ERROR(f->ctx, MPL_EINVALID,
+                             "block '%.80s' carries '%.80s' crosswise, and has no room to stage it",
+                             f->g->block_name[l->body], f->g->value_name[t[stuck].param]);
         t[stuck].from = (mpl_where){.kind = MPL_WHERE_NOWHERE};
         t[stuck].aside = *staged = true;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Destroys what copied parameters may overlap, other parameters included. */
 static mpl_status write_params(mpl_flow_run *f, const loop *l, const transfer *t)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < l->n_carried; i++) {
         if (!t[i].copied)
             continue;
         f->spots.n = 0;
-        MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->spots));
-        MPL_TRY(mpl_flow_destroy(f, f->now, t[i].param, t[i].to));
+        MPL_PASS(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->spots));
+        MPL_PASS(mpl_flow_destroy(f, f->now, t[i].param, t[i].to));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The staging buffer is written before the waiting copies, and read after some of them. Values that
  * already lie there are lost. */
 static mpl_status use_staging(mpl_flow_run *f, const loop *l, transfer *t)
 {
-    mpl_status st = MPL_OK;
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = f->map.map->places->staging[l->body]};
 
     f->spots.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots));
+    MPL_PASS(mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots));
     for (uint32_t i = 0; i < l->n_carried; i++) {
         f->other.n = 0;
-        MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->other));
+        MPL_PASS(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->other));
         if (t[i].copied)
-            MPL_TRY(mpl_where_spots(&f->map, t[i].source, t[i].bytes, &f->other));
+            MPL_PASS(mpl_where_spots(&f->map, t[i].source, t[i].bytes, &f->other));
         if (!mpl_flow_overlap(&f->spots, &f->other))
             continue;
         if (t[i].copied)
-            MPL_FAIL(f->ctx, MPL_EINVALID,
-                     "block '%.80s' copies by way of a place that '%.80s' takes part in",
-                     f->g->block_name[l->body], f->g->value_name[t[i].param]);
+            return MPL_ERROR(f->ctx, MPL_EINVALID,
+                             "block '%.80s' copies by way of a place that '%.80s' takes part in",
+                             f->g->block_name[l->body], f->g->value_name[t[i].param]);
         t[i].standing = false;
     }
-    MPL_TRY(mpl_flow_destroy(f, f->now, MPL_NONE, w));
-out:
-    return st;
+    return mpl_flow_destroy(f, f->now, MPL_NONE, w);
 }
 
 /* Checks where the loop leaves its values, in case this is the last round. */
 static mpl_status check_finals(const mpl_flow_run *f, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     mpl_op inner = mpl_flow_finals_unsettled(&f->map, op, f->now, f->g->n_values);
     char rounds[200];
 
     if (inner != MPL_NONE)
-        MPL_FAIL(f->ctx, MPL_EINVALID,
-                 "'%.80s' leaves something where '%.80s' does%s, which need not have run",
-                 f->g->op_name[op], f->g->op_name[inner], mpl_flow_rounds_text(f, rounds));
-out:
-    return st;
+        return MPL_ERROR(f->ctx, MPL_EINVALID,
+                         "'%.80s' leaves something where '%.80s' does%s, which need not have run",
+                         f->g->op_name[op], f->g->op_name[inner], mpl_flow_rounds_text(f, rounds));
+    return MPL_OK;
 }
 
 /* The results of this round become the parameters of the next. */

@@ -64,30 +64,27 @@ static uint32_t find_state(const mpl_flow_run *f, size_t node, const uint64_t *s
 
 static mpl_status new_state(mpl_flow_run *f, size_t node, const uint64_t *state, uint32_t *id)
 {
-    mpl_status st = MPL_OK;
     size_t n = (size_t)f->n_states + 1;
 
     if (n * f->n_words > MPL_FLOW_MOST_WORDS || n >= MPL_NONE)
-        MPL_FAIL(f->ctx, MPL_EINPUT, "'%.100s' has too many ways to run to check them all",
-                 f->g->name);
-    MPL_TRY(mpl_reserve(f->ctx, f->next, f->next_room, n));
-    MPL_TRY(mpl_reserve(f->ctx, f->node, f->node_room, n));
-    MPL_TRY(mpl_reserve(f->ctx, f->queued, f->queued_room, n));
-    MPL_TRY(mpl_reserve(f->ctx, f->stack, f->stack_room, n));
-    MPL_TRY(mpl_reserve(f->ctx, f->state, f->state_room, n * f->n_words));
+        return MPL_REFUSE(f->ctx, "'%.100s' has too many ways to run to check them all",
+                          f->g->name);
+    MPL_PASS(mpl_reserve(f->ctx, f->next, f->next_room, n));
+    MPL_PASS(mpl_reserve(f->ctx, f->node, f->node_room, n));
+    MPL_PASS(mpl_reserve(f->ctx, f->queued, f->queued_room, n));
+    MPL_PASS(mpl_reserve(f->ctx, f->stack, f->stack_room, n));
+    MPL_PASS(mpl_reserve(f->ctx, f->state, f->state_room, n * f->n_words));
     *id = f->n_states++;
     f->next[*id] = f->first[node];
     f->node[*id] = (uint32_t)node;
     f->queued[*id] = 0;
     f->first[node] = *id;
     memcpy(f->state + (size_t)*id * f->n_words, state, f->n_words * sizeof *state);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_flow_arrive(mpl_flow_run *f, uint32_t step, uint64_t *state)
 {
-    mpl_status st = MPL_OK;
     size_t node = node_of(f, step);
     bool changed = false;
     uint32_t id;
@@ -96,7 +93,7 @@ mpl_status mpl_flow_arrive(mpl_flow_run *f, uint32_t step, uint64_t *state)
     id = find_state(f, node, state);
     if (id == MPL_NONE) {
         changed = true;
-        MPL_TRY(new_state(f, node, state, &id));
+        MPL_PASS(new_state(f, node, state, &id));
     }
     for (uint32_t w = 0; w < f->n_words; w++) {
         uint64_t *there = f->state + (size_t)id * f->n_words + w;
@@ -108,8 +105,7 @@ mpl_status mpl_flow_arrive(mpl_flow_run *f, uint32_t step, uint64_t *state)
         f->queued[id] = 1;
         f->stack[f->n_stack++] = id;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- messages ---- */
@@ -130,20 +126,17 @@ const char *mpl_flow_rounds_text(const mpl_flow_run *f, char *text)
 
 mpl_status mpl_flow_need(const mpl_flow_run *f, const uint64_t *state, mpl_value v, const char *who)
 {
-    mpl_status st = MPL_OK;
     char rounds[200];
     mpl_value killer;
 
     if (v == MPL_NONE || mpl_flow_stands(f, state, v))
-        goto out;
+        return MPL_OK;
     killer = f->killer[mpl_flow_holder(&f->map, v)];
-    MPL_FAIL(f->ctx, MPL_EINVALID, "'%.80s' reads '%.80s'%s, which %s%.80s%s by then", who,
-             f->g->value_name[v], mpl_flow_rounds_text(f, rounds),
-             killer != MPL_NONE ? "'" : "need not be there ",
-             killer != MPL_NONE ? f->g->value_name[killer] : "",
-             killer != MPL_NONE ? "' may have overwritten" : "");
-out:
-    return st;
+    return MPL_ERROR(f->ctx, MPL_EINVALID, "'%.80s' reads '%.80s'%s, which %s%.80s%s by then", who,
+                     f->g->value_name[v], mpl_flow_rounds_text(f, rounds),
+                     killer != MPL_NONE ? "'" : "need not be there ",
+                     killer != MPL_NONE ? f->g->value_name[killer] : "",
+                     killer != MPL_NONE ? "' may have overwritten" : "");
 }
 
 /* ---- memory ---- */
@@ -160,16 +153,13 @@ bool mpl_flow_overlap(const mpl_flow_spots *a, const mpl_flow_spots *b)
 
 mpl_status mpl_flow_spots_of(mpl_flow_run *f, mpl_value v, const mpl_flow_spots **out)
 {
-    mpl_status st = MPL_OK;
-
     *out = &f->fixed[v];
     if (!f->moves[v])
-        goto out;
+        return MPL_OK;
     f->other.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v], &f->other));
+    MPL_PASS(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), f->g->value_bytes[v], &f->other));
     *out = &f->other;
-out:
-    return st;
+    return MPL_OK;
 }
 
 bool mpl_flow_meet_at_begins(const mpl_flow_run *f, const mpl_flow_spots *there, uint64_t bytes)
@@ -212,7 +202,6 @@ static bool updates(const mpl_graph *g, mpl_value writer, mpl_value v)
 
 mpl_status mpl_flow_destroy(mpl_flow_run *f, uint64_t *state, mpl_value writer, mpl_where w)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     const mpl_flow_spots *there;
     uint64_t bytes = writer != MPL_NONE ? g->value_bytes[writer] : 0;
@@ -225,9 +214,9 @@ mpl_status mpl_flow_destroy(mpl_flow_run *f, uint64_t *state, mpl_value writer, 
         v -= f->map.n_arenas;
         if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) &&
             !updates(g, writer, v))
-            MPL_FAIL(f->ctx, MPL_EINVALID,
-                     "'%.80s' is written over '%.80s', which belongs to the caller",
-                     g->value_name[writer], g->value_name[v]);
+            return MPL_ERROR(f->ctx, MPL_EINVALID,
+                             "'%.80s' is written over '%.80s', which belongs to the caller",
+                             g->value_name[writer], g->value_name[v]);
     }
     for (mpl_value v = 0; v < g->n_values; v++) {
         bool row;
@@ -239,109 +228,95 @@ mpl_status mpl_flow_destroy(mpl_flow_run *f, uint64_t *state, mpl_value writer, 
         if (!mpl_bit_has(state, v) || v == writer ||
             (f->given[v] != MPL_NONE && mpl_bit_has(state, mpl_flow_awaited(f, v))))
             continue;
-        MPL_TRY(mpl_flow_spots_of(f, v, &there));
+        MPL_PASS(mpl_flow_spots_of(f, v, &there));
         if (!mpl_flow_overlap(&f->spots, there))
             continue;
         /* The value has several possible places; control flow has put it in another one. */
         if (f->arriving && there->n > 1 && took_over(f, there))
             continue;
-        MPL_TRY(mpl_where_is_row(&f->map, w, bytes, v, &row));
+        MPL_PASS(mpl_where_is_row(&f->map, w, bytes, v, &row));
         if (row)
             continue;
         mpl_flow_set(state, v, false);
         f->killer[v] = writer;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_flow_settled(const mpl_flow_run *f, const uint64_t *state, mpl_value v, mpl_where w)
 {
-    mpl_status st = MPL_OK;
     mpl_op op = mpl_where_unsettled(&f->map, w, state, f->g->n_values);
     char rounds[200];
 
     if (op != MPL_NONE)
-        MPL_FAIL(f->ctx, MPL_EINVALID,
-                 "'%.80s' lies where '%.80s' leaves it%s, which need not have run by then",
-                 f->g->value_name[v], f->g->op_name[op], mpl_flow_rounds_text(f, rounds));
-out:
-    return st;
+        return MPL_ERROR(f->ctx, MPL_EINVALID,
+                         "'%.80s' lies where '%.80s' leaves it%s, which need not have run by then",
+                         f->g->value_name[v], f->g->op_name[op], mpl_flow_rounds_text(f, rounds));
+    return MPL_OK;
 }
 
 mpl_status mpl_flow_write(mpl_flow_run *f, uint64_t *state, mpl_value writer, mpl_where w,
                           bool good)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_flow_settled(f, state, writer, w));
+    MPL_PASS(mpl_flow_settled(f, state, writer, w));
     f->spots.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, w, f->g->value_bytes[writer], &f->spots));
-    MPL_TRY(mpl_flow_destroy(f, state, writer, w));
+    MPL_PASS(mpl_where_spots(&f->map, w, f->g->value_bytes[writer], &f->spots));
+    MPL_PASS(mpl_flow_destroy(f, state, writer, w));
     if (good != mpl_bit_has(state, writer))
         f->killer[writer] = MPL_NONE;
     mpl_flow_set(state, writer, good);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_flow_elsewhere(const mpl_flow_run *f, mpl_value to)
 {
     char rounds[200];
 
-    return mpl_fail(f->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "'%.80s' takes over a value without a copy%s, and lies elsewhere",
-                    f->g->value_name[to], mpl_flow_rounds_text(f, rounds));
+    return MPL_ERROR(f->ctx, MPL_EINVALID,
+                     "'%.80s' takes over a value without a copy%s, and lies elsewhere",
+                     f->g->value_name[to], mpl_flow_rounds_text(f, rounds));
 }
 
 mpl_status mpl_flow_copy(mpl_flow_run *f, uint64_t *state, mpl_value to, mpl_where there,
                          mpl_where here, uint64_t bytes, bool standing)
 {
-    mpl_status st = MPL_OK;
-
     f->spots.n = f->other.n = 0;
-    MPL_TRY(mpl_where_spots(&f->map, there, f->g->value_bytes[to], &f->spots));
-    MPL_TRY(mpl_where_spots(&f->map, here, bytes, &f->other));
+    MPL_PASS(mpl_where_spots(&f->map, there, f->g->value_bytes[to], &f->spots));
+    MPL_PASS(mpl_where_spots(&f->map, here, bytes, &f->other));
     standing = standing && (!mpl_flow_overlap(&f->spots, &f->other) ||
                             mpl_flow_meet_at_begins(f, &f->other, bytes));
-    st = mpl_flow_write(f, state, to, there, standing);
-out:
-    return st;
+    return mpl_flow_write(f, state, to, there, standing);
 }
 
 mpl_status mpl_flow_hand_on(mpl_flow_run *f, uint64_t *state, mpl_value to, mpl_where there,
                             mpl_where here, bool standing, bool copied)
 {
-    mpl_status st = MPL_OK;
     bool same;
 
     if (there.kind == MPL_WHERE_NOWHERE)
-        goto out;
-    MPL_TRY(mpl_flow_settled(f, state, to, there));
-    MPL_TRY(mpl_where_same(&f->map, there, here, &same));
+        return MPL_OK;
+    MPL_PASS(mpl_flow_settled(f, state, to, there));
+    MPL_PASS(mpl_where_same(&f->map, there, here, &same));
     if (copied && !same)
         return mpl_flow_copy(f, state, to, there, here, f->g->value_bytes[to], standing);
     if (!same && here.kind != MPL_WHERE_NOWHERE)
         return mpl_flow_elsewhere(f, to);
     f->killer[to] = MPL_NONE;
     mpl_flow_set(state, to, standing && same);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_flow_where_in(mpl_flow_run *f, mpl_value v, uint32_t block, uint32_t round,
                              mpl_where *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t now = f->map.round[block];
 
     f->map.round[block] = round;
     *out = mpl_flow_where(&f->map, v);
     f->map.round[block] = now;
     if (out->n_rounds == 0)
-        MPL_TRY(mpl_where_in_round(&f->map, out, block, round));
-out:
-    return st;
+        MPL_PASS(mpl_where_in_round(&f->map, out, block, round));
+    return MPL_OK;
 }
 
 void mpl_flow_forget(mpl_flow_run *f, uint64_t *state, mpl_op op)

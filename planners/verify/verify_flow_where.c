@@ -62,11 +62,10 @@ static uint32_t greatest_divisor(uint32_t a, uint32_t b)
 
 static mpl_status classify_rounds(mpl_flow_map *m)
 {
-    mpl_status st = MPL_OK;
     uint32_t *at = NULL;
 
-    MPL_TRY(mpl_new(m->ctx, m->n_first, m->g->n_blocks));
-    MPL_TRY(mpl_new(m->ctx, m->period, m->g->n_blocks));
+    MPL_PASS(mpl_new(m->ctx, m->n_first, m->g->n_blocks));
+    MPL_PASS(mpl_new(m->ctx, m->period, m->g->n_blocks));
     for (uint32_t b = 0; b < m->g->n_blocks; b++)
         m->n_first[b] = 2, m->period[b] = 1;
     for (uint32_t i = 0; i < m->map->places->n; i++) {
@@ -77,14 +76,13 @@ static mpl_status classify_rounds(mpl_flow_map *m)
             continue;
         at = &m->period[p->of];
         if (p->n > MOST_CLASSES || *at / greatest_divisor(*at, length) > MOST_CLASSES / length)
-            MPL_FAIL(m->ctx, MPL_EINPUT, "block '%.100s' has more than %u kinds of rounds",
-                     m->g->block_name[p->of], MOST_CLASSES);
+            return MPL_REFUSE(m->ctx, "block '%.100s' has more than %u kinds of rounds",
+                              m->g->block_name[p->of], MOST_CLASSES);
         *at = *at / greatest_divisor(*at, length) * length;
         if (m->n_first[p->of] < p->n_first + 2)
             m->n_first[p->of] = p->n_first + 2;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round)
@@ -118,29 +116,27 @@ static void count_rounds(mpl_flow_map *m, mpl_op op)
 
 mpl_status mpl_flow_map_init(mpl_flow_map *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_places *places = m->map->places;
 
     m->n_arenas = mpl_plan_n_arenas(m->plan);
     for (uint32_t i = 0; i < places->n; i++)
         if (!place_ok(m, i))
-            MPL_FAIL(m->ctx, MPL_EINVALID, "place %u of the values of '%.100s' is none", i,
-                     m->g->name);
+            return MPL_ERROR(m->ctx, MPL_EINVALID, "place %u of the values of '%.100s' is none", i,
+                             m->g->name);
     for (mpl_value v = 0; v < m->g->n_values; v++)
         if (places->value_place[v] != MPL_NONE && places->value_place[v] >= places->n)
-            MPL_FAIL(m->ctx, MPL_EINVALID, "value '%.100s' is at place %u of %u",
-                     m->g->value_name[v], places->value_place[v], places->n);
-    MPL_TRY(classify_rounds(m));
-    MPL_TRY(mpl_new(m->ctx, m->rounds, m->g->n_ops));
-    MPL_TRY(mpl_new(m->ctx, m->most, m->g->n_ops));
+            return MPL_ERROR(m->ctx, MPL_EINVALID, "value '%.100s' is at place %u of %u",
+                             m->g->value_name[v], places->value_place[v], places->n);
+    MPL_PASS(classify_rounds(m));
+    MPL_PASS(mpl_new(m->ctx, m->rounds, m->g->n_ops));
+    MPL_PASS(mpl_new(m->ctx, m->most, m->g->n_ops));
     for (mpl_op op = 0; op < m->g->n_ops; op++)
         if (m->g->op_kind[op] == MPL_OP_while)
             count_rounds(m, op);
-    MPL_TRY(mpl_new(m->ctx, m->round, m->g->n_blocks));
-    MPL_TRY(mpl_new(m->ctx, m->taken, m->g->n_ops));
+    MPL_PASS(mpl_new(m->ctx, m->round, m->g->n_blocks));
+    MPL_PASS(mpl_new(m->ctx, m->taken, m->g->n_ops));
     memset(m->round, 0xff, m->g->n_blocks * sizeof *m->round);
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_flow_map_fini(mpl_flow_map *m)
@@ -277,15 +273,12 @@ mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v)
 
 mpl_status mpl_where_in_round(const mpl_flow_map *m, mpl_where *w, uint32_t block, uint32_t round)
 {
-    mpl_status st = MPL_OK;
-
     if (w->n_rounds == MPL_FLOW_DEEPEST)
-        MPL_FAIL(m->ctx, MPL_EINPUT, "places of '%.100s' nest deeper than %u loops", m->g->name,
-                 MPL_FLOW_DEEPEST);
+        return MPL_REFUSE(m->ctx, "places of '%.100s' nest deeper than %u loops", m->g->name,
+                          MPL_FLOW_DEEPEST);
     w->block[w->n_rounds] = block;
     w->round[w->n_rounds++] = round;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- following a place ---- */
@@ -328,16 +321,13 @@ static bool last_round(const mpl_flow_map *m, mpl_op op, uint32_t *round)
 /* Follows w as far as is known: to memory, or to a slice. */
 static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
 {
-    mpl_status st = MPL_OK;
-
     *open = (question){MPL_NONE, 0};
     while (w->kind == MPL_WHERE_PLACE) {
         const mpl_place *p = place_of(m, w->id);
         uint32_t i = 0, round;
 
         if (++m->n_asked > MOST_ASKED)
-            MPL_FAIL(m->ctx, MPL_EINPUT, "the places of '%.100s' are too many to check",
-                     m->g->name);
+            return MPL_REFUSE(m->ctx, "the places of '%.100s' are too many to check", m->g->name);
         if (p->kind == MPL_PLACE_SLICE)
             return MPL_OK;
         if (p->kind == MPL_PLACE_BUFFER || p->kind == MPL_PLACE_PINNED) {
@@ -363,12 +353,11 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
             return MPL_OK;
         } else if (round != MPL_NONE) {
             i = 1;
-            MPL_TRY(mpl_where_in_round(m, w, body_of(m->g, p->of), round));
+            MPL_PASS(mpl_where_in_round(m, w, body_of(m->g, p->of), round));
         }
         w->id = item_of(m, p, i);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void address_of(const mpl_flow_map *m, const mpl_where *w, mpl_flow_spot *spot)
@@ -430,13 +419,12 @@ out:
 mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block,
                            uint64_t bytes, bool reversed, bool *is)
 {
-    mpl_status st = MPL_OK;
     question open;
 
     *is = false;
     if (a.kind == MPL_WHERE_NOWHERE)
-        goto out;
-    MPL_TRY(follow(m, &a, &open));
+        return MPL_OK;
+    MPL_PASS(follow(m, &a, &open));
     if (open.op == MPL_NONE && a.kind == MPL_WHERE_PLACE) {
         const mpl_place *p = place_of(m, a.id);
 
@@ -444,11 +432,10 @@ mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t b
               round_of(m, &a, block) == m->round[block];
         if (*is) {
             a.id = item_of(m, p, 0);
-            MPL_TRY(mpl_where_same(m, a, b, is));
+            MPL_PASS(mpl_where_same(m, a, b, is));
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A slice adds the range of the whole value. */
@@ -605,15 +592,14 @@ bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row)
 
 mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_value v, bool *is)
 {
-    mpl_status st = MPL_OK;
     mpl_flow_row_info row;
     question open = {MPL_NONE, 0};
 
     *is = false;
     if (!mpl_flow_row(m->g, v, &row) || w.kind == MPL_WHERE_NOWHERE ||
         m->round[row.block] == MPL_NONE)
-        goto out;
-    MPL_TRY(follow(m, &w, &open));
+        return MPL_OK;
+    MPL_PASS(follow(m, &w, &open));
     while (open.op == MPL_NONE && w.kind == MPL_WHERE_PLACE && !*is) {
         const mpl_place *p = place_of(m, w.id);
         mpl_where whole = w;
@@ -621,10 +607,9 @@ mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_va
         whole.id = item_of(m, p, 0);
         if (p->of == row.block && p->bytes == row.bytes && (p->reversed != 0) == row.reversed &&
             bytes <= row.bytes && round_of(m, &w, p->of) == m->round[p->of])
-            MPL_TRY(mpl_where_same(m, whole, mpl_flow_where(m, v), is));
+            MPL_PASS(mpl_where_same(m, whole, mpl_flow_where(m, v), is));
         w = whole;
-        MPL_TRY(follow(m, &w, &open));
+        MPL_PASS(follow(m, &w, &open));
     }
-out:
-    return st;
+    return MPL_OK;
 }

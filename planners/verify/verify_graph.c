@@ -87,16 +87,13 @@ static void visit_touches(checker *c, bool fill)
 
 static mpl_status list_touches(checker *c)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(c->ctx, c->touch_begin, (size_t)c->p->n + 2));
+    MPL_PASS(mpl_new(c->ctx, c->touch_begin, (size_t)c->p->n + 2));
     visit_touches(c, false);
     for (uint32_t b = 0; b < c->p->n; b++)
         c->touch_begin[b + 2] += c->touch_begin[b + 1];
-    MPL_TRY(mpl_new(c->ctx, c->touch, c->touch_begin[c->p->n + 1]));
+    MPL_PASS(mpl_new(c->ctx, c->touch, c->touch_begin[c->p->n + 1]));
     visit_touches(c, true);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether all that touches a must run before all that touches b. *from, *to: two that need not. */
@@ -147,7 +144,6 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 
 static mpl_status check_pair(const checker *c, mpl_buffer a, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     mpl_op from, to;
     char one[24], other[24];
 
@@ -156,16 +152,14 @@ static mpl_status check_pair(const checker *c, mpl_buffer a, mpl_buffer b)
     if (c->plan->offset[a] == c->plan->offset[b] &&
         (may_overwrite(c, a, b) || may_overwrite(c, b, a)))
         return MPL_OK;
-    MPL_FAIL(c->ctx, MPL_EINVALID,
-             "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64
-             ") overlap, but operation "
-             "'%.60s' need not run before '%.60s'",
-             mpl_buffer_label(c->p, a, one), c->plan->offset[a],
-             c->plan->offset[a] + c->p->bytes[a], mpl_buffer_label(c->p, b, other),
-             c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b], c->g->op_name[from],
-             c->g->op_name[to]);
-out:
-    return st;
+    return MPL_ERROR(c->ctx, MPL_EINVALID,
+                     "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64
+                     ") overlap, but operation "
+                     "'%.60s' need not run before '%.60s'",
+                     mpl_buffer_label(c->p, a, one), c->plan->offset[a],
+                     c->plan->offset[a] + c->p->bytes[a], mpl_buffer_label(c->p, b, other),
+                     c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b], c->g->op_name[from],
+                     c->g->op_name[to]);
 }
 
 typedef struct placed {

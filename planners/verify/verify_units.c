@@ -49,12 +49,11 @@ static void note_read(units *u, mpl_value v, mpl_op reader)
 
 static mpl_status order_units(units *u)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = u->g;
 
     u->words = g->n_ops / 64 + 1;
-    MPL_TRY(mpl_new(u->m->ctx, u->unit, g->n_ops));
-    MPL_TRY(mpl_new(u->m->ctx, u->later, (size_t)g->n_ops * u->words));
+    MPL_PASS(mpl_new(u->m->ctx, u->unit, g->n_ops));
+    MPL_PASS(mpl_new(u->m->ctx, u->later, (size_t)g->n_ops * u->words));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         for (u->unit[op] = op; g->op_block[u->unit[op]] != 0;)
             u->unit[op] = g->block_owner[g->op_block[u->unit[op]]];
@@ -69,23 +68,19 @@ static mpl_status order_units(units *u)
         for (mpl_op b = a + 1; b < g->n_ops; b++)
             for (uint32_t w = 0; is_later(u, a, b) && w < u->words; w++)
                 u->later[(size_t)a * u->words + w] |= u->later[(size_t)b * u->words + w];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- memory touched by each unit ---- */
 
 static mpl_status add(units *u, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
 {
-    mpl_status st = MPL_OK;
-
     u->spots.n = 0;
-    MPL_TRY(mpl_where_spots(u->m, w, bytes, &u->spots));
-    MPL_TRY(mpl_reserve(u->m->ctx, u->touch, u->room, u->n + u->spots.n));
+    MPL_PASS(mpl_where_spots(u->m, w, bytes, &u->spots));
+    MPL_PASS(mpl_reserve(u->m->ctx, u->touch, u->room, u->n + u->spots.n));
     for (size_t i = 0; i < u->spots.n; i++)
         u->touch[u->n++] = (touch){u->spots.at[i], u->unit[op], v, writes};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_value(units *u, mpl_op op, mpl_value v, bool writes)
@@ -104,13 +99,12 @@ static mpl_status add_buffer(units *u, mpl_op op, mpl_buffer b)
 /* Writes of a loop itself: round numbers, copied slices and carried values, rows. */
 static mpl_status add_loop(units *u, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = u->g;
     const mpl_places *places = u->m->map->places;
     uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *param = g->block_param + g->block_param_begin[body];
 
-    MPL_TRY(add_value(u, op, param[0], true));
+    MPL_PASS(add_value(u, op, param[0], true));
     for (uint32_t i = 1; i < g->block_n_params[body]; i++) {
         mpl_where w = mpl_flow_where(u->m, param[i]);
         bool again = i <= n && places->result_copied[g->block_result_begin[body] + i];
@@ -118,14 +112,12 @@ static mpl_status add_loop(units *u, mpl_op op)
         if (!again && !places->in_copied[g->op_in_begin[op] + 1 + i])
             continue;
         if (!again && i <= n)
-            MPL_TRY(mpl_where_in_round(u->m, &w, body, 0));
-        MPL_TRY(add(u, op, param[i], w, g->value_bytes[param[i]], true));
+            MPL_PASS(mpl_where_in_round(u->m, &w, body, 0));
+        MPL_PASS(add(u, op, param[i], w, g->value_bytes[param[i]], true));
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(add_value(u, op, g->op_out[i], true));
-    MPL_TRY(add_buffer(u, op, places->staging[body]));
-out:
-    return st;
+        MPL_PASS(add_value(u, op, g->op_out[i], true));
+    return add_buffer(u, op, places->staging[body]);
 }
 
 /* Writes of a case itself: copied outputs. */
@@ -155,7 +147,6 @@ out:
 
 static mpl_status list_touches(units *u)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = u->g;
     const mpl_buffer *workspace = u->m->map->op_workspace;
 
@@ -165,24 +156,23 @@ static mpl_status list_touches(units *u)
         if (!control && mpl_flow_idle(u->m, op))
             continue;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-            MPL_TRY(add_value(u, op, g->op_in[i], false));
+            MPL_PASS(add_value(u, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE) /* outputs of a view lie in their input */
-                MPL_TRY(add_value(u, op, g->op_out[i],
-                                  mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
+                MPL_PASS(add_value(u, op, g->op_out[i],
+                                   mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
-            MPL_TRY(add_buffer(u, op, workspace[op]));
+            MPL_PASS(add_buffer(u, op, workspace[op]));
         if (g->op_kind[op] == MPL_OP_while)
-            MPL_TRY(add_loop(u, op));
+            MPL_PASS(add_loop(u, op));
         if (g->op_kind[op] == MPL_OP_case)
-            MPL_TRY(add_case(u, op));
+            MPL_PASS(add_case(u, op));
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
-            MPL_TRY(add_value(u, g->block_owner[b], g->block_result[i], false));
-out:
-    return st;
+            MPL_PASS(add_value(u, g->block_owner[b], g->block_result[i], false));
+    return MPL_OK;
 }
 
 /* ---- overlaps ---- */
@@ -227,19 +217,16 @@ static const char *value_name(const units *u, const touch *t)
 
 static mpl_status check_pair(const units *u, const touch *a, const touch *b)
 {
-    mpl_status st = MPL_OK;
-
     if (a->unit == b->unit || (!a->writes && !b->writes) || is_later(u, a->unit, b->unit) ||
         is_later(u, b->unit, a->unit))
-        goto out;
-    MPL_FAIL(u->m->ctx, MPL_EINVALID,
-             "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' "
-             "at the "
-             "same bytes",
-             u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a),
-             u->g->op_name[b->unit], b->writes ? "writes" : "reads", value_name(u, b));
-out:
-    return st;
+        return MPL_OK;
+    return MPL_ERROR(
+        u->m->ctx, MPL_EINVALID,
+        "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' "
+        "at the "
+        "same bytes",
+        u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a),
+        u->g->op_name[b->unit], b->writes ? "writes" : "reads", value_name(u, b));
 }
 
 mpl_status mpl_flow_units_apart(mpl_flow_map *m)

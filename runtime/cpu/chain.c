@@ -86,7 +86,6 @@ static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
 static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c,
                              bool *is_one)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint32_t arity = mpl_fused_arity(kind);
     const mpl_shape *out;
@@ -99,14 +98,14 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
     if (kind == MPL_OP_fused && all_of(g, op, true)) {
         c->has_base = mpl_op_input(g, op, 0) != MPL_NONE;
-        MPL_TRY(mpl_fused_read(ctx, g, op, &c->f));
+        MPL_PASS(mpl_fused_read(ctx, g, op, &c->f));
     } else if (kind == MPL_OP_access && all_of(g, op, false)) {
         c->f.to = mpl_strided_all(out);
-        MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[mpl_op_input(g, op, 0)], &box));
+        MPL_PASS(mpl_strided_of(ctx, g, op, &g->value_shape[mpl_op_input(g, op, 0)], &box));
         add_load(&c->f, 0, &box);
     } else if (kind == MPL_OP_assign && all_of(g, op, false)) {
         c->has_base = true;
-        MPL_TRY(mpl_strided_of(ctx, g, op, out, &c->f.to));
+        MPL_PASS(mpl_strided_of(ctx, g, op, out, &c->f.to));
         add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
     } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity &&
                all_of(g, op, true) && g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
@@ -120,8 +119,7 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     } else {
         *is_one = false;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Length of the common row: the trailing dims over which each operand has one stride. */

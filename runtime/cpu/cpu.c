@@ -54,9 +54,9 @@ static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *wha
 
     if (code == dnnl_success)
         return MPL_OK;
-    return mpl_fail(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
-                    __LINE__, "oneDNN: %s '%s': %s", what, name,
-                    (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
+    return MPL_ERROR(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL,
+                     "oneDNN: %s '%s': %s", what, name,
+                     (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
 }
 
 static void close_device(mpl_device *dev)
@@ -184,11 +184,10 @@ out:
 /* Distance of each argument from image to image. */
 static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepared *p)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
 
     p->n_images = 1;
-    MPL_TRY(mpl_new(dev->ctx, p->step, (size_t)p->n_args));
+    MPL_PASS(mpl_new(dev->ctx, p->step, (size_t)p->n_args));
     for (int i = 0; i < p->n_args && r->image != NULL; i++) {
         const mpl_cpu_arg *a = &p->source[i];
         uint32_t k = a->from == MPL_FROM_IN ? a->index : r->n_in + a->index;
@@ -203,15 +202,13 @@ static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepa
                          ? (uint64_t)r->stride[k][0] * sizeof(float)
                          : g->value_bytes[v] / (uint64_t)p->n_images;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The primitive and its memory objects from a described recipe. Takes over its args. */
 static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                  uint64_t *workspace_bytes, const char **how)
 {
-    mpl_status st = MPL_OK;
     const char *name = r->g->op_name[r->op];
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
@@ -226,30 +223,29 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     p->activation = r->activation;
     if (bytes > 0)
         r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
-    MPL_TRY(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
-    MPL_TRY(mpl_new(dev->ctx, p->arg, r->n_args));
+    MPL_PASS(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
+    MPL_PASS(mpl_new(dev->ctx, p->arg, r->n_args));
     p->source = r->arg, r->arg = NULL;
     p->n_args = (int)r->n_args;
     for (int i = 0; i < p->n_args; i++) {
         p->arg[i].arg = p->source[i].name;
-        MPL_TRY(status_of(
+        MPL_PASS(status_of(
             dev,
             dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
             "preparing", name));
     }
-    MPL_TRY(make_steps(dev, r, p));
+    MPL_PASS(make_steps(dev, r, p));
     p->n_made = mpl_count(r->out[0]);
     for (int i = 0; i < p->n_args; i++)
         if (p->source[i].from == MPL_FROM_PACKED)
-            MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
+            MPL_PASS(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
     if (how != NULL) {
-        MPL_TRY(
+        MPL_PASS(
             status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
-        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how),
-                          "asking", name));
+        MPL_PASS(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how),
+                           "asking", name));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void describe(mpl_cpu_recipe *r)
@@ -307,7 +303,6 @@ out:
 /* Operations on channels-last images must be as mpl_graph_channels_last makes them. */
 static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool *last)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
     *last = g->op_in_begin[op] < g->op_in_begin[op + 1] &&
@@ -321,13 +316,13 @@ static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool
 
         if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last
                                                      : image && *last)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is "
-                     "missing",
-                     g->op_name[op], mpl_op_table[kind].name, g->value_name[v]);
+            return MPL_REFUSE(
+                ctx,
+                "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is "
+                "missing",
+                g->op_name[op], mpl_op_table[kind].name, g->value_name[v]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Element by element: any layout is fine if all operands have it. */
@@ -357,8 +352,6 @@ static bool copies_bytes(const mpl_graph *g, mpl_op op)
 static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
                               const int64_t *const *stride, mpl_cpu_recipe *r)
 {
-    mpl_status st = MPL_OK;
-
     *r = (mpl_cpu_recipe){
         .g = g,
         .op = op,
@@ -368,13 +361,11 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
         .engine = dev->library->engine,
         .attr = dev->library->attr,
     };
-    MPL_TRY(check_layout(dev->ctx, g, op, &r->last));
+    MPL_PASS(check_layout(dev->ctx, g, op, &r->last));
     omp_set_num_threads((int)dev->n_threads); /* of the calling thread; primitives depend on it */
-    MPL_TRY(mpl_new(dev->ctx, r->in, r->n_in));
-    MPL_TRY(mpl_new(dev->ctx, r->out, r->n_out));
-    MPL_TRY(mpl_new(dev->ctx, r->mds, r->n_in));
-out:
-    return st;
+    MPL_PASS(mpl_new(dev->ctx, r->in, r->n_in));
+    MPL_PASS(mpl_new(dev->ctx, r->out, r->n_out));
+    return mpl_new(dev->ctx, r->mds, r->n_in);
 }
 
 static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
@@ -486,30 +477,27 @@ static bool take_one_image(mpl_cpu_recipe *r)
 static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                   uint64_t *workspace, const char **name)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
     bool copies = kind == MPL_OP_concat || kind == MPL_OP_reorder;
 
     if (r->last && !copies)
-        MPL_TRY(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
+        MPL_PASS(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
     if (p->images == NULL && (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip))
-        MPL_TRY(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
+        MPL_PASS(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
     if (p->images != NULL || p->chain != NULL || !read_operands(r))
-        goto out;
+        return MPL_OK;
     if (!copies &&
         (r->last || (r->out[0]->rank > 1 && r->out[0]->dim[0] == 1 && r->stride == NULL)))
-        goto out;
+        return MPL_OK;
     if (!(copies && (r->last || kind == MPL_OP_reorder))) {
-        MPL_TRY(mpl_new(dev->ctx, r->image, (size_t)r->n_in + r->n_out));
+        MPL_PASS(mpl_new(dev->ctx, r->image, (size_t)r->n_in + r->n_out));
         if (!take_one_image(r)) {
             mpl_free(dev->ctx, r->image);
             r->image = NULL;
-            goto out;
+            return MPL_OK;
         }
     }
-    MPL_TRY(make_stages(dev, r, p, workspace, name));
-out:
-    return st;
+    return make_stages(dev, r, p, workspace, name);
 }
 
 /* Operators that images.h computes better than oneDNN on channels-last images. In max pools, oneDNN
@@ -586,19 +574,17 @@ out:
 /* Reorders the weight, once, to the layout that the primitive asks for. */
 static mpl_status pack(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, p->unpacked}, {DNNL_ARG_TO, p->packed}};
     const char *name = call->graph->op_name[call->op];
 
-    MPL_TRY(status_of(dev,
-                      dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data,
-                                                     dev->library->stream),
-                      "running", name));
-    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg), "running",
-                      name));
+    MPL_PASS(status_of(dev,
+                       dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data,
+                                                      dev->library->stream),
+                       "running", name));
+    MPL_PASS(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg),
+                       "running", name));
     p->is_packed = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void *packed_data(const mpl_prepared *p)
@@ -625,12 +611,11 @@ static uint64_t packed_bytes(const mpl_prepared *prepared)
 static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
                                 int64_t image)
 {
-    mpl_status st = MPL_OK;
     const char *name = call->graph->op_name[call->op];
     float *made = NULL;
 
     if (p->pack != NULL && !p->is_packed)
-        MPL_TRY(pack(dev, p, call));
+        MPL_PASS(pack(dev, p, call));
     for (int i = 0; i < p->n_args; i++) {
         const mpl_cpu_arg *s = &p->source[i];
         void *data = s->from == MPL_FROM_IN       ? call->in[s->index].data
@@ -642,17 +627,16 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
             data = (char *)data + (uint64_t)image * p->step[i];
         if (s->from == MPL_FROM_OUT)
             made = data;
-        MPL_TRY(status_of(
+        MPL_PASS(status_of(
             dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
             "running", name));
     }
-    MPL_TRY(status_of(dev,
-                      dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
-                      "running", name));
+    MPL_PASS(status_of(
+        dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
+        "running", name));
     if (p->activation != MPL_ACT_NONE)
         mpl_chain_activate(p->activation, made, p->n_made, dev->n_threads);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether an element is a NaN or positive infinity. */

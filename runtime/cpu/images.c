@@ -181,24 +181,22 @@ static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from,
 
 static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
 {
-    mpl_status st = MPL_OK;
     mpl_value filter = mpl_op_input(g, op, m->first + 1), bias = mpl_op_input(g, op, m->first + 2);
 
     m->kernels = mpl_image_kernels_here();
     if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 ||
         !is_constant(g, filter) || g->value_type[filter] != MPL_TYPE_f32)
-        goto out;
+        return MPL_OK;
     read_window(m, g, op, g->value_shape[filter].dim + 2);
     read_activation(m, mpl_activation_of(g, op));
     m->has_bias = bias != MPL_NONE;
     m->work = run_conv;
-    MPL_TRY(mpl_new(ctx, m->nothing, m->w.channels));
-    MPL_TRY(mpl_new(ctx, m->filter,
-                    (size_t)n_vectors(m) * m->kernels->lanes * (size_t)m->w.channels *
-                        (size_t)(m->w.kernel[0] * m->w.kernel[1])));
+    MPL_PASS(mpl_new(ctx, m->nothing, m->w.channels));
+    MPL_PASS(mpl_new(ctx, m->filter,
+                     (size_t)n_vectors(m) * m->kernels->lanes * (size_t)m->w.channels *
+                         (size_t)(m->w.kernel[0] * m->w.kernel[1])));
     *made = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- pools, batch norm: loops over a pixel's channels ---- */
@@ -326,18 +324,16 @@ static void find_factors(mpl_images *m, const mpl_op_call *call)
 
 static mpl_status make_norm(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
 {
-    mpl_status st = MPL_OK;
     bool cut = mpl_activation_of(g, op) == MPL_ACT_RELU;
 
     if (!cut && mpl_activation_of(g, op) != MPL_ACT_NONE)
-        goto out;
+        return MPL_OK;
     m->epsilon = mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5);
     m->loop = loops[cut ? SCALE_CUT : SCALE][mpl_chain_widest()];
     m->work = run_norm;
-    MPL_TRY(mpl_new(ctx, m->filter, 2 * (size_t)m->w.channels));
+    MPL_PASS(mpl_new(ctx, m->filter, 2 * (size_t)m->w.channels));
     *made = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- all ---- */

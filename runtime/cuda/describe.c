@@ -101,7 +101,6 @@ static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n,
  * it may lie over an input. */
 static mpl_status fold_many(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     int64_t count_to = mpl_count(out_shape(m, 0));
     mpl_type type = type_of(m, out_of(m, 0));
     mpl_type sum = type > MPL_TYPE_bf16   ? MPL_TYPE_i64
@@ -112,18 +111,18 @@ static mpl_status fold_many(mpl_maker *m)
     for (uint32_t from = 0, n; from < m->n_in; from += n) {
         n = MPL_CUDA_MAX_IN - (from > 0);
         n = m->n_in - from < n ? m->n_in - from : n;
-        MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, count_to, &p));
+        MPL_PASS(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, count_to, &p));
         fold_some(m, p, from, n, sum);
         if (!mpl_mul_bytes((uint64_t)count_to, mpl_type_bytes(sum), &p->workspace_bytes))
-            MPL_FAIL(m->ctx, MPL_EMEM, "out of memory: a sum of %" PRId64 " elements", count_to);
+            return MPL_ERROR(m->ctx, MPL_EMEM, "out of memory: a sum of %" PRId64 " elements",
+                             count_to);
         if (from + n < m->n_in) {
             p->out = MPL_CUDA_WORKSPACE;
             p->kernel.out_type = (int32_t)sum;
             p->kernel.kind = m->kind == MPL_OP_mean ? MPL_OP_sum : (int32_t)m->kind;
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the element-wise kernels implement an operator on operands of a type. */
@@ -159,7 +158,6 @@ static mpl_type deciding_type(const mpl_maker *m)
 
 static mpl_status elementwise(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = out_shape(m, 0);
     mpl_cuda_part *p;
     mpl_cuda_elementwise *e;
@@ -168,7 +166,7 @@ static mpl_status elementwise(mpl_maker *m)
         return mpl_maker_refuse(m);
     if (m->n_in > MPL_CUDA_MAX_IN)
         return fold_many(m);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, mpl_count(to), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, mpl_count(to), &p));
     if (m->kind == MPL_OP_dropout || m->kind == MPL_OP_cast) /* one operand */
         p->kernel.n_in = 1;
     e = &p->kernel.as.elementwise;
@@ -192,8 +190,7 @@ static mpl_status elementwise(mpl_maker *m)
         p->kernel.n_in = m->kind == MPL_OP_clip ? 3 : 4;
     merge_dims(e, p->kernel.n_in);
     parameters(m, e);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- reductions, lanes ---- */
@@ -247,39 +244,34 @@ static void split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set)
 /* Integers are reduced on the host, because the kernel uses floating arithmetic. */
 static mpl_status reduce(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     mpl_cuda_part *p;
 
     if (type_of(m, in_of(m, 0)) > MPL_TYPE_bf16)
         return mpl_maker_refuse(m);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REDUCE, mpl_count(out_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_REDUCE, mpl_count(out_shape(m, 0)), &p));
     split_dims(&p->kernel.as.reduce, in, reduced_axes(m, in->rank));
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status softmax(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, -1), in->rank);
     bool gradient = m->kind == MPL_OP_softmax_grad;
     int64_t n = mpl_count(in) > 0 ? mpl_count(in) / in->dim[axis] : 0;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, gradient ? MPL_CUDA_SOFTMAX_GRAD : MPL_CUDA_SOFTMAX, n, &p));
+    MPL_PASS(mpl_maker_add(m, gradient ? MPL_CUDA_SOFTMAX_GRAD : MPL_CUDA_SOFTMAX, n, &p));
     p->kernel.as.lanes =
         (mpl_cuda_lanes){.n = in->dim[axis], .inner = mpl_count_dims(in, axis + 1, in->rank)};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- normalisation ---- */
 
 static mpl_status norm(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     bool by_row = m->kind == MPL_OP_layer_norm || m->kind == MPL_OP_rms_norm;
     int64_t groups =
@@ -288,7 +280,7 @@ static mpl_status norm(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_norm *d;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_NORM, 0, &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_NORM, 0, &p));
     d = &p->kernel.as.norm;
     if (by_row)
         d->n = mpl_count_dims(in, axis, in->rank);
@@ -305,20 +297,18 @@ static mpl_status norm(mpl_maker *m)
             d->stride[i - 1][1] = 1;
         else if (in_of(m, i) != MPL_NONE)
             mpl_broadcast_strides(in_shape(m, i), in, d->stride[i - 1]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Local response normalisation, or its gradient. */
 static mpl_status lrn(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     int64_t size = attr_int(m, MPL_ATTR_size, 1);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, m->kind == MPL_OP_lrn ? MPL_CUDA_LRN : MPL_CUDA_LRN_GRAD,
-                          mpl_count(in), &p));
+    MPL_PASS(mpl_maker_add(m, m->kind == MPL_OP_lrn ? MPL_CUDA_LRN : MPL_CUDA_LRN_GRAD,
+                           mpl_count(in), &p));
     p->kernel.as.lrn = (mpl_cuda_lrn){
         .channels = in->dim[1],
         .inner = mpl_count_dims(in, 2, in->rank),
@@ -328,8 +318,7 @@ static mpl_status lrn(mpl_maker *m)
         .beta = attr_float(m, MPL_ATTR_beta, 0.75),
         .bias = attr_float(m, MPL_ATTR_bias, 1),
     };
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- windows, products ---- */
@@ -348,19 +337,16 @@ static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
 
 static mpl_status pool(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_window *w;
 
-    MPL_TRY(mpl_maker_window(m, MPL_CUDA_POOL, in_shape(m, 0), out_shape(m, 0), &w));
+    MPL_PASS(mpl_maker_window(m, MPL_CUDA_POOL, in_shape(m, 0), out_shape(m, 0), &w));
     w->column_major = attr_int(m, MPL_ATTR_storage_order, 0) != 0;
     m->part[m->n - 1].all_outputs = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status gemm(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const uint32_t first = mpl_fused_first(m->kind);
     bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0,
          trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
@@ -372,7 +358,7 @@ static mpl_status gemm(mpl_maker *m)
 
     if (type_of(m, out_of(m, 0)) > MPL_TYPE_bf16)
         return mpl_maker_refuse(m);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(out_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(out_shape(m, 0)), &p));
     d = &p->kernel.as.product;
     d->rows = a[trans_a], d->terms = a[!trans_a], d->columns = b[!trans_b];
     d->a_row = trans_a ? 1 : a[1], d->a_column = trans_a ? a[1] : 1;
@@ -388,13 +374,11 @@ static mpl_status gemm(mpl_maker *m)
         d->most = 6;
     if (first > 0)
         sum_last(m, p);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status matmul(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_shape a = *in_shape(m, 0), b = *in_shape(m, 1), stack_a, stack_b, stack = *out_shape(m, 0);
     int64_t matrix_a, matrix_b;
     mpl_cuda_part *p;
@@ -402,7 +386,7 @@ static mpl_status matmul(mpl_maker *m)
 
     if (type_of(m, out_of(m, 0)) > MPL_TYPE_bf16)
         return mpl_maker_refuse(m);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(&stack), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(&stack), &p));
     d = &p->kernel.as.product;
     stack.rank -= (a.rank > 1) + (b.rank > 1);
     if (a.rank == 1)
@@ -423,8 +407,7 @@ static mpl_status matmul(mpl_maker *m)
     mpl_broadcast_strides(&stack_b, &stack, d->b_stack);
     for (uint32_t i = 0; i < stack.rank; i++)
         d->a_stack[i] *= matrix_a, d->b_stack[i] *= matrix_b;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the table ---- */

@@ -5,10 +5,9 @@
 
 mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_reserve(m->ctx, m->part, m->room, (size_t)m->n + 1));
+    MPL_PASS(mpl_reserve(m->ctx, m->part, m->room, (size_t)m->n + 1));
     p = &m->part[m->n++];
     *p = (mpl_cuda_part){.kernel = {.id = id, .kind = (int32_t)m->kind, .n = n}};
     p->kernel.n_in = (int32_t)(m->n_in < MPL_CUDA_MAX_IN ? m->n_in : MPL_CUDA_MAX_IN);
@@ -20,8 +19,7 @@ mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cud
         p->kernel.type[i] = in_of(m, i) != MPL_NONE ? (int32_t)type_of(m, in_of(m, i)) : 0;
     }
     *out = p;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_refuse(mpl_maker *m)
@@ -43,13 +41,12 @@ static void read_last(const mpl_maker *m, mpl_attr_key key, uint32_t n, int64_t 
 mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in,
                             const mpl_shape *to, mpl_cuda_window **out)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = in->rank - 2, n_pads;
     const int64_t *pads = mpl_attr_ints(m->g, m->op, MPL_ATTR_pads, &n_pads);
     mpl_cuda_part *p;
     mpl_cuda_window *w;
 
-    MPL_TRY(mpl_maker_add(m, id, mpl_count(out_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, id, mpl_count(out_shape(m, 0)), &p));
     w = &p->kernel.as.window;
     *w = (mpl_cuda_window){.in = {1, 1, 1},
                            .out = {1, 1, 1},
@@ -70,6 +67,5 @@ mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape
     read_last(m, MPL_ATTR_dilations, n, w->dilation);
     if (out != NULL)
         *out = w;
-out:
-    return st;
+    return MPL_OK;
 }

@@ -53,7 +53,6 @@ static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out
                            uint32_t rank, const int64_t *dim, const int64_t *to_stride,
                            const int64_t *from_stride)
 {
-    mpl_status st = MPL_OK;
     uint32_t bytes = mpl_type_bytes(type_of(m, in_of(m, in)));
     mpl_cuda_part *p;
     mpl_cuda_move *v;
@@ -61,7 +60,7 @@ static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out
 
     for (uint32_t i = 0; i < rank; i++)
         n *= (uint64_t)dim[i];
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_MOVE, (int64_t)n, &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_MOVE, (int64_t)n, &p));
     take_one(m, p, in);
     p->out = out;
     p->in_byte = (uint64_t)from * bytes;
@@ -74,8 +73,7 @@ static mpl_status add_move(mpl_maker *m, uint32_t in, int64_t from, uint32_t out
     memcpy(v->from_stride, from_stride, rank * sizeof *dim);
     if (n > 0)
         tidy_move(p);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_copy(mpl_maker *m)
@@ -87,7 +85,6 @@ mpl_status mpl_maker_copy(mpl_maker *m)
 
 static mpl_status concat(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = out_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), to->rank);
     int64_t at = 0, whole = mpl_count_dims(to, axis, to->rank);
@@ -95,17 +92,15 @@ static mpl_status concat(mpl_maker *m)
     for (uint32_t i = 0; i < m->n_in; i++) {
         int64_t row = mpl_count_dims(in_shape(m, i), axis, to->rank);
 
-        MPL_TRY(add_move(m, i, 0, 0, at, 2, (const int64_t[]){mpl_count_dims(to, 0, axis), row},
-                         (const int64_t[]){whole, 1}, (const int64_t[]){row, 1}));
+        MPL_PASS(add_move(m, i, 0, 0, at, 2, (const int64_t[]){mpl_count_dims(to, 0, axis), row},
+                          (const int64_t[]){whole, 1}, (const int64_t[]){row, 1}));
         at += row;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status split(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), in->rank);
     int64_t at = 0, whole = mpl_count_dims(in, axis, in->rank),
@@ -119,13 +114,12 @@ static mpl_status split(mpl_maker *m)
         int64_t row = dim * mpl_count_dims(in, axis + 1, in->rank);
 
         if (out_of(m, i) != MPL_NONE)
-            MPL_TRY(add_move(m, 0, at, i, 0, 2, (const int64_t[]){n_before, row},
-                             (const int64_t[]){row, 1}, (const int64_t[]){whole, 1}));
+            MPL_PASS(add_move(m, 0, at, i, 0, 2, (const int64_t[]){n_before, row},
+                              (const int64_t[]){row, 1}, (const int64_t[]){whole, 1}));
         at += row;
         left -= dim;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status slice(mpl_maker *m)
@@ -221,22 +215,19 @@ static mpl_status depth_space(mpl_maker *m)
 
 static mpl_status fill(mpl_maker *m, uint32_t out, uint8_t byte)
 {
-    mpl_status st = MPL_OK;
     mpl_value v = out_of(m, out);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FILL, (int64_t)m->g->value_bytes[v], &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_FILL, (int64_t)m->g->value_bytes[v], &p));
     p->out = out;
     p->kernel.as.byte = byte;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Constant pads: fills in the value, then copies the box of the input that negative pads leave over
  * it. The host computes pads that repeat elements of the input. */
 static mpl_status pad(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0), *to = out_shape(m, 0);
     uint32_t n, n_axes;
     const int64_t *pads = mpl_attr_ints(m->g, m->op, MPL_ATTR_pads, &n);
@@ -259,45 +250,38 @@ static mpl_status pad(mpl_maker *m)
         at += (begin + pads[i]) * to_stride[axis];
     }
     if (in_of(m, 1) != MPL_NONE)
-        MPL_TRY(add_move(m, 1, 0, 0, 0, to->rank, to->dim, to_stride, nothing));
+        MPL_PASS(add_move(m, 1, 0, 0, 0, to->rank, to->dim, to_stride, nothing));
     else
-        MPL_TRY(fill(m, 0, 0));
-    MPL_TRY(add_move(m, 0, from, 0, at, in->rank, dim, to_stride, stride));
-out:
-    return st;
+        MPL_PASS(fill(m, 0, 0));
+    return add_move(m, 0, from, 0, at, in->rank, dim, to_stride, stride);
 }
 
 static mpl_status gather(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), in->rank);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER, mpl_count(out_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_GATHER, mpl_count(out_shape(m, 0)), &p));
     p->checks = true;
     p->kernel.as.gather =
         (mpl_cuda_gather){.bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0))),
                           .axis_dim = in->dim[axis],
                           .n_index = mpl_count(in_shape(m, 1)),
                           .inner = mpl_count_dims(in, axis + 1, in->rank)};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- boxes: access, assign, fused ---- */
 
 static mpl_status take_box(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     int64_t to_stride[MPL_MAX_RANK];
     mpl_strided box;
 
-    MPL_TRY(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
+    MPL_PASS(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
     mpl_strides(&box.shape, to_stride);
-    MPL_TRY(add_move(m, 0, box.offset, 0, 0, box.shape.rank, box.shape.dim, to_stride, box.stride));
-out:
-    return st;
+    return add_move(m, 0, box.offset, 0, 0, box.shape.rank, box.shape.dim, to_stride, box.stride);
 }
 
 /* Copies input 0 first, unless the box covers all of it or it is in place already. */
@@ -309,17 +293,13 @@ static mpl_status keep_base(mpl_maker *m, const mpl_strided *box)
 
 static mpl_status assign(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     int64_t from_stride[MPL_MAX_RANK];
     mpl_strided box;
 
-    MPL_TRY(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
-    MPL_TRY(keep_base(m, &box));
+    MPL_PASS(mpl_strided_of(m->ctx, m->g, m->op, in_shape(m, 0), &box));
+    MPL_PASS(keep_base(m, &box));
     mpl_broadcast_strides(in_shape(m, 1), &box.shape, from_stride);
-    MPL_TRY(
-        add_move(m, 1, 0, 0, box.offset, box.shape.rank, box.shape.dim, box.stride, from_stride));
-out:
-    return st;
+    return add_move(m, 1, 0, 0, box.offset, box.shape.rank, box.shape.dim, box.stride, from_stride);
 }
 
 /* As the dims of a chain: drops dims of 1 and merges neighbours that all its boxes walk alike. */
@@ -351,15 +331,14 @@ _Static_assert((int)MPL_FUSED_LOADS <= MPL_CUDA_MAX_IN &&
 
 static mpl_status fused(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_part *p;
     mpl_cuda_fused *d;
     mpl_fused f;
 
-    MPL_TRY(mpl_fused_read(m->ctx, m->g, m->op, &f));
+    MPL_PASS(mpl_fused_read(m->ctx, m->g, m->op, &f));
     if (in_of(m, 0) != MPL_NONE)
-        MPL_TRY(keep_base(m, &f.to));
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FUSED, mpl_count(&f.to.shape), &p));
+        MPL_PASS(keep_base(m, &f.to));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_FUSED, mpl_count(&f.to.shape), &p));
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
         p->in[i] = i < f.n_loads ? f.load[i].input : MPL_NONE;
     d = &p->kernel.as.fused;
@@ -377,21 +356,17 @@ static mpl_status fused(mpl_maker *m)
         d->step[i] = (int16_t)(f.step[i].kind == MPL_STEP_LOAD ? -1 - (int)f.step[i].of
                                                                : (int)f.step[i].kind);
     merge_fused(d);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the table ---- */
 
 static mpl_status dropout(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_maker_copy(m));
+    MPL_PASS(mpl_maker_copy(m));
     if (out_of(m, 1) != MPL_NONE)
-        MPL_TRY(fill(m, 1, 1));
-out:
-    return st;
+        MPL_PASS(fill(m, 1, 1));
+    return MPL_OK;
 }
 
 mpl_describe *mpl_describe_move(mpl_op_kind kind)

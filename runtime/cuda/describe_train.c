@@ -11,44 +11,38 @@ static mpl_status pool_grad(mpl_maker *m)
 
 static mpl_status plane_grad(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = out_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PLANE_GRAD, mpl_count(to), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_PLANE_GRAD, mpl_count(to), &p));
     p->kernel.as.lanes.inner = mpl_count_dims(to, 2, to->rank);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status batch_norm(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_BATCH, in->dim[1], &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_BATCH, in->dim[1], &p));
     p->all_outputs = true;
     p->kernel.as.batch = (mpl_cuda_batch){.batch = in->dim[0],
                                           .channels = in->dim[1],
                                           .inner = mpl_count_dims(in, 2, in->rank),
                                           .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-5),
                                           .momentum = attr_float(m, MPL_ATTR_momentum, 0.9)};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status drop(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_DROP, mpl_count(in_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_DROP, mpl_count(in_shape(m, 0)), &p));
     p->all_outputs = true;
     p->kernel.as.drop = (mpl_cuda_drop){.ratio = attr_float(m, MPL_ATTR_ratio, 0.5),
                                         .seed = (uint64_t)attr_int(m, MPL_ATTR_seed, 0)};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the loss ---- */
@@ -56,43 +50,39 @@ out:
 /* The rows' losses lie in the workspace between the two launches. */
 static mpl_status loss(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     mpl_cuda_lanes rows = {.n = in->dim[1], .inner = in->dim[0]};
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LOSS, in->dim[0], &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_LOSS, in->dim[0], &p));
     p->all_outputs = p->checks = true;
     p->kernel.as.lanes = rows;
     if (!mpl_mul_bytes((uint64_t)in->dim[0], sizeof(double), &p->workspace_bytes))
-        MPL_FAIL(m->ctx, MPL_EMEM, "out of memory: the losses of %" PRId64 " rows", in->dim[0]);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LOSS_MEAN, 1, &p));
+        return MPL_ERROR(m->ctx, MPL_EMEM, "out of memory: the losses of %" PRId64 " rows",
+                         in->dim[0]);
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_LOSS_MEAN, 1, &p));
     p->kernel.as.lanes = rows;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status loss_grad(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LOSS_GRAD, mpl_count(in), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_LOSS_GRAD, mpl_count(in), &p));
     p->checks = true;
     p->kernel.as.lanes = (mpl_cuda_lanes){.n = in->dim[1], .inner = in->dim[0]};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- updates, and the table ---- */
 
 static mpl_status update(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_UPDATE, mpl_count(in_shape(m, 0)), &p));
+    MPL_PASS(mpl_maker_add(m, MPL_CUDA_UPDATE, mpl_count(in_shape(m, 0)), &p));
     p->all_outputs = true;
     p->checks = m->kind == MPL_OP_adam_update;
     p->kernel.as.update = (mpl_cuda_update){
@@ -101,8 +91,7 @@ static mpl_status update(mpl_maker *m)
         .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-8),
         .beta1 = attr_float(m, MPL_ATTR_beta1, 0.9),
         .beta2 = attr_float(m, MPL_ATTR_beta2, 0.999)};
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_describe *mpl_describe_train(mpl_op_kind kind)

@@ -75,8 +75,8 @@ static mpl_status check(mpl_device *dev, int code, const char *what, const char 
 {
     if (code == 0)
         return MPL_OK;
-    return mpl_fail(dev->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
-                    __LINE__, "CUDA: %s %s: %s", what, name, dev->api->text(code));
+    return MPL_ERROR(dev->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL,
+                     "CUDA: %s %s: %s", what, name, dev->api->text(code));
 }
 
 static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, uint64_t *out)
@@ -85,15 +85,15 @@ static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, ui
 
     if (mpl_size_read(text, &end, out) && *end == '\0')
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "cuda: %s=%s is no number of bytes (KiB, MiB or GiB may follow)", key, text);
+    return MPL_REFUSE(ctx, "cuda: %s=%s is no number of bytes (KiB, MiB or GiB may follow)", key,
+                      text);
 }
 
 static mpl_status read_switch(mpl_ctx *ctx, const char *key, const char *text, bool *out)
 {
     if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off%s",
-                        key, text, strcmp(key, "graph") == 0 ? ", or both" : "");
+        return MPL_REFUSE(ctx, "cuda: %s=%s; it must be on or off%s", key, text,
+                          strcmp(key, "graph") == 0 ? ", or both" : "");
     *out = strcmp(text, "on") == 0;
     return MPL_OK;
 }
@@ -101,22 +101,18 @@ static mpl_status read_switch(mpl_ctx *ctx, const char *key, const char *text, b
 static mpl_status read_way(mpl_device *dev, const char *text)
 {
     bool on = false;
-    mpl_status st = MPL_OK;
 
     if (strcmp(text, "both") == 0) {
         dev->way = AS_BOTH;
         return MPL_OK;
     }
-    MPL_TRY(read_switch(dev->ctx, "graph", text, &on));
+    MPL_PASS(read_switch(dev->ctx, "graph", text, &on));
     dev->way = on ? AS_GRAPH : AS_STREAMS;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_param(mpl_device *dev, const char *key, const char *value, uint64_t *number)
 {
-    mpl_status st = MPL_OK;
-
     if (strcmp(key, "tf32") == 0)
         return read_switch(dev->ctx, key, value, &dev->choice.tf32);
     if (strcmp(key, "fp16") == 0)
@@ -126,40 +122,37 @@ static mpl_status read_param(mpl_device *dev, const char *key, const char *value
     if (strcmp(key, "workspace") == 0)
         return read_bytes(dev->ctx, key, value, &dev->choice.workspace_limit);
     if (strcmp(key, "device") == 0) {
-        MPL_TRY(read_bytes(dev->ctx, key, value, number));
+        MPL_PASS(read_bytes(dev->ctx, key, value, number));
         if (*number > 1023)
-            MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: device=%s; it must be below 1024", value);
+            return MPL_REFUSE(dev->ctx, "cuda: device=%s; it must be below 1024", value);
         return MPL_OK;
     }
-    MPL_FAIL(dev->ctx, MPL_EINPUT,
-             "cuda: no parameter '%s'; there are tf32=on|off, fp16=on|off, graph=on|off|both, "
-             "workspace=BYTES, device=N",
-             key);
-out:
-    return st;
+    return MPL_REFUSE(
+        dev->ctx,
+        "cuda: no parameter '%s'; there are tf32=on|off, fp16=on|off, graph=on|off|both, "
+        "workspace=BYTES, device=N",
+        key);
 }
 
 static mpl_status read_params(mpl_device *dev, const char *params, uint64_t *number)
 {
-    mpl_status st = MPL_OK;
     char text[256], *save = NULL;
 
     if (params == NULL)
         return MPL_OK;
     if (strlen(params) >= sizeof text)
-        MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: more than %zu characters of parameters",
-                 sizeof text - 1);
+        return MPL_REFUSE(dev->ctx, "cuda: more than %zu characters of parameters",
+                          sizeof text - 1);
     snprintf(text, sizeof text, "%s", params);
     for (char *word = strtok_r(text, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
         char *value = strchr(word, '=');
 
         if (value == NULL)
-            MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: parameter '%s' has no value", word);
+            return MPL_REFUSE(dev->ctx, "cuda: parameter '%s' has no value", word);
         *value++ = '\0';
-        MPL_TRY(read_param(dev, word, value, number));
+        MPL_PASS(read_param(dev, word, value, number));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- memory ---- */
@@ -184,19 +177,17 @@ static mpl_status take_memory(mpl_device *dev, void **out, uint64_t bytes)
 
 static mpl_status arena_new(mpl_device *dev, uint64_t bytes, void **base)
 {
-    mpl_status st = MPL_OK;
     uint64_t before = memory_used(dev), after;
     arena a = {.bytes = mpl_max_u64(bytes, 1)};
 
     if (dev->n_arenas == MOST_ARENAS)
-        MPL_FAIL(dev->ctx, MPL_ELIMIT, "more than %d pools on one device", MOST_ARENAS);
-    MPL_TRY(take_memory(dev, &a.base, a.bytes));
+        return MPL_ERROR(dev->ctx, MPL_ELIMIT, "more than %d pools on one device", MOST_ARENAS);
+    MPL_PASS(take_memory(dev, &a.base, a.bytes));
     after = memory_used(dev);
     a.taken = after > before ? after - before : 0;
     dev->arena[dev->n_arenas++] = a;
     *base = a.base;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void arena_free(mpl_device *dev, void *base, uint64_t bytes)
@@ -213,16 +204,13 @@ static void arena_free(mpl_device *dev, void *base, uint64_t bytes)
 static mpl_status copy(mpl_device *dev, void *to, const void *from, uint64_t bytes,
                        mpl_cuda_way way)
 {
-    mpl_status st = MPL_OK;
     const char *what = way == MPL_CUDA_TO_DEVICE ? "copying" : "reading";
 
     if (bytes == 0)
         return MPL_OK;
-    MPL_TRY(check(dev, dev->api->copy(dev->driver, to, from, (size_t)bytes, way, dev->stream[0]),
-                  what, "data"));
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), what, "data"));
-out:
-    return st;
+    MPL_PASS(check(dev, dev->api->copy(dev->driver, to, from, (size_t)bytes, way, dev->stream[0]),
+                   what, "data"));
+    return check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), what, "data");
 }
 
 static mpl_status upload(mpl_device *dev, void *to, const void *from, uint64_t bytes)
@@ -475,13 +463,9 @@ out:
 
 static mpl_status wait(mpl_device *dev)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for",
-                  "the device"));
-    MPL_TRY(ask_flag(dev));
-out:
-    return st;
+    MPL_PASS(check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for",
+                   "the device"));
+    return ask_flag(dev);
 }
 
 /* ---- whole runs ---- */
@@ -500,16 +484,15 @@ static void *event_last(const mpl_sequence *s, uint32_t stream)
  * their ends. */
 static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_cuda_api *api = dev->api;
     const mpl_cuda_streams *to = s->streams;
 
     if (to->n_streams > 1)
-        MPL_TRY(check(dev, api->event_record(dev->driver, event_start(s), dev->stream[0]),
-                      "putting", "an event"));
+        MPL_PASS(check(dev, api->event_record(dev->driver, event_start(s), dev->stream[0]),
+                       "putting", "an event"));
     for (uint32_t k = 1; k < to->n_streams; k++)
-        MPL_TRY(check(dev, api->stream_wait(dev->driver, dev->stream[k], event_start(s)), "putting",
-                      "a wait"));
+        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[k], event_start(s)),
+                       "putting", "a wait"));
     for (uint32_t step = 0; step < to->n_ops; step++) {
         mpl_op op = s->spec.order[step];
         void *stream;
@@ -518,21 +501,20 @@ static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
             continue;
         stream = dev->stream[to->stream[op]];
         for (uint32_t i = to->wait_begin[step]; i < to->wait_begin[step + 1]; i++)
-            MPL_TRY(check(dev, api->stream_wait(dev->driver, stream, s->event[to->wait[i]]),
-                          "putting", "a wait"));
-        MPL_TRY(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
+            MPL_PASS(check(dev, api->stream_wait(dev->driver, stream, s->event[to->wait[i]]),
+                           "putting", "a wait"));
+        MPL_PASS(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
         if (to->event[op] != MPL_NONE)
-            MPL_TRY(check(dev, api->event_record(dev->driver, s->event[to->event[op]], stream),
-                          "putting", "an event"));
+            MPL_PASS(check(dev, api->event_record(dev->driver, s->event[to->event[op]], stream),
+                           "putting", "an event"));
     }
     for (uint32_t k = 1; k < to->n_streams; k++) {
-        MPL_TRY(check(dev, api->event_record(dev->driver, event_last(s, k), dev->stream[k]),
-                      "putting", "an event"));
-        MPL_TRY(check(dev, api->stream_wait(dev->driver, dev->stream[0], event_last(s, k)),
-                      "putting", "a wait"));
+        MPL_PASS(check(dev, api->event_record(dev->driver, event_last(s, k), dev->stream[k]),
+                       "putting", "an event"));
+        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[0], event_last(s, k)),
+                       "putting", "a wait"));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void sequence_free(mpl_device *dev, mpl_sequence *s)
@@ -575,16 +557,12 @@ out:
  * must not be loaded during a capture. */
 static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(put_all(dev, s));
-    MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
-    MPL_TRY(
+    MPL_PASS(put_all(dev, s));
+    MPL_PASS(fill(dev, dev->flag, 0, sizeof *dev->flag));
+    MPL_PASS(
         check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
     dev->host_failure.status = MPL_OK;
-    MPL_TRY(capture(dev, s));
-out:
-    return st;
+    return capture(dev, s);
 }
 
 static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out)
@@ -629,33 +607,31 @@ static mpl_status sequence_put(mpl_device *dev, mpl_sequence *s)
 
 static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
 {
-    mpl_status st = MPL_OK;
     const mpl_cuda_api *api = dev->api;
     uint64_t n_before = dev->facts.n_allocations;
     float ms = 0;
 
     dev->facts.used_before = memory_used(dev);
-    MPL_TRY(check(dev, api->event_record(dev->driver, s->begin, dev->stream[0]), "putting",
-                  "an event"));
+    MPL_PASS(check(dev, api->event_record(dev->driver, s->begin, dev->stream[0]), "putting",
+                   "an event"));
     if (s->graph != NULL && (dev->way == AS_GRAPH || s->n_runs % 2 == 1))
-        MPL_TRY(check(dev, api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
-                      "a graph"));
+        MPL_PASS(check(dev, api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
+                       "a graph"));
     else
-        MPL_TRY(put_all(dev, s));
-    MPL_TRY(
+        MPL_PASS(put_all(dev, s));
+    MPL_PASS(
         check(dev, api->event_record(dev->driver, s->end, dev->stream[0]), "putting", "an event"));
-    MPL_TRY(check(dev, api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
-    MPL_TRY(check(dev, api->event_time(dev->driver, &ms, s->begin, s->end), "timing", "a run"));
+    MPL_PASS(check(dev, api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
+    MPL_PASS(check(dev, api->event_time(dev->driver, &ms, s->begin, s->end), "timing", "a run"));
     s->n_runs++;
     dev->facts.used_after = memory_used(dev);
     dev->facts.clocks = (mpl_device_clocks){0};
     dev->facts.clocks.known = api->clocks(dev->driver, &dev->facts.clocks) == 0;
     dev->facts.n_while_running += dev->facts.n_allocations - n_before;
-    MPL_TRY(ask_flag(dev));
+    MPL_PASS(ask_flag(dev));
     if (ns != NULL)
         *ns = (int64_t)((double)ms * 1e6);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status replay(mpl_device *dev, const mpl_request *request, uint32_t n,
@@ -680,7 +656,7 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     const mpl_cuda_api *api = mpl_cuda_real(&absent);
 
     if (api == NULL)
-        return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "backend cuda: %s", absent);
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "backend cuda: %s", absent);
     return mpl_cuda_open(ctx, api, options, out);
 }
 

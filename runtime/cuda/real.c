@@ -244,30 +244,28 @@ static mpl_status say(mpl_ctx *ctx, int code, const char *what)
     if (code == 0)
         return MPL_OK;
     (void)cudaGetLastError(); /* otherwise the next launch would report it */
-    return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what,
-                    real_text(code));
+    return MPL_ERROR(ctx, MPL_EUNAVAIL, "CUDA: opening %s: %s", what, real_text(code));
 }
 
 static mpl_status describe(mpl_ctx *ctx, mpl_cuda *c, int device)
 {
-    mpl_status st = MPL_OK;
     struct cudaDeviceProp p;
     int driver = 0, runtime = 0;
 
-    MPL_TRY(say(ctx, (int)cudaGetDeviceProperties(&p, device), "the device"));
+    MPL_PASS(say(ctx, (int)cudaGetDeviceProperties(&p, device), "the device"));
     if (p.major < LEAST_MAJOR)
-        MPL_FAIL(ctx, MPL_EUNAVAIL,
-                 "CUDA: device %d (%.120s) has compute capability %d.%d; the kernels need %d.0",
-                 device, p.name, p.major, p.minor, LEAST_MAJOR);
-    MPL_TRY(say(ctx, (int)cudaDriverGetVersion(&driver), "the driver"));
-    MPL_TRY(say(ctx, (int)cudaRuntimeGetVersion(&runtime), "the runtime"));
+        return MPL_ERROR(
+            ctx, MPL_EUNAVAIL,
+            "CUDA: device %d (%.120s) has compute capability %d.%d; the kernels need %d.0", device,
+            p.name, p.major, p.minor, LEAST_MAJOR);
+    MPL_PASS(say(ctx, (int)cudaDriverGetVersion(&driver), "the driver"));
+    MPL_PASS(say(ctx, (int)cudaRuntimeGetVersion(&runtime), "the runtime"));
     snprintf(c->about, sizeof c->about,
              "%.120s (sm_%d%d, %zu MiB), driver for CUDA %d.%d, runtime %d.%d, cuDNN %zu.%zu.%zu",
              p.name, p.major, p.minor, p.totalGlobalMem >> 20, driver / 1000, driver % 1000 / 10,
              runtime / 1000, runtime % 1000 / 10, c->library->cudnnGetVersion() / 10000,
              c->library->cudnnGetVersion() / 100 % 100, c->library->cudnnGetVersion() % 100);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status real_open(mpl_ctx *ctx, int device, mpl_cuda **out, const char **about)

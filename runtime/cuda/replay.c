@@ -18,19 +18,17 @@ static mpl_status check(player *p, int code)
 {
     if (code == 0)
         return MPL_OK;
-    return mpl_fail(p->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__,
-                    __LINE__, "CUDA: playing requests: %s", p->api->text(code));
+    return MPL_ERROR(p->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL,
+                     "CUDA: playing requests: %s", p->api->text(code));
 }
 
 static mpl_status used(player *p, uint64_t *bytes)
 {
-    mpl_status st = MPL_OK;
     size_t available = 0, total = 0;
 
-    MPL_TRY(check(p, p->api->memory_info(p->driver, &available, &total)));
+    MPL_PASS(check(p, p->api->memory_info(p->driver, &available, &total)));
     *bytes = total - available;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status give_back(player *p, uint32_t id)
@@ -52,20 +50,18 @@ static mpl_status take(player *p, uint32_t id, uint64_t bytes)
 /* Memory in use is sampled outside the timed calls. */
 static mpl_status play(player *p, const mpl_request *r)
 {
-    mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
     uint64_t now = 0;
 
     if (r->gives_back != (p->at[r->id] != NULL))
-        MPL_FAIL(p->ctx, MPL_EINVALID, "buffer %u is %s twice", r->id,
-                 r->gives_back ? "given back" : "asked for");
-    MPL_TRY(r->gives_back ? give_back(p, r->id) : take(p, r->id, r->bytes));
+        return MPL_ERROR(p->ctx, MPL_EINVALID, "buffer %u is %s twice", r->id,
+                         r->gives_back ? "given back" : "asked for");
+    MPL_PASS(r->gives_back ? give_back(p, r->id) : take(p, r->id, r->bytes));
     p->facts.ns += mpl_clock_ns() - begin;
-    MPL_TRY(used(p, &now));
+    MPL_PASS(used(p, &now));
     if (now > p->start)
         p->facts.peak_bytes = mpl_max_u64(p->facts.peak_bytes, now - p->start);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, void *stream,

@@ -67,7 +67,6 @@ static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t st
 static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_t step,
                             uint32_t stream, const uint32_t *known)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_streams *s = m->made;
     const uint32_t *clock = clock_of(m, order[step]);
     mpl_op from[MPL_CUDA_MOST_STREAMS];
@@ -84,16 +83,14 @@ static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_
             continue;
         if (s->event[from[k]] == MPL_NONE)
             s->event[from[k]] = s->n_events++;
-        MPL_TRY(mpl_reserve(ctx, s->wait, m->wait_room, (size_t)m->n_waits + 1));
+        MPL_PASS(mpl_reserve(ctx, s->wait, m->wait_room, (size_t)m->n_waits + 1));
         s->wait[m->n_waits++] = s->event[from[k]];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint8_t *skipped)
 {
-    mpl_status st = MPL_OK;
     mpl_cuda_streams *s = m->made;
     /* clock at the end of each stream */
     uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {{0}};
@@ -110,7 +107,7 @@ static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint
         stream = choose(m, clock);
         if (stream == s->n_streams)
             s->n_streams++;
-        MPL_TRY(add_waits(ctx, m, order, step, stream, known[stream]));
+        MPL_PASS(add_waits(ctx, m, order, step, stream, known[stream]));
         for (uint32_t k = 0; k < m->most; k++)
             clock[k] = known[stream][k] = clock[k] > known[stream][k] ? clock[k] : known[stream][k];
         s->stream[op] = stream;
@@ -118,8 +115,7 @@ static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint
         s->last[stream] = op;
     }
     begin[s->n_ops] = m->n_waits;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,

@@ -80,13 +80,10 @@ typedef struct allocator {
 
 static mpl_status add_block(allocator *a, block b, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(a->ctx, a->block, a->room, (size_t)a->n_blocks + 1));
+    MPL_PASS(mpl_reserve(a->ctx, a->block, a->room, (size_t)a->n_blocks + 1));
     a->block[a->n_blocks] = b;
     *out = a->n_blocks++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The smallest free block that fits, the oldest among equals; MPL_NONE: none. */
@@ -120,68 +117,62 @@ static void flush(allocator *a)
 
 static mpl_status add_segment(allocator *a, uint64_t bytes, bool small, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
     uint64_t piece = small ? SMALL_PIECE : LARGE_PIECE;
 
     if (bytes >= ALONE_SIZE && !mpl_align_bytes(bytes, ALONE_UNIT, &piece))
-        MPL_FAIL(a->ctx, MPL_ELIMIT, "a request of %" PRIu64 " bytes", bytes);
+        return MPL_ERROR(a->ctx, MPL_ELIMIT, "a request of %" PRIu64 " bytes", bytes);
     if (piece > a->capacity - a->reserved)
         flush(a);
     if (piece > a->capacity - a->reserved)
-        MPL_FAIL(a->ctx, MPL_ELIMIT,
-                 "the caching allocator holds %" PRIu64 " of %" PRIu64 " bytes and needs %" PRIu64
-                 " more",
-                 a->reserved, a->capacity, piece);
-    MPL_TRY(add_block(
+        return MPL_ERROR(a->ctx, MPL_ELIMIT,
+                         "the caching allocator holds %" PRIu64 " of %" PRIu64
+                         " bytes and needs %" PRIu64 " more",
+                         a->reserved, a->capacity, piece);
+    MPL_PASS(add_block(
         a, (block){piece, MPL_NONE, MPL_NONE, MPL_NONE, a->facts->n_segments, small, false}, out));
     a->facts->n_segments++;
     a->reserved += piece;
     a->facts->reserved_bytes = mpl_max_u64(a->facts->reserved_bytes, a->reserved);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Splits off what follows the first `bytes` bytes of a block, if it is large enough. */
 static mpl_status cut(allocator *a, uint32_t id, uint64_t bytes)
 {
-    mpl_status st = MPL_OK;
     uint64_t rest = a->block[id].bytes - bytes;
     uint32_t tail;
     block b = a->block[id];
 
     if (b.small ? rest < UNIT : rest <= SMALL_SIZE)
         return MPL_OK;
-    MPL_TRY(add_block(a, (block){rest, MPL_NONE, id, b.next, b.segment, b.small, false}, &tail));
+    MPL_PASS(add_block(a, (block){rest, MPL_NONE, id, b.next, b.segment, b.small, false}, &tail));
     if (b.next != MPL_NONE)
         a->block[b.next].previous = tail;
     a->block[id].next = tail;
     a->block[id].bytes = bytes;
     a->facts->n_splits++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status take(allocator *a, const mpl_request *r)
 {
-    mpl_status st = MPL_OK;
     uint64_t bytes;
     uint32_t id;
     bool small;
 
     if (!mpl_align_bytes(r->bytes, UNIT, &bytes))
-        MPL_FAIL(a->ctx, MPL_ELIMIT, "a request of %" PRIu64 " bytes", r->bytes);
+        return MPL_ERROR(a->ctx, MPL_ELIMIT, "a request of %" PRIu64 " bytes", r->bytes);
     small = bytes <= SMALL_SIZE;
     id = best_fit(a, bytes, small);
     if (id == MPL_NONE)
-        MPL_TRY(add_segment(a, bytes, small, &id));
-    MPL_TRY(cut(a, id, bytes));
+        MPL_PASS(add_segment(a, bytes, small, &id));
+    MPL_PASS(cut(a, id, bytes));
     a->block[id].owner = r->id;
     a->allocated += a->block[id].bytes;
     a->requested += r->bytes;
     a->facts->allocated_bytes = mpl_max_u64(a->facts->allocated_bytes, a->allocated);
     a->facts->requested_bytes = mpl_max_u64(a->facts->requested_bytes, a->requested);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Joins block `id` and the next one; both are free. */
@@ -203,13 +194,13 @@ static bool is_free(const allocator *a, uint32_t id)
 
 static mpl_status give_back(allocator *a, const mpl_request *r)
 {
-    mpl_status st = MPL_OK;
     uint32_t id = 0;
 
     while (id < a->n_blocks && (a->block[id].gone || a->block[id].owner != r->id))
         id++;
     if (id == a->n_blocks)
-        MPL_FAIL(a->ctx, MPL_EINVALID, "buffer %u is given back and was not asked for", r->id);
+        return MPL_ERROR(a->ctx, MPL_EINVALID, "buffer %u is given back and was not asked for",
+                         r->id);
     a->block[id].owner = MPL_NONE;
     a->allocated -= a->block[id].bytes;
     a->requested -= r->bytes;
@@ -217,8 +208,7 @@ static mpl_status give_back(allocator *a, const mpl_request *r)
         join(a, id);
     if (is_free(a, a->block[id].previous))
         join(a, a->block[id].previous);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_caching_play(mpl_ctx *ctx, const mpl_request *request, uint32_t n, uint64_t capacity,

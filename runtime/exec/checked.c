@@ -60,18 +60,16 @@ static uint64_t mix(uint64_t sum, const char *data, uint64_t bytes)
 
 mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     uint64_t sum = MPL_HASH_SEED;
 
     for (uint64_t i = 0; i < bytes; i += STAGE_BYTES) {
         uint64_t n = mpl_min_u64(STAGE_BYTES, bytes - i);
 
-        MPL_TRY(exec->backend->download(exec->dev, exec->stage, at + i, n));
+        MPL_PASS(exec->backend->download(exec->dev, exec->stage, at + i, n));
         sum = mix(sum, exec->stage, n);
     }
     *out = sum;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status sum_block(mpl_exec *exec, const mpl_block *b, uint64_t *out)
@@ -83,24 +81,21 @@ static mpl_status sum_block(mpl_exec *exec, const mpl_block *b, uint64_t *out)
 static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, unsigned char want,
                              uint64_t *where)
 {
-    mpl_status st = MPL_OK;
-
     for (uint64_t i = 0; i < bytes; i += STAGE_BYTES) {
         uint64_t n = mpl_min_u64(STAGE_BYTES, bytes - i);
 
-        MPL_TRY(exec->backend->download(exec->dev, exec->stage, at + i, n));
+        MPL_PASS(exec->backend->download(exec->dev, exec->stage, at + i, n));
         if ((unsigned char)exec->stage[0] == want &&
             memcmp(exec->stage, exec->stage + 1, n - 1) == 0)
             continue; /* nearly always all bytes are equal: one fast comparison */
         for (uint64_t k = 0; k < n; k++)
             if ((unsigned char)exec->stage[k] != want) {
                 *where = i + k;
-                goto out;
+                return MPL_OK;
             }
     }
     *where = bytes;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to)
@@ -130,19 +125,17 @@ static const char *block_label(const mpl_exec *exec, const mpl_block *b)
 mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to,
                             uint32_t step, const char *who)
 {
-    mpl_status st = MPL_OK;
     uint64_t where;
     char text[32];
 
     if (from >= to)
         return MPL_OK;
-    MPL_TRY(find_other(exec, mpl_exec_at(exec, slab, from), to - from, DEAD, &where));
+    MPL_PASS(find_other(exec, mpl_exec_at(exec, slab, from), to - from, DEAD, &where));
     if (where < to - from)
-        MPL_FAIL(exec->ctx, MPL_EINVALID,
-                 "step %u, %s wrote to byte %" PRIu64 " of %s, where nothing is alive", step, who,
-                 from + where, mpl_checked_slab(exec, slab, text));
-out:
-    return st;
+        return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                         "step %u, %s wrote to byte %" PRIu64 " of %s, where nothing is alive",
+                         step, who, from + where, mpl_checked_slab(exec, slab, text));
+    return MPL_OK;
 }
 
 static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
@@ -156,7 +149,6 @@ static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
 /* Fills (before all) or checks (after a step) what no living block covers. */
 static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     uint32_t k = 0;
     char who[160];
 
@@ -170,51 +162,44 @@ static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step)
 
             if (!is_alive(exec, b, step))
                 continue;
-            MPL_TRY(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, b->offset)
-                                       : mpl_checked_dead(exec, slab, end, b->offset, step, who));
+            MPL_PASS(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, b->offset)
+                                        : mpl_checked_dead(exec, slab, end, b->offset, step, who));
             end = mpl_max_u64(end, b->offset + b->bytes);
         }
         if (mpl_checked_is_weights(exec, slab))
             continue;
-        MPL_TRY(step == BEFORE_ALL
-                    ? mpl_checked_fill(exec, slab, end, exec->slab[slab].bytes)
-                    : mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
+        MPL_PASS(step == BEFORE_ALL
+                     ? mpl_checked_fill(exec, slab, end, exec->slab[slab].bytes)
+                     : mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_checked_init(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_slab *weights = &exec->slab[exec->n_pools + MPL_SLAB_WEIGHTS];
 
-    MPL_TRY(mpl_new(exec->ctx, exec->stage, STAGE_BYTES));
-    MPL_TRY(mpl_new(exec->ctx, exec->by_place, exec->n_blocks));
+    MPL_PASS(mpl_new(exec->ctx, exec->stage, STAGE_BYTES));
+    MPL_PASS(mpl_new(exec->ctx, exec->by_place, exec->n_blocks));
     for (uint32_t i = 0; i < exec->n_blocks; i++)
         exec->by_place[i] = i;
     qsort_r(exec->by_place, exec->n_blocks, sizeof *exec->by_place, compare_place, exec);
-    MPL_TRY(mpl_checked_sum(exec, weights->base, weights->bytes, &exec->weights_sum));
-out:
-    return st;
+    return mpl_checked_sum(exec, weights->base, weights->bytes, &exec->weights_sum);
 }
 
 mpl_status mpl_checked_begin(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
         const mpl_slab *s = &exec->slab[i];
 
-        MPL_TRY(exec->backend->fill(exec->dev, s->base - s->guard, GUARD, s->guard));
-        MPL_TRY(exec->backend->fill(exec->dev, s->base + s->bytes, GUARD, s->guard));
+        MPL_PASS(exec->backend->fill(exec->dev, s->base - s->guard, GUARD, s->guard));
+        MPL_PASS(exec->backend->fill(exec->dev, s->base + s->bytes, GUARD, s->guard));
     }
-    MPL_TRY(visit_uncovered(exec, BEFORE_ALL));
+    MPL_PASS(visit_uncovered(exec, BEFORE_ALL));
     for (uint32_t i = 0; i < exec->n_blocks; i++)
         if (is_given(exec, &exec->block[i]))
-            MPL_TRY(sum_block(exec, &exec->block[i], &exec->block[i].sum));
-out:
-    return st;
+            MPL_PASS(sum_block(exec, &exec->block[i], &exec->block[i].sum));
+    return MPL_OK;
 }
 
 /* Block number i that the operation of a step writes to: those of its outputs, of its workspace, of
@@ -251,44 +236,39 @@ static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
 
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     uint32_t id;
 
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
         const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
 
         if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
-            MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
+            MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* all that arrived just now */
         mpl_block *b = &exec->block[exec->value_block[exec->arrival_value[i]]];
 
         if (b->birth == step)
-            MPL_TRY(sum_block(exec, b, &b->sum));
+            MPL_PASS(sum_block(exec, b, &b->sum));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
         const mpl_slab *s = &exec->slab[i];
         uint64_t low, high;
         char text[32];
 
-        MPL_TRY(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
-        MPL_TRY(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
+        MPL_PASS(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
+        MPL_PASS(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
         if (low < s->guard || high < s->guard)
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes", step, who,
-                     mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
-                     s->bytes);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes", step, who,
+                             mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
+                             s->bytes);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the step writes to block `id`, or to one that takes over its place. */
@@ -319,31 +299,28 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
     }
     if (culprit != NULL)
         snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps", culprit);
-    return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "step %u, %s changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
-                    ") of %s, alive in steps [%u, %u)",
-                    step, op_text(exec, step, who), block_label(exec, b), overlap, b->offset,
-                    b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth,
-                    b->death);
+    return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                     "step %u, %s changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
+                     ") of %s, alive in steps [%u, %u)",
+                     step, op_text(exec, step, who), block_label(exec, b), overlap, b->offset,
+                     b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth,
+                     b->death);
 }
 
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         mpl_block *b = &exec->block[i];
         uint64_t sum;
 
         if (!is_alive(exec, b, step))
             continue;
-        MPL_TRY(sum_block(exec, b, &sum));
+        MPL_PASS(sum_block(exec, b, &sum));
         if (sum != b->sum && !is_written(exec, step, i))
-            MPL_TRY(report(exec, step, b));
+            MPL_PASS(report(exec, step, b));
         b->sum = sum;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Bytes of block `id`, which ends with this step, that another block took over in place. Only the
@@ -361,33 +338,29 @@ static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id
 
 mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     char who[160];
 
-    MPL_TRY(mpl_checked_guards(exec, step, op_text(exec, step, who)));
-    MPL_TRY(check_living(exec, step));
-    MPL_TRY(visit_uncovered(exec, step));
+    MPL_PASS(mpl_checked_guards(exec, step, op_text(exec, step, who)));
+    MPL_PASS(check_living(exec, step));
+    MPL_PASS(visit_uncovered(exec, step));
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         const mpl_block *b = &exec->block[i];
 
         if (b->birth != MPL_NONE && b->death == step + 1 && b->death < mpl_exec_n_steps(exec))
-            MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i),
-                                     b->offset + b->bytes));
+            MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i),
+                                      b->offset + b->bytes));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_checked_end(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_slab *weights = &exec->slab[exec->n_pools + MPL_SLAB_WEIGHTS];
     uint64_t sum;
 
-    MPL_TRY(mpl_checked_sum(exec, weights->base, weights->bytes, &sum));
+    MPL_PASS(mpl_checked_sum(exec, weights->base, weights->bytes, &sum));
     if (sum != exec->weights_sum)
-        MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': a weight was changed by the run",
-                 exec->g->name);
-out:
-    return st;
+        return MPL_ERROR(exec->ctx, MPL_EINVALID, "graph '%s': a weight was changed by the run",
+                         exec->g->name);
+    return MPL_OK;
 }

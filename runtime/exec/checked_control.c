@@ -53,20 +53,19 @@ static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
 
 mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_witness *w;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->witness, 1));
+    MPL_PASS(mpl_new(exec->ctx, exec->witness, 1));
     w = exec->witness;
-    MPL_TRY(mpl_new(exec->ctx, w->stack_of, g->n_values));
-    MPL_TRY(mpl_new(exec->ctx, w->sum, g->n_values));
-    MPL_TRY(mpl_new(exec->ctx, w->sum_at, g->n_values));
-    MPL_TRY(mpl_new(exec->ctx, w->sum_epoch, g->n_values));
-    MPL_TRY(mpl_new(exec->ctx, w->made, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, w->stack_of, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, w->sum, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, w->sum_at, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, w->sum_epoch, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, w->made, g->n_values));
     w->n_pairs = p != NULL ? p->n_in_place : 0;
-    MPL_TRY(mpl_new(exec->ctx, w->pair_in, w->n_pairs));
-    MPL_TRY(mpl_new(exec->ctx, w->pair_out, w->n_pairs));
+    MPL_PASS(mpl_new(exec->ctx, w->pair_in, w->n_pairs));
+    MPL_PASS(mpl_new(exec->ctx, w->pair_out, w->n_pairs));
     for (uint32_t i = 0; i < w->n_pairs; i++) {
         w->pair_in[i] = p->in_place_in[i];
         w->pair_out[i] = p->in_place_out[i];
@@ -77,8 +76,7 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
         for (uint32_t i = 1 + mpl_n_carried(g, g->block_owner[b]);
              g->op_kind[g->block_owner[b]] == MPL_OP_while && i < g->block_n_results[b]; i++)
             note_stack(exec, b, i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
@@ -95,14 +93,11 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
 
 static mpl_status push(mpl_exec *exec, ranges *list, mpl_spot spot, uint64_t bytes, mpl_value v)
 {
-    mpl_status st = MPL_OK;
-
     if (spot.slab == MPL_NONE || bytes == 0 || mpl_checked_is_weights(exec, spot.slab))
         return MPL_OK;
-    MPL_TRY(mpl_reserve(exec->ctx, list->at, list->cap, (size_t)list->n + 1));
+    MPL_PASS(mpl_reserve(exec->ctx, list->at, list->cap, (size_t)list->n + 1));
     list->at[list->n++] = (range){spot.slab, spot.offset, spot.offset + bytes, v};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int compare_range(const void *x, const void *y)
@@ -139,7 +134,6 @@ static bool has_arrived(const mpl_exec *exec, mpl_value v)
 /* Where all values lie that are needed when control comes to `step`. */
 static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     uint32_t point = mpl_control_point(exec, step);
 
@@ -147,10 +141,9 @@ static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
     for (mpl_value v = 0; v < g->n_values; v++)
         if ((mpl_needs_has(exec->control->needs, point, v) && has_arrived(exec, v)) ||
             is_lasting(exec, v))
-            MPL_TRY(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
+            MPL_PASS(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
     sort(list);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- around a step ---- */
@@ -241,7 +234,6 @@ static bool may_take_over(const mpl_exec *exec, mpl_value v, uint32_t out)
 /* Fills the outputs of a step with the pattern, unless they may take over another value. */
 static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     const ranges *before = &exec->witness->before;
     mpl_op op = exec->control->program->of[step];
@@ -261,10 +253,9 @@ static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
             takes_over =
                 meet(&before->at[k], &out) && may_take_over(exec, before->at[k].value, spot.block);
         if (!takes_over)
-            MPL_TRY(mpl_checked_fill(exec, spot.slab, out.from, out.to));
+            MPL_PASS(mpl_checked_fill(exec, spot.slab, out.from, out.to));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_witness_reset(mpl_exec *exec)
@@ -275,24 +266,21 @@ void mpl_witness_reset(mpl_exec *exec)
 
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     mpl_witness *w = exec->witness;
     uint64_t sum;
 
-    MPL_TRY(list_needed(exec, step, &w->before));
+    MPL_PASS(list_needed(exec, step, &w->before));
     for (uint32_t i = 0; i < w->before.n; i++) {
         const range *r = &w->before.at[i];
 
         if (is_known(w, r, w->epoch)) /* otherwise it has just arrived */
             continue;
-        MPL_TRY(sum_range(exec, r, &sum));
+        MPL_PASS(sum_range(exec, r, &sum));
         note_sum(w, r, sum);
     }
     w->written.n = 0;
     mark_made(exec, step);
-    MPL_TRY(bare_outputs(exec, step));
-out:
-    return st;
+    return bare_outputs(exec, step);
 }
 
 mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes)
@@ -304,7 +292,6 @@ mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes)
 /* Adds what the operation itself wrote to. */
 static mpl_status add_written(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = exec->control->program->of[step];
     uint32_t block;
@@ -314,15 +301,14 @@ static mpl_status add_written(mpl_exec *exec, uint32_t step)
     for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op);
          i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
-            MPL_TRY(push(exec, &exec->witness->written, mpl_exec_spot(exec, g->op_out[i]),
-                         g->value_bytes[g->op_out[i]], g->op_out[i]));
+            MPL_PASS(push(exec, &exec->witness->written, mpl_exec_spot(exec, g->op_out[i]),
+                          g->value_bytes[g->op_out[i]], g->op_out[i]));
     block = exec->op_block[op];
     if (block != MPL_NONE)
-        MPL_TRY(push(exec, &exec->witness->written,
-                     (mpl_spot){exec->block[block].slab, block, exec->block[block].offset},
-                     exec->block[block].bytes, MPL_NONE));
-out:
-    return st;
+        MPL_PASS(push(exec, &exec->witness->written,
+                      (mpl_spot){exec->block[block].slab, block, exec->block[block].offset},
+                      exec->block[block].bytes, MPL_NONE));
+    return MPL_OK;
 }
 
 static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160])
@@ -359,38 +345,35 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
     if (writer != NULL)
         snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps",
                  writer->value != MPL_NONE ? g->value_name[writer->value] : "copy or workspace");
-    return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64
-                    ", %" PRIu64 ") of %s",
-                    step, step_text(exec, step, who), g->value_name[changed->value], overlap,
-                    changed->from, changed->to, mpl_checked_slab(exec, changed->slab, text));
+    return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                     "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64
+                     ", %" PRIu64 ") of %s",
+                     step, step_text(exec, step, who), g->value_name[changed->value], overlap,
+                     changed->from, changed->to, mpl_checked_slab(exec, changed->slab, text));
 }
 
 /* Values needed next that the step did not make must be unchanged and not written to. */
 static mpl_status check_needed(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     mpl_witness *w = exec->witness;
     uint64_t epoch = w->epoch++, sum;
 
     for (uint32_t i = 0; i < w->after.n; i++) {
         const range *r = &w->after.at[i];
 
-        MPL_TRY(sum_range(exec, r, &sum));
+        MPL_PASS(sum_range(exec, r, &sum));
         if (!w->made[r->value] &&
             ((is_known(w, r, epoch) && sum != w->sum[r->value]) || writer_of(exec, r) != NULL))
-            MPL_TRY(report(exec, step, r));
+            MPL_PASS(report(exec, step, r));
         note_sum(w, r, sum);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Bytes that were neither needed before the step nor written by it must hold the pattern. Both
  * kinds are in w->before by now. */
 static mpl_status check_dead(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     const ranges *list = &exec->witness->before;
     char who[160];
     uint32_t k = 0;
@@ -402,19 +385,17 @@ static mpl_status check_dead(mpl_exec *exec, uint32_t step)
         if (mpl_checked_is_weights(exec, slab))
             continue;
         for (; k < list->n && list->at[k].slab == slab; k++) {
-            MPL_TRY(mpl_checked_dead(exec, slab, end, list->at[k].from, step, who));
+            MPL_PASS(mpl_checked_dead(exec, slab, end, list->at[k].from, step, who));
             end = mpl_max_u64(end, list->at[k].to);
         }
-        MPL_TRY(mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
+        MPL_PASS(mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Fills what is no longer needed with the pattern. */
 static mpl_status fill_unneeded(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const ranges *before = &exec->witness->before, *after = &exec->witness->after;
 
     for (uint32_t i = 0; i < before->n; i++) {
@@ -424,35 +405,31 @@ static mpl_status fill_unneeded(mpl_exec *exec)
         for (uint32_t k = 0; k < after->n; k++) {
             if (!meet(r, &after->at[k]))
                 continue;
-            MPL_TRY(mpl_checked_fill(exec, r->slab, end, mpl_min_u64(after->at[k].from, r->to)));
+            MPL_PASS(mpl_checked_fill(exec, r->slab, end, mpl_min_u64(after->at[k].from, r->to)));
             end = mpl_max_u64(end, after->at[k].to);
         }
-        MPL_TRY(mpl_checked_fill(exec, r->slab, end, r->to));
+        MPL_PASS(mpl_checked_fill(exec, r->slab, end, r->to));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next)
 {
-    mpl_status st = MPL_OK;
     mpl_witness *w = exec->witness;
     char who[160];
 
-    MPL_TRY(exec->backend->wait(exec->dev));
-    MPL_TRY(mpl_checked_guards(exec, step, step_text(exec, step, who)));
-    MPL_TRY(add_written(exec, step));
-    MPL_TRY(list_needed(exec, next, &w->after));
-    MPL_TRY(check_needed(exec, step));
+    MPL_PASS(exec->backend->wait(exec->dev));
+    MPL_PASS(mpl_checked_guards(exec, step, step_text(exec, step, who)));
+    MPL_PASS(add_written(exec, step));
+    MPL_PASS(list_needed(exec, next, &w->after));
+    MPL_PASS(check_needed(exec, step));
     for (uint32_t i = 0; i < w->written.n; i++) {
         const range *r = &w->written.at[i];
 
-        MPL_TRY(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from,
-                     r->value));
+        MPL_PASS(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from,
+                      r->value));
     }
     sort(&w->before);
-    MPL_TRY(check_dead(exec, step));
-    MPL_TRY(fill_unneeded(exec));
-out:
-    return st;
+    MPL_PASS(check_dead(exec, step));
+    return fill_unneeded(exec);
 }

@@ -95,14 +95,13 @@ static void *work(void *argument)
 
 static mpl_status crew_init(crew *c, mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     c->exec = exec;
     c->n_words = g->n_ops / 64 + 1;
-    MPL_TRY(mpl_new(exec->ctx, c->waiting, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, c->step_of, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, c->ready, c->n_words));
+    MPL_PASS(mpl_new(exec->ctx, c->waiting, g->n_ops));
+    MPL_PASS(mpl_new(exec->ctx, c->step_of, g->n_ops));
+    MPL_PASS(mpl_new(exec->ctx, c->ready, c->n_words));
     for (uint32_t s = 0; s < g->n_ops; s++)
         c->step_of[exec->order[s]] = s;
     for (mpl_value v = 0; v < g->n_values; v++)
@@ -114,8 +113,7 @@ static mpl_status crew_init(crew *c, mpl_exec *exec)
         if (g->op_block[op] == 0 && c->waiting[op] == 0)
             make_ready(c, op);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *ns)

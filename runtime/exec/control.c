@@ -23,10 +23,10 @@ bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
 
 static mpl_status refuse_work(const mpl_exec *exec, const char *what, uint64_t work)
 {
-    return mpl_fail(exec->ctx, MPL_ELIMIT, __FILE__, __LINE__,
-                    "graph '%s': %s a run comes to %" PRIu64 " units of work; its limit is %" PRIu64
-                    " (--work-limit N lifts it, 0: none)",
-                    exec->g->name, what, work, exec->options.work_limit);
+    return MPL_ERROR(exec->ctx, MPL_ELIMIT,
+                     "graph '%s': %s a run comes to %" PRIu64
+                     " units of work; its limit is %" PRIu64 " (--work-limit N lifts it, 0: none)",
+                     exec->g->name, what, work, exec->options.work_limit);
 }
 
 /* Least work of the checks around one step: reading the guards. */
@@ -88,12 +88,8 @@ static char *at_spot(const mpl_exec *exec, mpl_spot spot)
 
 static mpl_status copy_bytes(mpl_exec *exec, mpl_spot to, mpl_spot from, uint64_t bytes)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(exec->backend->copy(exec->dev, at_spot(exec, to), at_spot(exec, from), bytes));
-    MPL_TRY(mpl_witness_wrote(exec, to, bytes));
-out:
-    return st;
+    MPL_PASS(exec->backend->copy(exec->dev, at_spot(exec, to), at_spot(exec, from), bytes));
+    return mpl_witness_wrote(exec, to, bytes);
 }
 
 /* Hands v on to where `to_what` lies, unless it is there. What lies nowhere has no readers. */
@@ -106,8 +102,8 @@ static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot t
         exec->control->copied_bytes += bytes;
         return copy_bytes(exec, to, from, bytes);
     }
-    return mpl_fail(
-        exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
+    return MPL_ERROR(
+        exec->ctx, MPL_EINVALID,
         "graph '%s': '%.100s' takes over '%.100s' without a copy, and lies elsewhere: byte %" PRIu64
         " of memory %u, and byte %" PRIu64 " of memory %u",
         exec->g->name, exec->g->value_name[to_what], exec->g->value_name[v], to.offset, to.slab,
@@ -117,7 +113,6 @@ static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot t
 /* One element of type i64, i32 or bool. */
 static mpl_status read_number(mpl_exec *exec, mpl_value v, int64_t *out)
 {
-    mpl_status st = MPL_OK;
     union {
         int64_t i64;
         int32_t i32;
@@ -125,12 +120,11 @@ static mpl_status read_number(mpl_exec *exec, mpl_value v, int64_t *out)
     } number = {0};
     mpl_type type = (mpl_type)exec->g->value_type[v];
 
-    MPL_TRY(exec->backend->wait(exec->dev));
-    MPL_TRY(exec->backend->download(exec->dev, &number, mpl_exec_value_at(exec, v),
-                                    mpl_type_bytes(type)));
+    MPL_PASS(exec->backend->wait(exec->dev));
+    MPL_PASS(exec->backend->download(exec->dev, &number, mpl_exec_value_at(exec, v),
+                                     mpl_type_bytes(type)));
     *out = type == MPL_TYPE_i64 ? number.i64 : type == MPL_TYPE_i32 ? number.i32 : number.b != 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* `otherwise` if v is left out. */
@@ -163,14 +157,13 @@ static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spo
 
 static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips, go;
 
-    MPL_TRY(read_optional(exec, mpl_op_input(g, op, 0), INT64_MAX, &trips));
-    MPL_TRY(read_optional(exec, mpl_op_input(g, op, 1), 1, &go));
+    MPL_PASS(read_optional(exec, mpl_op_input(g, op, 0), INT64_MAX, &trips));
+    MPL_PASS(read_optional(exec, mpl_op_input(g, op, 1), 1, &go));
     trips = most >= 0 && most < trips ? most : trips;
     c->limit[b] = trips > 0 ? (uint64_t)trips : 0;
     c->round[b] = 0;
@@ -179,16 +172,15 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
         mpl_value init = mpl_op_input(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
 
-        MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i),
-                        param));
+        MPL_PASS(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i),
+                         param));
         mpl_control_bind(exec, param, to);
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE) /* rows are written round by round */
             mpl_control_bind(exec, g->op_out[i], mpl_control_spot(exec, g->op_out[i]));
     *next = after_round(exec, b, go != 0);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint64_t slice_number(const mpl_exec *exec, mpl_op op, uint32_t i, uint64_t round)
@@ -220,18 +212,17 @@ static mpl_status put_round(mpl_exec *exec, mpl_value v, int64_t round)
 
 static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
     const mpl_value *param = mpl_control_params(g, b);
     uint32_t n = mpl_n_carried(g, op);
     int64_t round = (int64_t)exec->control->round[b];
 
-    MPL_TRY(spend(exec, b));
+    MPL_PASS(spend(exec, b));
     mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
     if (exec->value_slab[param[0]] != MPL_NONE) {
-        MPL_TRY(put_round(exec, param[0], round));
-        MPL_TRY(mpl_witness_wrote(exec, mpl_exec_spot(exec, param[0]), sizeof round));
+        MPL_PASS(put_round(exec, param[0], round));
+        MPL_PASS(mpl_witness_wrote(exec, mpl_exec_spot(exec, param[0]), sizeof round));
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
         mpl_value scan = mpl_op_input(g, op, 2 + n + i), slice = param[1 + n + i];
@@ -240,20 +231,17 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
             slice_spot(exec, scan, slice_number(exec, op, i, exec->control->round[b]), bytes);
         mpl_spot to = param_spot(exec, b, 1 + n + i, from);
 
-        MPL_TRY(hand_on(exec, scan, from, to, bytes, in_copied(exec, op, 2 + n + i), slice));
+        MPL_PASS(hand_on(exec, scan, from, to, bytes, in_copied(exec, op, 2 + n + i), slice));
         mpl_control_bind(exec, slice, to);
     }
     *next = exec->control->program->begin_step[b] + 1;
-    MPL_TRY(mpl_residues_round(exec, b, next));
-out:
-    return st;
+    return mpl_residues_round(exec, b, next);
 }
 
 /* ---- while: the end of a round ---- */
 
 static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
     uint32_t n = mpl_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
@@ -265,14 +253,13 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
 
         if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE)
             continue;
-        MPL_TRY(
+        MPL_PASS(
             hand_on(exec, row, mpl_exec_spot(exec, row),
                     slice_spot(exec, out,
                                slice_number(exec, op, n_scans + i, exec->control->round[b]), bytes),
                     bytes, mpl_control_result_copied(exec, b, 1 + n + i), out));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool overlap(mpl_spot a, mpl_spot b, uint64_t a_bytes, uint64_t b_bytes)
@@ -321,24 +308,22 @@ static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t 
 /* Saves a result in the staging buffer at *used, so that its bytes can be overwritten. */
 static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
 {
-    mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
     mpl_spot staging = c->staging[b];
     uint64_t bytes = result_bytes(exec->g, at);
 
     if (staging.slab == MPL_NONE || bytes > exec->block[staging.block].bytes - *used)
-        MPL_FAIL(exec->ctx, MPL_EINVALID,
-                 "graph '%s': block '%s' carries values crosswise, '%s' among them, and has no "
-                 "room to do so",
-                 exec->g->name, exec->g->block_name[b],
-                 exec->g->value_name[exec->g->block_result[at]]);
+        return MPL_ERROR(
+            exec->ctx, MPL_EINVALID,
+            "graph '%s': block '%s' carries values crosswise, '%s' among them, and has no "
+            "room to do so",
+            exec->g->name, exec->g->block_name[b], exec->g->value_name[exec->g->block_result[at]]);
     staging.offset += *used;
     *used += bytes;
-    MPL_TRY(copy_bytes(exec, staging, c->from[at], bytes));
+    MPL_PASS(copy_bytes(exec, staging, c->from[at], bytes));
     c->from[at] = staging;
     c->pending[at] = STAGED;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether no carried result of [begin, end) is left to copy. */
@@ -353,7 +338,6 @@ static bool none_pending(const mpl_control *c, uint32_t begin, uint32_t end)
 /* Copies all pending results of b as if at once. */
 static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
     uint32_t begin = exec->g->block_result_begin[b] + 1;
     uint32_t end = begin + mpl_n_carried(exec->g, exec->g->block_owner[b]);
@@ -362,7 +346,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 
     for (uint32_t i = begin; c->unshared && i < end; i++)
         if (c->pending[i] != DONE) {
-            MPL_TRY(stage(exec, b, i, &used));
+            MPL_PASS(stage(exec, b, i, &used));
             n_staged++;
         }
     for (uint32_t left = end; left != MPL_NONE;) {
@@ -371,7 +355,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
         for (uint32_t i = begin; i < end; i++) {
             if (c->pending[i] == DONE || must_wait(exec, i, begin, end))
                 continue;
-            MPL_TRY(copy_bytes(exec, c->to[i], c->from[i], result_bytes(exec->g, i)));
+            MPL_PASS(copy_bytes(exec, c->to[i], c->from[i], result_bytes(exec->g, i)));
             c->copied_bytes += result_bytes(exec->g, i);
             c->carried_bytes += result_bytes(exec->g, i);
             n_staged -= c->pending[i] == STAGED;
@@ -381,19 +365,17 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
         }
         left = moved ? end : first_waited_for(exec, begin, end);
         if (!moved && left != MPL_NONE) {
-            MPL_TRY(stage(exec, b, left, &used));
+            MPL_PASS(stage(exec, b, left, &used));
             n_staged++;
         }
     }
     mpl_assert_ok(none_pending(c, begin, end));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The results of the round that ends become the parameters of the next. */
 static mpl_status carry(mpl_exec *exec, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     mpl_op op = g->block_owner[b];
@@ -412,26 +394,23 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
                                 g->value_bytes[result] > 0 && from.slab != MPL_NONE &&
                                 !same_spot(from, to);
         if (!mpl_control_result_copied(exec, b, 1 + i))
-            MPL_TRY(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
+            MPL_PASS(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
     }
-    MPL_TRY(copy_pending(exec, b));
+    MPL_PASS(copy_pending(exec, b));
     for (uint32_t i = 0; i < n; i++)
         mpl_control_bind(exec, mpl_control_params(g, b)[1 + i], c->to[begin + i]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status end_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     int64_t go;
 
-    MPL_TRY(read_optional(exec, mpl_control_results(exec->g, b)[0], 1, &go));
-    MPL_TRY(hand_on_rows(exec, b));
-    MPL_TRY(carry(exec, b));
+    MPL_PASS(read_optional(exec, mpl_control_results(exec->g, b)[0], 1, &go));
+    MPL_PASS(hand_on_rows(exec, b));
+    MPL_PASS(carry(exec, b));
     *next = after_round(exec, b, go != 0);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- while: after the last round ---- */
@@ -439,7 +418,6 @@ out:
 /* Rows of rounds that did not run are zero. */
 static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op),
              n_scans = g->block_n_params[b] - 1 - n;
@@ -452,16 +430,13 @@ static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
         return MPL_OK;
     if (slice_number(exec, op, n_scans + i, 0) != 0)
         first = 0;
-    MPL_TRY(exec->backend->fill(exec->dev, at_spot(exec, slice_spot(exec, out, first, bytes)), 0,
-                                missing * bytes));
-    MPL_TRY(mpl_witness_wrote(exec, slice_spot(exec, out, first, bytes), missing * bytes));
-out:
-    return st;
+    MPL_PASS(exec->backend->fill(exec->dev, at_spot(exec, slice_spot(exec, out, first, bytes)), 0,
+                                 missing * bytes));
+    return mpl_witness_wrote(exec, slice_spot(exec, out, first, bytes), missing * bytes);
 }
 
 static mpl_status leave_while(mpl_exec *exec, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
 
@@ -472,102 +447,91 @@ static mpl_status leave_while(mpl_exec *exec, mpl_op op)
         if (out == MPL_NONE)
             continue;
         to = mpl_control_spot(exec, out);
-        MPL_TRY(hand_on(exec, param, mpl_exec_spot(exec, param), to, g->value_bytes[out],
-                        exec->control->unshared, out));
+        MPL_PASS(hand_on(exec, param, mpl_exec_spot(exec, param), to, g->value_bytes[out],
+                         exec->control->unshared, out));
         mpl_control_bind(exec, out, to);
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++)
-        MPL_TRY(clear_rows(exec, op, i));
+        MPL_PASS(clear_rows(exec, op, i));
     if (exec->control->round[b] < exec->control->fewest[b])
         exec->control->fewest[b] = exec->control->round[b];
     exec->control->open[op] = 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status test_exit(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     int64_t stay;
 
-    MPL_TRY(read_number(exec, mpl_op_input(g, op, 0), &stay));
+    MPL_PASS(read_number(exec, mpl_op_input(g, op, 0), &stay));
     if (stay == 0)
         *next = exec->control->program->op_step[g->block_owner[g->op_block[op]]];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- case ---- */
 
 static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     int64_t index;
 
-    MPL_TRY(read_number(exec, mpl_op_input(g, op, 0), &index));
+    MPL_PASS(read_number(exec, mpl_op_input(g, op, 0), &index));
     if (index >= (int64_t)n)
-        MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u",
-                 g->name, g->op_name[op], index, n);
+        return MPL_REFUSE(
+            exec->ctx, "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u",
+            g->name, g->op_name[op], index, n);
     if (index < 0 && n_out > 0 && mpl_op_input(g, op, 1) == MPL_NONE)
-        MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
-                 "), and has no bypass inputs",
-                 g->name, g->op_name[op], index);
+        return MPL_REFUSE(exec->ctx,
+                          "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
+                          "), and has no bypass inputs",
+                          g->name, g->op_name[op], index);
     c->open[op] = 1;
     c->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
     *next = index < 0 ? c->program->op_step[op]
                       : c->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Output i of a case takes over `v`: a branch's result, or the bypass value. */
 static mpl_status hand_out(mpl_exec *exec, mpl_op op, uint32_t i, mpl_value v, bool copied)
 {
-    mpl_status st = MPL_OK;
     mpl_value out = exec->g->op_out[exec->g->op_out_begin[op] + i];
     mpl_spot to;
 
     if (out == MPL_NONE)
         return MPL_OK;
     to = mpl_control_spot(exec, out);
-    MPL_TRY(hand_on(exec, v, mpl_exec_spot(exec, v), to, exec->g->value_bytes[out], copied, out));
+    MPL_PASS(hand_on(exec, v, mpl_exec_spot(exec, v), to, exec->g->value_bytes[out], copied, out));
     mpl_control_bind(exec, out, to);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
 
     for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i],
-                         mpl_control_result_copied(exec, b, i)));
+        MPL_PASS(hand_out(exec, op, i, mpl_control_results(g, b)[i],
+                          mpl_control_result_copied(exec, b, i)));
     *next = exec->control->program->op_step[op];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status leave_case(mpl_exec *exec, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     if (exec->control->branch[op] == MPL_NONE)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
-            MPL_TRY(hand_out(exec, op, i, mpl_op_input(g, op, 1 + i), in_copied(exec, op, 1 + i)));
+            MPL_PASS(hand_out(exec, op, i, mpl_op_input(g, op, 1 + i), in_copied(exec, op, 1 + i)));
     exec->control->open[op] = 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- steps ---- */
@@ -637,7 +601,6 @@ uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
  * does not arrive, as its place may belong to another. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
 
     for (uint32_t i = c->arrival_begin[step]; i < c->arrival_begin[step + 1]; i++) {
@@ -646,54 +609,47 @@ static mpl_status arrive(mpl_exec *exec, uint32_t step)
         if (c->arrived[arrival] ||
             !mpl_needs_has(c->needs, mpl_control_point(exec, step), exec->arrival_value[arrival]))
             continue;
-        MPL_TRY(mpl_exec_arrive_one(exec, arrival));
+        MPL_PASS(mpl_exec_arrive_one(exec, arrival));
         c->arrived[arrival] = 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
 {
-    mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
 
     if (exec->n_arrivals > 0)
-        MPL_TRY(arrive(exec, step));
+        MPL_PASS(arrive(exec, step));
     if (exec->witness != NULL)
-        MPL_TRY(mpl_witness_before(exec, step));
+        MPL_PASS(mpl_witness_before(exec, step));
     *apart_ns += mpl_clock_ns() - begin;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_step(mpl_exec *exec, uint32_t step, uint32_t next, int64_t *apart_ns)
 {
-    mpl_status st = MPL_OK;
     int64_t begin;
 
-    MPL_TRY(exec->backend->wait(exec->dev));
+    MPL_PASS(exec->backend->wait(exec->dev));
     begin = mpl_clock_ns();
-    MPL_TRY(mpl_witness_after(exec, step, next));
+    MPL_PASS(mpl_witness_after(exec, step, next));
     *apart_ns += mpl_clock_ns() - begin;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns)
 {
-    mpl_status st = MPL_OK;
     uint32_t next;
 
     for (uint32_t step = from; step < to; step = next) {
         if (apart_ns != NULL && (exec->n_arrivals > 0 || exec->witness != NULL))
-            MPL_TRY(prepare_step(exec, step, apart_ns));
-        MPL_TRY(run_step(exec, step, &next));
+            MPL_PASS(prepare_step(exec, step, apart_ns));
+        MPL_PASS(run_step(exec, step, &next));
         if (apart_ns != NULL && exec->witness != NULL)
-            MPL_TRY(check_step(exec, step, next, apart_ns));
+            MPL_PASS(check_step(exec, step, next, apart_ns));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_control_reset(mpl_exec *exec)
@@ -768,7 +724,6 @@ static void put_arrival(mpl_exec *exec, uint32_t step, uint32_t arrival)
 
 mpl_status mpl_control_list_arrivals(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     uint32_t n_steps = c->program->n_steps;
@@ -779,10 +734,10 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
     mpl_free(exec->ctx, c->arrived);
     mpl_free(exec->ctx, c->arrival_of);
     c->arrival_begin = c->arrival = c->arrival_of = NULL, c->arrived = NULL;
-    MPL_TRY(mpl_new(exec->ctx, c->arrival_of, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, c->arrival_of, g->n_values));
     arrival_of = c->arrival_of;
-    MPL_TRY(mpl_new(exec->ctx, c->arrival_begin, (size_t)n_steps + 2));
-    MPL_TRY(mpl_new(exec->ctx, c->arrived, exec->n_arrivals));
+    MPL_PASS(mpl_new(exec->ctx, c->arrival_begin, (size_t)n_steps + 2));
+    MPL_PASS(mpl_new(exec->ctx, c->arrived, exec->n_arrivals));
     for (mpl_value v = 0; v < g->n_values; v++)
         arrival_of[v] = MPL_NONE;
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
@@ -792,12 +747,11 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
             arrival_of[v] = arrival_of[c->holder[v]];
     each_arrival(exec, count_arrival);
     mpl_lists_begin(c->arrival_begin, n_steps);
-    MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
+    MPL_PASS(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
     each_arrival(exec, put_arrival);
     mpl_needs_free(exec->ctx, c->needs);
     c->needs = NULL;
     if (exec->n_arrivals > 0 || exec->options.checked)
-        MPL_TRY(mpl_needs_new(exec->ctx, g, c->program, c->holder, &c->needs));
-out:
-    return st;
+        MPL_PASS(mpl_needs_new(exec->ctx, g, c->program, c->holder, &c->needs));
+    return MPL_OK;
 }

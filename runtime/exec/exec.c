@@ -12,45 +12,41 @@ static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, u
 
     if (v == MPL_NONE || g->value_op[v] == MPL_NONE || done[g->value_op[v]])
         return MPL_OK;
-    return mpl_fail(exec->ctx, MPL_EINPUT, __FILE__, __LINE__,
-                    "graph '%s': step %u, operation '%s' comes before what makes '%s'", g->name, s,
-                    g->op_name[op], g->value_name[v]);
+    return MPL_REFUSE(exec->ctx, "graph '%s': step %u, operation '%s' comes before what makes '%s'",
+                      g->name, s, g->op_name[op], g->value_name[v]);
 }
 
 /* All that `op` reads, and all results of its blocks, are made. */
 static mpl_status check_reads(mpl_exec *exec, const uint8_t *done, uint32_t s, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-        MPL_TRY(check_made(exec, done, g->op_in[i], s, op));
+        MPL_PASS(check_made(exec, done, g->op_in[i], s, op));
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         for (uint32_t i = 0; i < g->block_n_results[g->op_body[k]]; i++)
-            MPL_TRY(check_made(exec, done,
-                               g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
-out:
-    return st;
+            MPL_PASS(check_made(exec, done,
+                                g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
+    return MPL_OK;
 }
 
 /* Operations in blocks must keep their planned steps: one worker runs them in one order. */
 static mpl_status check_blocks(mpl_exec *exec, const mpl_program *program, const uint32_t *step_of)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op owner = g->op_block[op] != 0 ? g->block_owner[g->op_block[op]] : op;
 
         if (program->op_step[owner] - program->op_step[op] != step_of[owner] - step_of[op])
-            MPL_FAIL(exec->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' stands elsewhere in its block than planned; only "
-                     "outermost "
-                     "operations can change places",
-                     g->name, g->op_name[op]);
+            return MPL_REFUSE(
+                exec->ctx,
+                "graph '%s': operation '%s' stands elsewhere in its block than planned; only "
+                "outermost "
+                "operations can change places",
+                g->name, g->op_name[op]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The order must be a permutation of the operations that respects the graph, and for a serial plan
@@ -197,7 +193,6 @@ out:
 
 static mpl_status allocate(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     uint64_t guard = exec->options.checked ? MPL_GUARD_BYTES : 0;
 
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
@@ -205,13 +200,13 @@ static mpl_status allocate(mpl_exec *exec)
         uint64_t bytes;
 
         if (!mpl_add_bytes(s->bytes, 2 * guard, &bytes))
-            MPL_FAIL(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes", s->bytes);
-        MPL_TRY(exec->backend->arena_new(exec->dev, bytes, &s->memory));
+            return MPL_ERROR(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes",
+                             s->bytes);
+        MPL_PASS(exec->backend->arena_new(exec->dev, bytes, &s->memory));
         s->guard = guard;
         s->base = (char *)s->memory + guard;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_tensor tensor_of(const mpl_exec *exec, mpl_value v)
@@ -224,12 +219,11 @@ static mpl_tensor tensor_of(const mpl_exec *exec, mpl_value v)
 
 static mpl_status make_calls(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->in, g->op_in_begin[g->n_ops]));
-    MPL_TRY(mpl_new(exec->ctx, exec->out, g->op_out_begin[g->n_ops]));
-    MPL_TRY(mpl_new(exec->ctx, exec->call, g->n_ops));
+    MPL_PASS(mpl_new(exec->ctx, exec->in, g->op_in_begin[g->n_ops]));
+    MPL_PASS(mpl_new(exec->ctx, exec->out, g->op_out_begin[g->n_ops]));
+    MPL_PASS(mpl_new(exec->ctx, exec->call, g->n_ops));
     for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
         exec->in[i] = tensor_of(exec, g->op_in[i]);
     for (uint32_t i = 0; i < g->op_out_begin[g->n_ops]; i++)
@@ -249,30 +243,27 @@ static mpl_status make_calls(mpl_exec *exec)
         };
     }
     mpl_stage_bind(exec);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Inputs and weights in an arena need home memory: they own the arena's bytes only for a time. */
 static mpl_status make_arrivals(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
-    MPL_TRY(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++) {
         if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
             exec->value_slab[v] >= exec->n_pools)
             continue;
         exec->arrival_value[exec->n_arrivals] = v;
-        MPL_TRY(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
+        MPL_PASS(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
         exec->n_arrivals++;
     }
     if (exec->control != NULL)
-        MPL_TRY(mpl_control_list_arrivals(exec));
-out:
-    return st;
+        MPL_PASS(mpl_control_list_arrivals(exec));
+    return MPL_OK;
 }
 
 static char *home_of(const mpl_exec *exec, mpl_value v)
@@ -299,41 +290,32 @@ static mpl_status put_value(void *arg, mpl_value v, uint64_t offset, const void 
 
 static mpl_status fill_weights(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_value v = 0; v < exec->g->n_values; v++)
         if (exec->g->value_role[v] == MPL_WEIGHT)
-            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+            MPL_PASS(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
     exec->fresh = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_depart(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++) {
         mpl_value v = exec->arrival_value[i];
 
         if (exec->value_state[v] == v)
-            MPL_TRY(exec->backend->download(exec->dev, exec->arrival_home[i],
-                                            mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
+            MPL_PASS(exec->backend->download(exec->dev, exec->arrival_home[i],
+                                             mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_renew(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_value v = 0; !exec->fresh && !exec->options.iterate && v < exec->g->n_values; v++)
         if (exec->value_state[v] == v)
-            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+            MPL_PASS(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
     exec->fresh = false;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Not if checks, or arrivals of a serial plan, need single steps. */
@@ -346,19 +328,17 @@ bool mpl_exec_takes_whole(const mpl_exec *exec)
 /* Copies the weights that runs update to host memory, or back from there. */
 static mpl_status copy_state(mpl_exec *exec, char *host, bool back)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_value v = 0; v < exec->g->n_values; v++) {
         uint64_t bytes = exec->g->value_bytes[v];
 
         if (exec->value_state[v] != v || home_of(exec, v) != NULL)
             continue;
-        MPL_TRY(back ? exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), host, bytes)
+        MPL_PASS(back
+                     ? exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), host, bytes)
                      : exec->backend->download(exec->dev, host, mpl_exec_value_at(exec, v), bytes));
         host += bytes;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint64_t state_bytes(const mpl_exec *exec)
@@ -494,8 +474,6 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                                const mpl_graph *g, uint64_t *op_workspace_bytes)
 {
-    mpl_status st = MPL_OK;
-
     (void)ctx;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_prepared *prepared = NULL;
@@ -504,25 +482,20 @@ mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_dev
             op_workspace_bytes[op] = 0;
             continue;
         }
-        MPL_TRY(backend->prepare(dev, g, op, &prepared, &op_workspace_bytes[op], NULL));
+        MPL_PASS(backend->prepare(dev, g, op, &prepared, &op_workspace_bytes[op], NULL));
         backend->release(dev, prepared);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- running ---- */
 
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data)
 {
-    mpl_status st = MPL_OK;
-
     if (i >= exec->g->n_inputs)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u",
-                 exec->g->name, exec->g->n_inputs, i);
-    MPL_TRY(put_value(exec, exec->g->input[i], 0, data, exec->g->value_bytes[exec->g->input[i]]));
-out:
-    return st;
+        return MPL_REFUSE(exec->ctx, "graph '%s' has %u inputs; there is no input %u",
+                          exec->g->name, exec->g->n_inputs, i);
+    return put_value(exec, exec->g->input[i], 0, data, exec->g->value_bytes[exec->g->input[i]]);
 }
 
 mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival)
@@ -536,23 +509,17 @@ mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival)
 
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         if (exec->block[exec->value_block[exec->arrival_value[i]]].birth == step)
-            MPL_TRY(mpl_exec_arrive_one(exec, i));
-out:
-    return st;
+            MPL_PASS(mpl_exec_arrive_one(exec, i));
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_arrive_all(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
-        MPL_TRY(mpl_exec_arrive_one(exec, i));
-out:
-    return st;
+        MPL_PASS(mpl_exec_arrive_one(exec, i));
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
@@ -568,132 +535,113 @@ mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
 /* Arrivals and checks before a step; *apart_ns grows by their time. */
 static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
 {
-    mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
 
-    MPL_TRY(arrive(exec, step));
+    MPL_PASS(arrive(exec, step));
     if (exec->options.checked)
-        MPL_TRY(mpl_checked_before(exec, step));
+        MPL_PASS(mpl_checked_before(exec, step));
     *apart_ns += mpl_clock_ns() - begin;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
 {
-    mpl_status st = MPL_OK;
     int64_t begin;
 
-    MPL_TRY(exec->backend->wait(exec->dev));
+    MPL_PASS(exec->backend->wait(exec->dev));
     begin = mpl_clock_ns();
-    MPL_TRY(mpl_checked_after(exec, step));
+    MPL_PASS(mpl_checked_after(exec, step));
     *apart_ns += mpl_clock_ns() - begin;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
 {
-    mpl_status st = MPL_OK;
-
     if (exec->sequence == NULL || exec->sequence_lanes != lanes)
-        MPL_TRY(make_sequence(exec, lanes));
-    MPL_TRY(mpl_exec_arrive_all(exec));
-    MPL_TRY(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
-    MPL_TRY(mpl_exec_depart(exec));
-out:
-    return st;
+        MPL_PASS(make_sequence(exec, lanes));
+    MPL_PASS(mpl_exec_arrive_all(exec));
+    MPL_PASS(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
+    return mpl_exec_depart(exec);
 }
 
 /* Resident pages of the arena; they stay resident once touched, so only the first run counts. */
 static mpl_status measure(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; !exec->ran && i < exec->n_memories; i++) {
         uint64_t bytes = 0;
 
-        MPL_TRY(
+        MPL_PASS(
             exec->backend->resident(exec->dev, exec->slab[i].base, exec->slab[i].bytes, &bytes));
         exec->measured_bytes += bytes;
     }
     exec->ran = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
 {
-    mpl_status st = MPL_OK;
     int64_t begin, apart_ns = 0;
 
     mpl_assert_ok(mpl_exec_ok(exec));
-    MPL_TRY(mpl_exec_renew(exec));
+    MPL_PASS(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) {
-        MPL_TRY(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
+        MPL_PASS(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
         return measure(exec);
     }
     if (exec->options.checked)
-        MPL_TRY(mpl_checked_begin(exec));
+        MPL_PASS(mpl_checked_begin(exec));
     mpl_control_reset(exec);
     begin = mpl_clock_ns();
     if (exec->control != NULL)
-        MPL_TRY(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
+        MPL_PASS(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
     for (uint32_t s = 0; exec->control == NULL && s < mpl_exec_n_steps(exec); s++) {
         if (exec->n_arrivals > 0 || exec->options.checked)
-            MPL_TRY(prepare_step(exec, s, &apart_ns));
+            MPL_PASS(prepare_step(exec, s, &apart_ns));
         if (mpl_exec_op_of(exec, s) != MPL_NONE)
-            MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
+            MPL_PASS(mpl_exec_run_op(exec, exec->order[s]));
         if (exec->options.checked)
-            MPL_TRY(check_step(exec, s, &apart_ns));
+            MPL_PASS(check_step(exec, s, &apart_ns));
     }
-    MPL_TRY(exec->backend->wait(exec->dev));
+    MPL_PASS(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin - apart_ns;
-    MPL_TRY(mpl_exec_depart(exec));
+    MPL_PASS(mpl_exec_depart(exec));
     if (exec->options.checked)
-        MPL_TRY(mpl_checked_end(exec));
-    MPL_TRY(measure(exec));
-out:
-    return st;
+        MPL_PASS(mpl_checked_end(exec));
+    return measure(exec);
 }
 
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
 {
-    mpl_status st = MPL_OK;
-
     if (!exec->parallel || exec->options.checked)
-        MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': only an unchecked plan of safety parallel can change its order",
-                 exec->g->name);
-    MPL_TRY(take_order(exec, order, NULL, NULL));
+        return MPL_REFUSE(
+            exec->ctx, "graph '%s': only an unchecked plan of safety parallel can change its order",
+            exec->g->name);
+    MPL_PASS(take_order(exec, order, NULL, NULL));
     for (uint32_t b = 0; b < exec->n_blocks; b++) {
         exec->block[b].birth = MPL_NONE;
         exec->block[b].death = 0;
     }
     mpl_layout_lifetimes(exec, NULL);
     if (exec->control != NULL)
-        MPL_TRY(mpl_control_list_arrivals(exec));
+        MPL_PASS(mpl_control_list_arrivals(exec));
     if (mpl_exec_takes_whole(exec))
-        MPL_TRY(make_sequence(exec, 0));
-out:
-    return st;
+        MPL_PASS(make_sequence(exec, 0));
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data)
 {
-    mpl_status st = MPL_OK;
     mpl_value v;
 
     if (i >= exec->g->n_outputs)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u outputs; there is no output %u",
-                 exec->g->name, exec->g->n_outputs, i);
+        return MPL_REFUSE(exec->ctx, "graph '%s' has %u outputs; there is no output %u",
+                          exec->g->name, exec->g->n_outputs, i);
     v = exec->g->output[i];
     if (exec->g->value_bytes[v] > 0)
-        MPL_TRY(exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v),
-                                        exec->g->value_bytes[v]));
-out:
-    return st;
+        MPL_PASS(exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v),
+                                         exec->g->value_bytes[v]));
+    return MPL_OK;
 }
 
 const char *mpl_exec_how(const mpl_exec *exec, mpl_op op)

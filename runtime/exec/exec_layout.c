@@ -9,16 +9,15 @@ static uint32_t fixed_slab(const mpl_exec *exec, uint32_t which)
 /* Appends bytes at the next aligned offset of a slab. */
 static mpl_status push(mpl_exec *exec, uint32_t slab, uint64_t bytes, uint64_t *offset)
 {
-    mpl_status st = MPL_OK;
     uint64_t at, end;
 
     if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &at) ||
         !mpl_add_bytes(at, bytes, &end))
-        MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", exec->g->name);
+        return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes",
+                         exec->g->name);
     *offset = at;
     exec->slab[slab].bytes = end;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void place(mpl_exec *exec, mpl_value v, uint32_t slab, uint64_t offset, uint32_t block)
@@ -43,12 +42,11 @@ static mpl_block block_at(uint32_t slab, uint64_t offset, uint64_t bytes)
 /* Memory of its own for `v`, outside of the plan. */
 static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
 {
-    mpl_status st = MPL_OK;
     uint64_t offset = 0, bytes = exec->g->value_bytes[v];
     bool weight =
         slab == fixed_slab(exec, MPL_SLAB_WEIGHTS) || slab == fixed_slab(exec, MPL_SLAB_STATE);
 
-    MPL_TRY(push(exec, slab, bytes, &offset));
+    MPL_PASS(push(exec, slab, bytes, &offset));
     if (weight || bytes == 0) {
         place(exec, v, slab, offset, MPL_NONE);
     } else {
@@ -58,8 +56,7 @@ static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
     }
     exec->weight_bytes += weight ? bytes : 0;
     exec->pinned_bytes += slab == fixed_slab(exec, MPL_SLAB_PINNED) ? bytes : 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* No memory: it moves, or no operation reads it. */
@@ -78,7 +75,6 @@ static uint32_t own_slab(const mpl_exec *exec, mpl_value v)
 /* Room in the arena for all values that block b stages at once. */
 static mpl_status place_staging(mpl_exec *exec, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op owner = g->block_owner[b];
     uint64_t bytes = 0, offset = 0;
@@ -88,18 +84,16 @@ static mpl_status place_staging(mpl_exec *exec, uint32_t b)
     for (uint32_t i = 1; i < g->block_n_params[b]; i++)
         if (!mpl_add_bytes(bytes, g->value_bytes[g->block_param[g->block_param_begin[b] + i]],
                            &bytes))
-            MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
-    MPL_TRY(push(exec, 0, bytes, &offset));
+            return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+    MPL_PASS(push(exec, 0, bytes, &offset));
     exec->control->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
     exec->block[exec->n_blocks] = block_at(0, offset, bytes);
     exec->block[exec->n_blocks++].op = owner;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status place_unshared(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -111,18 +105,15 @@ static mpl_status place_unshared(mpl_exec *exec)
                   exec->value_block[state]);
             continue;
         }
-        MPL_TRY(place_alone(exec, v, inner ? 0 : own_slab(exec, v)));
+        MPL_PASS(place_alone(exec, v, inner ? 0 : own_slab(exec, v)));
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
-        MPL_TRY(place_staging(exec, b));
-out:
-    return st;
+        MPL_PASS(place_staging(exec, b));
+    return MPL_OK;
 }
 
 static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < exec->n_pools; i++)
         exec->slab[i].bytes = plan->spread.n == 0  ? plan->pool_bytes[i]
                               : i < plan->spread.n ? plan->spread.bytes[i]
@@ -133,15 +124,15 @@ static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_p
 
         if (arena >= exec->n_pools || !mpl_add_bytes(plan->offset[b], p->bytes[b], &end) ||
             end > exec->slab[arena].bytes || plan->offset[b] % p->align[b] != 0)
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
-                     "multiple of %u bytes",
-                     b, plan->offset[b], p->align[b]);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "buffer %u at offset %" PRIu64
+                             " lies outside of its arena, or not at a "
+                             "multiple of %u bytes",
+                             b, plan->offset[b], p->align[b]);
         exec->block[b] = block_at(arena, plan->offset[b], p->bytes[b]);
     }
     exec->n_blocks = p->n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Offset of a value in its holder's storage. */
@@ -193,7 +184,6 @@ static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mp
 static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, mpl_value v,
                                uint64_t *bytes)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer b = map->value_buffer[v];
     uint32_t n = map->value_buffers != NULL ? map->value_buffers[v] : 1;
 
@@ -201,69 +191,63 @@ static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, m
     for (uint32_t k = 1; k < n; k++) {
         if (exec->block[b + k].slab != exec->block[b].slab ||
             exec->block[b + k].offset != exec->block[b].offset + *bytes)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "the buffers of value '%s' do not lie end to end",
-                     exec->g->value_name[v]);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "the buffers of value '%s' do not lie end to end",
+                             exec->g->value_name[v]);
         *bytes += exec->block[b + k].bytes;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Which blocks each value lies in, if there are several. */
 static mpl_status know_families(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = exec->g->n_values;
 
     if (map->value_buffers == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(exec->ctx, exec->value_blocks, n));
-    MPL_TRY(mpl_new(exec->ctx, exec->value_home, n));
+    MPL_PASS(mpl_new(exec->ctx, exec->value_blocks, n));
+    MPL_PASS(mpl_new(exec->ctx, exec->value_home, n));
     for (mpl_value v = 0; v < n; v++) {
         mpl_value holder = mpl_exec_holder(map, v);
 
         exec->value_blocks[v] = map->value_buffer[v] != MPL_NONE ? map->value_buffers[v] : 1;
         exec->value_home[v] = exec->value_block[holder];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    MPL_TRY(mpl_stage_values(exec, map));
+    MPL_PASS(mpl_stage_values(exec, map));
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value holder = mpl_exec_holder(map, v);
         uint64_t end, bytes = 0;
 
         if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v))
-            MPL_TRY(holder_bytes(exec, map, holder, &bytes));
+            MPL_PASS(holder_bytes(exec, map, holder, &bytes));
         if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) &&
             !mpl_value_strided(map, v) &&
             (!mpl_add_bytes(part_offset(exec, map, v), g->value_bytes[v], &end) || end > bytes))
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64, g->value_name[v],
-                     g->value_bytes[v], bytes);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
+                             g->value_name[v], g->value_bytes[v], bytes);
         if (mpl_exec_holder(map, v) == v)
-            MPL_TRY(place_holder(exec, map, v));
+            MPL_PASS(place_holder(exec, map, v));
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (mpl_exec_holder(map, v) != v)
             place_part(exec, map, v, mpl_exec_holder(map, v));
-    MPL_TRY(know_families(exec, map));
-out:
-    return st;
+    return know_families(exec, map);
 }
 
 static mpl_status find_state(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->value_state, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, exec->value_state, g->n_values));
     memset(exec->value_state, 0xff, g->n_values * sizeof *exec->value_state);
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
@@ -272,8 +256,7 @@ static mpl_status find_state(mpl_exec *exec)
             if (g->op_out[i] != MPL_NONE && state != MPL_NONE)
                 exec->value_state[g->op_out[i]] = exec->value_state[state] = state;
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
@@ -299,7 +282,6 @@ static void know_places(mpl_exec *exec)
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
                              const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = exec->ctx;
     const mpl_graph *g = exec->g;
     uint32_t n_buffers = p != NULL ? p->n : 0;
@@ -307,35 +289,33 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     exec->n_buffers = n_buffers;
     if (p != NULL &&
         (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
-        MPL_FAIL(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
+        return MPL_ERROR(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
     exec->n_pools = p != NULL ? mpl_plan_n_arenas(plan) : 1;
     exec->n_memories = p != NULL && plan->spread.n > 0 ? plan->spread.n : 1;
     exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
-    MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
-    MPL_TRY(mpl_new(ctx, exec->block,
-                    (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks +
-                        g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops]));
-    MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
-    MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
-    MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
-    MPL_TRY(find_state(exec));
+    MPL_PASS(mpl_new(ctx, exec->slab, exec->n_slabs));
+    MPL_PASS(mpl_new(ctx, exec->block,
+                     (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks +
+                         g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops]));
+    MPL_PASS(mpl_new(ctx, exec->value_slab, g->n_values));
+    MPL_PASS(mpl_new(ctx, exec->value_offset, g->n_values));
+    MPL_PASS(mpl_new(ctx, exec->value_block, g->n_values));
+    MPL_PASS(find_state(exec));
     if (exec->control != NULL)
-        MPL_TRY(mpl_control_new(exec, map));
+        MPL_PASS(mpl_control_new(exec, map));
     if (p != NULL) {
-        MPL_TRY(take_buffers(exec, p, plan));
-        MPL_TRY(place_planned(exec, map));
+        MPL_PASS(take_buffers(exec, p, plan));
+        MPL_PASS(place_planned(exec, map));
         if (exec->control != NULL)
             know_places(exec);
     } else {
-        MPL_TRY(place_unshared(exec));
+        MPL_PASS(place_unshared(exec));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     uint32_t slab = fixed_slab(exec, MPL_SLAB_WORKSPACE);
 
@@ -347,20 +327,19 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
         if (exec->value_lay != NULL && b != MPL_NONE && bytes > exec->block[b].bytes)
             b = exec->op_block[op] = MPL_NONE; /* it was planned for contiguous operands */
         if (b != MPL_NONE && bytes > exec->block[b].bytes)
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
-                     g->op_name[op], bytes, exec->block[b].bytes);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "operation '%s' needs a workspace of %" PRIu64
+                             " bytes; planned are %" PRIu64,
+                             g->op_name[op], bytes, exec->block[b].bytes);
         if (b == MPL_NONE && bytes > 0) { /* not planned: at the end of the workspaces */
-            MPL_TRY(push(exec, slab, bytes, &offset));
+            MPL_PASS(push(exec, slab, bytes, &offset));
             exec->op_block[op] = exec->n_blocks;
             exec->block[exec->n_blocks++] = block_at(slab, offset, bytes);
         }
         if (exec->op_block[op] != MPL_NONE)
             exec->block[exec->op_block[op]].op = op;
     }
-    MPL_TRY(mpl_stage_place(exec, slab));
-out:
-    return st;
+    return mpl_stage_place(exec, slab);
 }
 
 static void touch(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)

@@ -14,19 +14,17 @@ typedef struct lister {
 
 static mpl_status add(lister *l, mpl_op op, uint64_t bytes, const char *how)
 {
-    mpl_status st = MPL_OK;
     mpl_ways *w = l->ways;
     uint64_t place = l->n - w->begin[op] + 1, work = mpl_op_work(l->g, op);
 
-    MPL_TRY(mpl_reserve(l->ctx, w->bytes, l->bytes_room, (size_t)l->n + 1));
-    MPL_TRY(mpl_reserve(l->ctx, w->cost, l->cost_room, (size_t)l->n + 1));
-    MPL_TRY(mpl_reserve(l->ctx, w->name, l->name_room, (size_t)l->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, w->bytes, l->bytes_room, (size_t)l->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, w->cost, l->cost_room, (size_t)l->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, w->name, l->name_room, (size_t)l->n + 1));
     w->bytes[l->n] = bytes;
     w->cost[l->n] = work <= MPL_MOST_WORK / place ? work * place : MPL_MOST_WORK;
     snprintf(w->name[l->n], sizeof w->name[l->n], "%s", how);
     l->n++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds how op is computed within the limit; *found: there is a way. */
@@ -52,7 +50,6 @@ static mpl_status add_within(lister *l, mpl_op op, uint64_t limit, uint64_t *byt
 
 static mpl_status list_op(lister *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     uint64_t bytes = UINT64_MAX;
     bool found = true;
 
@@ -61,15 +58,14 @@ static mpl_status list_op(lister *l, mpl_op op)
     do {
         uint64_t limit = bytes == UINT64_MAX ? bytes : bytes - 1;
 
-        MPL_TRY(add_within(l, op, limit, &bytes, &found));
+        MPL_PASS(add_within(l, op, limit, &bytes, &found));
         if (found && bytes > limit)
-            MPL_FAIL(l->ctx, MPL_EINVALID,
-                     "backend %s: operation '%s' wants %" PRIu64 " bytes where %" PRIu64
-                     " are allowed",
-                     l->backend->name, l->g->op_name[op], bytes, limit);
+            return MPL_ERROR(l->ctx, MPL_EINVALID,
+                             "backend %s: operation '%s' wants %" PRIu64 " bytes where %" PRIu64
+                             " are allowed",
+                             l->backend->name, l->g->op_name[op], bytes, limit);
     } while (found && bytes > 0 && l->backend->limit_workspace != NULL);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,

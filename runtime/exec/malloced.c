@@ -163,12 +163,11 @@ static int by_piece(const void *a, const void *b)
 
 static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *m, const uint32_t *piece_of)
 {
-    mpl_status st = MPL_OK;
     mpl_exec *exec = m->exec;
     const mpl_graph *g = exec->g;
     uint32_t n_in = g->op_in_begin[g->n_ops], n_out = g->op_out_begin[g->n_ops];
 
-    MPL_TRY(mpl_new(ctx, m->slot, (size_t)n_in + n_out + g->n_ops + 1));
+    MPL_PASS(mpl_new(ctx, m->slot, (size_t)n_in + n_out + g->n_ops + 1));
     add_operands(m, piece_of, g->op_in, exec->in, n_in);
     add_operands(m, piece_of, g->op_out, exec->out, n_out);
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -178,20 +177,18 @@ static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *m, const uint32_t *piec
     qsort(m->slot, m->n_slots, sizeof *m->slot, by_piece);
     for (uint32_t i = m->n_slots; i > 0; i--)
         m->piece[m->slot[i - 1].piece].begin = i - 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Sorts births and deaths by step, then piece, and finds the peak of requested bytes. O(pieces^2)
  * at worst. */
 static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
 {
-    mpl_status st = MPL_OK;
     uint64_t live = 0;
     uint32_t born = 0, dead = 0;
 
-    MPL_TRY(mpl_new(ctx, m->by_birth, m->n_pieces));
-    MPL_TRY(mpl_new(ctx, m->by_death, m->n_pieces));
+    MPL_PASS(mpl_new(ctx, m->by_birth, m->n_pieces));
+    MPL_PASS(mpl_new(ctx, m->by_death, m->n_pieces));
     for (uint32_t s = 0; s <= m->exec->g->n_ops; s++)
         for (uint32_t p = 0; p < m->n_pieces; p++) {
             if (m->piece[p].birth == s)
@@ -208,8 +205,7 @@ static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
         live += p->to - p->from;
         m->peak_bytes = mpl_max_u64(m->peak_bytes, live);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out)
@@ -260,8 +256,8 @@ static mpl_status take_memory(mpl_malloced *m, uint32_t id)
 
     if (posix_memalign(&p->memory, m->align, p->to - p->from) != 0) {
         p->memory = NULL;
-        return mpl_fail(m->exec->ctx, MPL_EMEM, __FILE__, __LINE__,
-                        "out of memory: a buffer of %" PRIu64 " bytes", p->to - p->from);
+        return MPL_ERROR(m->exec->ctx, MPL_EMEM, "out of memory: a buffer of %" PRIu64 " bytes",
+                         p->to - p->from);
     }
     for (uint32_t i = p->begin; i < m->n_slots && m->slot[i].piece == id; i++)
         *m->slot[i].at = (char *)p->memory + m->slot[i].distance;

@@ -56,7 +56,6 @@ static bool place_ok(const mpl_graph *g, const mpl_places *places, uint32_t id, 
 
 static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     const mpl_places *from = map->places;
     mpl_control *c = exec->control;
@@ -64,35 +63,33 @@ static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
 
     for (uint32_t i = 0; i < from->n; i++) {
         if (!place_ok(g, from, i, exec->n_buffers))
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': place %u of its values is none", g->name,
-                     i);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID, "graph '%s': place %u of its values is none",
+                             g->name, i);
         n_items = from->place[i].begin + from->place[i].n > n_items
                       ? from->place[i].begin + from->place[i].n
                       : n_items;
     }
     c->n_places = from->n;
-    MPL_TRY(COPY(exec->ctx, c->place, from->place, from->n));
-    MPL_TRY(COPY(exec->ctx, c->item, from->item, n_items));
-    MPL_TRY(COPY(exec->ctx, c->value_place, from->value_place, g->n_values));
-    MPL_TRY(COPY(exec->ctx, c->in_copied, from->in_copied, g->op_in_begin[g->n_ops]));
-    MPL_TRY(COPY(exec->ctx, c->result_copied, from->result_copied, n_results(g)));
-    MPL_TRY(mpl_new(exec->ctx, c->known, from->n));
-    MPL_TRY(mpl_new(exec->ctx, c->holder, g->n_values));
+    MPL_PASS(COPY(exec->ctx, c->place, from->place, from->n));
+    MPL_PASS(COPY(exec->ctx, c->item, from->item, n_items));
+    MPL_PASS(COPY(exec->ctx, c->value_place, from->value_place, g->n_values));
+    MPL_PASS(COPY(exec->ctx, c->in_copied, from->in_copied, g->op_in_begin[g->n_ops]));
+    MPL_PASS(COPY(exec->ctx, c->result_copied, from->result_copied, n_results(g)));
+    MPL_PASS(mpl_new(exec->ctx, c->known, from->n));
+    MPL_PASS(mpl_new(exec->ctx, c->holder, g->n_values));
     for (uint32_t i = 0; i < from->n; i++)
         c->known[i] = nowhere;
     for (mpl_value v = 0; v < g->n_values; v++) {
         c->holder[v] = mpl_exec_holder(map, v);
         if (c->value_place[v] != MPL_NONE && c->value_place[v] >= from->n)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none",
-                     g->value_name[v], c->value_place[v]);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none",
+                             g->value_name[v], c->value_place[v]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = exec->ctx;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
@@ -100,34 +97,35 @@ mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
 
     c->unshared = map == NULL;
     if (map != NULL && map->places == NULL)
-        MPL_FAIL(ctx, MPL_EINVALID, "graph '%s' has control flow; the map says nothing of places",
-                 g->name);
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "graph '%s' has control flow; the map says nothing of places", g->name);
     if (exec->backend->copy == NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run",
-                 g->name, exec->backend->name);
-    MPL_TRY(mpl_new(ctx, c->nowhere, g->n_values));
-    MPL_TRY(mpl_new(ctx, c->staging, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, c->from, results));
-    MPL_TRY(mpl_new(ctx, c->to, results));
-    MPL_TRY(mpl_new(ctx, c->pending, results));
-    MPL_TRY(mpl_new(ctx, c->open, g->n_ops));
-    MPL_TRY(mpl_new(ctx, c->round, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, c->limit, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, c->fewest, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, c->branch, g->n_ops));
-    MPL_TRY(mpl_new(ctx, c->op_copied_bytes, g->n_ops));
+        return MPL_ERROR(ctx, MPL_EUNAVAIL,
+                         "graph '%s' has control flow, which backend '%s' does not run", g->name,
+                         exec->backend->name);
+    MPL_PASS(mpl_new(ctx, c->nowhere, g->n_values));
+    MPL_PASS(mpl_new(ctx, c->staging, g->n_blocks));
+    MPL_PASS(mpl_new(ctx, c->from, results));
+    MPL_PASS(mpl_new(ctx, c->to, results));
+    MPL_PASS(mpl_new(ctx, c->pending, results));
+    MPL_PASS(mpl_new(ctx, c->open, g->n_ops));
+    MPL_PASS(mpl_new(ctx, c->round, g->n_blocks));
+    MPL_PASS(mpl_new(ctx, c->limit, g->n_blocks));
+    MPL_PASS(mpl_new(ctx, c->fewest, g->n_blocks));
+    MPL_PASS(mpl_new(ctx, c->branch, g->n_ops));
+    MPL_PASS(mpl_new(ctx, c->op_copied_bytes, g->n_ops));
     for (uint32_t b = 0; b < g->n_blocks; b++) {
         mpl_buffer staging = map != NULL ? map->places->staging[b] : MPL_NONE;
 
         if (staging != MPL_NONE && staging >= exec->n_buffers)
-            MPL_FAIL(ctx, MPL_EINVALID, "block '%s' copies by way of buffer %u; there is none",
-                     g->block_name[b], staging);
+            return MPL_ERROR(ctx, MPL_EINVALID,
+                             "block '%s' copies by way of buffer %u; there is none",
+                             g->block_name[b], staging);
         c->staging[b] = (mpl_spot){MPL_NONE, staging, 0};
     }
     if (map != NULL)
-        MPL_TRY(take_places(exec, map));
-out:
-    return st;
+        MPL_PASS(take_places(exec, map));
+    return MPL_OK;
 }
 
 void mpl_control_free(mpl_ctx *ctx, mpl_control *c)

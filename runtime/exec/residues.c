@@ -49,22 +49,19 @@ static uint32_t places_of(const mpl_graph *g, mpl_op op)
 
 static mpl_status add_block(mpl_exec *exec, mpl_residues *r, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_program *program = exec->control->program;
 
-    MPL_TRY(mpl_new(exec->ctx, r->skipped[b], exec->g->n_ops));
+    MPL_PASS(mpl_new(exec->ctx, r->skipped[b], exec->g->n_ops));
     memset(r->skipped[b], 1, exec->g->n_ops);
     for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
         r->skipped[b][program->of[step]] = exec->op_skipped[program->of[step]];
         r->n_places[b] += places_of(exec->g, program->of[step]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_residues_new(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
     mpl_residues *r = NULL;
     uint32_t most = 0;
 
@@ -72,19 +69,17 @@ mpl_status mpl_residues_new(mpl_exec *exec)
         exec->n_arrivals > 0 || exec->backend->sequence_put == NULL ||
         !exec->backend->captures(exec->dev))
         return MPL_OK;
-    MPL_TRY(mpl_new(exec->ctx, r, 1));
+    MPL_PASS(mpl_new(exec->ctx, r, 1));
     exec->residues = r;
-    MPL_TRY(mpl_new(exec->ctx, r->skipped, exec->g->n_blocks));
-    MPL_TRY(mpl_new(exec->ctx, r->n_of, exec->g->n_blocks));
-    MPL_TRY(mpl_new(exec->ctx, r->n_places, exec->g->n_blocks));
+    MPL_PASS(mpl_new(exec->ctx, r->skipped, exec->g->n_blocks));
+    MPL_PASS(mpl_new(exec->ctx, r->n_of, exec->g->n_blocks));
+    MPL_PASS(mpl_new(exec->ctx, r->n_places, exec->g->n_blocks));
     for (uint32_t b = 0; b < exec->g->n_blocks; b++) {
         if (is_plain(exec, b))
-            MPL_TRY(add_block(exec, r, b));
+            MPL_PASS(add_block(exec, r, b));
         most = r->n_places[b] > most ? r->n_places[b] : most;
     }
-    MPL_TRY(mpl_new(exec->ctx, r->now, most));
-out:
-    return st;
+    return mpl_new(exec->ctx, r->now, most);
 }
 
 void mpl_residues_free(mpl_exec *exec)
@@ -157,7 +152,6 @@ out:
 
 mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
-    mpl_status st = MPL_OK;
     mpl_residues *r = exec->residues;
     mpl_control *c = exec->control;
     const mpl_program *program = c->program;
@@ -172,15 +166,14 @@ mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     if (i == r->n && r->n_of[b] == MOST_OF_BLOCK)
         return MPL_OK;
     if (i < r->n)
-        MPL_TRY(exec->backend->sequence_put(exec->dev, r->item[i].sequence));
+        MPL_PASS(exec->backend->sequence_put(exec->dev, r->item[i].sequence));
     for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
         c->copied_bytes += c->op_copied_bytes[program->of[step]];
         if (i == r->n)
-            MPL_TRY(mpl_exec_run_op(exec, program->of[step]));
+            MPL_PASS(mpl_exec_run_op(exec, program->of[step]));
     }
     if (i == r->n)
-        MPL_TRY(keep(exec, b));
+        MPL_PASS(keep(exec, b));
     *next = program->end_step[b];
-out:
-    return st;
+    return MPL_OK;
 }

@@ -15,12 +15,11 @@ static bool is_last(const mpl_exec *exec, mpl_value v)
 
 mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     if (map->value_box == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(exec->ctx, exec->value_lay, g->n_values));
+    MPL_PASS(mpl_new(exec->ctx, exec->value_lay, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value root = map->value_root[v];
         uint64_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
@@ -31,12 +30,11 @@ mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map)
         exec->value_lay[v] = mpl_box_laid(g, root, &map->value_box[v], is_last(exec, root));
         if (!mpl_strided_bounds(&exec->value_lay[v], &least, &most) ||
             (uint64_t)most >= g->value_bytes[root] / size)
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "value '%s' reaches outside of '%s', which it lies in", g->value_name[v],
-                     g->value_name[root]);
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "value '%s' reaches outside of '%s', which it lies in",
+                             g->value_name[v], g->value_name[root]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v)
@@ -68,7 +66,6 @@ static uint32_t n_operands(const mpl_graph *g, mpl_op op)
 /* Stages the strided operands of an operation. */
 static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
     for (uint32_t i = 0; i < n_operands(g, op); i++) {
@@ -78,7 +75,8 @@ static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
 
         if (!is_strided(exec, v))
             continue;
-        MPL_TRY(mpl_reserve(exec->ctx, exec->staged, exec->staged_cap, (size_t)exec->n_staged + 1));
+        MPL_PASS(
+            mpl_reserve(exec->ctx, exec->staged, exec->staged_cap, (size_t)exec->n_staged + 1));
         s = &exec->staged[exec->n_staged++];
         *s = (mpl_staged){.op = op, .operand = i};
         s->size = mpl_type_bytes((mpl_type)g->value_type[v]);
@@ -89,8 +87,7 @@ static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
         mpl_strided_join(&lay, &s->lay);
         exec->copied_bytes += g->value_bytes[v];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op)
@@ -141,7 +138,6 @@ static bool next_row(const mpl_strided *lay, bool rows, int64_t index[MPL_MAX_RA
 
 static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
 {
-    mpl_status st = MPL_OK;
     int64_t index[MPL_MAX_RANK] = {0};
     uint64_t bytes = row_bytes(s);
     uint32_t rank = s->lay.shape.rank;
@@ -155,42 +151,38 @@ static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
         for (uint32_t i = 0; i < rank; i++)
             at += index[i] * s->lay.stride[i];
         lies = s->lies + at * (int64_t)s->size;
-        MPL_TRY(
+        MPL_PASS(
             exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
         packed += bytes;
     } while (next_row(&s->lay, rows, index));
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_stage_run(mpl_exec *exec, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_in = exec->call[op].n_in, begin = exec->op_staged[op], end = exec->op_staged[op + 1];
 
     for (uint32_t i = begin; i < end; i++)
         if (exec->staged[i].operand < n_in)
-            MPL_TRY(move_rows(exec, &exec->staged[i], true));
-    MPL_TRY(exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]));
+            MPL_PASS(move_rows(exec, &exec->staged[i], true));
+    MPL_PASS(exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]));
     for (uint32_t i = begin; i < end; i++)
         if (exec->staged[i].operand >= n_in)
-            MPL_TRY(move_rows(exec, &exec->staged[i], false));
-out:
-    return st;
+            MPL_PASS(move_rows(exec, &exec->staged[i], false));
+    return MPL_OK;
 }
 
 /* Allots memory among the workspaces; all operations share it if one runs at a time. */
 mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     uint64_t start, at, top;
 
     if (exec->n_staged == 0)
         return MPL_OK;
-    MPL_TRY(mpl_new(exec->ctx, exec->op_staged, (size_t)g->n_ops + 1));
+    MPL_PASS(mpl_new(exec->ctx, exec->op_staged, (size_t)g->n_ops + 1));
     if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &start))
-        MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+        return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
     at = top = start;
     for (uint32_t i = 0; i < exec->n_staged; i++) {
         mpl_staged *s = &exec->staged[i];
@@ -205,15 +197,14 @@ mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
         s->block = exec->n_blocks++;
         if (!mpl_add_bytes(at, g->value_bytes[v], &at) ||
             !mpl_align_bytes(at, exec->backend->align, &at))
-            MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+            return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
         top = mpl_max_u64(top, at);
         exec->op_staged[s->op + 1]++;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
         exec->op_staged[op + 1] += exec->op_staged[op];
     exec->slab[slab].bytes = top;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_stage_bind(mpl_exec *exec)

@@ -230,7 +230,6 @@ bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl
 mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
                             mpl_weight_sink *sink, void *arg)
 {
-    mpl_status st = MPL_OK;
     mpl_type type = (mpl_type)g->value_type[v];
     uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
     range r = weight_range(g, v);
@@ -249,10 +248,9 @@ mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options,
 
         if (random)
             put_random(&rng, type, &r, piece, count);
-        MPL_TRY(sink(arg, v, i * size, piece, count * size));
+        MPL_PASS(sink(arg, v, i * size, piece, count * size));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const void *data,
@@ -273,15 +271,14 @@ void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, m
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed,
                                void *data)
 {
-    mpl_status st = MPL_OK;
     mpl_value v;
     mpl_type type;
     mpl_rng rng;
     uint64_t n;
 
     if (i >= g->n_inputs)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", g->name,
-                 g->n_inputs, i);
+        return MPL_REFUSE(ctx, "graph '%s' has %u inputs; there is no input %u", g->name,
+                          g->n_inputs, i);
     v = g->input[i];
     type = (mpl_type)g->value_type[v];
     n = g->value_bytes[v] / mpl_type_bytes(type);
@@ -292,6 +289,5 @@ mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uin
         for (uint64_t k = 0; k < n; k++)
             put(type, data, k, (double)k / (double)n);
     }
-out:
-    return st;
+    return MPL_OK;
 }

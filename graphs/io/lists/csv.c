@@ -103,12 +103,10 @@ static int shown(field f)
 
 static mpl_status read_header(reader *r)
 {
-    mpl_status st = MPL_OK;
     field line, name;
 
     if (!next_line(r, &line))
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:1: empty; a header id,lower,upper,size is needed",
-                 r->path);
+        return MPL_REFUSE(r->ctx, "%s:1: empty; a header id,lower,upper,size is needed", r->path);
     for (int c = 0; c < N_COLS; c++)
         r->where[c] = MPL_NONE;
     for (; next_field(&line, &name); r->n_fields++)
@@ -119,67 +117,59 @@ static mpl_status read_header(reader *r)
                 memcmp(col_names[i].name, name.text, name.n) != 0)
                 continue;
             if (r->where[c] != MPL_NONE)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: two columns give the %s", r->path, r->line,
-                         col_label[c]);
+                return MPL_REFUSE(r->ctx, "%s:%u: two columns give the %s", r->path, r->line,
+                                  col_label[c]);
             r->where[c] = r->n_fields;
         }
     for (int c = COL_ID; c <= COL_SIZE; c++)
         if (r->where[c] == MPL_NONE)
-            MPL_FAIL(r->ctx, MPL_EINPUT,
-                     "%s:%u: no column '%s'; the header must name id,lower,upper,size", r->path,
-                     r->line, col_label[c]);
-    MPL_TRY(mpl_new(r->ctx, r->row, r->n_fields));
-out:
-    return st;
+            return MPL_REFUSE(r->ctx,
+                              "%s:%u: no column '%s'; the header must name id,lower,upper,size",
+                              r->path, r->line, col_label[c]);
+    return mpl_new(r->ctx, r->row, r->n_fields);
 }
 
 /* A whole number from 0 to 2^63 - 1. */
 static mpl_status read_number(reader *r, int col, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
     field f = r->row[r->where[col]];
     uint64_t value = 0;
 
     if (f.n > 1 && f.text[0] == '-' && f.text[1] >= '0' && f.text[1] <= '9')
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line,
-                 col_label[col], shown(f), f.text);
+        return MPL_REFUSE(r->ctx, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col],
+                          shown(f), f.text);
     if (f.n == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
+        return MPL_REFUSE(r->ctx, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
     for (uint32_t i = 0; i < f.n; i++) {
         if (f.text[i] < '0' || f.text[i] > '9')
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
-                     col_label[col], shown(f), f.text);
+            return MPL_REFUSE(r->ctx, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
+                              col_label[col], shown(f), f.text);
         if (!mpl_mul_bytes(value, 10, &value) ||
             !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) || value > INT64_MAX)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
-                     col_label[col], shown(f), f.text);
+            return MPL_REFUSE(r->ctx, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
+                              col_label[col], shown(f), f.text);
     }
     *out = value;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status grow(reader *r)
 {
-    mpl_status st = MPL_OK;
     size_t n = (size_t)r->n + 1;
 
     if (n >= MPL_NONE / 4)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: more than 2^30 buffers", r->path, r->line);
-    MPL_TRY(mpl_reserve(r->ctx, r->name, r->name_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->lower, r->lower_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->upper, r->upper_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->size, r->size_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->offset, r->offset_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->align, r->align_cap, n));
-    MPL_TRY(mpl_reserve(r->ctx, r->row_line, r->row_line_cap, n));
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%s:%u: more than 2^30 buffers", r->path, r->line);
+    MPL_PASS(mpl_reserve(r->ctx, r->name, r->name_cap, n));
+    MPL_PASS(mpl_reserve(r->ctx, r->lower, r->lower_cap, n));
+    MPL_PASS(mpl_reserve(r->ctx, r->upper, r->upper_cap, n));
+    MPL_PASS(mpl_reserve(r->ctx, r->size, r->size_cap, n));
+    MPL_PASS(mpl_reserve(r->ctx, r->offset, r->offset_cap, n));
+    MPL_PASS(mpl_reserve(r->ctx, r->align, r->align_cap, n));
+    return mpl_reserve(r->ctx, r->row_line, r->row_line_cap, n);
 }
 
 static mpl_status split_row(reader *r, field line)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 0;
     field f;
 
@@ -187,48 +177,45 @@ static mpl_status split_row(reader *r, field line)
         if (n < r->n_fields)
             r->row[n] = f;
     if (n != r->n_fields)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %u fields; the header names %u", r->path, r->line, n,
-                 r->n_fields);
+        return MPL_REFUSE(r->ctx, "%s:%u: %u fields; the header names %u", r->path, r->line, n,
+                          r->n_fields);
     if (r->row[r->where[COL_ID]].n == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id is missing", r->path, r->line);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%s:%u: id is missing", r->path, r->line);
+    return MPL_OK;
 }
 
 static mpl_status read_row(reader *r, field line)
 {
-    mpl_status st = MPL_OK;
     uint64_t align = 1;
     uint32_t b = r->n;
     field id;
 
-    MPL_TRY(split_row(r, line));
-    MPL_TRY(grow(r));
-    MPL_TRY(read_number(r, COL_LOWER, &r->lower[b]));
-    MPL_TRY(read_number(r, COL_UPPER, &r->upper[b]));
-    MPL_TRY(read_number(r, COL_SIZE, &r->size[b]));
+    MPL_PASS(split_row(r, line));
+    MPL_PASS(grow(r));
+    MPL_PASS(read_number(r, COL_LOWER, &r->lower[b]));
+    MPL_PASS(read_number(r, COL_UPPER, &r->upper[b]));
+    MPL_PASS(read_number(r, COL_SIZE, &r->size[b]));
     if (r->where[COL_ALIGN] != MPL_NONE)
-        MPL_TRY(read_number(r, COL_ALIGN, &align));
+        MPL_PASS(read_number(r, COL_ALIGN, &align));
     if (r->where[COL_OFFSET] != MPL_NONE)
-        MPL_TRY(read_number(r, COL_OFFSET, &r->offset[b]));
+        MPL_PASS(read_number(r, COL_OFFSET, &r->offset[b]));
     if (r->lower[b] >= r->upper[b])
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open",
-                 r->path, r->line, r->lower[b], r->upper[b]);
+        return MPL_REFUSE(r->ctx,
+                          "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64
+                          "; lifetimes are half-open",
+                          r->path, r->line, r->lower[b], r->upper[b]);
     if (r->size[b] == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: size is 0; at least 1 byte is needed", r->path,
-                 r->line);
+        return MPL_REFUSE(r->ctx, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
     if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
-                 r->path, r->line, align);
+        return MPL_REFUSE(r->ctx, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
+                          r->path, r->line, align);
     r->align[b] = (uint32_t)align;
     r->row_line[b] = r->line;
     id = r->row[r->where[COL_ID]];
-    MPL_TRY(mpl_new(r->ctx, r->name[b], id.n + (size_t)1));
+    MPL_PASS(mpl_new(r->ctx, r->name[b], id.n + (size_t)1));
     memcpy(r->name[b], id.text, id.n);
     r->n++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Finds equal ids by a hash table with open addressing. */

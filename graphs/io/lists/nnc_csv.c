@@ -23,7 +23,7 @@ static mpl_status open_table(mpl_ctx *ctx, const char *path, table *t)
     t->path = path;
     t->file = fopen(path, "r");
     if (t->file == NULL)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+        return MPL_REFUSE(ctx, "%s: %s", path, strerror(errno));
     return MPL_OK;
 }
 
@@ -50,7 +50,6 @@ static bool next_line(table *t)
 /* Parses the line as exactly n decimal numbers below 2^63. */
 static mpl_status read_numbers(mpl_ctx *ctx, const table *t, uint32_t n, uint64_t *number)
 {
-    mpl_status st = MPL_OK;
     const char *at = t->line;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -60,13 +59,11 @@ static mpl_status read_numbers(mpl_ctx *ctx, const table *t, uint32_t n, uint64_
         number[i] = strtoull(at, &end, 10);
         if (*at < '0' || *at > '9' || errno != 0 || number[i] > INT64_MAX ||
             *end != (i + 1 < n ? ',' : '\0'))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "%s:%u: '%.60s' should be %u whole numbers with commas between", t->path,
-                     t->row, t->line, n);
+            return MPL_REFUSE(ctx, "%s:%u: '%.60s' should be %u whole numbers with commas between",
+                              t->path, t->row, t->line, n);
         at = end + 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 typedef struct tensors {
@@ -146,8 +143,7 @@ static mpl_status path_beside(mpl_ctx *ctx, const char *path, char **out)
     size_t n = strlen(path), cut = sizeof ending - 1;
 
     if (n < cut || strcmp(path + n - cut, ending) != 0)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: the name should end in %s", path,
-                        ending);
+        return MPL_REFUSE(ctx, "%s: the name should end in %s", path, ending);
     *out = mpl_alloc(ctx, n + 1, 1);
     if (*out == NULL)
         return MPL_EMEM;

@@ -50,20 +50,17 @@ mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, cons
                        const ProtobufCMessageDescriptor *kind, const void *data, size_t size,
                        ProtobufCMessage **out)
 {
-    mpl_status st = MPL_OK;
-
     *memory = (onnx_memory){{message_alloc, message_free, memory}, ctx, false};
     if (size == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; %s was expected", path, what);
+        return MPL_REFUSE(ctx, "%s: the file is empty; %s was expected", path, what);
     if (!nests_within(kind, data, (const uint8_t *)data + size, MAX_NESTING))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: messages nest deeper than %d", path, MAX_NESTING);
+        return MPL_REFUSE(ctx, "%s: messages nest deeper than %d", path, MAX_NESTING);
     *out = protobuf_c_message_unpack(kind, &memory->allocator, size, data);
     if (*out == NULL && memory->failed)
-        MPL_FAIL(ctx, MPL_EMEM, "%s: out of memory", path);
+        return MPL_ERROR(ctx, MPL_EMEM, "%s: out of memory", path);
     if (*out == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: not %s, or cut", path, what);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: not %s, or cut", path, what);
+    return MPL_OK;
 }
 
 /* ---- scratch memory, names ---- */
@@ -153,12 +150,11 @@ static void write_name(const char *base, const char *suffix, unsigned number, ch
 static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix,
                             const onnx_scope *owner, const char **out)
 {
-    mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 24;
     unsigned taken = base[0] != '\0' || suffix[0] != '\0' ? 0 : 1, number = taken + 1, middle;
     char *text;
 
-    MPL_TRY(onnx_new(r, text, size));
+    MPL_PASS(onnx_new(r, text, size));
     write_name(base, suffix, number, text, size);
     for (; is_taken(r, text, owner); write_name(base, suffix, number, text, size)) {
         taken = number;
@@ -174,8 +170,7 @@ static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix
     }
     write_name(base, suffix, number, text, size);
     *out = text;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
@@ -230,7 +225,6 @@ out:
 
 mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     onnx_name *e;
     const char *type;
     mpl_type known;
@@ -240,36 +234,34 @@ mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out)
         return MPL_OK;
     e = seen_entry(n->r, name);
     if (e->text == NULL)
-        ONNX_FAIL(n, "its input '%.100s' is made by no node before it", name);
+        return ONNX_REFUSE(n, "its input '%.100s' is made by no node before it", name);
     if (e->refused != NULL)
-        ONNX_FAIL(n, "its input '%.100s' has type %s, which memplan has not", name, e->refused);
+        return ONNX_REFUSE(n, "its input '%.100s' has type %s, which memplan has not", name,
+                           e->refused);
     if (e->value == MPL_NONE && e->init != NULL) {
         if (!onnx_type(e->init->data_type, &known, &type))
-            ONNX_FAIL(n, "its input '%.100s' has element type %s, which memplan has not", name,
-                      type);
-        MPL_TRY(make_initialiser(n->r, e));
+            return ONNX_REFUSE(n, "its input '%.100s' has element type %s, which memplan has not",
+                               name, type);
+        MPL_PASS(make_initialiser(n->r, e));
     }
     if (e->value == MPL_NONE)
-        ONNX_FAIL(n, "its input '%.100s' is made by no node before it", name);
+        return ONNX_REFUSE(n, "its input '%.100s' is made by no node before it", name);
     *out = e->value;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     onnx_name *e;
 
     if (name == NULL || name[0] == '\0')
         return MPL_OK;
     e = enter_name(n->r->scope, name);
     if (is_known(e))
-        ONNX_FAIL(n, "its output '%.100s' is made before it already; names are unique in ONNX",
-                  name);
+        return ONNX_REFUSE(
+            n, "its output '%.100s' is made before it already; names are unique in ONNX", name);
     e->value = v;
-out:
-    return st;
+    return MPL_OK;
 }
 
 bool onnx_is_used(const onnx_reader *r, const char *name)
@@ -358,13 +350,12 @@ static void bind_marked(onnx_reader *r, const bool *mark, bool *grew, const char
 
 mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
     bool *mark;
     uint32_t index = 0;
 
     *can = true;
-    MPL_TRY(onnx_new(r, mark, r->g->n_values));
+    MPL_PASS(onnx_new(r, mark, r->g->n_values));
     mark_sources(r->g, v, mark);
     for (size_t i = 0; i < r->proto->n_input; i++) {
         const char *name = text_of(r->proto->input[i]->name);
@@ -379,33 +370,29 @@ mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can)
     for (size_t i = 0; i < r->n_loops; i++)
         if (marks_param(r->g, r->loop[i].block, mark))
             *can = false;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
     bool *mark, grew = false;
     const char *missing;
 
     if (onnx_is_constant(n, v))
         return MPL_OK;
-    MPL_TRY(onnx_new(r, mark, r->g->n_values));
+    MPL_PASS(onnx_new(r, mark, r->g->n_values));
     mark_sources(r->g, v, mark);
     bind_marked(r, mark, &grew, &missing);
     if (missing != NULL)
-        ONNX_FAIL(
+        return ONNX_REFUSE(
             n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE",
             what, missing, missing);
     r->again = grew;
     for (size_t i = 0; i < r->n_loops; i++)
         if (marks_param(r->g, r->loop[i].block, mark))
-            MPL_TRY(onnx_unroll(r, r->loop[i].proto));
-    ONNX_FAIL(n, "its %s must be known when the model is read, and is not constant", what);
-out:
-    return st;
+            MPL_PASS(onnx_unroll(r, r->loop[i].proto));
+    return ONNX_REFUSE(n, "its %s must be known when the model is read, and is not constant", what);
 }
 
 /* ---- opsets, messages ---- */
@@ -430,17 +417,13 @@ static int64_t opset_of(const Onnx__ModelProto *model, const char *domain)
 /* A model without ONNX operators need not name an opset of ONNX. */
 static mpl_status find_opset(onnx_reader *r)
 {
-    mpl_status st = MPL_OK;
-
     for (size_t i = 0; i < r->proto->n_node; i++)
         if (is_own(r->proto->node[i]->domain))
             r->opset = opset_of(r->model, "");
     if (r->opset < 0 || (r->opset > 0 && r->opset < ONNX_MIN_OPSET) || r->opset > ONNX_MAX_OPSET)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%s: it is written for opset %" PRId64 "; %d to %d are supported", r->path,
-                 r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%s: it is written for opset %" PRId64 "; %d to %d are supported",
+                          r->path, r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
+    return MPL_OK;
 }
 
 mpl_status onnx_blame(const onnx_node *n, mpl_status st)
@@ -505,7 +488,6 @@ static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
                            const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given,
                            int64_t *out)
 {
-    mpl_status st = MPL_OK;
     char place[PLACE];
     const char *name = open_dim(input, axis, d, place);
 
@@ -514,69 +496,60 @@ static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
     for (uint32_t i = 0; r->options != NULL && i < r->options->n_dims; i++)
         if (strcmp(r->options->dim_name[i], name) == 0) {
             if (r->options->dim_value[i] < 0)
-                MPL_FAIL(r->ctx, MPL_EINPUT,
-                         "dim '%.100s' is given as %" PRId64 "; it cannot be negative", name,
-                         r->options->dim_value[i]);
+                return MPL_REFUSE(r->ctx,
+                                  "dim '%.100s' is given as %" PRId64 "; it cannot be negative",
+                                  name, r->options->dim_value[i]);
             return *out = r->options->dim_value[i], MPL_OK;
         }
     if (given == NULL || axis >= given->shape.rank)
-        MPL_FAIL(
-            r->ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            r->ctx,
             "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
             r->path, axis, input, name);
     *out = given->shape.dim[axis];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_dims(onnx_reader *r, const char *name, const Onnx__TensorShapeProto *proto,
                             const mpl_tensor *given, mpl_shape *shape)
 {
-    mpl_status st = MPL_OK;
-
     if (proto == NULL && given == NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.120s: input '%.100s' says nothing about its dims; give its contents: "
-                 "--input %.100s=FILE",
-                 r->path, name, name);
+        return MPL_REFUSE(r->ctx,
+                          "%.120s: input '%.100s' says nothing about its dims; give its contents: "
+                          "--input %.100s=FILE",
+                          r->path, name, name);
     if (proto == NULL) {
         *shape = given->shape;
         return MPL_OK;
     }
     if (proto->n_dim > MPL_MAX_RANK)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path, name,
-                 proto->n_dim, MPL_MAX_RANK);
+        return MPL_REFUSE(r->ctx, "%.120s: input '%.100s' has %zu dims; at most %d are supported",
+                          r->path, name, proto->n_dim, MPL_MAX_RANK);
     shape->rank = (uint32_t)proto->n_dim;
     for (uint32_t i = 0; i < shape->rank; i++)
-        MPL_TRY(read_dim(r, name, i, proto->dim[i], given, &shape->dim[i]));
-out:
-    return st;
+        MPL_PASS(read_dim(r, name, i, proto->dim[i], given, &shape->dim[i]));
+    return MPL_OK;
 }
 
 static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v,
                                 const mpl_tensor *given)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
     char text[2][200];
 
     if (given->type != (mpl_type)g->value_type[v] ||
         !mpl_shape_equal(&given->shape, &g->value_shape[v]))
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.120s: input '%.100s' is %s %s; its contents were given as %s %s", r->path, name,
-                 mpl_type_name((mpl_type)g->value_type[v]),
-                 mpl_shape_text(&g->value_shape[v], text[0]), mpl_type_name(given->type),
-                 mpl_shape_text(&given->shape, text[1]));
-    MPL_TRY(blame_file(r, mpl_graph_bind_input(r->ctx, r->g, v, given->data)));
-out:
-    return st;
+        return MPL_REFUSE(r->ctx,
+                          "%.120s: input '%.100s' is %s %s; its contents were given as %s %s",
+                          r->path, name, mpl_type_name((mpl_type)g->value_type[v]),
+                          mpl_shape_text(&g->value_shape[v], text[0]), mpl_type_name(given->type),
+                          mpl_shape_text(&given->shape, text[1]));
+    return blame_file(r, mpl_graph_bind_input(r->ctx, r->g, v, given->data));
 }
 
 static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index,
                              bool bind)
 {
-    mpl_status st = MPL_OK;
     const char *text = text_of(proto->name), *name, *refused;
     const mpl_tensor *given = find_binding(r, text, index);
     onnx_name *e = enter_name(&r->top, text);
@@ -584,21 +557,20 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
     mpl_type type;
 
     if (e->value != MPL_NONE || e->refused != NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two inputs are named '%.100s'", r->path, text);
+        return MPL_REFUSE(r->ctx, "%.120s: two inputs are named '%.100s'", r->path, text);
     /* An input of an unknown kind or type is an error only if it is read. */
     e->refused = kind_of(proto->type);
     if (e->refused == NULL && !onnx_type(proto->type->tensor_type->elem_type, &type, &refused))
         e->refused = refused;
     if (e->refused != NULL)
         return MPL_OK;
-    MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
-    MPL_TRY(onnx_own_name(r, text[0] != '\0' ? text : "input", &name));
-    MPL_TRY(
+    MPL_PASS(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
+    MPL_PASS(onnx_own_name(r, text[0] != '\0' ? text : "input", &name));
+    MPL_PASS(
         blame_file(r, mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value)));
     if (bind)
-        MPL_TRY(bind_contents(r, text, e->value, given));
-out:
-    return st;
+        MPL_PASS(bind_contents(r, text, e->value, given));
+    return MPL_OK;
 }
 
 /* ---- the graph ---- */
@@ -638,18 +610,17 @@ static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
 /* Enters initialisers and names that nodes read or outputs name: other results are left out. */
 static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s)
 {
-    mpl_status st = MPL_OK;
     size_t n = count_names(p);
 
     for (s->n_names = 16; s->n_names <= 2 * n; s->n_names *= 2)
         ;
-    MPL_TRY(mpl_new(r->ctx, s->name, s->n_names));
+    MPL_PASS(mpl_new(r->ctx, s->name, s->n_names));
     for (size_t i = 0; i < p->n_initializer; i++) {
         onnx_name *e = enter_name(s, text_of(p->initializer[i]->name));
 
         if (e->init != NULL)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two initialisers are named '%.100s'", r->path,
-                     e->text);
+            return MPL_REFUSE(r->ctx, "%.120s: two initialisers are named '%.100s'", r->path,
+                              e->text);
         e->init = p->initializer[i];
         e->own = true;
     }
@@ -664,29 +635,27 @@ static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_sc
             enter_name(s, text_of(p->node[i]->input[0]))->called = p->node[i]->output[0];
     enter_used(s, p);
     if (p->n_sparse_initializer > 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.120s: it has sparse initialisers, which memplan cannot read", r->path);
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%.120s: it has sparse initialisers, which memplan cannot read",
+                          r->path);
+    return MPL_OK;
 }
 
 static mpl_status read_nodes(onnx_reader *r, const Onnx__GraphProto *p)
 {
-    mpl_status st = MPL_OK;
     size_t keep = r->n_scratch;
 
     for (size_t i = 0; i < p->n_node; i++) {
         if (++r->n_nodes > MOST_NODES)
-            MPL_FAIL(r->ctx, MPL_EINPUT,
-                     "%.120s: it has more than %u nodes, those of loops that are read round by "
-                     "round counted "
-                     "each time",
-                     r->path, MOST_NODES);
-        MPL_TRY(onnx_read_node(r, p->node[i]));
+            return MPL_REFUSE(
+                r->ctx,
+                "%.120s: it has more than %u nodes, those of loops that are read round by "
+                "round counted "
+                "each time",
+                r->path, MOST_NODES);
+        MPL_PASS(onnx_read_node(r, p->node[i]));
         free_scratch(r, keep);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
@@ -725,20 +694,17 @@ out:
 
 static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
 {
-    mpl_status st = MPL_OK;
     const char *text = text_of(proto->name);
     onnx_name *e = entry_of(&r->top, text);
 
     if (e->refused != NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not",
-                 r->path, text, e->refused);
+        return MPL_REFUSE(r->ctx, "%.120s: output '%.100s' has type %s, which memplan has not",
+                          r->path, text, e->refused);
     if (e->value == MPL_NONE && e->init != NULL)
-        MPL_TRY(make_initialiser(r, e));
+        MPL_PASS(make_initialiser(r, e));
     if (e->value == MPL_NONE)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' is made by no node", r->path, text);
-    MPL_TRY(blame_file(r, mpl_graph_add_output(r->ctx, r->g, e->value)));
-out:
-    return st;
+        return MPL_REFUSE(r->ctx, "%.120s: output '%.100s' is made by no node", r->path, text);
+    return blame_file(r, mpl_graph_add_output(r->ctx, r->g, e->value));
 }
 
 /* Visits the open dims until one is called `name` (NULL: all); adds their names to `list`. */
@@ -773,7 +739,6 @@ static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t c
 /* A dim that no input has is taken for a typing error: the plan would be for other sizes. */
 static mpl_status check_dims_given(onnx_reader *r)
 {
-    mpl_status st = MPL_OK;
     char list[300] = "";
 
     for (uint32_t i = 0; r->options != NULL && !r->options->spare_dims && i < r->options->n_dims;
@@ -781,12 +746,11 @@ static mpl_status check_dims_given(onnx_reader *r)
         if (find_open_dim(r, r->options->dim_name[i], NULL, 0))
             continue;
         find_open_dim(r, NULL, list, sizeof list);
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: no input has an open dim '%.100s'; %s%s", r->path,
-                 r->options->dim_name[i], list[0] != '\0' ? "open are: " : "all of them are known",
-                 list);
+        return MPL_REFUSE(r->ctx, "%.120s: no input has an open dim '%.100s'; %s%s", r->path,
+                          r->options->dim_name[i],
+                          list[0] != '\0' ? "open are: " : "all of them are known", list);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* One attempt: reads the model as an unfinished graph. */

@@ -234,29 +234,27 @@ static const void *typed_list(const Onnx__TensorProto *proto, mpl_type type, siz
 static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
                             uint64_t count, mpl_tensor *out, void **owned)
 {
-    mpl_status st = MPL_OK;
     size_t n;
     bool same;
     const void *list = typed_list(proto, out->type, &n, &same);
 
     if (n != count)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu elements; its dims need %" PRIu64, path,
-                 tensor_name(proto), n, count);
+        return MPL_REFUSE(ctx, "%s: tensor '%s' has %zu elements; its dims need %" PRIu64, path,
+                          tensor_name(proto), n, count);
     if (same) {
         out->data = (void *)list;
     } else {
-        MPL_TRY((*owned = mpl_alloc(ctx, n, mpl_type_bytes(out->type))) != NULL ? MPL_OK
-                                                                                : MPL_EMEM);
+        MPL_PASS((*owned = mpl_alloc(ctx, n, mpl_type_bytes(out->type))) != NULL ? MPL_OK
+                                                                                 : MPL_EMEM);
         for (size_t i = 0; i < n; i++)
             put_small(out->type, *owned, i, ((const int32_t *)list)[i]);
         out->data = *owned;
     }
     if (out->data == NULL) { /* no elements: any address will do */
-        MPL_TRY((*owned = mpl_alloc(ctx, 1, 1)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_PASS((*owned = mpl_alloc(ctx, 1, 1)) != NULL ? MPL_OK : MPL_EMEM);
         out->data = *owned;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void onnx_tidy_bools(mpl_type type, void *data, uint64_t count)
@@ -352,24 +350,22 @@ static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int
 static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
                           int64_t **ints, double **floats)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = n->r->g;
     uint64_t items = 0;
 
-    MPL_TRY(onnx_need_constant(n, v, what));
+    MPL_PASS(onnx_need_constant(n, v, what));
     mpl_shape_count(&g->value_shape[v], &items);
     if (items > MAX_ITEMS)
-        ONNX_FAIL(n, "its %s has %" PRIu64 " elements; at most %d are supported", what, items,
-                  MAX_ITEMS);
-    MPL_TRY(onnx_new(n->r, *ints, items));
-    MPL_TRY(onnx_new(n->r, *floats, items));
+        return ONNX_REFUSE(n, "its %s has %" PRIu64 " elements; at most %d are supported", what,
+                           items, MAX_ITEMS);
+    MPL_PASS(onnx_new(n->r, *ints, items));
+    MPL_PASS(onnx_new(n->r, *floats, items));
     for (uint64_t i = 0; i < items; i++)
         if (!element(g, v, i, *ints + i, *floats + i))
-            ONNX_FAIL(n, "its %s has element type %s; a whole number is needed", what,
-                      mpl_type_name((mpl_type)g->value_type[v]));
+            return ONNX_REFUSE(n, "its %s has element type %s; a whole number is needed", what,
+                               mpl_type_name((mpl_type)g->value_type[v]));
     *count = (uint32_t)items;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints)
@@ -389,16 +385,13 @@ mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *co
 
 mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const char *name;
     mpl_value v;
 
-    MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name));
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0}, &x,
-                                false, &v));
-    MPL_TRY(onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out));
-out:
-    return st;
+    MPL_PASS(onnx_fresh_name(n->r, n->label, suffix, &name));
+    MPL_PASS(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0},
+                                 &x, false, &v));
+    return onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
 }
 
 /* ---- constant nodes ---- */
@@ -425,32 +418,26 @@ static int64_t clamp_axis(int64_t axis, int64_t rank)
 
 mpl_status onnx_lower_shape(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     mpl_shape in;
     int64_t start, end;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     in = n->r->g->value_shape[n->in[0]];
     start = clamp_axis(onnx_attr_int(n, "start", 0), in.rank);
     end = clamp_axis(onnx_attr_int(n, "end", in.rank), in.rank);
-    MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start,
-                 false));
-out:
-    return st;
+    return make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start,
+                false);
 }
 
 mpl_status onnx_lower_size(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     uint64_t count = 0;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     mpl_shape_count(&n->r->g->value_shape[n->in[0]], &count);
-    MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &(int64_t){(int64_t)count}, false));
-out:
-    return st;
+    return make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &(int64_t){(int64_t)count}, false);
 }
 
 static mpl_status make_tensor(onnx_node *n, const Onnx__TensorProto *proto)
@@ -472,46 +459,44 @@ out:
 
 mpl_status onnx_lower_constant(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const Onnx__AttributeProto *a;
 
     if (n->proto->n_attribute != 1)
-        ONNX_FAIL(n, "it has %zu attributes; exactly one gives the value", n->proto->n_attribute);
+        return ONNX_REFUSE(n, "it has %zu attributes; exactly one gives the value",
+                           n->proto->n_attribute);
     a = n->proto->attribute[0];
     if (onnx_attr(n, "value") != NULL && a->t != NULL)
-        MPL_TRY(make_tensor(n, a->t));
+        MPL_PASS(make_tensor(n, a->t));
     else if (onnx_attr(n, "value_float") != NULL)
-        MPL_TRY(make(n, MPL_TYPE_f32, &(mpl_shape){.rank = 0}, &a->f, false));
+        MPL_PASS(make(n, MPL_TYPE_f32, &(mpl_shape){.rank = 0}, &a->f, false));
     else if (onnx_attr(n, "value_int") != NULL)
-        MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &a->i, false));
+        MPL_PASS(make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &a->i, false));
     else if (onnx_attr(n, "value_floats") != NULL)
-        MPL_TRY(make(n, MPL_TYPE_f32, &(mpl_shape){1, {(int64_t)a->n_floats}}, a->floats, false));
+        MPL_PASS(make(n, MPL_TYPE_f32, &(mpl_shape){1, {(int64_t)a->n_floats}}, a->floats, false));
     else if (onnx_attr(n, "value_ints") != NULL)
-        MPL_TRY(make(n, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
+        MPL_PASS(make(n, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
     else
-        ONNX_FAIL(n, "attribute '%s' gives a value that memplan cannot hold",
-                  a->name != NULL ? a->name : "");
-out:
-    return st;
+        return ONNX_REFUSE(n, "attribute '%s' gives a value that memplan cannot hold",
+                           a->name != NULL ? a->name : "");
+    return MPL_OK;
 }
 
 /* The dims given by the elements of a constant. */
 static mpl_status shape_from(onnx_node *n, mpl_value v, mpl_shape *shape)
 {
-    mpl_status st = MPL_OK;
     uint32_t rank;
     int64_t *dim;
 
     if (v == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
-    MPL_TRY(onnx_ints(n, v, "shape", &rank, &dim));
+        return ONNX_REFUSE(n, "its input is missing");
+    MPL_PASS(onnx_ints(n, v, "shape", &rank, &dim));
     if (rank > MPL_MAX_RANK)
-        ONNX_FAIL(n, "its result has %u dims; at most %d are supported", rank, MPL_MAX_RANK);
+        return ONNX_REFUSE(n, "its result has %u dims; at most %d are supported", rank,
+                           MPL_MAX_RANK);
     shape->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         shape->dim[i] = dim[i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_constant_of_shape(onnx_node *n)
@@ -586,7 +571,6 @@ out:
 mpl_status onnx_lower_range(onnx_node *n)
 {
     static const char *const what[] = {"start", "limit", "delta"};
-    mpl_status st = MPL_OK;
     int64_t whole[3], *ints;
     double real[3], *floats;
     uint32_t items;
@@ -595,26 +579,25 @@ mpl_status onnx_lower_range(onnx_node *n)
 
     for (uint32_t i = 0; i < 3; i++) {
         if (onnx_in(n, i) == MPL_NONE)
-            ONNX_FAIL(n, "its %s is missing", what[i]);
+            return ONNX_REFUSE(n, "its %s is missing", what[i]);
         type = (mpl_type)n->r->g->value_type[n->in[i]];
         if (type != MPL_TYPE_i64 && type != MPL_TYPE_i32 && type != MPL_TYPE_f32 &&
             type != MPL_TYPE_f64)
-            ONNX_FAIL(n, "its %s has element type %s; f64, f32, i64 or i32 is needed", what[i],
-                      mpl_type_name(type));
+            return ONNX_REFUSE(n, "its %s has element type %s; f64, f32, i64 or i32 is needed",
+                               what[i], mpl_type_name(type));
         if (type != (mpl_type)n->r->g->value_type[n->in[0]])
-            ONNX_FAIL(n, "start, limit and delta have different types");
-        MPL_TRY(numbers(n, n->in[i], what[i], &items, &ints, &floats));
+            return ONNX_REFUSE(n, "start, limit and delta have different types");
+        MPL_PASS(numbers(n, n->in[i], what[i], &items, &ints, &floats));
         if (items != 1)
-            ONNX_FAIL(n, "its %s has %u elements; one is needed", what[i], items);
+            return ONNX_REFUSE(n, "its %s has %u elements; one is needed", what[i], items);
         whole[i] = ints[0], real[i] = floats[0];
     }
     count = range_count(type, whole, real);
     if (count > MAX_RANGE)
-        ONNX_FAIL(n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported",
-                  real[0], real[1], real[2], MAX_RANGE);
-    MPL_TRY(fill_range(n, type, whole, real, count));
-out:
-    return st;
+        return ONNX_REFUSE(
+            n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0],
+            real[1], real[2], MAX_RANGE);
+    return fill_range(n, type, whole, real, count);
 }
 
 mpl_status onnx_lower_eye_like(onnx_node *n)

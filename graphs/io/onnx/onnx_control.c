@@ -7,42 +7,34 @@
 
 static mpl_status graph_attr(onnx_node *n, const char *name, const Onnx__GraphProto **out)
 {
-    mpl_status st = MPL_OK;
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
     if (a == NULL || a->g == NULL)
-        ONNX_FAIL(n, "attribute '%s' is missing, or is no graph", name);
+        return ONNX_REFUSE(n, "attribute '%s' is missing, or is no graph", name);
     *out = a->g;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* An operation that makes an output of the node. */
 static mpl_status make_output(onnx_node *n, mpl_op_kind kind, mpl_value v, uint32_t n_attr,
                               const mpl_attr *attr, uint32_t output)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, n_attr,
-                                               attr, 1, &n->out_name[output], &n->out[output])));
-out:
-    return st;
+    MPL_PASS(onnx_settle_name(n->r, &n->out_name[output]));
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, n_attr,
+                                              attr, 1, &n->out_name[output], &n->out[output]));
 }
 
 /* The single number or truth value of a constant. */
 static mpl_status one_constant(onnx_node *n, mpl_value v, const char *what, int64_t *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t count;
     int64_t *ints;
 
-    MPL_TRY(onnx_ints(n, v, what, &count, &ints));
+    MPL_PASS(onnx_ints(n, v, what, &count, &ints));
     if (count != 1)
-        ONNX_FAIL(n, "its %s has %u elements; one is needed", what, count);
+        return ONNX_REFUSE(n, "its %s has %u elements; one is needed", what, count);
     *out = ints[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- If ---- */
@@ -50,57 +42,48 @@ out:
 static mpl_status read_branch(onnx_node *n, const Onnx__GraphProto *body, bool *used,
                               mpl_value *out)
 {
-    mpl_status st = MPL_OK;
-
     if (body->n_output < n->n_out)
-        ONNX_FAIL(n, "a branch has %zu outputs; %u are needed", body->n_output, n->n_out);
+        return ONNX_REFUSE(n, "a branch has %zu outputs; %u are needed", body->n_output, n->n_out);
     for (uint32_t i = 0; i < n->n_out; i++)
         used[i] = n->out_name[i] != NULL;
-    MPL_TRY(onnx_read_body(n, body, 0, NULL, (uint32_t)body->n_output, used, out));
-out:
-    return st;
+    return onnx_read_body(n, body, 0, NULL, (uint32_t)body->n_output, used, out);
 }
 
 /* Reads a branch as a block. result[] receives its used outputs. */
 static mpl_status add_branch(onnx_node *n, const Onnx__GraphProto *body, const char *suffix,
                              uint32_t *block, mpl_value *result, uint32_t *n_results)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
     const char *name = onnx_written_name(r, body);
     bool *used;
     mpl_value *all;
 
-    MPL_TRY(onnx_new(r, used, body->n_output + n->n_out));
-    MPL_TRY(onnx_new(r, all, body->n_output));
+    MPL_PASS(onnx_new(r, used, body->n_output + n->n_out));
+    MPL_PASS(onnx_new(r, all, body->n_output));
     if (name == NULL)
-        MPL_TRY(onnx_block_name(r, n->label, suffix, &name));
-    MPL_TRY(onnx_blame(n, mpl_graph_open_block(r->ctx, r->g, name, block)));
-    MPL_TRY(read_branch(n, body, used, all));
+        MPL_PASS(onnx_block_name(r, n->label, suffix, &name));
+    MPL_PASS(onnx_blame(n, mpl_graph_open_block(r->ctx, r->g, name, block)));
+    MPL_PASS(read_branch(n, body, used, all));
     *n_results = 0;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (used[i])
             result[(*n_results)++] = all[i];
-    MPL_TRY(onnx_blame(n, mpl_graph_close_block(r->ctx, r->g, *n_results, result)));
-out:
-    return st;
+    return onnx_blame(n, mpl_graph_close_block(r->ctx, r->g, *n_results, result));
 }
 
 /* Reads the branch of a known condition in place. */
 static mpl_status inline_branch(onnx_node *n, const Onnx__GraphProto *body)
 {
-    mpl_status st = MPL_OK;
     bool *used;
     mpl_value *all;
 
-    MPL_TRY(onnx_new(n->r, used, body->n_output + n->n_out));
-    MPL_TRY(onnx_new(n->r, all, body->n_output));
-    MPL_TRY(read_branch(n, body, used, all));
+    MPL_PASS(onnx_new(n->r, used, body->n_output + n->n_out));
+    MPL_PASS(onnx_new(n->r, all, body->n_output));
+    MPL_PASS(read_branch(n, body, used, all));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (used[i])
-            MPL_TRY(make_output(n, MPL_OP_identity, all[i], 0, NULL, i));
-out:
-    return st;
+            MPL_PASS(make_output(n, MPL_OP_identity, all[i], 0, NULL, i));
+    return MPL_OK;
 }
 
 /* Branch 0 is `else`: the index is the condition. */
@@ -108,52 +91,47 @@ static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2]
                            mpl_value condition)
 {
     static const char *const suffix[] = {"else", "then"};
-    mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
     mpl_value *result[2], *made;
     const char **name;
     uint32_t block[2], n_results = 0;
 
     for (int i = 0; i < 2; i++) {
-        MPL_TRY(onnx_new(r, result[i], n->n_out));
-        MPL_TRY(add_branch(n, branch[i], suffix[i], &block[i], result[i], &n_results));
+        MPL_PASS(onnx_new(r, result[i], n->n_out));
+        MPL_PASS(add_branch(n, branch[i], suffix[i], &block[i], result[i], &n_results));
     }
     for (uint32_t i = 0; i < n_results; i++)
         if (!mpl_same_form(r->g, result[0][i], result[1][i]))
-            MPL_TRY(onnx_need_constant(n, condition,
-                                       "condition, which decides the shape of its outputs,"));
-    MPL_TRY(onnx_new(r, made, n_results));
-    MPL_TRY(onnx_new(r, name, n_results + 1));
+            MPL_PASS(onnx_need_constant(n, condition,
+                                        "condition, which decides the shape of its outputs,"));
+    MPL_PASS(onnx_new(r, made, n_results));
+    MPL_PASS(onnx_new(r, name, n_results + 1));
     n_results = 0;
     for (uint32_t i = 0; i < n->n_out; i++)
         if ((name[n_results] = n->out_name[i]) != NULL)
-            MPL_TRY(onnx_settle_name(r, &name[n_results++]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_case, n->label, 1, &condition,
-                                                0, NULL, 2, block, n_results, name, made)));
+            MPL_PASS(onnx_settle_name(r, &name[n_results++]));
+    MPL_PASS(onnx_blame(n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_case, n->label, 1, &condition,
+                                                 0, NULL, 2, block, n_results, name, made)));
     for (uint32_t i = n->n_out; i-- > 0;)
         if (n->out_name[i] != NULL)
             n->out[i] = made[--n_results];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_if(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const Onnx__GraphProto *branch[2];
     mpl_value condition = onnx_in(n, 0);
     int64_t which = 0;
 
     if (condition == MPL_NONE)
-        ONNX_FAIL(n, "its condition is missing");
-    MPL_TRY(graph_attr(n, "else_branch", &branch[0]));
-    MPL_TRY(graph_attr(n, "then_branch", &branch[1]));
+        return ONNX_REFUSE(n, "its condition is missing");
+    MPL_PASS(graph_attr(n, "else_branch", &branch[0]));
+    MPL_PASS(graph_attr(n, "then_branch", &branch[1]));
     if (!onnx_is_constant(n, condition))
         return add_case(n, branch, condition);
-    MPL_TRY(one_constant(n, condition, "condition", &which));
-    MPL_TRY(inline_branch(n, branch[which != 0]));
-out:
-    return st;
+    MPL_PASS(one_constant(n, condition, "condition", &which));
+    return inline_branch(n, branch[which != 0]);
 }
 
 /* ---- bodies ---- */
@@ -169,80 +147,73 @@ typedef struct body {
 /* The round's number as the body declares it: a scalar, or a list of one. */
 static mpl_status shape_index(onnx_node *n, const Onnx__ValueInfoProto *declared, mpl_value *index)
 {
-    mpl_status st = MPL_OK;
     const Onnx__TypeProto *type = declared->type;
 
     if (type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         type->tensor_type->shape != NULL && type->tensor_type->shape->n_dim == 1)
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, "round", 1, index, 1,
-                          &MPL_INTS(shape, 1, (const int64_t[]){1}), index));
-out:
-    return st;
+        MPL_PASS(onnx_step(n, MPL_OP_reshape, "round", 1, index, 1,
+                           &MPL_INTS(shape, 1, (const int64_t[]){1}), index));
+    return MPL_OK;
 }
 
 /* The condition inside a round is true, since the round has begun. */
 static mpl_status true_value(onnx_node *n, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const char *name;
 
-    MPL_TRY(onnx_fresh_name(n->r, n->label, "true", &name));
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_bool, &(mpl_shape){.rank = 0},
-                                &(uint8_t){1}, false, out));
-out:
-    return st;
+    MPL_PASS(onnx_fresh_name(n->r, n->label, "true", &name));
+    return mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_bool, &(mpl_shape){.rank = 0},
+                               &(uint8_t){1}, false, out);
 }
 
 static mpl_status read_round(const onnx_loop *l, onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     const body *b = l->arg;
     uint32_t first = b->is_loop ? 2 : 0, n_in = first + l->n_carried + l->n_scans;
     uint32_t go = b->is_loop ? 1 : 0, n_out = go + l->n_carried + b->n_rows;
     mpl_value *in, *out, *row = round->row;
     bool *wanted;
 
-    MPL_TRY(onnx_new(l->n->r, in, n_in));
-    MPL_TRY(onnx_new(l->n->r, out, n_out));
-    MPL_TRY(onnx_new(l->n->r, wanted, n_out));
+    MPL_PASS(onnx_new(l->n->r, in, n_in));
+    MPL_PASS(onnx_new(l->n->r, out, n_out));
+    MPL_PASS(onnx_new(l->n->r, wanted, n_out));
     if (b->is_loop) {
         in[0] = round->index;
-        MPL_TRY(shape_index(l->n, b->proto->input[0], &in[0]));
-        MPL_TRY(true_value(l->n, &in[1]));
+        MPL_PASS(shape_index(l->n, b->proto->input[0], &in[0]));
+        MPL_PASS(true_value(l->n, &in[1]));
     }
     memcpy(in + first, round->state, l->n_carried * sizeof *in);
     memcpy(in + first + l->n_carried, round->slice, l->n_scans * sizeof *in);
     for (uint32_t i = 0; i < n_out; i++)
         wanted[i] = i < go + l->n_carried || b->wanted[i - go - l->n_carried];
-    MPL_TRY(onnx_read_body(l->n, b->proto, n_in, in, n_out, wanted, out));
+    MPL_PASS(onnx_read_body(l->n, b->proto, n_in, in, n_out, wanted, out));
     if (b->is_loop)
         round->go = out[0];
     memcpy(round->next, out + go, l->n_carried * sizeof *out);
     for (uint32_t i = 0; i < b->n_rows; i++)
         if (b->wanted[i])
             *row++ = out[go + l->n_carried + i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Reads the body, counts its rows, names its parameters. Needs n_carried and n_scans of l. */
 static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
 {
-    mpl_status st = MPL_OK;
     uint32_t first = is_loop ? 2 : 0, least_out = l->n_carried + is_loop;
     const char **param;
 
-    MPL_TRY(graph_attr(n, "body", &b->proto));
+    MPL_PASS(graph_attr(n, "body", &b->proto));
     b->is_loop = is_loop;
     if (b->proto->n_input != first + l->n_carried + l->n_scans || b->proto->n_output < least_out ||
         b->proto->n_output > UINT16_MAX)
-        ONNX_FAIL(n, "its body has %zu inputs and %zu outputs; it must have %u, and at least %u",
-                  b->proto->n_input, b->proto->n_output, first + l->n_carried + l->n_scans,
-                  least_out);
+        return ONNX_REFUSE(
+            n, "its body has %zu inputs and %zu outputs; it must have %u, and at least %u",
+            b->proto->n_input, b->proto->n_output, first + l->n_carried + l->n_scans, least_out);
     b->n_rows = (uint32_t)b->proto->n_output - least_out;
     if (n->n_out > l->n_carried + b->n_rows)
-        ONNX_FAIL(n, "it has %u outputs; its body makes %u", n->n_out, l->n_carried + b->n_rows);
-    MPL_TRY(onnx_new(n->r, param, l->n_carried + l->n_scans));
+        return ONNX_REFUSE(n, "it has %u outputs; its body makes %u", n->n_out,
+                           l->n_carried + b->n_rows);
+    MPL_PASS(onnx_new(n->r, param, l->n_carried + l->n_scans));
     for (uint32_t i = 0; i < l->n_carried + l->n_scans; i++)
         param[i] = b->proto->input[first + i]->name != NULL ? b->proto->input[first + i]->name : "";
     l->param = param;
@@ -251,19 +222,17 @@ static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
         l->round = b->proto->input[0]->name;
     l->body = read_round;
     l->arg = b;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Finds the used rows and names the loop's results; if renamed[i], row i gets a new name. */
 static mpl_status take_outputs(onnx_node *n, onnx_loop *l, body *b, const bool *renamed)
 {
-    mpl_status st = MPL_OK;
     const char **name;
     bool *wanted;
 
-    MPL_TRY(onnx_new(n->r, name, l->n_carried + b->n_rows));
-    MPL_TRY(onnx_new(n->r, wanted, b->n_rows));
+    MPL_PASS(onnx_new(n->r, name, l->n_carried + b->n_rows));
+    MPL_PASS(onnx_new(n->r, wanted, b->n_rows));
     for (uint32_t i = 0; i < l->n_carried && i < n->n_out; i++)
         name[i] = n->out_name[i];
     for (uint32_t i = 0; i < b->n_rows; i++) {
@@ -274,14 +243,13 @@ static mpl_status take_outputs(onnx_node *n, onnx_loop *l, body *b, const bool *
             continue;
         name[l->n_carried + l->n_rows] = n->out_name[at];
         if (renamed != NULL && renamed[i])
-            MPL_TRY(
+            MPL_PASS(
                 onnx_fresh_name(n->r, n->out_name[at], "rows", &name[l->n_carried + l->n_rows]));
         l->n_rows++;
     }
     b->wanted = wanted;
     l->out_name = name;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Makes the loop's values the node's outputs. */
@@ -298,26 +266,22 @@ static void hand_out(onnx_node *n, const onnx_loop *l, const body *b, const mpl_
 /* The trip count: known, a value, or unlimited. */
 static mpl_status take_trips(onnx_node *n, onnx_loop *l)
 {
-    mpl_status st = MPL_OK;
-
     l->trips = onnx_in(n, 0);
     if (l->trips == MPL_NONE && l->n_rows > 0)
-        ONNX_FAIL(n, "it stacks rows without a limit: it has no trip count");
+        return ONNX_REFUSE(n, "it stacks rows without a limit: it has no trip count");
     if (l->trips == MPL_NONE && l->unroll)
-        ONNX_FAIL(n, "its rounds have different shapes, and it has no trip count");
+        return ONNX_REFUSE(n, "its rounds have different shapes, and it has no trip count");
     if (l->trips == MPL_NONE || (l->n_rows == 0 && !l->unroll && !onnx_is_constant(n, l->trips)))
         return MPL_OK;
-    MPL_TRY(one_constant(n, l->trips, "trip count", &l->most));
+    MPL_PASS(one_constant(n, l->trips, "trip count", &l->most));
     l->most = l->most < 0 ? 0 : l->most;
     l->trips = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The initial condition. With rows it decides their number, so it is bound if the user gives it. */
 static mpl_status take_condition(onnx_node *n, onnx_loop *l)
 {
-    mpl_status st = MPL_OK;
     int64_t begins = 0;
     bool can;
 
@@ -325,52 +289,46 @@ static mpl_status take_condition(onnx_node *n, onnx_loop *l)
     if (l->go == MPL_NONE)
         return MPL_OK;
     if (l->n_rows > 0 && !onnx_is_constant(n, l->go)) {
-        MPL_TRY(onnx_can_be_constant(n, l->go, &can));
+        MPL_PASS(onnx_can_be_constant(n, l->go, &can));
         if (can)
-            MPL_TRY(onnx_need_constant(n, l->go, "condition"));
+            MPL_PASS(onnx_need_constant(n, l->go, "condition"));
     }
     if (!onnx_is_constant(n, l->go))
         return MPL_OK;
-    MPL_TRY(one_constant(n, l->go, "condition", &begins));
+    MPL_PASS(one_constant(n, l->go, "condition", &begins));
     l->go = MPL_NONE;
     if (!begins) {
         l->trips = MPL_NONE;
         l->most = 0;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_present(onnx_node *n, uint32_t first)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = first; i < n->n_in; i++)
         if (n->in[i] == MPL_NONE)
-            ONNX_FAIL(n, "input %u is missing", i);
-out:
-    return st;
+            return ONNX_REFUSE(n, "input %u is missing", i);
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_loop(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     onnx_loop l = {.n = n, .most = -1, .unroll = onnx_is_unrolled(n)};
     body b = {0};
     mpl_value *made;
 
-    MPL_TRY(check_present(n, 2));
+    MPL_PASS(check_present(n, 2));
     l.n_carried = n->n_in > 2 ? n->n_in - 2 : 0;
     l.init = n->n_in > 2 ? n->in + 2 : NULL;
-    MPL_TRY(take_body(n, true, &l, &b));
-    MPL_TRY(take_outputs(n, &l, &b, NULL));
-    MPL_TRY(take_trips(n, &l));
-    MPL_TRY(take_condition(n, &l));
-    MPL_TRY(onnx_new(n->r, made, l.n_carried + l.n_rows));
-    MPL_TRY(onnx_add_loop(&l, made));
+    MPL_PASS(take_body(n, true, &l, &b));
+    MPL_PASS(take_outputs(n, &l, &b, NULL));
+    MPL_PASS(take_trips(n, &l));
+    MPL_PASS(take_condition(n, &l));
+    MPL_PASS(onnx_new(n->r, made, l.n_carried + l.n_rows));
+    MPL_PASS(onnx_add_loop(&l, made));
     hand_out(n, &l, &b, made);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- Scan ---- */
@@ -378,37 +336,33 @@ out:
 /* Number i of an attribute with `count` numbers; 0: the attribute is absent. */
 static mpl_status list_attr(onnx_node *n, const char *name, uint32_t count, const int64_t **out)
 {
-    mpl_status st = MPL_OK;
     const Onnx__AttributeProto *a = onnx_attr(n, name);
     int64_t *zero;
 
     if (a != NULL && a->n_ints != count)
-        ONNX_FAIL(n, "%s has %zu numbers; %u are needed", name, a->n_ints, count);
-    MPL_TRY(onnx_new(n->r, zero, count));
+        return ONNX_REFUSE(n, "%s has %zu numbers; %u are needed", name, a->n_ints, count);
+    MPL_PASS(onnx_new(n->r, zero, count));
     *out = a != NULL ? a->ints : zero;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status flag_attr(onnx_node *n, const char *name, uint32_t count, bool *out)
 {
-    mpl_status st = MPL_OK;
     const int64_t *ints;
 
-    MPL_TRY(list_attr(n, name, count, &ints));
+    MPL_PASS(list_attr(n, name, count, &ints));
     for (uint32_t i = 0; i < count; i++) {
         if (ints[i] != 0 && ints[i] != 1)
-            ONNX_FAIL(n, "%s[%u] = %" PRId64 "; 0 is forward, 1 backward", name, i, ints[i]);
+            return ONNX_REFUSE(n, "%s[%u] = %" PRId64 "; 0 is forward, 1 backward", name, i,
+                               ints[i]);
         out[i] = ints[i] != 0;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Moves axis `axis` of x to the front. */
 static mpl_status axis_to_front(onnx_node *n, mpl_value x, uint32_t axis, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     int64_t perm[MPL_MAX_RANK] = {axis};
     uint32_t rank = n->r->g->value_shape[x].rank;
 
@@ -416,117 +370,104 @@ static mpl_status axis_to_front(onnx_node *n, mpl_value x, uint32_t axis, mpl_va
         perm[i] = i <= axis ? i - 1 : i;
     *out = x;
     if (axis != 0)
-        MPL_TRY(
+        MPL_PASS(
             onnx_step(n, MPL_OP_transpose, "scanned", 1, &x, 1, &MPL_INTS(perm, rank, perm), out));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Moves axis 0 of x to `axis` of the node's output. */
 static mpl_status front_to_axis(onnx_node *n, mpl_value x, uint32_t axis, uint32_t output)
 {
-    mpl_status st = MPL_OK;
     int64_t perm[MPL_MAX_RANK] = {0};
     uint32_t rank = n->r->g->value_shape[x].rank;
 
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i < axis ? i + 1 : i == axis ? 0 : i;
-    MPL_TRY(make_output(n, MPL_OP_transpose, x, 1, &MPL_INTS(perm, rank, perm), output));
-out:
-    return st;
+    return make_output(n, MPL_OP_transpose, x, 1, &MPL_INTS(perm, rank, perm), output);
 }
 
 static mpl_status count_scans(onnx_node *n, uint32_t first, onnx_loop *l)
 {
-    mpl_status st = MPL_OK;
     int64_t n_scans = onnx_attr_int(n, "num_scan_inputs", 0);
 
     if (n->n_in < first || n_scans < 1 || n_scans > (int64_t)(n->n_in - first))
-        ONNX_FAIL(n, "num_scan_inputs is %" PRId64 " of %u inputs", n_scans, n->n_in);
+        return ONNX_REFUSE(n, "num_scan_inputs is %" PRId64 " of %u inputs", n_scans, n->n_in);
     l->n_scans = (uint32_t)n_scans;
     l->n_carried = n->n_in - first - l->n_scans;
-    MPL_TRY(check_present(n, first));
-out:
-    return st;
+    return check_present(n, first);
 }
 
 static mpl_status take_scans(onnx_node *n, onnx_loop *l)
 {
-    mpl_status st = MPL_OK;
     const int64_t *axis;
     mpl_value *scan;
 
-    MPL_TRY(list_attr(n, "scan_input_axes", l->n_scans, &axis));
-    MPL_TRY(onnx_new(n->r, scan, l->n_scans));
+    MPL_PASS(list_attr(n, "scan_input_axes", l->n_scans, &axis));
+    MPL_PASS(onnx_new(n->r, scan, l->n_scans));
     for (uint32_t i = 0; i < l->n_scans; i++) {
         mpl_value x = n->in[l->n_carried + i];
         uint32_t at = 0;
 
-        MPL_TRY(onnx_axis(n, axis[i], n->r->g->value_shape[x].rank, &at));
-        MPL_TRY(axis_to_front(n, x, at, &scan[i]));
+        MPL_PASS(onnx_axis(n, axis[i], n->r->g->value_shape[x].rank, &at));
+        MPL_PASS(axis_to_front(n, x, at, &scan[i]));
         l->most = n->r->g->value_shape[scan[i]].dim[0];
         if (l->most != n->r->g->value_shape[scan[0]].dim[0])
-            ONNX_FAIL(n, "its scan inputs have %" PRId64 " and %" PRId64 " slices",
-                      n->r->g->value_shape[scan[0]].dim[0], l->most);
+            return ONNX_REFUSE(n, "its scan inputs have %" PRId64 " and %" PRId64 " slices",
+                               n->r->g->value_shape[scan[0]].dim[0], l->most);
     }
     l->scan = scan;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The direction of each scan, then of each used row. */
 static mpl_status take_directions(onnx_node *n, onnx_loop *l, const body *b, const char *of_scans,
                                   const char *of_rows)
 {
-    mpl_status st = MPL_OK;
     bool *all, *reverse;
     uint32_t at = l->n_scans;
 
-    MPL_TRY(onnx_new(n->r, all, b->n_rows));
-    MPL_TRY(onnx_new(n->r, reverse, l->n_scans + b->n_rows));
-    MPL_TRY(flag_attr(n, of_scans, l->n_scans, reverse));
+    MPL_PASS(onnx_new(n->r, all, b->n_rows));
+    MPL_PASS(onnx_new(n->r, reverse, l->n_scans + b->n_rows));
+    MPL_PASS(flag_attr(n, of_scans, l->n_scans, reverse));
     if (of_rows != NULL)
-        MPL_TRY(flag_attr(n, of_rows, b->n_rows, all));
+        MPL_PASS(flag_attr(n, of_rows, b->n_rows, all));
     for (uint32_t i = 0; i < b->n_rows; i++)
         if (b->wanted[i])
             reverse[at++] = all[i];
     l->reverse = reverse;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_scan(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     onnx_loop l = {.n = n, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(n)};
     body b = {0};
     const int64_t *axis;
     mpl_value *made;
     bool *moved;
 
-    MPL_TRY(count_scans(n, 0, &l));
+    MPL_PASS(count_scans(n, 0, &l));
     l.init = n->in;
-    MPL_TRY(take_scans(n, &l));
-    MPL_TRY(take_body(n, false, &l, &b));
-    MPL_TRY(list_attr(n, "scan_output_axes", b.n_rows, &axis));
-    MPL_TRY(onnx_new(n->r, moved, b.n_rows));
+    MPL_PASS(take_scans(n, &l));
+    MPL_PASS(take_body(n, false, &l, &b));
+    MPL_PASS(list_attr(n, "scan_output_axes", b.n_rows, &axis));
+    MPL_PASS(onnx_new(n->r, moved, b.n_rows));
     for (uint32_t i = 0; i < b.n_rows; i++)
         moved[i] = axis[i] != 0;
-    MPL_TRY(take_outputs(n, &l, &b, moved));
-    MPL_TRY(take_directions(n, &l, &b, "scan_input_directions", "scan_output_directions"));
-    MPL_TRY(onnx_new(n->r, made, l.n_carried + l.n_rows));
-    MPL_TRY(onnx_add_loop(&l, made));
+    MPL_PASS(take_outputs(n, &l, &b, moved));
+    MPL_PASS(take_directions(n, &l, &b, "scan_input_directions", "scan_output_directions"));
+    MPL_PASS(onnx_new(n->r, made, l.n_carried + l.n_rows));
+    MPL_PASS(onnx_add_loop(&l, made));
     hand_out(n, &l, &b, made);
     for (uint32_t i = 0; i < b.n_rows; i++) {
         uint32_t output = l.n_carried + i, at = 0;
 
         if (!b.wanted[i] || !moved[i])
             continue;
-        MPL_TRY(onnx_axis(n, axis[i], n->r->g->value_shape[n->out[output]].rank, &at));
-        MPL_TRY(front_to_axis(n, n->out[output], at, output));
+        MPL_PASS(onnx_axis(n, axis[i], n->r->g->value_shape[n->out[output]].rank, &at));
+        MPL_PASS(front_to_axis(n, n->out[output], at, output));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- Scan-8: batches outside, sequences inside ---- */
@@ -540,7 +481,6 @@ typedef struct sequence {
 /* Reads one sequence. Slices of the batch: length, states, scans; rows: states, rows. */
 static mpl_status read_sequence(const onnx_loop *batch, onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     const sequence *s = batch->arg;
     onnx_loop l = s->loop;
     const char **name;
@@ -549,21 +489,18 @@ static mpl_status read_sequence(const onnx_loop *batch, onnx_round *round)
     l.trips = s->has_lens ? round->slice[0] : MPL_NONE;
     l.init = round->slice + s->has_lens;
     l.scan = l.init + l.n_carried;
-    MPL_TRY(onnx_new(l.n->r, name, l.n_carried + l.n_rows));
+    MPL_PASS(onnx_new(l.n->r, name, l.n_carried + l.n_rows));
     for (uint32_t i = 0; i < l.n_carried + l.n_rows; i++) {
         snprintf(suffix, sizeof suffix, "sequence%u", i);
-        MPL_TRY(onnx_fresh_name(l.n->r, l.n->label, suffix, &name[i]));
+        MPL_PASS(onnx_fresh_name(l.n->r, l.n->label, suffix, &name[i]));
     }
     l.out_name = name;
-    MPL_TRY(onnx_add_loop(&l, round->row));
-out:
-    return st;
+    return onnx_add_loop(&l, round->row);
 }
 
 /* Checks that operands start with the last scan's batch and scans go on with its sequence. */
 static mpl_status check_batch(onnx_node *n, const onnx_loop *l, int64_t *n_steps)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = n->r->g;
     const mpl_shape *last = &g->value_shape[n->in[n->n_in - 1]];
 
@@ -574,32 +511,29 @@ static mpl_status check_batch(onnx_node *n, const onnx_loop *l, int64_t *n_steps
 
         if (last->rank < 2 || shape->rank < 1U + scans || shape->dim[0] != last->dim[0] ||
             (scans && shape->dim[1] != last->dim[1]))
-            ONNX_FAIL(n, "the dims of input %u do not begin with those of the last scan, batch%s",
-                      i, scans ? " and sequence" : "");
+            return ONNX_REFUSE(
+                n, "the dims of input %u do not begin with those of the last scan, batch%s", i,
+                scans ? " and sequence" : "");
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Names the outer loop's parameters as the body names its own. */
 static mpl_status name_params(onnx_node *n, const onnx_loop *l, onnx_loop *batch)
 {
-    mpl_status st = MPL_OK;
     const char **param;
     uint32_t has_lens = batch->n_scans - l->n_carried - l->n_scans;
 
-    MPL_TRY(onnx_new(n->r, param, batch->n_scans));
+    MPL_PASS(onnx_new(n->r, param, batch->n_scans));
     param[0] = "length";
     memcpy(param + has_lens, l->param, (l->n_carried + l->n_scans) * sizeof *param);
     batch->param = param;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Inputs: lengths, states, scans, each with the batch first. */
 mpl_status onnx_lower_scan_8(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     sequence s = {
         .loop = {.n = n, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(n)}};
     onnx_loop *l = &s.loop, batch = *l;
@@ -608,15 +542,15 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     char suffix[24];
     mpl_value *made;
 
-    MPL_TRY(count_scans(n, 1, l));
+    MPL_PASS(count_scans(n, 1, l));
     s.has_lens = n->in[0] != MPL_NONE;
-    MPL_TRY(check_batch(n, l, &l->most));
-    MPL_TRY(take_body(n, false, l, &b));
-    MPL_TRY(take_outputs(n, l, &b, NULL));
-    MPL_TRY(take_directions(n, l, &b, "directions", NULL));
+    MPL_PASS(check_batch(n, l, &l->most));
+    MPL_PASS(take_body(n, false, l, &b));
+    MPL_PASS(take_outputs(n, l, &b, NULL));
+    MPL_PASS(take_directions(n, l, &b, "directions", NULL));
     for (uint32_t i = 0; i < l->n_scans && s.has_lens; i++)
         if (l->reverse[i])
-            ONNX_FAIL(
+            return ONNX_REFUSE(
                 n, "scans that go backward over sequences of different lengths are not supported");
     batch.n_scans = s.has_lens + l->n_carried + l->n_scans;
     batch.scan = n->in + !s.has_lens;
@@ -624,17 +558,16 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     batch.n_rows = l->n_carried + l->n_rows;
     batch.body = read_sequence;
     batch.arg = &s;
-    MPL_TRY(name_params(n, l, &batch));
-    MPL_TRY(onnx_new(n->r, name, batch.n_rows));
+    MPL_PASS(name_params(n, l, &batch));
+    MPL_PASS(onnx_new(n->r, name, batch.n_rows));
     for (uint32_t i = 0; i < batch.n_rows; i++) { /* unread rows need a name, too */
         snprintf(suffix, sizeof suffix, "unused%u", i);
         if ((name[i] = l->out_name[i]) == NULL)
-            MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name[i]));
+            MPL_PASS(onnx_fresh_name(n->r, n->label, suffix, &name[i]));
     }
     batch.out_name = name;
-    MPL_TRY(onnx_new(n->r, made, batch.n_rows));
-    MPL_TRY(onnx_add_loop(&batch, made));
+    MPL_PASS(onnx_new(n->r, made, batch.n_rows));
+    MPL_PASS(onnx_add_loop(&batch, made));
     hand_out(n, l, &b, made);
-out:
-    return st;
+    return MPL_OK;
 }

@@ -39,16 +39,15 @@ static bool has(const term *t, unsigned letter)
 
 static mpl_status push(const einsum *e, term *t, unsigned letter)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
 
     if (t->n == MPL_MAX_RANK)
-        ONNX_FAIL(n, "a term of its equation has more than %d dims", MPL_MAX_RANK);
+        return ONNX_REFUSE(n, "a term of its equation has more than %d dims", MPL_MAX_RANK);
     if (has(t, letter))
-        ONNX_FAIL(n, "a letter stands twice in a term of its equation, which is not supported");
+        return ONNX_REFUSE(
+            n, "a letter stands twice in a term of its equation, which is not supported");
     t->letter[t->n++] = (uint8_t)letter;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool is_letter(char c)
@@ -64,7 +63,6 @@ static unsigned number_of(char c)
 /* Reads one term up to ',', '-' or the end; `dims`: the number of dims of its ellipsis. */
 static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, term *out)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
 
     for (; **at != '\0' && **at != ',' && **at != '-'; ++*at) {
@@ -72,17 +70,16 @@ static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, ter
             continue;
         if (strncmp(*at, "...", 3) == 0) {
             for (uint32_t i = 0; i < dims; i++) /* its last letters, as dims broadcast */
-                MPL_TRY(push(e, out, 52 + e->ellipsis - dims + i));
+                MPL_PASS(push(e, out, 52 + e->ellipsis - dims + i));
             *at += 2;
         } else if (is_letter(**at)) {
-            MPL_TRY(push(e, out, number_of(**at)));
+            MPL_PASS(push(e, out, number_of(**at)));
         } else {
-            ONNX_FAIL(n, "its equation has a '%c'; letters, commas, dots and an arrow are known",
-                      **at);
+            return ONNX_REFUSE(
+                n, "its equation has a '%c'; letters, commas, dots and an arrow are known", **at);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Counts the letters of a term in the file; *dots: it has an ellipsis. */
@@ -101,7 +98,6 @@ static uint32_t count_letters(const char *at, bool *dots)
 /* Counts the dims of the ellipsis of each operand. */
 static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
     const char *at = equation;
 
@@ -111,63 +107,57 @@ static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
 
         letters = count_letters(at, &dots);
         if (letters > rank || (!dots && letters != rank))
-            ONNX_FAIL(n, "term %u of its equation has %u letters, its input %u dims", i, letters,
-                      rank);
+            return ONNX_REFUSE(n, "term %u of its equation has %u letters, its input %u dims", i,
+                               letters, rank);
         dims[i] = rank - letters;
         e->ellipsis = dims[i] > e->ellipsis ? dims[i] : e->ellipsis;
         at += strcspn(at, ",-");
         if (i + 1 < e->n_terms ? *at != ',' : *at == ',')
-            ONNX_FAIL(n, "its equation has not as many terms as it has inputs, %u", e->n_terms);
+            return ONNX_REFUSE(n, "its equation has not as many terms as it has inputs, %u",
+                               e->n_terms);
         at += *at == ',';
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The result without an arrow: the ellipsis, then each letter that occurs once, alphabetically. */
 static mpl_status imply_result(einsum *e)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < e->ellipsis; i++)
-        MPL_TRY(push(e, &e->out, 52 + i));
+        MPL_PASS(push(e, &e->out, 52 + i));
     for (unsigned letter = 0; letter < 52; letter++)
         if (has(&e->in[0], letter) != (e->n_terms > 1 && has(&e->in[1], letter)))
-            MPL_TRY(push(e, &e->out, letter));
-out:
-    return st;
+            MPL_PASS(push(e, &e->out, letter));
+    return MPL_OK;
 }
 
 static mpl_status read_equation(einsum *e, const char *equation)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
     uint32_t dims[2] = {0};
     const char *at = equation;
 
-    MPL_TRY(count_dots(e, equation, dims));
+    MPL_PASS(count_dots(e, equation, dims));
     for (uint32_t i = 0; i < e->n_terms; i++) {
-        MPL_TRY(read_term(e, &at, dims[i], &e->in[i]));
+        MPL_PASS(read_term(e, &at, dims[i], &e->in[i]));
         at += *at == ',';
     }
     if (*at == '\0')
         return imply_result(e);
     if (at[1] != '>')
-        ONNX_FAIL(n, "its equation has a '-' that begins no arrow");
+        return ONNX_REFUSE(n, "its equation has a '-' that begins no arrow");
     at += 2;
-    MPL_TRY(read_term(e, &at, e->ellipsis, &e->out));
+    MPL_PASS(read_term(e, &at, e->ellipsis, &e->out));
     if (*at != '\0')
-        ONNX_FAIL(n, "its equation goes on behind the result");
+        return ONNX_REFUSE(n, "its equation goes on behind the result");
     if (e->ellipsis > 0 && !has(&e->out, 52))
-        ONNX_FAIL(n, "its equation has dots, the result has none");
-out:
-    return st;
+        return ONNX_REFUSE(n, "its equation has dots, the result has none");
+    return MPL_OK;
 }
 
 /* Records the terms and the dim of each letter. */
 static mpl_status meet(einsum *e)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
 
     for (uint32_t i = 0; i < e->n_terms; i++)
@@ -176,25 +166,23 @@ static mpl_status meet(einsum *e)
             int64_t dim = n->r->g->value_shape[e->v[i]].dim[k];
 
             if (e->met[letter] != 0 && e->dim[letter] != dim)
-                ONNX_FAIL(n, "dims %" PRId64 " and %" PRId64 " of one letter differ",
-                          e->dim[letter], dim);
+                return ONNX_REFUSE(n, "dims %" PRId64 " and %" PRId64 " of one letter differ",
+                                   e->dim[letter], dim);
             e->is_empty = e->is_empty || dim == 0;
             e->dim[letter] = dim;
             e->met[letter] |= 1u << i;
         }
     for (uint32_t k = 0; k < e->out.n; k++) {
         if (e->met[e->out.letter[k]] == 0)
-            ONNX_FAIL(n, "a letter of the result stands in no input's term");
+            return ONNX_REFUSE(n, "a letter of the result stands in no input's term");
         e->met[e->out.letter[k]] |= RESULT;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Sums over the letters that only operand i has. */
 static mpl_status sum_alone(einsum *e, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     term left = {0}, *t = &e->in[i];
     int64_t axes[MPL_MAX_RANK];
     uint32_t n_axes = 0;
@@ -206,11 +194,10 @@ static mpl_status sum_alone(einsum *e, uint32_t i)
             left.letter[left.n++] = t->letter[k];
     *t = left;
     if (n_axes > 0)
-        MPL_TRY(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i],
-                          2, (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)},
-                          &e->v[i]));
-out:
-    return st;
+        MPL_PASS(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i],
+                           2, (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)},
+                           &e->v[i]));
+    return MPL_OK;
 }
 
 /* The positions of the letters of `to` in `from`; false: the order is the same. */
@@ -255,7 +242,6 @@ static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const in
 /* Operand i as a stack of matrices, one for each index of `stack`; `inner`: letters summed over. */
 static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const term *inner)
 {
-    mpl_status st = MPL_OK;
     const term *t = &e->in[i];
     unsigned own = (1u << i) | RESULT;
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], rows, columns = 1;
@@ -264,8 +250,9 @@ static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const te
     onnx_node *n = e->n;
 
     if (rank + 2 > MPL_MAX_RANK)
-        ONNX_FAIL(n, "%u letters stand in both inputs and the result; at most %d are supported",
-                  rank, MPL_MAX_RANK - 2);
+        return ONNX_REFUSE(
+            n, "%u letters stand in both inputs and the result; at most %d are supported", rank,
+            MPL_MAX_RANK - 2);
     for (uint32_t k = 0; k < inner->n; k++)
         columns *= e->dim[inner->letter[k]];
     for (uint32_t k = 0; k < inner->n && i == 1; k++)
@@ -274,39 +261,34 @@ static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const te
     for (uint32_t k = 0; k < inner->n && i == 0; k++)
         order.letter[order.n++] = inner->letter[k];
     if (permutation(t, &order, perm))
-        MPL_TRY(onnx_step(n, MPL_OP_transpose, i == 0 ? "left" : "right", 1, &e->v[i], 1,
-                          &MPL_INTS(perm, order.n, perm), &e->v[i]));
+        MPL_PASS(onnx_step(n, MPL_OP_transpose, i == 0 ? "left" : "right", 1, &e->v[i], 1,
+                           &MPL_INTS(perm, order.n, perm), &e->v[i]));
     for (uint32_t k = 0; k < rank; k++)
         dim[k] = e->dim[stack->letter[k]];
     dim[rank] = i == 0 ? rows : columns;
     dim[rank + 1] = i == 0 ? columns : rows;
-    MPL_TRY(reshape(e, i == 0 ? "left_rows" : "right_columns", rank + 2, dim, &e->v[i]));
-out:
-    return st;
+    return reshape(e, i == 0 ? "left_rows" : "right_columns", rank + 2, dim, &e->v[i]);
 }
 
 /* The product of both operands as a stack of matrices, and the letters of its dims. */
 static mpl_status multiply(einsum *e, term *made, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     term stack = {0}, inner = {0};
 
     gather(e, &e->in[0], LEFT | RIGHT | RESULT, &stack);
     gather(e, &e->in[0], LEFT | RIGHT, &inner);
-    MPL_TRY(as_matrices(e, 0, &stack, &inner));
-    MPL_TRY(as_matrices(e, 1, &stack, &inner));
-    MPL_TRY(onnx_step(e->n, MPL_OP_matmul, "product", 2, e->v, 0, NULL, out));
+    MPL_PASS(as_matrices(e, 0, &stack, &inner));
+    MPL_PASS(as_matrices(e, 1, &stack, &inner));
+    MPL_PASS(onnx_step(e->n, MPL_OP_matmul, "product", 2, e->v, 0, NULL, out));
     *made = stack;
     gather(e, &e->in[0], LEFT | RESULT, made);
     gather(e, &e->in[1], RIGHT | RESULT, made);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The result for empty sums: zeros of the result's dims. */
 static mpl_status make_zeros(einsum *e)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = e->n;
     const mpl_graph *g = n->r->g;
     mpl_type type = (mpl_type)g->value_type[e->v[0]];
@@ -314,19 +296,16 @@ static mpl_status make_zeros(einsum *e)
     const double zero = 0;
 
     if (e->n_terms == 2 && g->value_type[e->v[1]] != type)
-        ONNX_FAIL(n, "its inputs have types %s and %s", mpl_type_name(type),
-                  mpl_type_name((mpl_type)g->value_type[e->v[1]]));
+        return ONNX_REFUSE(n, "its inputs have types %s and %s", mpl_type_name(type),
+                           mpl_type_name((mpl_type)g->value_type[e->v[1]]));
     for (uint32_t k = 0; k < e->out.n; k++)
         shape.dim[k] = e->dim[e->out.letter[k]];
-    MPL_TRY(onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape,
-                                              &zero, true, &n->out[0])));
-out:
-    return st;
+    return onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape,
+                                             &zero, true, &n->out[0]));
 }
 
 mpl_status onnx_lower_einsum(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     einsum e = {.n = n, .n_terms = n->n_in};
     const mpl_attr *equation = onnx_get(n, MPL_ATTR_equation);
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK];
@@ -334,33 +313,32 @@ mpl_status onnx_lower_einsum(onnx_node *n)
     mpl_value v;
 
     if (n->n_in < 1 || n->n_in > 2)
-        ONNX_FAIL(n, "it has %u inputs; one or two are supported", n->n_in);
+        return ONNX_REFUSE(n, "it has %u inputs; one or two are supported", n->n_in);
     for (uint32_t i = 0; i < n->n_in; i++)
         if ((e.v[i] = n->in[i]) == MPL_NONE)
-            ONNX_FAIL(n, "input %u is missing", i);
+            return ONNX_REFUSE(n, "input %u is missing", i);
     if (equation == NULL)
-        ONNX_FAIL(n, "attribute 'equation' is missing");
-    MPL_TRY(read_equation(&e, equation->text));
+        return ONNX_REFUSE(n, "attribute 'equation' is missing");
+    MPL_PASS(read_equation(&e, equation->text));
     onnx_drop(n, MPL_ATTR_equation);
-    MPL_TRY(meet(&e));
+    MPL_PASS(meet(&e));
     if (e.is_empty)
         return make_zeros(&e);
     for (uint32_t i = 0; i < e.n_terms; i++)
-        MPL_TRY(sum_alone(&e, i));
+        MPL_PASS(sum_alone(&e, i));
     made = e.in[0];
     v = e.v[0];
     if (e.n_terms == 2)
-        MPL_TRY(multiply(&e, &made, &v));
+        MPL_PASS(multiply(&e, &made, &v));
     for (uint32_t k = 0; k < made.n; k++)
         dim[k] = e.dim[made.letter[k]];
     if (permutation(&made, &e.out, perm)) {
-        MPL_TRY(reshape(&e, "dims", made.n, dim, &v));
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_perm, e.out.n, perm));
-        MPL_TRY(onnx_finish(n, MPL_OP_transpose, 1, &v));
+        MPL_PASS(reshape(&e, "dims", made.n, dim, &v));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_perm, e.out.n, perm));
+        MPL_PASS(onnx_finish(n, MPL_OP_transpose, 1, &v));
     } else {
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_shape, made.n, dim));
-        MPL_TRY(onnx_finish(n, MPL_OP_reshape, 1, &v));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_shape, made.n, dim));
+        MPL_PASS(onnx_finish(n, MPL_OP_reshape, 1, &v));
     }
-out:
-    return st;
+    return MPL_OK;
 }

@@ -9,17 +9,15 @@
 /* Starts from the number of blocks: it only grows, so it names each block once. */
 mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
 {
-    mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 24;
     char *text;
 
-    MPL_TRY(onnx_new(r, text, size));
+    MPL_PASS(onnx_new(r, text, size));
     snprintf(text, size, "%s/%s", base, suffix);
     for (unsigned i = r->g->n_blocks; mpl_graph_find_block(r->g, text) != MPL_NONE; i++)
         snprintf(text, size, "%s/%s~%u", base, suffix, i);
     *out = text;
-out:
-    return st;
+    return MPL_OK;
 }
 
 const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *graph)
@@ -42,33 +40,28 @@ bool onnx_is_unrolled(const onnx_node *n)
 
 mpl_status onnx_unroll(onnx_reader *r, const Onnx__NodeProto *proto)
 {
-    mpl_status st = MPL_OK;
-
     for (size_t i = 0; i < r->n_unroll; i++)
         if (r->unroll[i] == proto)
             return MPL_OK;
-    MPL_TRY(mpl_reserve(r->ctx, r->unroll, r->cap_unroll, r->n_unroll + 1));
+    MPL_PASS(mpl_reserve(r->ctx, r->unroll, r->cap_unroll, r->n_unroll + 1));
     r->unroll[r->n_unroll++] = proto;
     r->again = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status new_round(const onnx_loop *l, mpl_value **state, mpl_value **slice,
                             onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
 
-    MPL_TRY(onnx_new(r, *state, l->n_carried));
-    MPL_TRY(onnx_new(r, *slice, l->n_scans));
-    MPL_TRY(onnx_new(r, round->next, l->n_carried));
-    MPL_TRY(onnx_new(r, round->row, l->n_rows));
+    MPL_PASS(onnx_new(r, *state, l->n_carried));
+    MPL_PASS(onnx_new(r, *slice, l->n_scans));
+    MPL_PASS(onnx_new(r, round->next, l->n_carried));
+    MPL_PASS(onnx_new(r, round->row, l->n_rows));
     round->state = *state;
     round->slice = *slice;
     round->go = MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool is_true(const mpl_graph *g, mpl_value v)
@@ -79,18 +72,16 @@ static bool is_true(const mpl_graph *g, mpl_value v)
 /* The names of the results; a name that the body took meanwhile is changed. */
 static mpl_status settle_names(const onnx_loop *l, const char ***out)
 {
-    mpl_status st = MPL_OK;
     const char **name;
 
-    MPL_TRY(onnx_new(l->n->r, name, l->n_carried + l->n_rows));
+    MPL_PASS(onnx_new(l->n->r, name, l->n_carried + l->n_rows));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         name[i] = l->out_name[i];
         if (name[i] != NULL)
-            MPL_TRY(onnx_settle_name(l->n->r, &name[i]));
+            MPL_PASS(onnx_settle_name(l->n->r, &name[i]));
     }
     *out = name;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- as a while ---- */
@@ -98,49 +89,42 @@ out:
 static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type, mpl_shape shape,
                             mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const char *name;
 
-    MPL_TRY(onnx_fresh_name(l->n->r, base[0] != '\0' ? base : l->n->label, "", &name));
-    MPL_TRY(
-        onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, &shape, out)));
-out:
-    return st;
+    MPL_PASS(onnx_fresh_name(l->n->r, base[0] != '\0' ? base : l->n->label, "", &name));
+    return onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, &shape, out));
 }
 
 static mpl_status open_body(const onnx_loop *l, uint32_t *block, onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     mpl_value *state, *slice;
     const char *name = l->block;
 
-    MPL_TRY(new_round(l, &state, &slice, round));
-    MPL_TRY(mpl_reserve(r->ctx, r->loop, r->cap_loops, r->n_loops + 1));
+    MPL_PASS(new_round(l, &state, &slice, round));
+    MPL_PASS(mpl_reserve(r->ctx, r->loop, r->cap_loops, r->n_loops + 1));
     if (name == NULL)
-        MPL_TRY(onnx_block_name(r, l->n->label, "body", &name));
-    MPL_TRY(onnx_blame(l->n, mpl_graph_open_block(r->ctx, r->g, name, block)));
+        MPL_PASS(onnx_block_name(r, l->n->label, "body", &name));
+    MPL_PASS(onnx_blame(l->n, mpl_graph_open_block(r->ctx, r->g, name, block)));
     r->loop[r->n_loops++] = (onnx_loop_block){*block, l->n->proto};
-    MPL_TRY(add_param(l, l->round != NULL ? l->round : "round", MPL_TYPE_i64,
-                      (mpl_shape){.rank = 0}, &round->index));
+    MPL_PASS(add_param(l, l->round != NULL ? l->round : "round", MPL_TYPE_i64,
+                       (mpl_shape){.rank = 0}, &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
-        MPL_TRY(add_param(l, l->param[i], (mpl_type)r->g->value_type[l->init[i]],
-                          r->g->value_shape[l->init[i]], &state[i]));
+        MPL_PASS(add_param(l, l->param[i], (mpl_type)r->g->value_type[l->init[i]],
+                           r->g->value_shape[l->init[i]], &state[i]));
     for (uint32_t i = 0; i < l->n_scans; i++) {
         mpl_shape shape = r->g->value_shape[l->scan[i]];
 
         memmove(shape.dim, shape.dim + 1, --shape.rank * sizeof *shape.dim);
-        MPL_TRY(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]],
-                          shape, &slice[i]));
+        MPL_PASS(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]],
+                           shape, &slice[i]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Checks that carried values keep type and dims, as a `while` needs; else asks to unroll. */
 static mpl_status check_carried(const onnx_loop *l, const onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->n->r->g;
     char was[200], is[200];
 
@@ -150,53 +134,46 @@ static mpl_status check_carried(const onnx_loop *l, const onnx_round *round)
         if (g->value_type[first] == g->value_type[next] &&
             mpl_shape_equal(&g->value_shape[first], &g->value_shape[next]))
             continue;
-        MPL_TRY(onnx_unroll(l->n->r, l->n->proto));
-        ONNX_FAIL(l->n, "it carries '%.60s' as %s %s into a round, and as %s %s out of it",
-                  l->param[i], mpl_type_name((mpl_type)g->value_type[first]),
-                  mpl_shape_text(&g->value_shape[first], was),
-                  mpl_type_name((mpl_type)g->value_type[next]),
-                  mpl_shape_text(&g->value_shape[next], is));
+        MPL_PASS(onnx_unroll(l->n->r, l->n->proto));
+        return ONNX_REFUSE(l->n, "it carries '%.60s' as %s %s into a round, and as %s %s out of it",
+                           l->param[i], mpl_type_name((mpl_type)g->value_type[first]),
+                           mpl_shape_text(&g->value_shape[first], was),
+                           mpl_type_name((mpl_type)g->value_type[next]),
+                           mpl_shape_text(&g->value_shape[next], is));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status close_body(const onnx_loop *l, const onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     mpl_value *result;
 
-    MPL_TRY(onnx_new(l->n->r, result, 1 + l->n_carried + l->n_rows));
+    MPL_PASS(onnx_new(l->n->r, result, 1 + l->n_carried + l->n_rows));
     result[0] = round->go;
     for (uint32_t i = 0; i < l->n_carried; i++)
         result[1 + i] = round->next[i];
     for (uint32_t i = 0; i < l->n_rows; i++)
         result[1 + l->n_carried + i] = round->row[i];
-    MPL_TRY(onnx_blame(l->n, mpl_graph_close_block(l->n->r->ctx, l->n->r->g,
-                                                   1 + l->n_carried + l->n_rows, result)));
-out:
-    return st;
+    return onnx_blame(l->n, mpl_graph_close_block(l->n->r->ctx, l->n->r->g,
+                                                  1 + l->n_carried + l->n_rows, result));
 }
 
 /* The reverse flags as an attribute; omitted if none is set. */
 static mpl_status set_reverse(const onnx_loop *l, mpl_attr *attr, uint32_t *n_attr)
 {
-    mpl_status st = MPL_OK;
     uint32_t count = l->n_scans + l->n_rows;
     int64_t *flag, any = 0;
 
-    MPL_TRY(onnx_new(l->n->r, flag, count));
+    MPL_PASS(onnx_new(l->n->r, flag, count));
     for (uint32_t i = 0; i < count && l->reverse != NULL; i++)
         any |= flag[i] = l->reverse[i];
     if (any)
         attr[(*n_attr)++] = (mpl_attr){MPL_ATTR_scan_reverse, count, flag, NULL, NULL};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_while(const onnx_loop *l, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     mpl_attr attr[3] = {MPL_INT(carried, l->n_carried)};
     uint32_t n_attr = 1, n_in = 2 + l->n_carried + l->n_scans, block;
@@ -205,15 +182,15 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
     const char **name;
     onnx_round round;
 
-    MPL_TRY(open_body(l, &block, &round));
-    MPL_TRY(l->body(l, &round));
-    MPL_TRY(check_carried(l, &round));
+    MPL_PASS(open_body(l, &block, &round));
+    MPL_PASS(l->body(l, &round));
+    MPL_PASS(check_carried(l, &round));
     if (round.go != MPL_NONE && onnx_is_constant(l->n, round.go)) {
         most = most > 1 && !is_true(r->g, round.go) ? 1 : most;
         round.go = is_true(r->g, round.go) ? MPL_NONE : round.go;
     }
-    MPL_TRY(close_body(l, &round));
-    MPL_TRY(onnx_new(r, in, n_in));
+    MPL_PASS(close_body(l, &round));
+    MPL_PASS(onnx_new(r, in, n_in));
     in[0] = l->trips;
     in[1] = l->go;
     for (uint32_t i = 0; i < l->n_carried; i++)
@@ -222,13 +199,11 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
         in[2 + l->n_carried + i] = l->scan[i];
     if (most >= 0 && l->n_scans == 0)
         attr[n_attr++] = (mpl_attr){MPL_ATTR_trips, 1, &most, NULL, NULL};
-    MPL_TRY(set_reverse(l, attr, &n_attr));
-    MPL_TRY(settle_names(l, &name));
-    MPL_TRY(onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in,
-                                                   in, n_attr, attr, 1, &block,
-                                                   l->n_carried + l->n_rows, name, out)));
-out:
-    return st;
+    MPL_PASS(set_reverse(l, attr, &n_attr));
+    MPL_PASS(settle_names(l, &name));
+    return onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in, in,
+                                                  n_attr, attr, 1, &block, l->n_carried + l->n_rows,
+                                                  name, out));
 }
 
 /* ---- unrolled ---- */
@@ -236,105 +211,93 @@ out:
 /* The slice of scan[k] with the dims that the body has. */
 static mpl_status take_slice(const onnx_loop *l, uint32_t scan, int64_t k, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr attr[] = {MPL_INTS(starts, 1, &k), MPL_INTS(ends, 1, ((const int64_t[]){k + 1})),
                              MPL_INTS(axes, 1, (const int64_t[]){0})};
 
-    MPL_TRY(onnx_step(l->n, MPL_OP_slice, "slice", 1, &l->scan[scan], 3, attr, out));
-    MPL_TRY(onnx_step(l->n, MPL_OP_squeeze, "slice", 1, out, 1, &attr[2], out));
-out:
-    return st;
+    MPL_PASS(onnx_step(l->n, MPL_OP_slice, "slice", 1, &l->scan[scan], 3, attr, out));
+    return onnx_step(l->n, MPL_OP_squeeze, "slice", 1, out, 1, &attr[2], out);
 }
 
 static mpl_status make_round(const onnx_loop *l, int64_t k, const onnx_round *before,
                              onnx_round *round)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     mpl_value *state, *slice;
     const char *name;
 
-    MPL_TRY(new_round(l, &state, &slice, round));
-    MPL_TRY(onnx_fresh_name(r, l->n->label, "round", &name));
-    MPL_TRY(mpl_graph_add_const(r->ctx, r->g, name, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &k,
-                                false, &round->index));
+    MPL_PASS(new_round(l, &state, &slice, round));
+    MPL_PASS(onnx_fresh_name(r, l->n->label, "round", &name));
+    MPL_PASS(mpl_graph_add_const(r->ctx, r->g, name, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &k,
+                                 false, &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
         state[i] = before != NULL ? before->next[i] : l->init[i];
     for (uint32_t i = 0; i < l->n_scans; i++)
-        MPL_TRY(
+        MPL_PASS(
             take_slice(l, i, l->reverse != NULL && l->reverse[i] ? l->most - 1 - k : k, &slice[i]));
-    MPL_TRY(l->body(l, round));
+    MPL_PASS(l->body(l, round));
     if (round->go != MPL_NONE)
-        MPL_TRY(onnx_need_constant(l->n, round->go, "condition, for rounds of different shapes,"));
-out:
-    return st;
+        MPL_PASS(onnx_need_constant(l->n, round->go, "condition, for rounds of different shapes,"));
+    return MPL_OK;
 }
 
 /* Stacks row i of all rounds along a new axis 0. */
 static mpl_status stack_row(const onnx_loop *l, const onnx_round *round, int64_t n_rounds,
                             uint32_t i)
 {
-    mpl_status st = MPL_OK;
     bool reverse = l->reverse != NULL && l->reverse[l->n_scans + i];
     mpl_value *part;
 
-    MPL_TRY(onnx_new(l->n->r, part, (size_t)n_rounds));
+    MPL_PASS(onnx_new(l->n->r, part, (size_t)n_rounds));
     for (int64_t k = 0; k < n_rounds; k++)
-        MPL_TRY(onnx_step(l->n, MPL_OP_unsqueeze, "row", 1,
-                          &round[reverse ? n_rounds - 1 - k : k].row[i], 1,
-                          &MPL_INTS(axes, 1, (const int64_t[]){0}), &part[k]));
-    MPL_TRY(onnx_step(l->n, MPL_OP_concat, "rows", (uint32_t)n_rounds, part, 1, &MPL_INT(axis, 0),
-                      &round[0].row[i]));
-out:
-    return st;
+        MPL_PASS(onnx_step(l->n, MPL_OP_unsqueeze, "row", 1,
+                           &round[reverse ? n_rounds - 1 - k : k].row[i], 1,
+                           &MPL_INTS(axes, 1, (const int64_t[]){0}), &part[k]));
+    return onnx_step(l->n, MPL_OP_concat, "rows", (uint32_t)n_rounds, part, 1, &MPL_INT(axis, 0),
+                     &round[0].row[i]);
 }
 
 /* Gives the results the requested names. */
 static mpl_status name_results(const onnx_loop *l, const onnx_round *last, const mpl_value *row,
                                mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     const char **name;
 
-    MPL_TRY(settle_names(l, &name));
+    MPL_PASS(settle_names(l, &name));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         mpl_value v = i < l->n_carried ? last->next[i] : row[i - l->n_carried];
 
         out[i] = MPL_NONE;
         if (name[i] != NULL)
-            MPL_TRY(
+            MPL_PASS(
                 onnx_blame(l->n, mpl_graph_add_folded(r->ctx, r->g, MPL_OP_identity, l->n->label, 1,
                                                       &v, 0, NULL, 1, &name[i], &out[i])));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_rounds(const onnx_loop *l, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     onnx_round *round;
     int64_t n = 0;
 
     if (l->trips != MPL_NONE)
-        ONNX_FAIL(l->n, "its rounds have different shapes, and their number is not known");
+        return ONNX_REFUSE(l->n, "its rounds have different shapes, and their number is not known");
     if (l->most > MOST_ROUNDS)
-        ONNX_FAIL(l->n, "its %" PRId64 " rounds would be read one by one; at most %d are supported",
-                  l->most, MOST_ROUNDS);
+        return ONNX_REFUSE(
+            l->n, "its %" PRId64 " rounds would be read one by one; at most %d are supported",
+            l->most, MOST_ROUNDS);
     if (l->go != MPL_NONE)
-        MPL_TRY(onnx_need_constant(l->n, l->go, "condition, for rounds of different shapes,"));
-    MPL_TRY(onnx_new(r, round, (size_t)l->most));
+        MPL_PASS(onnx_need_constant(l->n, l->go, "condition, for rounds of different shapes,"));
+    MPL_PASS(onnx_new(r, round, (size_t)l->most));
     do
-        MPL_TRY(make_round(l, n, n > 0 ? &round[n - 1] : NULL, &round[n]));
+        MPL_PASS(make_round(l, n, n > 0 ? &round[n - 1] : NULL, &round[n]));
     while ((round[n].go == MPL_NONE || is_true(r->g, round[n].go)) && ++n < l->most);
     n += n < l->most; /* the round that ends the loop counts */
     for (uint32_t i = 0; i < l->n_rows; i++)
-        MPL_TRY(stack_row(l, round, n, i));
-    MPL_TRY(name_results(l, &round[n - 1], round[0].row, out));
-out:
-    return st;
+        MPL_PASS(stack_row(l, round, n, i));
+    return name_results(l, &round[n - 1], round[0].row, out);
 }
 
 mpl_status onnx_add_loop(const onnx_loop *l, mpl_value *out)

@@ -59,15 +59,13 @@ void onnx_drop(onnx_node *n, mpl_attr_key key)
 
 mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const int64_t *ints)
 {
-    mpl_status st = MPL_OK;
     int64_t *copy;
 
-    MPL_TRY(onnx_new(n->r, copy, count));
+    MPL_PASS(onnx_new(n->r, copy, count));
     if (count > 0)
         memcpy(copy, ints, count * sizeof *copy);
     onnx_set(n, (mpl_attr){key, count, copy, NULL, NULL});
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- making operations ---- */
@@ -81,15 +79,12 @@ mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_
 mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     const char *name;
 
-    MPL_TRY(
+    MPL_PASS(
         onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr,
-                                               attr, 1, &name, out)));
-out:
-    return st;
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr,
+                                              attr, 1, &name, out));
 }
 
 /* ---- rules ---- */
@@ -101,124 +96,105 @@ static mpl_status onnx_lower_plain(onnx_node *n)
 
 static mpl_status onnx_lower_cast(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     int64_t to = onnx_attr_int(n, "to", 0);
     mpl_type type;
     const char *name;
 
     if (!onnx_type(to < 0 || to > INT32_MAX ? -1 : (int32_t)to, &type, &name))
-        ONNX_FAIL(n, "its result has element type %s, which memplan has not", name);
+        return ONNX_REFUSE(n, "its result has element type %s, which memplan has not", name);
     onnx_set(n, MPL_TEXT(to, mpl_type_name(type)));
-    MPL_TRY(onnx_lower_plain(n));
-out:
-    return st;
+    return onnx_lower_plain(n);
 }
 
 static mpl_status onnx_lower_cast_like(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
-
     if (onnx_in(n, 0) == MPL_NONE || onnx_in(n, 1) == MPL_NONE)
-        ONNX_FAIL(n, "it needs two inputs");
+        return ONNX_REFUSE(n, "it needs two inputs");
     onnx_set(n, MPL_TEXT(to, mpl_type_name((mpl_type)n->r->g->value_type[n->in[1]])));
-    MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, n->in));
-out:
-    return st;
+    return onnx_finish(n, MPL_OP_cast, 1, n->in);
 }
 
 /* The limits are attributes in Clip-6; they are inputs from 11 on and in the IR. */
 static mpl_status onnx_lower_clip_6(onnx_node *n)
 {
     static const char *const limit[] = {"min", "max"};
-    mpl_status st = MPL_OK;
     mpl_value in[3] = {onnx_in(n, 0), MPL_NONE, MPL_NONE};
 
     if (in[0] == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     for (uint32_t i = 0; i < 2; i++) {
         const Onnx__AttributeProto *a = onnx_attr(n, limit[i]);
 
         if (a != NULL)
-            MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i],
-                                &in[1 + i]));
+            MPL_PASS(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i],
+                                 &in[1 + i]));
     }
-    MPL_TRY(onnx_finish(n, MPL_OP_clip, 3, in));
-out:
-    return st;
+    return onnx_finish(n, MPL_OP_clip, 3, in);
 }
 
 /* From opset 12 on the exponent may have another type; the result has the type of the base. */
 static mpl_status onnx_lower_pow(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = n->r->g;
     mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)}, power;
     mpl_type base, exponent;
     bool wider;
 
     if (in[0] == MPL_NONE || in[1] == MPL_NONE)
-        ONNX_FAIL(n, "it needs two inputs");
+        return ONNX_REFUSE(n, "it needs two inputs");
     base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
     if (base == exponent)
         return onnx_lower_plain(n);
     wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* integer base, floating exponent */
     if (!wider) {
-        MPL_TRY(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
-                          &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
-        MPL_TRY(onnx_finish(n, MPL_OP_pow, 2, in));
+        MPL_PASS(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
+                           &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
+        MPL_PASS(onnx_finish(n, MPL_OP_pow, 2, in));
     } else {
-        MPL_TRY(onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1,
-                          &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
-        MPL_TRY(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
+        MPL_PASS(onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1,
+                           &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
+        MPL_PASS(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
         onnx_set(n, MPL_TEXT(to, mpl_type_name(base)));
-        MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, &power));
+        MPL_PASS(onnx_finish(n, MPL_OP_cast, 1, &power));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status onnx_lower_batch_norm(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
-
     if (onnx_attr_int(n, "training_mode", 0) != 0 || n->n_out > 1)
-        ONNX_FAIL(n, "its training form is not supported; export the model for inference");
+        return ONNX_REFUSE(n, "its training form is not supported; export the model for inference");
     if (onnx_attr_int(n, "spatial", 1) != 1)
-        ONNX_FAIL(n, "spatial = 0 is not supported");
-    MPL_TRY(onnx_lower_plain(n));
-out:
-    return st;
+        return ONNX_REFUSE(n, "spatial = 0 is not supported");
+    return onnx_lower_plain(n);
 }
 
 /* The mask is bool from opset 10 on. From 12 on an input selects the training form. */
 static mpl_status onnx_lower_dropout(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     uint32_t count;
     int64_t *training;
     double *ratio;
 
     if (n->n_out > 1 && n->r->opset < 10)
-        ONNX_FAIL(n, "its mask is not supported before opset 10");
+        return ONNX_REFUSE(n, "its mask is not supported before opset 10");
     if (onnx_in(n, 2) != MPL_NONE) {
-        MPL_TRY(onnx_ints(n, n->in[2], "training_mode", &count, &training));
+        MPL_PASS(onnx_ints(n, n->in[2], "training_mode", &count, &training));
         if (count == 1 && training[0] != 0) {
             ratio = &(double){0.5};
             if (onnx_in(n, 1) != MPL_NONE)
-                MPL_TRY(onnx_floats(n, n->in[1], "ratio", &count, &ratio));
+                MPL_PASS(onnx_floats(n, n->in[1], "ratio", &count, &ratio));
             if (count != 1 || ratio[0] != 0)
-                ONNX_FAIL(n, "its training form draws random numbers, which is not supported");
+                return ONNX_REFUSE(
+                    n, "its training form draws random numbers, which is not supported");
         }
     }
-    MPL_TRY(onnx_finish(n, MPL_OP_dropout, n->n_in > 0 ? 1 : 0, n->in));
-out:
-    return st;
+    return onnx_finish(n, MPL_OP_dropout, n->n_in > 0 ? 1 : 0, n->in);
 }
 
 /* Before opset 13 the input counts as a matrix whose columns are the dims from `axis` on. */
 static mpl_status onnx_lower_softmax_1(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     mpl_value in = onnx_in(n, 0), flat, result;
     const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
     int64_t axis = given != NULL ? given->ints[0] : 1;
@@ -227,10 +203,10 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     mpl_shape shape;
 
     if (in == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     shape = n->r->g->value_shape[in];
     if (axis < -(int64_t)shape.rank || axis > (int64_t)shape.rank)
-        ONNX_FAIL(n, "axis %" PRId64 " is outside [-%u,%u]", axis, shape.rank, shape.rank);
+        return ONNX_REFUSE(n, "axis %" PRId64 " is outside [-%u,%u]", axis, shape.rank, shape.rank);
     axis += axis < 0 ? shape.rank : 0;
     for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
         long_dims += shape.dim[i] != 1;
@@ -239,23 +215,21 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
         for (int64_t i = axis; i < shape.rank; i++) /* the one dim that is not 1, if any */
             axis = shape.dim[i] != 1 ? i : axis;
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_axis, 1, &axis));
-        MPL_TRY(onnx_finish(n, n->rule->kind, 1, &in));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_axis, 1, &axis));
+        MPL_PASS(onnx_finish(n, n->rule->kind, 1, &in));
     } else {
-        MPL_TRY(onnx_step(n, MPL_OP_flatten, "flat", 1, &in, 1, &MPL_INT(axis, axis), &flat));
-        MPL_TRY(onnx_step(n, n->rule->kind, "rows", 1, &flat, 1, &MPL_INT(axis, 1), &result));
+        MPL_PASS(onnx_step(n, MPL_OP_flatten, "flat", 1, &in, 1, &MPL_INT(axis, axis), &flat));
+        MPL_PASS(onnx_step(n, n->rule->kind, "rows", 1, &flat, 1, &MPL_INT(axis, 1), &result));
         n->n_attr = 0;
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_shape, shape.rank, shape.dim));
-        MPL_TRY(onnx_finish(n, MPL_OP_reshape, 1, &result));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_shape, shape.rank, shape.dim));
+        MPL_PASS(onnx_finish(n, MPL_OP_reshape, 1, &result));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Missing or empty axes mean all of them, or none under noop_with_empty_axes. */
 static mpl_status onnx_lower_reduce(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes);
     mpl_op_kind kind = n->rule->kind;
 
@@ -265,14 +239,12 @@ static mpl_status onnx_lower_reduce(onnx_node *n)
             if (kind != MPL_OP_reduce_sum && kind != MPL_OP_reduce_mean &&
                 kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min &&
                 kind != MPL_OP_reduce_prod)
-                ONNX_FAIL(n, "noop_with_empty_axes is not supported");
+                return ONNX_REFUSE(n, "noop_with_empty_axes is not supported");
             kind = MPL_OP_identity;
             n->n_attr = 0;
         }
     }
-    MPL_TRY(onnx_finish(n, kind, n->n_in, n->in));
-out:
-    return st;
+    return onnx_finish(n, kind, n->n_in, n->in);
 }
 
 /* ---- the table ---- */
@@ -378,11 +350,10 @@ static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
 
 static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
 {
-    mpl_status st = MPL_OK;
     double *floats;
     size_t count = mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT ? 1 : a->n_floats;
 
-    MPL_TRY(onnx_new(n->r, floats, count));
+    MPL_PASS(onnx_new(n->r, floats, count));
     if (mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT)
         floats[0] = (double)a->f;
     else
@@ -390,52 +361,45 @@ static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_a
             floats[i] = (double)a->floats[i];
     out->n = (uint32_t)count;
     out->floats = floats;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status copy_text(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
 {
-    mpl_status st = MPL_OK;
     char *text;
 
-    MPL_TRY(onnx_new(n->r, text, a->s.len + 1));
+    MPL_PASS(onnx_new(n->r, text, a->s.len + 1));
     if (a->s.len > 0)
         memcpy(text, a->s.data, a->s.len);
     out->text = text;
     out->n = (uint32_t)strlen(text);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status copy_attr(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr_key key)
 {
-    mpl_status st = MPL_OK;
     mpl_attr_kind kind = mpl_attr_kind_of(key);
     mpl_attr attr = {.key = key, .n = 1};
 
     if (!holds(a, kind))
-        ONNX_FAIL(n, "attribute '%s' is not %s", a->name, type_word(kind));
+        return ONNX_REFUSE(n, "attribute '%s' is not %s", a->name, type_word(kind));
     if (a->n_ints > UINT32_MAX / 2 || a->n_floats > UINT32_MAX / 2 || a->s.len > UINT32_MAX / 2)
-        ONNX_FAIL(n, "attribute '%s' is too long", a->name);
+        return ONNX_REFUSE(n, "attribute '%s' is too long", a->name);
     if (kind == MPL_ATTR_INT)
         attr.ints = &a->i;
     else if (kind == MPL_ATTR_INTS)
         attr.n = (uint32_t)a->n_ints, attr.ints = a->ints;
     else if (kind == MPL_ATTR_TEXT)
-        MPL_TRY(copy_text(n, a, &attr));
+        MPL_PASS(copy_text(n, a, &attr));
     else
-        MPL_TRY(copy_floats(n, a, &attr));
+        MPL_PASS(copy_floats(n, a, &attr));
     onnx_set(n, attr);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Translates the node's attributes. Refuses unknown ones: they could change the meaning. */
 static mpl_status translate_attrs(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
-
     for (size_t i = 0; i < n->proto->n_attribute; i++) {
         const Onnx__AttributeProto *a = n->proto->attribute[i];
         const char *name = a->name != NULL ? a->name : "", *at = n->rule->attrs;
@@ -446,53 +410,49 @@ static mpl_status translate_attrs(onnx_node *n)
             found = it.mark != '@' && it.n_name == strlen(name) &&
                     memcmp(it.name, name, it.n_name) == 0;
         if (!found)
-            ONNX_FAIL(n, "attribute '%.100s' is not known", name);
+            return ONNX_REFUSE(n, "attribute '%.100s' is not known", name);
         if (it.mark == 0)
-            MPL_TRY(copy_attr(n, a, it.key));
+            MPL_PASS(copy_attr(n, a, it.key));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Turns one input into attribute `key`. */
 static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
 {
-    mpl_status st = MPL_OK;
     mpl_attr_kind kind = mpl_attr_kind_of(key);
     mpl_attr attr = {.key = key};
     int64_t *ints;
     double *floats;
 
     if (kind == MPL_ATTR_FLOATS) {
-        MPL_TRY(onnx_floats(n, v, mpl_attr_name(key), &attr.n, &floats));
+        MPL_PASS(onnx_floats(n, v, mpl_attr_name(key), &attr.n, &floats));
         attr.floats = floats;
     } else {
-        MPL_TRY(onnx_ints(n, v, mpl_attr_name(key), &attr.n, &ints));
+        MPL_PASS(onnx_ints(n, v, mpl_attr_name(key), &attr.n, &ints));
         attr.ints = ints;
     }
     if (kind == MPL_ATTR_INT && attr.n != 1)
-        ONNX_FAIL(n, "its %s has %u elements; one is needed", mpl_attr_name(key), attr.n);
+        return ONNX_REFUSE(n, "its %s has %u elements; one is needed", mpl_attr_name(key), attr.n);
     onnx_set(n, attr);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Turns inputs that decide shapes into attributes; the others move up. */
 static mpl_status translate_inputs(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const char *at = n->rule->attrs;
     bool *gone;
     uint32_t kept = 0;
     onnx_item it;
 
-    MPL_TRY(onnx_new(n->r, gone, n->n_in));
+    MPL_PASS(onnx_new(n->r, gone, n->n_in));
     while ((at = onnx_next_item(at, &it)) != NULL) {
         if (it.mark != '@' || it.input >= n->n_in)
             continue;
         gone[it.input] = true;
         if (!it.drop && n->in[it.input] != MPL_NONE)
-            MPL_TRY(take_input(n, n->in[it.input], it.key));
+            MPL_PASS(take_input(n, n->in[it.input], it.key));
     }
     for (uint32_t i = 0; i < n->n_in; i++)
         if (!gone[i])
@@ -500,34 +460,29 @@ static mpl_status translate_inputs(onnx_node *n)
     while (kept > 0 && n->in[kept - 1] == MPL_NONE)
         kept--;
     n->n_in = kept;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- one node ---- */
 
 static mpl_status look_up_inputs(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(onnx_new(n->r, n->in, n->proto->n_input));
+    MPL_PASS(onnx_new(n->r, n->in, n->proto->n_input));
     n->n_in = (uint32_t)n->proto->n_input;
     for (uint32_t i = 0; i < n->n_in; i++)
-        MPL_TRY(onnx_lookup(n, n->proto->input[i], &n->in[i]));
-out:
-    return st;
+        MPL_PASS(onnx_lookup(n, n->proto->input[i], &n->in[i]));
+    return MPL_OK;
 }
 
 /* Names the outputs; drops optional ones that are unused. */
 static mpl_status name_outputs(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[n->rule->kind];
     bool control = (info->traits & MPL_CONTROL) != 0;
 
     n->n_out = (uint32_t)n->proto->n_output;
-    MPL_TRY(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
-    MPL_TRY(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
+    MPL_PASS(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
+    MPL_PASS(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
     for (uint32_t i = 0; i < n->n_out; i++) {
         const char *text = n->proto->output[i] != NULL ? n->proto->output[i] : "";
         bool optional = control || (i >= info->min_out && info->max_out != 255);
@@ -536,16 +491,15 @@ static mpl_status name_outputs(onnx_node *n)
         if (optional && (text[0] == '\0' || !onnx_is_used(n->r, text)))
             continue;
         if (text[0] != '\0')
-            MPL_TRY(onnx_own_name(n->r, text, &n->out_name[i]));
+            MPL_PASS(onnx_own_name(n->r, text, &n->out_name[i]));
         else
-            MPL_TRY(onnx_fresh_name(n->r, n->label, "out", &n->out_name[i]));
+            MPL_PASS(onnx_fresh_name(n->r, n->label, "out", &n->out_name[i]));
     }
     while (!control && n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
         n->n_out--;
     if (n->n_out == 0)
-        ONNX_FAIL(n, "it has no output");
-out:
-    return st;
+        return ONNX_REFUSE(n, "it has no output");
+    return MPL_OK;
 }
 
 /* The node's name, else its first named output, else its operator. */
@@ -573,7 +527,6 @@ static bool is_same_value(onnx_node *n)
 
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
 {
-    mpl_status st = MPL_OK;
     onnx_node n = {.r = r, .proto = proto};
     const char *type = proto->op_type != NULL ? proto->op_type : "";
     const char *domain = proto->domain != NULL ? proto->domain : "";
@@ -583,24 +536,23 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     n.label = label_of(proto, type);
     n.rule = own ? find_rule(type, r->opset, &first) : NULL;
     if (own && r->opset == 0)
-        ONNX_FAIL(&n, "the model names no opset of ONNX; 7 to 27 are supported");
+        return ONNX_REFUSE(&n, "the model names no opset of ONNX; 7 to 27 are supported");
     if (n.rule == NULL && first != 0)
-        ONNX_FAIL(&n, "this operator is read from opset %d on", first);
+        return ONNX_REFUSE(&n, "this operator is read from opset %d on", first);
     if (n.rule == NULL)
-        ONNX_FAIL(&n, "this operator is not supported");
+        return ONNX_REFUSE(&n, "this operator is not supported");
     if (proto->n_input > 65536 || proto->n_output > 65536)
-        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported",
-                  proto->n_input, proto->n_output);
-    MPL_TRY(look_up_inputs(&n));
-    MPL_TRY(translate_attrs(&n));
-    MPL_TRY(translate_inputs(&n));
+        return ONNX_REFUSE(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported",
+                           proto->n_input, proto->n_output);
+    MPL_PASS(look_up_inputs(&n));
+    MPL_PASS(translate_attrs(&n));
+    MPL_PASS(translate_inputs(&n));
     if (is_same_value(&n))
         return onnx_define(&n, proto->output[0], n.in[0]);
-    MPL_TRY(name_outputs(&n));
-    MPL_TRY(n.rule->lower(&n));
+    MPL_PASS(name_outputs(&n));
+    MPL_PASS(n.rule->lower(&n));
     for (uint32_t i = 0; i < n.n_out; i++)
         if (n.out_name[i] != NULL)
-            MPL_TRY(onnx_define(&n, proto->output[i], n.out[i]));
-out:
-    return st;
+            MPL_PASS(onnx_define(&n, proto->output[i], n.out[i]));
+    return MPL_OK;
 }

@@ -140,9 +140,10 @@ mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n
 
 /* Prefixes the message in ctx with path, node, operator and opset. Returns st. */
 mpl_status onnx_blame(const onnx_node *n, mpl_status st);
+#define ONNX_REFUSE(n, ...) onnx_blame(n, MPL_REFUSE((n)->r->ctx, __VA_ARGS__))
 #define ONNX_FAIL(n, ...)                                                                          \
     do {                                                                                           \
-        st = onnx_blame(n, mpl_fail((n)->r->ctx, MPL_EINPUT, __FILE__, __LINE__, __VA_ARGS__));    \
+        st = ONNX_REFUSE(n, __VA_ARGS__);                                                          \
         goto out;                                                                                  \
     } while (0)
 

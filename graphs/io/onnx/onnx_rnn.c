@@ -258,7 +258,6 @@ static const function *find_function(const char *name, size_t n)
 /* Assigns alphas and betas, in order, to the functions that have them. */
 static mpl_status take_functions(rnn *c)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = c->n;
     const Onnx__AttributeProto *names = onnx_attr(n, "activations");
     const Onnx__AttributeProto *alphas = onnx_attr(n, "activation_alpha");
@@ -267,7 +266,7 @@ static mpl_status take_functions(rnn *c)
     size_t n_alphas = 0, n_betas = 0;
 
     if (names != NULL && names->n_strings != count)
-        ONNX_FAIL(n, "it has %zu activations; %u are needed", names->n_strings, count);
+        return ONNX_REFUSE(n, "it has %zu activations; %u are needed", names->n_strings, count);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = names != NULL ? (const char *)names->strings[i].data
                                          : c->layer->otherwise[i % c->layer->n_functions];
@@ -275,22 +274,20 @@ static mpl_status take_functions(rnn *c)
         const function *f = find_function(name, length);
 
         if (f == NULL)
-            ONNX_FAIL(n, "activation '%.*s' is none that the standard lists",
-                      (int)(length > 40 ? 40 : length), length > 0 ? name : "");
+            return ONNX_REFUSE(n, "activation '%.*s' is none that the standard lists",
+                               (int)(length > 40 ? 40 : length), length > 0 ? name : "");
         c->function[i] = *f;
         if (f->has_alpha && alphas != NULL && n_alphas < alphas->n_floats)
             c->function[i].alpha = (double)alphas->floats[n_alphas++];
         if (f->has_beta && betas != NULL && n_betas < betas->n_floats)
             c->function[i].beta = (double)betas->floats[n_betas++];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_dims(rnn *c, uint32_t input, uint32_t rank, int64_t a, int64_t b,
                              int64_t last)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = c->n->r->g;
     mpl_value v = onnx_in(c->n, input);
     mpl_shape want = {rank, {a, b, last}};
@@ -299,36 +296,33 @@ static mpl_status check_dims(rnn *c, uint32_t input, uint32_t rank, int64_t a, i
     want.dim[2] = rank > 2 ? last : 0;
     if (v != MPL_NONE && (!mpl_shape_equal(&g->value_shape[v], &want) ||
                           (mpl_type)g->value_type[v] != (input == 4 ? MPL_TYPE_i32 : c->type)))
-        ONNX_FAIL(c->n, "input %u is %s %s; it must be %s %s", input,
-                  mpl_type_name((mpl_type)g->value_type[v]), mpl_shape_text(&g->value_shape[v], is),
-                  mpl_type_name(input == 4 ? MPL_TYPE_i32 : c->type), mpl_shape_text(&want, must));
-out:
-    return st;
+        return ONNX_REFUSE(
+            c->n, "input %u is %s %s; it must be %s %s", input,
+            mpl_type_name((mpl_type)g->value_type[v]), mpl_shape_text(&g->value_shape[v], is),
+            mpl_type_name(input == 4 ? MPL_TYPE_i32 : c->type), mpl_shape_text(&want, must));
+    return MPL_OK;
 }
 
 static mpl_status check_inputs(rnn *c)
 {
-    mpl_status st = MPL_OK;
     int64_t d = c->n_directions, rows = c->layer->n_gates * c->hidden;
     int64_t a = c->batch_first ? c->batch : d, b = c->batch_first ? d : c->batch;
 
-    MPL_TRY(check_dims(c, 1, 3, d, rows, c->input));
-    MPL_TRY(check_dims(c, 2, 3, d, rows, c->hidden));
-    MPL_TRY(check_dims(c, 3, 2, d, 2 * rows, 0));
+    MPL_PASS(check_dims(c, 1, 3, d, rows, c->input));
+    MPL_PASS(check_dims(c, 2, 3, d, rows, c->hidden));
+    MPL_PASS(check_dims(c, 3, 2, d, 2 * rows, 0));
     if (onnx_in(c->n, 4) != MPL_NONE)
-        MPL_TRY(check_dims(c, 4, 1, c->batch, 0, 0));
+        MPL_PASS(check_dims(c, 4, 1, c->batch, 0, 0));
     for (uint32_t i = 0; i < c->layer->n_states; i++)
-        MPL_TRY(check_dims(c, 5 + i, 3, a, b, c->hidden));
+        MPL_PASS(check_dims(c, 5 + i, 3, a, b, c->hidden));
     if (c->layer->n_states > 1)
-        MPL_TRY(check_dims(c, 7, 2, d, N_PEEPHOLES * c->hidden, 0));
-out:
-    return st;
+        MPL_PASS(check_dims(c, 7, 2, d, N_PEEPHOLES * c->hidden, 0));
+    return MPL_OK;
 }
 
 /* Reads attributes and sizes. */
 static mpl_status take_node(rnn *c)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = c->n;
     const mpl_graph *g = n->r->g;
     const Onnx__AttributeProto *clip = onnx_attr(n, "clip");
@@ -337,13 +331,13 @@ static mpl_status take_node(rnn *c)
 
     for (uint32_t i = 0; i < 3; i++)
         if (onnx_in(n, i) == MPL_NONE || g->value_shape[n->in[i]].rank != 3)
-            ONNX_FAIL(n, "input %u is missing, or has not 3 dims", i);
+            return ONNX_REFUSE(n, "input %u is missing, or has not 3 dims", i);
     if (onnx_attr(n, "direction") != NULL && !both && !onnx_attr_is(n, "direction", "forward") &&
         !onnx_attr_is(n, "direction", "reverse"))
-        ONNX_FAIL(n, "direction is none of forward, reverse, bidirectional");
+        return ONNX_REFUSE(n, "direction is none of forward, reverse, bidirectional");
     if (n->n_out > 1 + c->layer->n_states)
-        ONNX_FAIL(n, "it has %u outputs; at most %u are supported", n->n_out,
-                  1 + c->layer->n_states);
+        return ONNX_REFUSE(n, "it has %u outputs; at most %u are supported", n->n_out,
+                           1 + c->layer->n_states);
     x = &g->value_shape[n->in[0]], r = &g->value_shape[n->in[2]];
     c->type = (mpl_type)g->value_type[n->in[0]];
     c->n_directions = both ? 2 : 1;
@@ -355,12 +349,10 @@ static mpl_status take_node(rnn *c)
     c->clips = clip != NULL;
     c->clip = clip != NULL ? (double)clip->f : 0;
     if (onnx_attr_int(n, "hidden_size", c->hidden) != c->hidden || c->hidden > (INT64_C(1) << 40))
-        ONNX_FAIL(n, "hidden_size is %" PRId64 ", and input 2 has rows of %" PRId64,
-                  onnx_attr_int(n, "hidden_size", c->hidden), c->hidden);
-    MPL_TRY(check_inputs(c));
-    MPL_TRY(take_functions(c));
-out:
-    return st;
+        return ONNX_REFUSE(n, "hidden_size is %" PRId64 ", and input 2 has rows of %" PRId64,
+                           onnx_attr_int(n, "hidden_size", c->hidden), c->hidden);
+    MPL_PASS(check_inputs(c));
+    return take_functions(c);
 }
 
 /* ---- operands ---- */
@@ -445,7 +437,6 @@ static void take_operands(rnn *c, uint32_t d)
 /* Whether step t is within a sequence: t < length. MPL_NONE if all have full length. */
 static mpl_status make_mask(rnn *c)
 {
-    mpl_status st = MPL_OK;
     mpl_value lens = onnx_in(c->n, 4), step;
     uint32_t count;
     int64_t *length, *at, shortest = INT64_MAX;
@@ -455,25 +446,23 @@ static mpl_status make_mask(rnn *c)
     if (lens == MPL_NONE)
         return MPL_OK;
     if (onnx_is_constant(c->n, lens) && c->batch <= UINT16_MAX) {
-        MPL_TRY(onnx_ints(c->n, lens, "sequence_lens", &count, &length));
+        MPL_PASS(onnx_ints(c->n, lens, "sequence_lens", &count, &length));
         for (uint32_t i = 0; i < count; i++)
             shortest = length[i] < shortest ? length[i] : shortest;
         if (shortest >= c->steps)
             return MPL_OK;
     }
-    MPL_TRY(onnx_new(c->n->r, at, (size_t)c->steps));
+    MPL_PASS(onnx_new(c->n->r, at, (size_t)c->steps));
     for (int64_t i = 0; i < c->steps; i++)
         at[i] = i;
-    MPL_TRY(onnx_fresh_name(c->n->r, c->n->label, "steps", &name));
-    MPL_TRY(
+    MPL_PASS(onnx_fresh_name(c->n->r, c->n->label, "steps", &name));
+    MPL_PASS(
         onnx_blame(c->n, mpl_graph_add_const(c->n->r->ctx, c->n->r->g, name, MPL_TYPE_i64,
                                              &(mpl_shape){3, {c->steps, 1, 1}}, at, false, &step)));
     lens = op(c, MPL_OP_cast, "lens", 1, &lens, 1, &MPL_TEXT(to, "i64"));
     lens = reshape(c, "lens", lens, 3, (int64_t[]){1, c->batch, 1});
     c->mask = binary(c, MPL_OP_less, "mask", step, lens);
-    MPL_TRY(c->st);
-out:
-    return st;
+    return c->st;
 }
 
 /* ---- the loop and its results ---- */
@@ -488,7 +477,6 @@ static mpl_status add_direction(rnn *c, uint32_t d, mpl_value *made)
 {
     static const char *const param[] = {"h", "c", "x", "mask"}, *const suffix[] = {"h_n", "c_n",
                                                                                    "rows"};
-    mpl_status st = MPL_OK;
     bool backward = d == 1 || onnx_attr_is(c->n, "direction", "reverse");
     const bool reverse[] = {backward, backward, backward}; /* x, the mask, the rows */
     uint32_t n = c->layer->n_states;
@@ -498,7 +486,7 @@ static mpl_status add_direction(rnn *c, uint32_t d, mpl_value *made)
     onnx_loop l = {.n = c->n, .trips = MPL_NONE, .go = MPL_NONE, .most = c->steps, .n_carried = n};
 
     take_operands(c, d);
-    MPL_TRY(c->st);
+    MPL_PASS(c->st);
     l.n_scans = c->mask != MPL_NONE ? 2 : 1;
     l.n_rows = is_asked_for(c, 0);
     l.init = c->first;
@@ -511,32 +499,26 @@ static mpl_status add_direction(rnn *c, uint32_t d, mpl_value *made)
     l.arg = c;
     for (uint32_t i = 0; i < n + l.n_rows; i++)
         if (i == n || is_asked_for(c, 1 + i))
-            MPL_TRY(onnx_fresh_name(c->n->r, c->n->label, suffix[i == n ? 2 : i], &name[i]));
+            MPL_PASS(onnx_fresh_name(c->n->r, c->n->label, suffix[i == n ? 2 : i], &name[i]));
     if (l.n_rows > 0 && c->n_directions == 1 && !c->batch_first)
         name[n] = c->n->out_name[0];
-    MPL_TRY(onnx_add_loop(&l, made));
-out:
-    return st;
+    return onnx_add_loop(&l, made);
 }
 
 /* An operation that makes an output of the node. */
 static mpl_status last_op(rnn *c, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                           const mpl_attr *attr, uint32_t output)
 {
-    mpl_status st = MPL_OK;
     onnx_node *n = c->n;
 
-    MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, 1,
-                                               attr, 1, &n->out_name[output], &n->out[output])));
-out:
-    return st;
+    MPL_PASS(onnx_settle_name(n->r, &n->out_name[output]));
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, 1, attr,
+                                              1, &n->out_name[output], &n->out[output]));
 }
 
 /* Y: [steps, directions, batch, hidden], or the batch first. */
 static mpl_status finish_rows(rnn *c, const mpl_value *part)
 {
-    mpl_status st = MPL_OK;
     mpl_value all = part[0];
     const mpl_attr axis = MPL_INT(axis, 1),
                    perm = MPL_INTS(perm, 4, ((const int64_t[]){2, 0, 1, 3}));
@@ -544,52 +526,46 @@ static mpl_status finish_rows(rnn *c, const mpl_value *part)
     if (!c->batch_first && c->n_directions == 1)
         c->n->out[0] = all;
     else if (!c->batch_first)
-        MPL_TRY(last_op(c, MPL_OP_concat, 2, part, &axis, 0));
+        MPL_PASS(last_op(c, MPL_OP_concat, 2, part, &axis, 0));
     else {
         if (c->n_directions == 2)
-            MPL_TRY(onnx_step(c->n, MPL_OP_concat, "rows", 2, part, 1, &axis, &all));
-        MPL_TRY(last_op(c, MPL_OP_transpose, 1, &all, &perm, 0));
+            MPL_PASS(onnx_step(c->n, MPL_OP_concat, "rows", 2, part, 1, &axis, &all));
+        MPL_PASS(last_op(c, MPL_OP_transpose, 1, &all, &perm, 0));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Y_h and Y_c: [directions, batch, hidden], or the batch first. */
 static mpl_status finish_state(rnn *c, uint32_t output, mpl_value *part)
 {
-    mpl_status st = MPL_OK;
     int64_t axis = c->batch_first;
 
     if (c->n_directions == 1)
         return last_op(c, MPL_OP_unsqueeze, 1, part, &MPL_INTS(axes, 1, &axis), output);
     for (uint32_t d = 0; d < 2; d++)
-        MPL_TRY(onnx_step(c->n, MPL_OP_unsqueeze, "last", 1, &part[d], 1, &MPL_INTS(axes, 1, &axis),
-                          &part[d]));
-    MPL_TRY(last_op(c, MPL_OP_concat, 2, part, &MPL_INT(axis, axis), output));
-out:
-    return st;
+        MPL_PASS(onnx_step(c->n, MPL_OP_unsqueeze, "last", 1, &part[d], 1,
+                           &MPL_INTS(axes, 1, &axis), &part[d]));
+    return last_op(c, MPL_OP_concat, 2, part, &MPL_INT(axis, axis), output);
 }
 
 static mpl_status lower(onnx_node *n, const layer *kind)
 {
-    mpl_status st = MPL_OK;
     rnn c = {.n = n, .layer = kind};
     mpl_value made[2][MAX_STATES + 1] = {{MPL_NONE}}, part[2];
 
-    MPL_TRY(take_node(&c));
+    MPL_PASS(take_node(&c));
     c.x = c.batch_first ? transpose(&c, "x", n->in[0], 1, 0, 2) : n->in[0];
-    MPL_TRY(make_mask(&c));
+    MPL_PASS(make_mask(&c));
     for (uint32_t d = 0; d < c.n_directions; d++)
-        MPL_TRY(add_direction(&c, d, made[d]));
+        MPL_PASS(add_direction(&c, d, made[d]));
     for (uint32_t i = 0; i < n->n_out; i++) {
         uint32_t at = i == 0 ? kind->n_states : i - 1;
 
         part[0] = made[0][at], part[1] = made[1][at];
         if (is_asked_for(&c, i))
-            MPL_TRY(i == 0 ? finish_rows(&c, part) : finish_state(&c, i, part));
+            MPL_PASS(i == 0 ? finish_rows(&c, part) : finish_state(&c, i, part));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_rnn(onnx_node *n)

@@ -14,46 +14,41 @@ typedef struct window {
 static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, int64_t least,
                               int64_t otherwise, int64_t *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *attr = onnx_get(n, key);
 
     if (attr != NULL && attr->n != count)
-        ONNX_FAIL(n, "%s has %u numbers for %u dims", mpl_attr_name(key), attr->n, count);
+        return ONNX_REFUSE(n, "%s has %u numbers for %u dims", mpl_attr_name(key), attr->n, count);
     for (uint32_t i = 0; i < count; i++) {
         out[i] = attr != NULL ? attr->ints[i] : otherwise;
         if (out[i] < least || out[i] > MAX_EXTENT)
-            ONNX_FAIL(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]",
-                      mpl_attr_name(key), i, out[i], least, MAX_EXTENT);
+            return ONNX_REFUSE(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]",
+                               mpl_attr_name(key), i, out[i], least, MAX_EXTENT);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* kernel: the weights' shape if the attribute is optional, else NULL. */
 static mpl_status read_window(onnx_node *n, const mpl_shape *weights, window *w)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     in = &n->r->g->value_shape[n->in[0]];
     if (in->rank < 3 || (weights != NULL && weights->rank != in->rank))
-        ONNX_FAIL(n, "its input has %u dims; batch, channels and at least one more are needed",
-                  in->rank);
+        return ONNX_REFUSE(
+            n, "its input has %u dims; batch, channels and at least one more are needed", in->rank);
     w->n = in->rank - 2;
     for (uint32_t i = 0; i < w->n; i++)
         w->in[i] = in->dim[2 + i];
     if (onnx_get(n, MPL_ATTR_kernel_shape) == NULL) {
         if (weights == NULL)
-            ONNX_FAIL(n, "attribute 'kernel_shape' is missing");
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_kernel_shape, w->n, weights->dim + 2));
+            return ONNX_REFUSE(n, "attribute 'kernel_shape' is missing");
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_kernel_shape, w->n, weights->dim + 2));
     }
-    MPL_TRY(window_ints(n, MPL_ATTR_kernel_shape, w->n, 1, 1, w->kernel));
-    MPL_TRY(window_ints(n, MPL_ATTR_strides, w->n, 1, 1, w->stride));
-    MPL_TRY(window_ints(n, MPL_ATTR_dilations, w->n, 1, 1, w->dilation));
-out:
-    return st;
+    MPL_PASS(window_ints(n, MPL_ATTR_kernel_shape, w->n, 1, 1, w->kernel));
+    MPL_PASS(window_ints(n, MPL_ATTR_strides, w->n, 1, 1, w->stride));
+    return window_ints(n, MPL_ATTR_dilations, w->n, 1, 1, w->dilation);
 }
 
 static bool has_auto_pad(const onnx_node *n)
@@ -71,7 +66,6 @@ static void spread(const window *w, uint32_t i, int64_t total, bool lower, int64
 /* auto_pad: VALID means no pads; SAME_* makes the output ceil(in / stride) long. */
 static mpl_status set_pads(onnx_node *n, const window *w)
 {
-    mpl_status st = MPL_OK;
     int64_t pads[2 * MPL_MAX_RANK] = {0};
     bool lower = onnx_attr_is(n, "auto_pad", "SAME_LOWER");
 
@@ -79,32 +73,27 @@ static mpl_status set_pads(onnx_node *n, const window *w)
         return MPL_OK;
     if (!lower && !onnx_attr_is(n, "auto_pad", "SAME_UPPER") &&
         !onnx_attr_is(n, "auto_pad", "VALID"))
-        ONNX_FAIL(n, "auto_pad is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID");
+        return ONNX_REFUSE(n, "auto_pad is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID");
     for (uint32_t i = 0; i < w->n && !onnx_attr_is(n, "auto_pad", "VALID"); i++) {
         int64_t steps = w->in[i] / w->stride[i] + (w->in[i] % w->stride[i] != 0), total;
 
         if (w->in[i] > MAX_EXTENT || w->kernel[i] * w->dilation[i] > MAX_EXTENT)
-            ONNX_FAIL(n, "dim %u is too long for auto_pad", i);
+            return ONNX_REFUSE(n, "dim %u is too long for auto_pad", i);
         total = (steps - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - w->in[i];
         spread(w, i, total > 0 ? total : 0, lower, pads);
     }
-    MPL_TRY(onnx_set_ints(n, MPL_ATTR_pads, 2 * w->n, pads));
-out:
-    return st;
+    return onnx_set_ints(n, MPL_ATTR_pads, 2 * w->n, pads);
 }
 
 static mpl_status lower_weighted(onnx_node *n, mpl_status (*pads)(onnx_node *n, const window *w))
 {
-    mpl_status st = MPL_OK;
     window w;
 
     if (onnx_in(n, 1) == MPL_NONE)
-        ONNX_FAIL(n, "its weights are missing");
-    MPL_TRY(read_window(n, &n->r->g->value_shape[n->in[1]], &w));
-    MPL_TRY(pads(n, &w));
-    MPL_TRY(onnx_finish(n, n->rule->kind, n->n_in, n->in));
-out:
-    return st;
+        return ONNX_REFUSE(n, "its weights are missing");
+    MPL_PASS(read_window(n, &n->r->g->value_shape[n->in[1]], &w));
+    MPL_PASS(pads(n, &w));
+    return onnx_finish(n, n->rule->kind, n->n_in, n->in);
 }
 
 mpl_status onnx_lower_conv(onnx_node *n)
@@ -114,14 +103,11 @@ mpl_status onnx_lower_conv(onnx_node *n)
 
 mpl_status onnx_lower_pool(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     window w;
 
-    MPL_TRY(read_window(n, NULL, &w));
-    MPL_TRY(set_pads(n, &w));
-    MPL_TRY(onnx_finish(n, n->rule->kind, n->n_in, n->in));
-out:
-    return st;
+    MPL_PASS(read_window(n, NULL, &w));
+    MPL_PASS(set_pads(n, &w));
+    return onnx_finish(n, n->rule->kind, n->n_in, n->in);
 }
 
 /* Pads that give the length required by output_shape or SAME_*: total = stride * (in - 1) +
@@ -129,7 +115,6 @@ out:
  * padding. */
 static mpl_status transposed_pads(onnx_node *n, const window *w)
 {
-    mpl_status st = MPL_OK;
     const Onnx__AttributeProto *asked = onnx_attr(n, "output_shape");
     int64_t pads[2 * MPL_MAX_RANK] = {0}, extra[MPL_MAX_RANK];
     bool valid = onnx_attr_is(n, "auto_pad", "VALID"),
@@ -138,20 +123,20 @@ static mpl_status transposed_pads(onnx_node *n, const window *w)
     if (asked == NULL && !has_auto_pad(n))
         return MPL_OK;
     if (asked != NULL && asked->n_ints != w->n)
-        ONNX_FAIL(n, "output_shape has %zu numbers for %u dims", asked->n_ints, w->n);
+        return ONNX_REFUSE(n, "output_shape has %zu numbers for %u dims", asked->n_ints, w->n);
     if (has_auto_pad(n) && !valid && !upper && !onnx_attr_is(n, "auto_pad", "SAME_LOWER"))
-        ONNX_FAIL(n, "auto_pad is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID");
-    MPL_TRY(window_ints(n, MPL_ATTR_output_padding, w->n, 0, 0, extra));
+        return ONNX_REFUSE(n, "auto_pad is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID");
+    MPL_PASS(window_ints(n, MPL_ATTR_output_padding, w->n, 0, 0, extra));
     for (uint32_t i = 0; i < w->n && (asked != NULL || !valid); i++) {
         int64_t length, total;
 
         if (w->in[i] < 1 || w->in[i] > MAX_EXTENT || w->in[i] * w->stride[i] > MAX_EXTENT ||
             w->kernel[i] * w->dilation[i] > MAX_EXTENT)
-            ONNX_FAIL(n, "dim %u is too long", i);
+            return ONNX_REFUSE(n, "dim %u is too long", i);
         length = asked != NULL ? asked->ints[i] : w->in[i] * w->stride[i];
         if (length < 1 || length > MAX_EXTENT)
-            ONNX_FAIL(n, "output_shape[%u] = %" PRId64 " is outside [1,%" PRId64 "]", i, length,
-                      MAX_EXTENT);
+            return ONNX_REFUSE(n, "output_shape[%u] = %" PRId64 " is outside [1,%" PRId64 "]", i,
+                               length, MAX_EXTENT);
         total = w->stride[i] * (w->in[i] - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 -
                 length;
         if (total >= 0)
@@ -159,10 +144,8 @@ static mpl_status transposed_pads(onnx_node *n, const window *w)
         else
             extra[i] -= total;
     }
-    MPL_TRY(onnx_set_ints(n, MPL_ATTR_pads, 2 * w->n, pads));
-    MPL_TRY(onnx_set_ints(n, MPL_ATTR_output_padding, w->n, extra));
-out:
-    return st;
+    MPL_PASS(onnx_set_ints(n, MPL_ATTR_pads, 2 * w->n, pads));
+    return onnx_set_ints(n, MPL_ATTR_output_padding, w->n, extra);
 }
 
 mpl_status onnx_lower_conv_transpose(onnx_node *n)
@@ -173,14 +156,13 @@ mpl_status onnx_lower_conv_transpose(onnx_node *n)
 /* With allowzero a 0 is an empty dim. The IR's reshape cannot express it; an empty constant can. */
 mpl_status onnx_lower_reshape(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *to = onnx_get(n, MPL_ATTR_shape);
     mpl_shape shape = {.rank = 0};
     uint64_t count = 1;
     bool has_zero = false;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     if (to != NULL && to->n <= MPL_MAX_RANK && onnx_attr_int(n, "allowzero", 0) != 0) {
         shape.rank = to->n;
         for (uint32_t i = 0; i < to->n; i++) {
@@ -192,59 +174,52 @@ mpl_status onnx_lower_reshape(onnx_node *n)
         return onnx_finish(n, MPL_OP_reshape, 1, n->in);
     mpl_shape_count(&n->r->g->value_shape[n->in[0]], &count);
     if (count != 0)
-        ONNX_FAIL(n, "a shape of no element does not hold the %" PRIu64 " of its input", count);
-    MPL_TRY(onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0],
-                                              (mpl_type)n->r->g->value_type[n->in[0]], &shape, "",
-                                              false, &n->out[0])));
-out:
-    return st;
+        return ONNX_REFUSE(n, "a shape of no element does not hold the %" PRIu64 " of its input",
+                           count);
+    return onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0],
+                                             (mpl_type)n->r->g->value_type[n->in[0]], &shape, "",
+                                             false, &n->out[0]));
 }
 
 mpl_status onnx_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
-
     if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-        ONNX_FAIL(n, "axis %" PRId64 " is outside [-%u,%u)", axis, rank, rank);
+        return ONNX_REFUSE(n, "axis %" PRId64 " is outside [-%u,%u)", axis, rank, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* IR sizes are explicit. Default: equal parts; with num_outputs (18) the last may be smaller. */
 mpl_status onnx_lower_split(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
     const mpl_shape *in;
     int64_t *part, count = n->n_out, length;
     uint32_t axis = 0;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     in = &n->r->g->value_shape[n->in[0]];
-    MPL_TRY(onnx_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
+    MPL_PASS(onnx_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
     if (onnx_get(n, MPL_ATTR_split) == NULL) {
         length = in->dim[axis] / count + (in->dim[axis] % count != 0);
         if (onnx_attr(n, "num_outputs") != NULL ? onnx_attr_int(n, "num_outputs", 0) != count ||
                                                       length * (count - 1) > in->dim[axis]
                                                 : length * count != in->dim[axis])
-            ONNX_FAIL(n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts",
-                      axis, in->dim[axis], count);
-        MPL_TRY(onnx_new(n->r, part, n->n_out));
+            return ONNX_REFUSE(
+                n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts", axis,
+                in->dim[axis], count);
+        MPL_PASS(onnx_new(n->r, part, n->n_out));
         for (int64_t i = 0; i < count; i++)
             part[i] = i + 1 < count ? length : in->dim[axis] - length * (count - 1);
         onnx_set(n, (mpl_attr){MPL_ATTR_split, n->n_out, part, NULL, NULL});
     }
-    MPL_TRY(onnx_finish(n, MPL_OP_split, 1, n->in));
-out:
-    return st;
+    return onnx_finish(n, MPL_OP_split, 1, n->in);
 }
 
 /* Pad-18 may name axes; the IR has pads for all dims. Before 11 the value is an attribute. */
 mpl_status onnx_lower_pad(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads), *axes = onnx_get(n, MPL_ATTR_axes);
     const Onnx__AttributeProto *value = onnx_attr(n, "value");
     int64_t full[2 * MPL_MAX_RANK] = {0};
@@ -252,31 +227,29 @@ mpl_status onnx_lower_pad(onnx_node *n)
     uint32_t rank, axis = 0;
 
     if (in[0] == MPL_NONE || pads == NULL)
-        ONNX_FAIL(n, "its input or its pads are missing");
+        return ONNX_REFUSE(n, "its input or its pads are missing");
     rank = n->r->g->value_shape[in[0]].rank;
     if (axes != NULL) {
         if (pads->n != 2 * (uint64_t)axes->n)
-            ONNX_FAIL(n, "it has %u pads for %u axes; two each are needed", pads->n, axes->n);
+            return ONNX_REFUSE(n, "it has %u pads for %u axes; two each are needed", pads->n,
+                               axes->n);
         for (uint32_t i = 0; i < axes->n; i++) {
-            MPL_TRY(onnx_axis(n, axes->ints[i], rank, &axis));
+            MPL_PASS(onnx_axis(n, axes->ints[i], rank, &axis));
             full[axis] = pads->ints[i];
             full[rank + axis] = pads->ints[axes->n + i];
         }
         onnx_drop(n, MPL_ATTR_axes);
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_pads, 2 * rank, full));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_pads, 2 * rank, full));
     }
     if (value != NULL)
-        MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)value->f, "value",
-                            &in[1]));
-    MPL_TRY(onnx_finish(n, MPL_OP_pad, in[1] != MPL_NONE ? 2 : 1, in));
-out:
-    return st;
+        MPL_PASS(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)value->f, "value",
+                             &in[1]));
+    return onnx_finish(n, MPL_OP_pad, in[1] != MPL_NONE ? 2 : 1, in);
 }
 
 /* Resize-18 may name axes; the IR has a number for each dim: for others 1, or the dim itself. */
 static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes), *scales = onnx_get(n, MPL_ATTR_scales);
     const mpl_attr *sizes = onnx_get(n, MPL_ATTR_sizes);
     double *scale;
@@ -284,48 +257,44 @@ static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
     uint32_t axis = 0;
 
     if ((scales != NULL && scales->n != axes->n) || (sizes != NULL && sizes->n != axes->n))
-        ONNX_FAIL(n, "it has %u axes, and scales or sizes for another number", axes->n);
-    MPL_TRY(onnx_new(n->r, scale, MPL_MAX_RANK));
+        return ONNX_REFUSE(n, "it has %u axes, and scales or sizes for another number", axes->n);
+    MPL_PASS(onnx_new(n->r, scale, MPL_MAX_RANK));
     for (uint32_t i = 0; i < in->rank; i++)
         scale[i] = 1, size[i] = in->dim[i];
     for (uint32_t i = 0; i < axes->n; i++) {
-        MPL_TRY(onnx_axis(n, axes->ints[i], in->rank, &axis));
+        MPL_PASS(onnx_axis(n, axes->ints[i], in->rank, &axis));
         scale[axis] = scales != NULL ? scales->floats[i] : 1;
         size[axis] = sizes != NULL ? sizes->ints[i] : 0;
     }
     if (scales != NULL)
         onnx_set(n, (mpl_attr){MPL_ATTR_scales, in->rank, NULL, scale, NULL});
     if (sizes != NULL)
-        MPL_TRY(onnx_set_ints(n, MPL_ATTR_sizes, in->rank, size));
+        MPL_PASS(onnx_set_ints(n, MPL_ATTR_sizes, in->rank, size));
     onnx_drop(n, MPL_ATTR_axes);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_lower_resize(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_attr *scales = onnx_get(n, MPL_ATTR_scales), *sizes;
 
     if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
+        return ONNX_REFUSE(n, "its input is missing");
     if (onnx_attr_int(n, "antialias", 0) != 0)
-        ONNX_FAIL(n, "antialias is not supported");
+        return ONNX_REFUSE(n, "antialias is not supported");
     if (onnx_attr(n, "keep_aspect_ratio_policy") != NULL &&
         !onnx_attr_is(n, "keep_aspect_ratio_policy", "stretch"))
-        ONNX_FAIL(n, "keep_aspect_ratio_policy is not supported");
+        return ONNX_REFUSE(n, "keep_aspect_ratio_policy is not supported");
     if (onnx_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
-        ONNX_FAIL(n, "coordinate_transformation_mode tf_crop_and_resize is not supported");
+        return ONNX_REFUSE(n, "coordinate_transformation_mode tf_crop_and_resize is not supported");
     if (scales != NULL && scales->n == 0)
         onnx_drop(n, MPL_ATTR_scales);
     sizes = onnx_get(n, MPL_ATTR_sizes);
     if (sizes != NULL && sizes->n == 0)
         onnx_drop(n, MPL_ATTR_sizes);
     if (onnx_get(n, MPL_ATTR_axes) != NULL)
-        MPL_TRY(resize_all_axes(n, &n->r->g->value_shape[n->in[0]]));
-    MPL_TRY(onnx_finish(n, MPL_OP_resize, 1, n->in));
-out:
-    return st;
+        MPL_PASS(resize_all_axes(n, &n->r->g->value_shape[n->in[0]]));
+    return onnx_finish(n, MPL_OP_resize, 1, n->in);
 }
 
 /* Upsample and Resize-10: output i reads input floor(i / scale), or interpolates its neighbours. */
@@ -339,7 +308,6 @@ mpl_status onnx_lower_upsample(onnx_node *n)
 /* Up to opset 20 scale and bias are per group; in 21 and the IR, per channel. */
 mpl_status onnx_lower_group_norm_18(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = n->r->g;
     const mpl_attr *attr = onnx_get(n, MPL_ATTR_num_groups);
     mpl_value in[3] = {onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2)};
@@ -347,21 +315,20 @@ mpl_status onnx_lower_group_norm_18(onnx_node *n)
 
     for (uint32_t i = 0; i < 3; i++)
         if (in[i] == MPL_NONE || g->value_shape[in[i]].rank == 0)
-            ONNX_FAIL(n, "input %u is missing or a scalar", i);
+            return ONNX_REFUSE(n, "input %u is missing or a scalar", i);
     channels = g->value_shape[in[0]].rank > 1 ? g->value_shape[in[0]].dim[1] : 0;
     if (groups < 1 || channels % groups != 0)
-        ONNX_FAIL(n, "%" PRId64 " channels do not make %" PRId64 " groups", channels, groups);
+        return ONNX_REFUSE(n, "%" PRId64 " channels do not make %" PRId64 " groups", channels,
+                           groups);
     for (uint32_t i = 1; i < 3; i++) {
         const char *what = i == 1 ? "scale" : "bias";
 
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
-                          &MPL_INTS(shape, 2, ((int64_t[]){groups, 1})), &in[i]));
-        MPL_TRY(onnx_step(n, MPL_OP_expand, what, 1, &in[i], 1,
-                          &MPL_INTS(shape, 2, ((int64_t[]){groups, channels / groups})), &in[i]));
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
-                          &MPL_INTS(shape, 1, ((int64_t[]){channels})), &in[i]));
+        MPL_PASS(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
+                           &MPL_INTS(shape, 2, ((int64_t[]){groups, 1})), &in[i]));
+        MPL_PASS(onnx_step(n, MPL_OP_expand, what, 1, &in[i], 1,
+                           &MPL_INTS(shape, 2, ((int64_t[]){groups, channels / groups})), &in[i]));
+        MPL_PASS(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
+                           &MPL_INTS(shape, 1, ((int64_t[]){channels})), &in[i]));
     }
-    MPL_TRY(onnx_finish(n, MPL_OP_group_norm, 3, in));
-out:
-    return st;
+    return onnx_finish(n, MPL_OP_group_norm, 3, in);
 }

@@ -37,8 +37,6 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 /* The oldest opset that can express all operations. */
 static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
 {
-    mpl_status st = MPL_OK;
-
     *opset = OLDEST_OPSET;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -47,11 +45,10 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
                !is_said_by(onnx_write_rule(g, op, *opset), g, op))
             ++*opset;
         if (*opset > ONNX_MAX_OPSET)
-            MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
-                     g->op_name[op], mpl_op_table[kind].name, ONNX_MAX_OPSET);
+            return MPL_REFUSE(ctx, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
+                              g->op_name[op], mpl_op_table[kind].name, ONNX_MAX_OPSET);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The format version that came with an opset (docs/Versioning.md). */
@@ -139,7 +136,6 @@ out:
 
 static mpl_status put_constants(writer *w, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const onnx_rule *rule = onnx_write_rule(w->g, op, w->opset);
     onnx_item it;
 
@@ -147,10 +143,9 @@ static mpl_status put_constants(writer *w, mpl_op op)
         mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
 
         if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
-            MPL_TRY(put_constant(w, op, &attr));
+            MPL_PASS(put_constant(w, op, &attr));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* While fields are counted only the weight's length matters. */
@@ -196,7 +191,6 @@ out:
 
 static mpl_status put_graph(writer *w, onnx_sink *to)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
 
     w->to = to;
@@ -204,22 +198,21 @@ static mpl_status put_graph(writer *w, onnx_sink *to)
     w->n_names = 0;
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_block[op] == 0)
-            MPL_TRY(put_nodes(w, op));
+            MPL_PASS(put_nodes(w, op));
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        MPL_TRY(put_value(w, INPUT, g->input[i]));
+        MPL_PASS(put_value(w, INPUT, g->input[i]));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        MPL_TRY(put_value(w, OUTPUT, g->output[i]));
+        MPL_PASS(put_value(w, OUTPUT, g->output[i]));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_TEMPORARY && g->value_block[v] == 0)
-            MPL_TRY(put_value(w, VALUE_INFO, v));
+            MPL_PASS(put_value(w, VALUE_INFO, v));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0)
-            MPL_TRY(put_constants(w, op));
+            MPL_PASS(put_constants(w, op));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_WEIGHT)
-            MPL_TRY(put_weight(w, v));
-out:
-    return st;
+            MPL_PASS(put_weight(w, v));
+    return MPL_OK;
 }
 
 /* All fields except the graph. */

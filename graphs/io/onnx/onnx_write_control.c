@@ -13,59 +13,53 @@
 
 static mpl_status add_node(writer *w, onnx_nodes *to, Onnx__NodeProto *node)
 {
-    mpl_status st = MPL_OK;
     Onnx__NodeProto **item;
 
     if (to->n == to->cap) {
-        MPL_TRY(part_new(w, item, 2 * to->cap + 8));
+        MPL_PASS(part_new(w, item, 2 * to->cap + 8));
         if (to->n > 0)
             memcpy(item, to->item, to->n * sizeof *item);
         to->item = item;
         to->cap = 2 * to->cap + 8;
     }
     to->item[to->n++] = node;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A unique new name. */
 static mpl_status new_name(writer *w, const char *base, const char *suffix, char **out)
 {
-    mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 16;
 
-    MPL_TRY(part_new(w, *out, size));
+    MPL_PASS(part_new(w, *out, size));
     do
         snprintf(*out, size, "%s/%s~%u", base, suffix, w->n_names++);
     while (mpl_graph_find(w->g, *out) != MPL_NONE);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A node with these inputs and outputs, without a name, since node names are unique. */
 static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n_in,
                            char *const *in, size_t n_out, char *const *out, Onnx__NodeProto **made)
 {
-    mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
     enum { MOST_ATTRS = 8 };
 
-    MPL_TRY(part_new(w, node, 1));
+    MPL_PASS(part_new(w, node, 1));
     onnx__node_proto__init(node);
-    MPL_TRY(part_new(w, node->input, n_in));
-    MPL_TRY(part_new(w, node->output, n_out));
-    MPL_TRY(part_new(w, node->attribute, MOST_ATTRS));
+    MPL_PASS(part_new(w, node->input, n_in));
+    MPL_PASS(part_new(w, node->output, n_out));
+    MPL_PASS(part_new(w, node->attribute, MOST_ATTRS));
     node->op_type = (char *)type;
     node->n_input = n_in, node->n_output = n_out;
     for (size_t i = 0; i < n_in; i++)
         node->input[i] = in[i];
     for (size_t i = 0; i < n_out; i++)
         node->output[i] = out[i];
-    MPL_TRY(add_node(w, to, node));
+    MPL_PASS(add_node(w, to, node));
     if (made != NULL)
         *made = node;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status int_attr(writer *w, Onnx__NodeProto *node, const char *name, int64_t x)
@@ -82,62 +76,47 @@ static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, 
 static mpl_status new_attr(writer *w, Onnx__NodeProto *node, const char *name,
                            Onnx__AttributeProto__AttributeType type, Onnx__AttributeProto **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(int_attr(w, node, name, 0));
+    MPL_PASS(int_attr(w, node, name, 0));
     *out = node->attribute[node->n_attribute - 1];
     (*out)->has_i = false;
     (*out)->type = type;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status graph_attr(writer *w, Onnx__NodeProto *node, const char *name,
                              Onnx__GraphProto *graph)
 {
-    mpl_status st = MPL_OK;
     Onnx__AttributeProto *a;
 
-    MPL_TRY(new_attr(w, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH, &a));
+    MPL_PASS(new_attr(w, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH, &a));
     a->g = graph;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A node with one newly named output; *out may be one of the inputs. */
 static mpl_status step(writer *w, onnx_nodes *to, const char *type, const char *base, size_t n_in,
                        char *const *in, char **out)
 {
-    mpl_status st = MPL_OK;
     char *name;
 
-    MPL_TRY(new_name(w, base, type, &name));
-    MPL_TRY(new_node(w, to, type, n_in, in, 1, &name, NULL));
+    MPL_PASS(new_name(w, base, type, &name));
+    MPL_PASS(new_node(w, to, type, n_in, in, 1, &name, NULL));
     *out = name;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A constant: one whole number, or a list of n >= 1. */
 static mpl_status whole(writer *w, onnx_nodes *to, const char *base, int64_t x, char **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(step(w, to, "Constant", base, 0, NULL, out));
-    MPL_TRY(int_attr(w, to->item[to->n - 1], "value_int", x));
-out:
-    return st;
+    MPL_PASS(step(w, to, "Constant", base, 0, NULL, out));
+    return int_attr(w, to->item[to->n - 1], "value_int", x);
 }
 
 static mpl_status wholes(writer *w, onnx_nodes *to, const char *base, uint32_t n, const int64_t *x,
                          char **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(step(w, to, "Constant", base, 0, NULL, out));
-    MPL_TRY(ints_attr(w, to->item[to->n - 1], "value_ints", n, x));
-out:
-    return st;
+    MPL_PASS(step(w, to, "Constant", base, 0, NULL, out));
+    return ints_attr(w, to->item[to->n - 1], "value_ints", n, x);
 }
 
 /* ---- nested graphs ---- */
@@ -145,36 +124,34 @@ out:
 mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
                          Onnx__ValueInfoProto **out)
 {
-    mpl_status st = MPL_OK;
     Onnx__ValueInfoProto *info;
     Onnx__TypeProto__Tensor *tensor;
     Onnx__TensorShapeProto__Dimension *dim;
 
-    MPL_TRY(part_new(w, info, 1));
+    MPL_PASS(part_new(w, info, 1));
     onnx__value_info_proto__init(info);
     info->name = (char *)name;
-    MPL_TRY(part_new(w, info->type, 1));
+    MPL_PASS(part_new(w, info->type, 1));
     onnx__type_proto__init(info->type);
-    MPL_TRY(part_new(w, tensor, 1));
+    MPL_PASS(part_new(w, tensor, 1));
     onnx__type_proto__tensor__init(tensor);
     info->type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     info->type->tensor_type = tensor;
     tensor->has_elem_type = true;
     tensor->elem_type = onnx_type_number(type);
-    MPL_TRY(part_new(w, tensor->shape, 1));
+    MPL_PASS(part_new(w, tensor->shape, 1));
     onnx__tensor_shape_proto__init(tensor->shape);
-    MPL_TRY(part_new(w, tensor->shape->dim, shape->rank));
+    MPL_PASS(part_new(w, tensor->shape->dim, shape->rank));
     tensor->shape->n_dim = shape->rank;
     for (uint32_t i = 0; i < shape->rank; i++) {
-        MPL_TRY(part_new(w, dim, 1));
+        MPL_PASS(part_new(w, dim, 1));
         onnx__tensor_shape_proto__dimension__init(dim);
         dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         dim->dim_value = shape->dim[i];
         tensor->shape->dim[i] = dim;
     }
     *out = info;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status describe_value(writer *w, const char *name, mpl_value v,
@@ -186,15 +163,11 @@ static mpl_status describe_value(writer *w, const char *name, mpl_value v,
 static mpl_status new_graph(writer *w, const char *name, size_t n_in, size_t n_out,
                             Onnx__GraphProto **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(part_new(w, *out, 1));
+    MPL_PASS(part_new(w, *out, 1));
     onnx__graph_proto__init(*out);
     (*out)->name = (char *)name;
-    MPL_TRY(part_new(w, (*out)->input, n_in));
-    MPL_TRY(part_new(w, (*out)->output, n_out));
-out:
-    return st;
+    MPL_PASS(part_new(w, (*out)->input, n_in));
+    return part_new(w, (*out)->output, n_out);
 }
 
 static void set_nodes(Onnx__GraphProto *graph, const onnx_nodes *nodes)
@@ -214,18 +187,15 @@ static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nod
                              const char *base, char *text, bool made_here, mpl_type type,
                              const mpl_shape *shape)
 {
-    mpl_status st = MPL_OK;
-
     for (size_t i = 0; i < graph->n_output; i++)
         made_here = made_here && strcmp(graph->output[i]->name, text) != 0;
     if (!made_here) {
-        MPL_TRY(step(w, nodes, "Identity", base, 1, &text, &text));
+        MPL_PASS(step(w, nodes, "Identity", base, 1, &text, &text));
         nodes->item[nodes->n - 1]->doc_string = (char *)ONNX_SAME_VALUE;
     }
-    MPL_TRY(onnx_describe(w, text, type, shape, &graph->output[graph->n_output]));
+    MPL_PASS(onnx_describe(w, text, type, shape, &graph->output[graph->n_output]));
     graph->n_output++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds value v of this block or of an outer one. */
@@ -241,14 +211,12 @@ static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nod
 
 static mpl_status add_block(writer *w, uint32_t block, onnx_nodes *nodes)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
 
     for (mpl_op op = g->block_op_begin[block]; op < g->block_op_end[block]; op++)
         if (g->op_block[op] == block)
-            MPL_TRY(onnx_add_nodes(w, op, nodes));
-out:
-    return st;
+            MPL_PASS(onnx_add_nodes(w, op, nodes));
+    return MPL_OK;
 }
 
 /* ---- case ---- */
@@ -257,12 +225,9 @@ out:
 static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
                               const char *base, uint32_t block, uint32_t n, const mpl_value *v)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < n; i++)
-        MPL_TRY(add_result(w, graph, nodes, base, block, v[i]));
-out:
-    return st;
+        MPL_PASS(add_result(w, graph, nodes, base, block, v[i]));
+    return MPL_OK;
 }
 
 static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, onnx_nodes *to,
@@ -274,7 +239,6 @@ typedef enum part_kind { BRANCH, REST, BYPASS } part_kind;
 static mpl_status make_part(writer *w, mpl_op op, char *index, uint32_t from, part_kind kind,
                             Onnx__GraphProto **out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     uint32_t b = g->op_body[g->op_body_begin[op] + from], n = g->block_n_results[b];
     const char *base = g->block_name[b];
@@ -283,46 +247,41 @@ static mpl_status make_part(writer *w, mpl_op op, char *index, uint32_t from, pa
     char **name, *graph_name = g->block_name[b];
 
     if (kind != BRANCH)
-        MPL_TRY(new_name(w, base, "graph", &graph_name));
-    MPL_TRY(new_graph(w, graph_name, 0, n, out));
+        MPL_PASS(new_name(w, base, "graph", &graph_name));
+    MPL_PASS(new_graph(w, graph_name, 0, n, out));
     if (kind == BRANCH) {
-        MPL_TRY(add_block(w, b, &nodes));
-        MPL_TRY(add_results(w, *out, &nodes, base, b, n, result));
+        MPL_PASS(add_block(w, b, &nodes));
+        MPL_PASS(add_results(w, *out, &nodes, base, b, n, result));
     } else if (kind == BYPASS)
-        MPL_TRY(add_results(w, *out, &nodes, base, b, n, g->op_in + g->op_in_begin[op] + 1));
+        MPL_PASS(add_results(w, *out, &nodes, base, b, n, g->op_in + g->op_in_begin[op] + 1));
     else {
-        MPL_TRY(part_new(w, name, n));
+        MPL_PASS(part_new(w, name, n));
         for (uint32_t i = 0; i < n; i++)
-            MPL_TRY(new_name(w, base, "choice", &name[i]));
-        MPL_TRY(add_choice(w, op, index, from, &nodes, name));
+            MPL_PASS(new_name(w, base, "choice", &name[i]));
+        MPL_PASS(add_choice(w, op, index, from, &nodes, name));
         for (uint32_t i = 0; i < n; i++) {
-            MPL_TRY(describe_value(w, name[i], result[i], &(*out)->output[i]));
+            MPL_PASS(describe_value(w, name[i], result[i], &(*out)->output[i]));
             (*out)->n_output++;
         }
     }
     set_nodes(*out, &nodes);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_if(writer *w, char *condition, Onnx__GraphProto *on, Onnx__GraphProto *off,
                          onnx_nodes *to, char *const *out)
 {
-    mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
 
-    MPL_TRY(new_node(w, to, "If", 1, &condition, on->n_output, out, &node));
-    MPL_TRY(graph_attr(w, node, "then_branch", on));
-    MPL_TRY(graph_attr(w, node, "else_branch", off));
-out:
-    return st;
+    MPL_PASS(new_node(w, to, "If", 1, &condition, on->n_output, out, &node));
+    MPL_PASS(graph_attr(w, node, "then_branch", on));
+    return graph_attr(w, node, "else_branch", off);
 }
 
 /* Branches from `from` on: an If between the first and the rest; the last one needs no test. */
 static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, onnx_nodes *to,
                              char *const *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op],
              b = g->op_body[g->op_body_begin[op] + from];
@@ -330,41 +289,35 @@ static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, o
     char *number, *test;
 
     if (from + 1 == n) {
-        MPL_TRY(add_block(w, b, to));
+        MPL_PASS(add_block(w, b, to));
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            MPL_TRY(new_node(w, to, "Identity", 1,
-                             &g->value_name[g->block_result[g->block_result_begin[b] + i]], 1,
-                             &out[i], NULL));
+            MPL_PASS(new_node(w, to, "Identity", 1,
+                              &g->value_name[g->block_result[g->block_result_begin[b] + i]], 1,
+                              &out[i], NULL));
         return MPL_OK;
     }
-    MPL_TRY(whole(w, to, g->op_name[op], from, &number));
-    MPL_TRY(step(w, to, "Equal", g->op_name[op], 2, (char *[]){index, number}, &test));
-    MPL_TRY(make_part(w, op, index, from, BRANCH, &on));
-    MPL_TRY(make_part(w, op, index, from + 1, from + 2 == n ? BRANCH : REST, &off));
-    MPL_TRY(add_if(w, test, on, off, to, out));
-out:
-    return st;
+    MPL_PASS(whole(w, to, g->op_name[op], from, &number));
+    MPL_PASS(step(w, to, "Equal", g->op_name[op], 2, (char *[]){index, number}, &test));
+    MPL_PASS(make_part(w, op, index, from, BRANCH, &on));
+    MPL_PASS(make_part(w, op, index, from + 1, from + 2 == n ? BRANCH : REST, &off));
+    return add_if(w, test, on, off, to, out);
 }
 
 /* The names of n outputs; unused ones get new names. */
 static mpl_status name_outputs(writer *w, const char *base, uint32_t n, const mpl_value *made,
                                char ***out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(part_new(w, *out, n));
+    MPL_PASS(part_new(w, *out, n));
     for (uint32_t i = 0; i < n; i++)
         if (made[i] != MPL_NONE)
             (*out)[i] = w->g->value_name[made[i]];
         else
-            MPL_TRY(new_name(w, base, "unused", &(*out)[i]));
-out:
-    return st;
+            MPL_PASS(new_name(w, base, "unused", &(*out)[i]));
+    return MPL_OK;
 }
 
 static mpl_status add_case(writer *w, mpl_op op, onnx_nodes *to)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     const char *base = g->op_name[op];
     mpl_value v = g->op_in[g->op_in_begin[op]];
@@ -374,25 +327,23 @@ static mpl_status add_case(writer *w, mpl_op op, onnx_nodes *to)
     Onnx__GraphProto *on, *off;
     char *index = g->value_name[v], *zero, *test, **out;
 
-    MPL_TRY(name_outputs(w, base, n_out, g->op_out + g->op_out_begin[op], &out));
+    MPL_PASS(name_outputs(w, base, n_out, g->op_out + g->op_out_begin[op], &out));
     if (g->value_type[v] == MPL_TYPE_bool && n == 2) {
-        MPL_TRY(make_part(w, op, index, 1, BRANCH, &on));
-        MPL_TRY(make_part(w, op, index, 0, BRANCH, &off));
+        MPL_PASS(make_part(w, op, index, 1, BRANCH, &on));
+        MPL_PASS(make_part(w, op, index, 0, BRANCH, &off));
         return add_if(w, index, on, off, to, out);
     }
     if (g->value_type[v] != MPL_TYPE_i64) {
-        MPL_TRY(step(w, to, "Cast", base, 1, &index, &index));
-        MPL_TRY(int_attr(w, to->item[to->n - 1], "to", onnx_type_number(MPL_TYPE_i64)));
+        MPL_PASS(step(w, to, "Cast", base, 1, &index, &index));
+        MPL_PASS(int_attr(w, to->item[to->n - 1], "to", onnx_type_number(MPL_TYPE_i64)));
     }
     if (!bypass)
         return add_choice(w, op, index, 0, to, out);
-    MPL_TRY(whole(w, to, base, 0, &zero));
-    MPL_TRY(step(w, to, "Less", base, 2, (char *[]){index, zero}, &test));
-    MPL_TRY(make_part(w, op, index, 0, BYPASS, &on));
-    MPL_TRY(make_part(w, op, index, 0, n == 1 ? BRANCH : REST, &off));
-    MPL_TRY(add_if(w, test, on, off, to, out));
-out:
-    return st;
+    MPL_PASS(whole(w, to, base, 0, &zero));
+    MPL_PASS(step(w, to, "Less", base, 2, (char *[]){index, zero}, &test));
+    MPL_PASS(make_part(w, op, index, 0, BYPASS, &on));
+    MPL_PASS(make_part(w, op, index, 0, n == 1 ? BRANCH : REST, &off));
+    return add_if(w, test, on, off, to, out);
 }
 
 /* ---- while ---- */
@@ -446,7 +397,6 @@ static bool only_scans(const mpl_graph *g, const loop *l)
 
 static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     uint32_t n_in = l->n_carried + l->n_scans, n_out = l->n_carried + l->n_rows;
     Onnx__GraphProto *body;
@@ -454,50 +404,45 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
     onnx_nodes nodes = {0};
     char **in, **out;
 
-    MPL_TRY(part_new(w, in, n_in));
-    MPL_TRY(new_graph(w, g->block_name[l->block], n_in, n_out, &body));
+    MPL_PASS(part_new(w, in, n_in));
+    MPL_PASS(new_graph(w, g->block_name[l->block], n_in, n_out, &body));
     for (uint32_t i = 0; i < n_in; i++) {
         in[i] = g->value_name[l->in[2 + i]];
-        MPL_TRY(add_input(w, body, l->param[1 + i]));
+        MPL_PASS(add_input(w, body, l->param[1 + i]));
     }
-    MPL_TRY(add_block(w, l->block, &nodes));
-    MPL_TRY(add_results(w, body, &nodes, l->base, l->block, n_out, l->result + 1));
+    MPL_PASS(add_block(w, l->block, &nodes));
+    MPL_PASS(add_results(w, body, &nodes, l->base, l->block, n_out, l->result + 1));
     set_nodes(body, &nodes);
-    MPL_TRY(name_outputs(w, l->base, n_out, l->made, &out));
-    MPL_TRY(new_node(w, to, "Scan", n_in, in, n_out, out, &node));
+    MPL_PASS(name_outputs(w, l->base, n_out, l->made, &out));
+    MPL_PASS(new_node(w, to, "Scan", n_in, in, n_out, out, &node));
     onnx_name_node(w, l->op, node);
-    MPL_TRY(graph_attr(w, node, "body", body));
-    MPL_TRY(int_attr(w, node, "num_scan_inputs", l->n_scans));
+    MPL_PASS(graph_attr(w, node, "body", body));
+    MPL_PASS(int_attr(w, node, "num_scan_inputs", l->n_scans));
     if (l->reverse != NULL)
-        MPL_TRY(ints_attr(w, node, "scan_input_directions", l->n_scans, l->reverse));
+        MPL_PASS(ints_attr(w, node, "scan_input_directions", l->n_scans, l->reverse));
     if (l->reverse != NULL && l->n_rows > 0)
-        MPL_TRY(ints_attr(w, node, "scan_output_directions", l->n_rows, l->reverse + l->n_scans));
-out:
-    return st;
+        MPL_PASS(ints_attr(w, node, "scan_output_directions", l->n_rows, l->reverse + l->n_scans));
+    return MPL_OK;
 }
 
 /* The round's slice of scan i, under the name of the body's parameter. */
 static mpl_status add_slice(writer *w, const loop *l, uint32_t i, onnx_nodes *nodes)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     char *round = g->value_name[l->param[0]], *last,
          *scan = g->value_name[l->in[2 + l->n_carried + i]];
 
     if (is_reversed(l, i)) {
-        MPL_TRY(whole(w, nodes, l->base, l->most - 1, &last));
-        MPL_TRY(step(w, nodes, "Sub", l->base, 2, (char *[]){last, round}, &round));
+        MPL_PASS(whole(w, nodes, l->base, l->most - 1, &last));
+        MPL_PASS(step(w, nodes, "Sub", l->base, 2, (char *[]){last, round}, &round));
     }
-    MPL_TRY(new_node(w, nodes, "Gather", 2, (char *[]){scan, round}, 1,
-                     &g->value_name[l->param[1 + l->n_carried + i]], NULL));
-out:
-    return st;
+    return new_node(w, nodes, "Gather", 2, (char *[]){scan, round}, 1,
+                    &g->value_name[l->param[1 + l->n_carried + i]], NULL);
 }
 
 /* All exit tests combined as a scalar truth value; NULL: there is none. */
 static mpl_status join_exits(writer *w, const loop *l, onnx_nodes *nodes, char **out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
 
     *out = NULL;
@@ -508,32 +453,28 @@ static mpl_status join_exits(writer *w, const loop *l, onnx_nodes *nodes, char *
         if (g->op_block[op] != l->block || g->op_kind[op] != MPL_OP_exit_unless)
             continue;
         if (g->value_shape[v].rank > 0)
-            MPL_TRY(step(w, nodes, "Squeeze", l->base, 1, &test, &test));
+            MPL_PASS(step(w, nodes, "Squeeze", l->base, 1, &test, &test));
         if (*out != NULL)
-            MPL_TRY(step(w, nodes, "And", l->base, 2, (char *[]){*out, test}, &test));
+            MPL_PASS(step(w, nodes, "And", l->base, 2, (char *[]){*out, test}, &test));
         *out = test;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status zero_of(writer *w, onnx_nodes *to, const char *base, mpl_type type, char **out)
 {
-    mpl_status st = MPL_OK;
     Onnx__AttributeProto *a;
 
-    MPL_TRY(step(w, to, "Constant", base, 0, NULL, out));
-    MPL_TRY(new_attr(w, to->item[to->n - 1], "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR,
-                     &a));
-    MPL_TRY(part_new(w, a->t, 1));
+    MPL_PASS(step(w, to, "Constant", base, 0, NULL, out));
+    MPL_PASS(new_attr(w, to->item[to->n - 1], "value",
+                      ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, &a));
+    MPL_PASS(part_new(w, a->t, 1));
     onnx__tensor_proto__init(a->t);
     a->t->has_data_type = true;
     a->t->data_type = onnx_type_number(type);
     a->t->has_raw_data = true;
     a->t->raw_data.len = mpl_type_bytes(type);
-    MPL_TRY(part_new(w, a->t->raw_data.data, a->t->raw_data.len));
-out:
-    return st;
+    return part_new(w, a->t->raw_data.data, a->t->raw_data.len);
 }
 
 /* The condition, then the carried values, then the rows. If stay is false, the round counts as
@@ -541,86 +482,80 @@ out:
 static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *body,
                                    onnx_nodes *nodes, char *condition)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     mpl_value test = l->result[0];
     char *stay, *go = test != MPL_NONE ? g->value_name[test] : condition, *name, *other;
     bool made_here =
         test != MPL_NONE && g->value_block[test] == l->block && g->value_op[test] != MPL_NONE;
 
-    MPL_TRY(join_exits(w, l, nodes, &stay));
+    MPL_PASS(join_exits(w, l, nodes, &stay));
     if (test != MPL_NONE && g->value_shape[test].rank > 0) {
-        MPL_TRY(step(w, nodes, "Squeeze", l->base, 1, &go, &go));
+        MPL_PASS(step(w, nodes, "Squeeze", l->base, 1, &go, &go));
         made_here = true;
     }
     if (stay != NULL)
-        MPL_TRY(step(w, nodes, "And", l->base, 2, (char *[]){go, stay}, &go));
-    MPL_TRY(add_output(w, body, nodes, l->base, go, made_here || stay != NULL, MPL_TYPE_bool,
-                       &(mpl_shape){.rank = 0}));
+        MPL_PASS(step(w, nodes, "And", l->base, 2, (char *[]){go, stay}, &go));
+    MPL_PASS(add_output(w, body, nodes, l->base, go, made_here || stay != NULL, MPL_TYPE_bool,
+                        &(mpl_shape){.rank = 0}));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         mpl_value v = l->result[1 + i];
 
         name = g->value_name[v];
         other = i < l->n_carried ? g->value_name[l->param[1 + i]] : NULL;
         if (stay == NULL) {
-            MPL_TRY(add_result(w, body, nodes, l->base, l->block, v));
+            MPL_PASS(add_result(w, body, nodes, l->base, l->block, v));
             continue;
         }
         if (other == NULL)
-            MPL_TRY(zero_of(w, nodes, l->base, (mpl_type)g->value_type[v], &other));
-        MPL_TRY(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
-        MPL_TRY(add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v],
-                           &g->value_shape[v]));
+            MPL_PASS(zero_of(w, nodes, l->base, (mpl_type)g->value_type[v], &other));
+        MPL_PASS(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
+        MPL_PASS(add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v],
+                            &g->value_shape[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status make_loop_body(writer *w, const loop *l, Onnx__GraphProto **out)
 {
-    mpl_status st = MPL_OK;
     onnx_nodes nodes = {0};
     char *condition;
 
-    MPL_TRY(new_graph(w, w->g->block_name[l->block], 2 + l->n_carried, 1 + l->n_carried + l->n_rows,
-                      out));
-    MPL_TRY(add_input(w, *out, l->param[0]));
-    MPL_TRY(new_name(w, l->base, "condition", &condition));
-    MPL_TRY(onnx_describe(w, condition, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &(*out)->input[1]));
+    MPL_PASS(new_graph(w, w->g->block_name[l->block], 2 + l->n_carried,
+                       1 + l->n_carried + l->n_rows, out));
+    MPL_PASS(add_input(w, *out, l->param[0]));
+    MPL_PASS(new_name(w, l->base, "condition", &condition));
+    MPL_PASS(
+        onnx_describe(w, condition, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &(*out)->input[1]));
     (*out)->n_input++;
     for (uint32_t i = 0; i < l->n_carried; i++)
-        MPL_TRY(add_input(w, *out, l->param[1 + i]));
+        MPL_PASS(add_input(w, *out, l->param[1 + i]));
     for (uint32_t i = 0; i < l->n_scans; i++)
-        MPL_TRY(add_slice(w, l, i, &nodes));
-    MPL_TRY(add_block(w, l->block, &nodes));
-    MPL_TRY(add_loop_results(w, l, *out, &nodes, condition));
+        MPL_PASS(add_slice(w, l, i, &nodes));
+    MPL_PASS(add_block(w, l->block, &nodes));
+    MPL_PASS(add_loop_results(w, l, *out, &nodes, condition));
     set_nodes(*out, &nodes);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The trip count: a value, a number, or the smaller of both. */
 static mpl_status add_trips(writer *w, const loop *l, onnx_nodes *to, char **out)
 {
-    mpl_status st = MPL_OK;
     char *both[2];
 
     *out = l->in[0] != MPL_NONE ? w->g->value_name[l->in[0]] : (char *)"";
     if (l->most < 0)
         return MPL_OK;
     both[0] = *out;
-    MPL_TRY(whole(w, to, l->base, l->most, out));
+    MPL_PASS(whole(w, to, l->base, l->most, out));
     both[1] = *out;
     if (l->in[0] != MPL_NONE)
-        MPL_TRY(step(w, to, "Min", l->base, 2, both, out));
-out:
-    return st;
+        MPL_PASS(step(w, to, "Min", l->base, 2, both, out));
+    return MPL_OK;
 }
 
 /* The rows of a `while` from those of rounds that ran: reversed if needed, filled with zeros. */
 static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *to, char *rows)
 {
-    mpl_status st = MPL_OK;
     bool reverse = is_reversed(l, l->n_scans + i);
     mpl_value v = l->made[l->n_carried + i];
     uint32_t rank = w->g->value_shape[v].rank;
@@ -630,45 +565,43 @@ static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *
 
     if (reverse) {
         for (int k = 0; k < 4; k++) /* starts, ends, axes, steps */
-            MPL_TRY(wholes(w, to, l->base, 1, &slice[k], &number[1 + k]));
-        MPL_TRY(step(w, to, "Slice", l->base, 5, number, &rows));
+            MPL_PASS(wholes(w, to, l->base, 1, &slice[k], &number[1 + k]));
+        MPL_PASS(step(w, to, "Slice", l->base, 5, number, &rows));
     }
     if (!may_end_early(l))
         return new_node(w, to, "Identity", 1, &rows, 1, &w->g->value_name[v], NULL);
-    MPL_TRY(wholes(w, to, l->base, 1, &l->most, &lacking[0]));
-    MPL_TRY(step(w, to, "Shape", l->base, 1, &rows, &lacking[1]));
-    MPL_TRY(int_attr(w, to->item[to->n - 1], "end", 1));
-    MPL_TRY(step(w, to, "Sub", l->base, 2, lacking, &lacking[0]));
+    MPL_PASS(wholes(w, to, l->base, 1, &l->most, &lacking[0]));
+    MPL_PASS(step(w, to, "Shape", l->base, 1, &rows, &lacking[1]));
+    MPL_PASS(int_attr(w, to->item[to->n - 1], "end", 1));
+    MPL_PASS(step(w, to, "Sub", l->base, 2, lacking, &lacking[0]));
     if (reverse) {
         pads[0] = lacking[0];
-        MPL_TRY(wholes(w, to, l->base, 2 * rank - 1, zero, &pads[1]));
+        MPL_PASS(wholes(w, to, l->base, 2 * rank - 1, zero, &pads[1]));
     } else {
-        MPL_TRY(wholes(w, to, l->base, rank, zero, &pads[0]));
+        MPL_PASS(wholes(w, to, l->base, rank, zero, &pads[0]));
         pads[1] = lacking[0];
         if (rank > 1)
-            MPL_TRY(wholes(w, to, l->base, rank - 1, zero, &pads[2]));
+            MPL_PASS(wholes(w, to, l->base, rank - 1, zero, &pads[2]));
     }
-    MPL_TRY(step(w, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
-    MPL_TRY(int_attr(w, to->item[to->n - 1], "axis", 0));
-    MPL_TRY(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], &pad));
+    MPL_PASS(step(w, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
+    MPL_PASS(int_attr(w, to->item[to->n - 1], "axis", 0));
+    MPL_PASS(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], &pad));
     if (!reverse)
         pad->doc_string = (char *)ONNX_SAME_VALUE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_loop(writer *w, const loop *l, onnx_nodes *to)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     uint32_t n_in = 2 + l->n_carried, n_out = l->n_carried + l->n_rows;
     Onnx__GraphProto *body;
     Onnx__NodeProto *node;
     char **in, **out;
 
-    MPL_TRY(part_new(w, in, n_in));
-    MPL_TRY(part_new(w, out, n_out));
-    MPL_TRY(add_trips(w, l, to, &in[0]));
+    MPL_PASS(part_new(w, in, n_in));
+    MPL_PASS(part_new(w, out, n_out));
+    MPL_PASS(add_trips(w, l, to, &in[0]));
     in[1] = l->in[1] != MPL_NONE ? g->value_name[l->in[1]] : (char *)"";
     for (uint32_t i = 0; i < l->n_carried; i++)
         in[2 + i] = g->value_name[l->in[2 + i]];
@@ -678,18 +611,17 @@ static mpl_status add_loop(writer *w, const loop *l, onnx_nodes *to)
 
         out[i] = plain && l->made[i] != MPL_NONE ? g->value_name[l->made[i]] : NULL;
         if (out[i] == NULL)
-            MPL_TRY(new_name(w, l->base, "rows", &out[i]));
+            MPL_PASS(new_name(w, l->base, "rows", &out[i]));
     }
-    MPL_TRY(make_loop_body(w, l, &body));
-    MPL_TRY(new_node(w, to, "Loop", n_in, in, n_out, out, &node));
+    MPL_PASS(make_loop_body(w, l, &body));
+    MPL_PASS(new_node(w, to, "Loop", n_in, in, n_out, out, &node));
     onnx_name_node(w, l->op, node);
-    MPL_TRY(graph_attr(w, node, "body", body));
+    MPL_PASS(graph_attr(w, node, "body", body));
     for (uint32_t i = 0; i < l->n_rows; i++)
         if (l->made[l->n_carried + i] != MPL_NONE &&
             out[l->n_carried + i] != g->value_name[l->made[l->n_carried + i]])
-            MPL_TRY(finish_rows(w, l, i, to, out[l->n_carried + i]));
-out:
-    return st;
+            MPL_PASS(finish_rows(w, l, i, to, out[l->n_carried + i]));
+    return MPL_OK;
 }
 
 /* ---- fused operations ---- */
@@ -698,19 +630,14 @@ out:
 static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type type, int64_t x,
                         char **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(whole(w, to, base, x, out));
-    MPL_TRY(step(w, to, "Cast", base, 1, out, out));
-    MPL_TRY(int_attr(w, to->item[to->n - 1], "to", onnx_type_number(type)));
-out:
-    return st;
+    MPL_PASS(whole(w, to, base, x, out));
+    MPL_PASS(step(w, to, "Cast", base, 1, out, out));
+    return int_attr(w, to->item[to->n - 1], "to", onnx_type_number(type));
 }
 
 /* Conv or Gemm, then Add, then Relu or Clip; the last one makes the operation's value. */
 static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     mpl_value made = g->op_out[g->op_out_begin[op]];
     const char *base = g->value_name[made];
@@ -718,37 +645,35 @@ static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
     Onnx__NodeProto *node;
     char *in[3];
 
-    MPL_TRY(onnx_make_node(w, op, &node));
-    MPL_TRY(add_node(w, to, node));
+    MPL_PASS(onnx_make_node(w, op, &node));
+    MPL_PASS(add_node(w, to, node));
     if (mpl_fused_first((mpl_op_kind)g->op_kind[op]) > 0) {
-        MPL_TRY(new_name(w, base, "product", &in[0]));
+        MPL_PASS(new_name(w, base, "product", &in[0]));
         in[1] = g->value_name[g->op_in[g->op_in_begin[op]]];
         node->output[0] = in[0];
-        MPL_TRY(new_node(w, to, "Add", 2, in, 1, &g->value_name[made], &node));
+        MPL_PASS(new_node(w, to, "Add", 2, in, 1, &g->value_name[made], &node));
     }
     if (activation == MPL_ACT_NONE)
-        goto out;
-    MPL_TRY(new_name(w, base, "linear", &in[0]));
+        return MPL_OK;
+    MPL_PASS(new_name(w, base, "linear", &in[0]));
     node->output[0] = in[0];
     for (int i = 1; i < 3 && activation == MPL_ACT_RELU6; i++)
-        MPL_TRY(bound(w, to, base, (mpl_type)g->value_type[made], i == 1 ? 0 : 6, &in[i]));
+        MPL_PASS(bound(w, to, base, (mpl_type)g->value_type[made], i == 1 ? 0 : 6, &in[i]));
     if (activation == MPL_ACT_RELU)
-        MPL_TRY(new_node(w, to, "Relu", 1, in, 1, &g->value_name[made], NULL));
+        MPL_PASS(new_node(w, to, "Relu", 1, in, 1, &g->value_name[made], NULL));
     else
-        MPL_TRY(new_node(w, to, "Clip", 3, in, 1, &g->value_name[made], NULL));
-out:
-    return st;
+        MPL_PASS(new_node(w, to, "Clip", 3, in, 1, &g->value_name[made], NULL));
+    return MPL_OK;
 }
 
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
 {
-    mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
     loop l;
 
     switch (w->g->op_kind[op]) {
     case MPL_OP_case:
-        MPL_TRY(add_case(w, op, to));
+        MPL_PASS(add_case(w, op, to));
         onnx_name_node(w, op, to->item[to->n - 1]);
         break;
     case MPL_OP_while:
@@ -762,9 +687,8 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
     case MPL_OP_exit_unless: /* part of the loop's condition */
         return MPL_OK;
     default:
-        MPL_TRY(onnx_make_node(w, op, &node));
-        MPL_TRY(add_node(w, to, node));
+        MPL_PASS(onnx_make_node(w, op, &node));
+        MPL_PASS(add_node(w, to, node));
     }
-out:
-    return st;
+    return MPL_OK;
 }

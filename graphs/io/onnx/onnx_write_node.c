@@ -45,28 +45,23 @@ void *onnx_part(writer *w, size_t n, size_t size)
 
 mpl_status onnx_name_constant(writer *w, mpl_op op, mpl_attr_key key, char **out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     const char *base = g->value_name[g->op_out[g->op_out_begin[op]]], *end = mpl_attr_name(key);
     size_t size = strlen(base) + strlen(end) + 24;
 
-    MPL_TRY(part_new(w, *out, size));
+    MPL_PASS(part_new(w, *out, size));
     snprintf(*out, size, "%s/%s", base, end);
     for (unsigned i = 2; mpl_graph_find(g, *out) != MPL_NONE; i++)
         snprintf(*out, size, "%s/%s~%u", base, end, i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_narrow(writer *w, const mpl_attr *attr, float **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(part_new(w, *out, attr->n));
+    MPL_PASS(part_new(w, *out, attr->n));
     for (uint32_t i = 0; i < attr->n; i++)
         (*out)[i] = (float)attr->floats[i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
@@ -79,21 +74,20 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
         ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
         ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
     };
-    mpl_status st = MPL_OK;
     mpl_attr_kind kind = mpl_attr_kind_of(from->key);
     Onnx__AttributeProto *a;
     float *floats = NULL;
     int64_t *ints;
 
-    MPL_TRY(part_new(w, a, 1));
+    MPL_PASS(part_new(w, a, 1));
     onnx__attribute_proto__init(a);
-    MPL_TRY(part_new(w, a->name, n_name + 1));
+    MPL_PASS(part_new(w, a->name, n_name + 1));
     memcpy(a->name, name, n_name);
     a->has_type = true;
     a->type = type[kind];
     if (from->floats != NULL)
-        MPL_TRY(onnx_narrow(w, from, &floats));
-    MPL_TRY(part_new(w, ints, from->n));
+        MPL_PASS(onnx_narrow(w, from, &floats));
+    MPL_PASS(part_new(w, ints, from->n));
     if (from->ints != NULL)
         memcpy(ints, from->ints, from->n * sizeof *ints);
     if (kind == MPL_ATTR_INT)
@@ -107,42 +101,38 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
     else
         a->has_s = true, a->s = (ProtobufCBinaryData){from->n, (uint8_t *)from->text};
     node->attribute[node->n_attribute++] = a;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Writes attributes in order; constant[] gets names for those that are inputs in ONNX. */
 static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                             char **constant)
 {
-    mpl_status st = MPL_OK;
     onnx_item it;
     mpl_type type;
 
-    MPL_TRY(part_new(w, node->attribute, onnx_count_attrs(w->g, op)));
+    MPL_PASS(part_new(w, node->attribute, onnx_count_attrs(w->g, op)));
     for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
         mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
 
         if (attr.key == MPL_ATTR_to) { /* named here, numbered in ONNX */
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
-            MPL_TRY(onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
+            MPL_PASS(onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
         } else if (attr.key == MPL_ATTR_activation) {
             continue;
         } else if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
-            MPL_TRY(onnx_name_constant(w, op, attr.key, &constant[it.input]));
+            MPL_PASS(onnx_name_constant(w, op, attr.key, &constant[it.input]));
         else
-            MPL_TRY(onnx_add_attr(w, node, it.name, it.n_name, &attr));
+            MPL_PASS(onnx_add_attr(w, node, it.name, it.n_name, &attr));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Writes operands where the rule leaves inputs, and constants between; trims omitted ones. */
 static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                              char *const *constant)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     uint32_t at = g->op_in_begin[op] + mpl_fused_first((mpl_op_kind)g->op_kind[op]);
     uint32_t end = g->op_in_begin[op + 1];
@@ -153,7 +143,7 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
     while ((item = onnx_next_item(item, &it)) != NULL)
         if (it.mark == '@')
             taken[it.input] = true;
-    MPL_TRY(part_new(w, node->input, end - at + MOST_INPUTS));
+    MPL_PASS(part_new(w, node->input, end - at + MOST_INPUTS));
     for (size_t i = 0; i < MOST_INPUTS || at < end; i++) {
         const char *name = "";
 
@@ -167,8 +157,7 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
         if (name[0] != '\0')
             node->n_input = i + 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
@@ -179,24 +168,22 @@ void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
 
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     const onnx_rule *rule = onnx_write_rule(g, op, w->opset);
     const mpl_value *made = g->op_out + g->op_out_begin[op];
     Onnx__NodeProto *node;
     char *constant[MOST_INPUTS] = {NULL};
 
-    MPL_TRY(part_new(w, node, 1));
+    MPL_PASS(part_new(w, node, 1));
     onnx__node_proto__init(node);
     onnx_name_node(w, op, node);
     node->op_type = (char *)rule->name;
-    MPL_TRY(add_attrs(w, op, rule, node, constant));
-    MPL_TRY(add_inputs(w, op, rule, node, constant));
+    MPL_PASS(add_attrs(w, op, rule, node, constant));
+    MPL_PASS(add_inputs(w, op, rule, node, constant));
     node->n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    MPL_TRY(part_new(w, node->output, node->n_output));
+    MPL_PASS(part_new(w, node->output, node->n_output));
     for (size_t i = 0; i < node->n_output; i++)
         node->output[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : (char *)"";
     *out = node;
-out:
-    return st;
+    return MPL_OK;
 }

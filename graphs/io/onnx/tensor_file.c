@@ -41,12 +41,11 @@ static const char *header_value(const char *header, const char *key)
 
 static mpl_status npy_type(mpl_ctx *ctx, const char *path, const char *header, mpl_type *type)
 {
-    mpl_status st = MPL_OK;
     const char *at = header_value(header, "descr");
     char descr[8] = "";
 
     if (at == NULL || sscanf(at, "'%7[^']'", descr) != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header gives no simple element type", path);
+        return MPL_REFUSE(ctx, "%s: the .npy header gives no simple element type", path);
     for (size_t i = 0; i < N_DESCRS; i++) {
         bool native = descr[0] == '=' || descr[0] == '<' ||
                       (descr[0] == '|' && descr[1] != '\0' && descr[2] == '1');
@@ -55,57 +54,51 @@ static mpl_status npy_type(mpl_ctx *ctx, const char *path, const char *header, m
             return *type = descrs[i].type, MPL_OK;
     }
     if (descr[0] == '>')
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: elements '%s' are big-endian; little-endian ones are needed",
-                 path, descr);
-    MPL_FAIL(ctx, MPL_EINPUT, "%s: element type '%s' is none that memplan has", path, descr);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: elements '%s' are big-endian; little-endian ones are needed",
+                          path, descr);
+    return MPL_REFUSE(ctx, "%s: element type '%s' is none that memplan has", path, descr);
 }
 
 /* Parses "(2, 3)", "(2,)" or "()". */
 static mpl_status npy_shape(mpl_ctx *ctx, const char *path, const char *header, mpl_shape *shape)
 {
-    mpl_status st = MPL_OK;
     const char *at = header_value(header, "shape");
     char *end;
 
     shape->rank = 0;
     if (at == NULL || *at++ != '(')
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header gives no shape", path);
+        return MPL_REFUSE(ctx, "%s: the .npy header gives no shape", path);
     for (;;) {
         at += strspn(at, " ");
         if (*at == ')')
             break;
         errno = 0;
         if (shape->rank == MPL_MAX_RANK)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: more than %d dims", path, MPL_MAX_RANK);
+            return MPL_REFUSE(ctx, "%s: more than %d dims", path, MPL_MAX_RANK);
         if (*at < '0' || *at > '9' ||
             (shape->dim[shape->rank++] = strtoll(at, &end, 10), errno != 0))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header has a bad dim", path);
+            return MPL_REFUSE(ctx, "%s: the .npy header has a bad dim", path);
         at = end + strspn(end, " ");
         if (*at == ',')
             at++;
         else if (*at != ')')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header's shape is cut", path);
+            return MPL_REFUSE(ctx, "%s: the .npy header's shape is cut", path);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status npy_order(mpl_ctx *ctx, const char *path, const char *header)
 {
-    mpl_status st = MPL_OK;
     const char *order = header_value(header, "fortran_order");
 
     if (order == NULL || (strncmp(order, "False", 5) != 0 && strncmp(order, "True", 4) != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header's fortran_order is neither True nor False",
-                 path);
+        return MPL_REFUSE(ctx, "%s: the .npy header's fortran_order is neither True nor False",
+                          path);
     if (order[0] == 'T')
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)",
-                 path);
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)",
+            path);
+    return MPL_OK;
 }
 
 /* The start and length of the header's text; false: the file is too short. */

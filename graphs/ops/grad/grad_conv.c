@@ -14,101 +14,88 @@ typedef struct conv_dims {
 
 mpl_status mpl_sizes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_shape *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t n;
     const int64_t *sizes = mpl_attr_ints(g, op, MPL_ATTR_sizes, &n);
     uint64_t count;
 
     if (sizes == NULL || n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' is missing or has more than %d dims",
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "attribute 'sizes' is missing or has more than %d dims",
+                          MPL_MAX_RANK);
     out->rank = n;
     memcpy(out->dim, sizes, n * sizeof *sizes);
     if (!mpl_shape_count(out, &count))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "attribute 'sizes': a dim is negative, or there are more than 2^63 elements");
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx, "attribute 'sizes': a dim is negative, or there are more than 2^63 elements");
+    return MPL_OK;
 }
 
 /* Computes y and the window from x and w. */
 static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_dims *d)
 {
-    mpl_status st = MPL_OK;
-
     if (d->x.rank < 3 || d->x.rank > 5 || d->w.rank != d->x.rank)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "input and kernel have %u and %u dims; they must have the same 3 to 5", d->x.rank,
-                 d->w.rank);
+        return MPL_REFUSE(ctx,
+                          "input and kernel have %u and %u dims; they must have the same 3 to 5",
+                          d->x.rank, d->w.rank);
     d->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     if (d->group < 1 || d->w.dim[0] % d->group != 0 || d->x.dim[1] % d->group != 0 ||
         d->x.dim[1] / d->group != d->w.dim[1])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64 " and %" PRId64
-                 " groups do not go together",
-                 d->x.dim[1], d->w.dim[1], d->w.dim[0], d->group);
+        return MPL_REFUSE(ctx,
+                          "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64
+                          " and %" PRId64 " groups do not go together",
+                          d->x.dim[1], d->w.dim[1], d->w.dim[0], d->group);
     d->in_channels = d->w.dim[1];
     d->out_channels = d->w.dim[0] / d->group;
-    MPL_TRY(mpl_window_read(ctx, g, op, &d->x, &d->w, &d->window));
-    MPL_TRY(mpl_window_slide(ctx, g, op, &d->window));
+    MPL_PASS(mpl_window_read(ctx, g, op, &d->x, &d->w, &d->window));
+    MPL_PASS(mpl_window_slide(ctx, g, op, &d->window));
     mpl_window_shape(&d->window, d->x.dim[0], d->w.dim[0], &d->y);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status dims_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *second,
                           const mpl_shape *third, conv_dims *d)
 {
-    mpl_status st = MPL_OK;
-
     if (g->op_kind[op] == MPL_OP_conv_grad) {
         d->x = *second;
         d->w = *third;
     } else if (g->op_kind[op] == MPL_OP_conv_grad_weight) {
         d->x = *second;
-        MPL_TRY(mpl_sizes_of(ctx, g, op, &d->w));
+        MPL_PASS(mpl_sizes_of(ctx, g, op, &d->w));
     } else {
         d->w = *second;
-        MPL_TRY(mpl_sizes_of(ctx, g, op, &d->x));
+        MPL_PASS(mpl_sizes_of(ctx, g, op, &d->x));
     }
-    MPL_TRY(finish_dims(ctx, g, op, d));
-out:
-    return st;
+    return finish_dims(ctx, g, op, d);
 }
 
 static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims *d)
 {
-    mpl_status st = MPL_OK;
     char want[200], got[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     for (uint32_t i = 1; i < call->n_in; i++)
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
-    MPL_TRY(dims_of(ctx, call->graph, call->op, call->in_shape[1],
-                    call->n_in > 2 ? call->in_shape[2] : NULL, d));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
+    MPL_PASS(dims_of(ctx, call->graph, call->op, call->in_shape[1],
+                     call->n_in > 2 ? call->in_shape[2] : NULL, d));
     if (!mpl_shape_equal(&d->y, call->in_shape[0]))
-        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the convolution's output has %s",
-                 mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&d->y, want));
+        return MPL_REFUSE(ctx, "the gradient has dims %s; the convolution's output has %s",
+                          mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&d->y, want));
     for (uint32_t i = 0; i < call->n_out; i++)
         call->out_type[i] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Outputs: dx; or dw; or dw, gradient of the bias, and dx. */
 mpl_status mpl_shape_conv_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     conv_dims d;
 
-    MPL_TRY(check_dims(ctx, call, &d));
+    MPL_PASS(check_dims(ctx, call, &d));
     call->out_shape[0] = call->graph->op_kind[call->op] == MPL_OP_conv_grad_input ? d.x : d.w;
     if (call->n_out > 1)
         call->out_shape[1] = (mpl_shape){1, {d.w.dim[0]}};
     if (call->n_out > 2)
         call->out_shape[2] = d.x;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Output element along axis i that reads input element `at` through tap k; -1: none. */
@@ -242,71 +229,62 @@ MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, 
 
 mpl_status mpl_eval_conv_grad_input(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     conv_dims d;
 
-    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
+    MPL_PASS(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
     MPL_FOR_FLOAT(call->in[0].type, input_all, &d, call->in[0].data, call->in[1].data,
                   call->out[0].data)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_conv_grad_weight(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     conv_dims d;
 
-    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
+    MPL_PASS(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
     MPL_FOR_FLOAT(call->in[0].type, weight_all, &d, call->in[0].data, call->in[1].data,
                   call->out[0].data)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_conv_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_type type = call->in[0].type;
     const void *dy = call->in[0].data;
     conv_dims d;
 
-    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, &call->in[2].shape, &d));
+    MPL_PASS(dims_of(ctx, call->graph, call->op, &call->in[1].shape, &call->in[2].shape, &d));
     MPL_FOR_FLOAT(type, weight_all, &d, dy, call->in[1].data, call->out[0].data)
     if (call->n_out > 1 && call->out[1].data != NULL)
         MPL_FOR_FLOAT(type, channel_sums, &d.y, dy, 1, call->out[1].data)
     if (call->n_out > 2 && call->out[2].data != NULL)
         MPL_FOR_FLOAT(type, input_all, &d, dy, call->in[2].data, call->out[2].data)
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- gemm: y = alpha op(a) op(b) + beta c ---- */
 
 mpl_status mpl_shape_gemm_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *dy = call->in_shape[0], *a = call->in_shape[1], *b = call->in_shape[2];
     bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
     char text[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     for (uint32_t i = 0; i < 3; i++) {
-        MPL_TRY(mpl_check_rank(ctx, call, i, 2, 2));
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+        MPL_PASS(mpl_check_rank(ctx, call, i, 2, 2));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
     }
     if (a->dim[trans_a] != dy->dim[0] || b->dim[!trans_b] != dy->dim[1] ||
         a->dim[!trans_a] != b->dim[trans_b])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "the gradient has dims %s, which no product of these operands has",
-                 mpl_shape_text(dy, text));
+        return MPL_REFUSE(ctx, "the gradient has dims %s, which no product of these operands has",
+                          mpl_shape_text(dy, text));
     for (uint32_t i = 0; i < call->n_out; i++) {
         call->out_shape[i] = i == 0 ? *b : i == 1 ? (mpl_shape){1, {dy->dim[1]}} : *a;
         call->out_type[i] = call->in_type[0];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* out[i * row + j * column] = factor * sum over k of left[i, k] right[k, j]. Strides along i or j,

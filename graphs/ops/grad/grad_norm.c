@@ -12,69 +12,53 @@
 /* Checks for at least two dims, and one element a channel in the inputs from `first` on. */
 static mpl_status check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_channels(ctx, call, first));
-out:
-    return st;
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    return mpl_check_channels(ctx, call, first);
 }
 
 /* Checks common to both forms of training batch norm. */
 static mpl_status check_batch(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_channels(ctx, call, 1));
+    MPL_PASS(check_channels(ctx, call, 1));
     if (mpl_count(call->in_shape[0]) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "a batch without elements has no mean");
+        return MPL_REFUSE(ctx, "a batch without elements has no mean");
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_batch_norm_train(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_batch(ctx, call));
+    MPL_PASS(check_batch(ctx, call));
     for (uint32_t i = 1; i < 5; i++) {
         call->out_shape[i] = *call->in_shape[i];
         call->out_type[i] = call->in_type[i < 3 ? i + 2 : i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_batch_norm_again(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_batch(ctx, call));
+    MPL_PASS(check_batch(ctx, call));
     for (uint32_t i = 1; i < 3; i++) {
         call->out_shape[i] = *call->in_shape[1];
         call->out_type[i] = call->in_type[1];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_batch_norm_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_channels(ctx, call, 2));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(check_channels(ctx, call, 2));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
-        MPL_FAIL(ctx, MPL_EINPUT, "gradient and input must have the same dims");
+        return MPL_REFUSE(ctx, "gradient and input must have the same dims");
     mpl_like_input(call, 0, call->in_type[0]);
     for (uint32_t i = 1; i < 3; i++) {
         call->out_shape[i] = *call->in_shape[2];
         call->out_type[i] = call->in_type[2];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Channel c of [batch, channels, inner]. */
@@ -215,18 +199,15 @@ mpl_status mpl_eval_batch_norm_grad(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_lrn_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
-        MPL_FAIL(ctx, MPL_EINPUT, "gradient and input must have the same dims");
+        return MPL_REFUSE(ctx, "gradient and input must have the same dims");
     if (mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 0) < 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'size' must be at least 1");
+        return MPL_REFUSE(ctx, "attribute 'size' must be at least 1");
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int64_t from(int64_t c, int64_t below)
@@ -290,17 +271,15 @@ mpl_status mpl_eval_lrn_grad(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
-        MPL_FAIL(ctx, MPL_EINPUT, "gradient and result must have the same dims");
+        return MPL_REFUSE(ctx, "gradient and result must have the same dims");
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 MPL_INLINE void softmax_lane(mpl_type type, const mpl_op_call *call, int64_t base, mpl_lanes l)

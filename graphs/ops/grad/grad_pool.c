@@ -6,43 +6,34 @@
 /* Checks that dy has the shape of the pool over x; the output is like x. */
 static mpl_status shape_of(mpl_ctx *ctx, const mpl_shape_call *call, const mpl_shape *x)
 {
-    mpl_status st = MPL_OK;
     char want[200], got[200];
     mpl_shape y;
     mpl_window w;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, x, &w));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_window_pool(ctx, call->graph, call->op, x, &w));
     mpl_window_shape(&w, x->dim[0], x->dim[1], &y);
     if (!mpl_shape_equal(&y, call->in_shape[0]))
-        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the pool's output has %s",
-                 mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&y, want));
+        return MPL_REFUSE(ctx, "the gradient has dims %s; the pool's output has %s",
+                          mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&y, want));
     call->out_shape[0] = *x;
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_max_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 3, 5));
-    MPL_TRY(shape_of(ctx, call, call->in_shape[1]));
-out:
-    return st;
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 3, 5));
+    return shape_of(ctx, call, call->in_shape[1]);
 }
 
 mpl_status mpl_shape_avg_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_shape x;
 
-    MPL_TRY(mpl_sizes_of(ctx, call->graph, call->op, &x));
-    MPL_TRY(shape_of(ctx, call, &x));
-out:
-    return st;
+    MPL_PASS(mpl_sizes_of(ctx, call->graph, call->op, &x));
+    return shape_of(ctx, call, &x);
 }
 
 /* Taps [*from, *to) of output element o along axis i that are inside the input. */
@@ -107,46 +98,40 @@ MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_win
 
 mpl_status mpl_eval_max_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_window w;
 
-    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[1].shape, &w));
+    MPL_PASS(mpl_window_pool(ctx, call->graph, call->op, &call->in[1].shape, &w));
     if (mpl_count(&call->out[0].shape) > 0)
         MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, call->in[1].data)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_avg_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_window w;
 
-    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->out[0].shape, &w));
+    MPL_PASS(mpl_window_pool(ctx, call->graph, call->op, &call->out[0].shape, &w));
     if (mpl_count(&call->out[0].shape) > 0)
         MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, NULL)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_global_avg_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *dy = call->in_shape[0];
     mpl_shape x;
     bool fits;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_sizes_of(ctx, call->graph, call->op, &x));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_sizes_of(ctx, call->graph, call->op, &x));
     fits = x.rank >= 2 && dy->rank == x.rank;
     for (uint32_t i = 0; fits && i < x.rank; i++)
         fits = dy->dim[i] == (i < 2 ? x.dim[i] : 1);
     if (!fits)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' does not go with the gradient's dims");
+        return MPL_REFUSE(ctx, "attribute 'sizes' does not go with the gradient's dims");
     call->out_shape[0] = x;
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 MPL_INLINE void planes_all(mpl_type type, const mpl_op_call *call)

@@ -6,27 +6,22 @@
 
 mpl_status mpl_shape_grad_alike(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     char text[200], other[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
-        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s, what it belongs to %s",
-                 mpl_shape_text(call->in_shape[0], text), mpl_shape_text(call->in_shape[1], other));
+        return MPL_REFUSE(ctx, "the gradient has dims %s, what it belongs to %s",
+                          mpl_shape_text(call->in_shape[0], text),
+                          mpl_shape_text(call->in_shape[1], other));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_clip_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_shape_grad_alike(ctx, call));
-    MPL_TRY(mpl_check_clip_bounds(ctx, call, 2));
-out:
-    return st;
+    MPL_PASS(mpl_shape_grad_alike(ctx, call));
+    return mpl_check_clip_bounds(ctx, call, 2);
 }
 
 /* x is dy, z is y. */
@@ -83,46 +78,39 @@ mpl_status mpl_eval_clip_grad(mpl_ctx *ctx, const mpl_op_call *call)
 
 static mpl_status read_ratio(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, double *ratio)
 {
-    mpl_status st = MPL_OK;
-
     *ratio = mpl_attr_float(g, op, MPL_ATTR_ratio, 0.5);
     if (!(*ratio >= 0 && *ratio < 1))
-        MPL_FAIL(ctx, MPL_EINPUT, "ratio %g is outside [0,1)", *ratio);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "ratio %g is outside [0,1)", *ratio);
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_dropout_train(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     double ratio;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
     if (call->n_in > 1 && call->in_shape[1] != NULL) {
-        MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
+        MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
         if (mpl_count(call->in_shape[1]) != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "the number of the run is one element");
+            return MPL_REFUSE(ctx, "the number of the run is one element");
     }
     mpl_like_input(call, 0, call->in_type[0]);
     mpl_like_input(call, 1, MPL_TYPE_bool);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_dropout_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     double ratio;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(bool)));
-    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET(bool)));
+    MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
-        MPL_FAIL(ctx, MPL_EINPUT, "gradient and mask must have the same dims");
+        return MPL_REFUSE(ctx, "gradient and mask must have the same dims");
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, const uint8_t *mask,
@@ -135,7 +123,6 @@ MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, cons
 /* The mask depends only on seed, run and index, so it is the same for each order and backend. */
 mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t n = mpl_count(&call->in[0].shape);
     uint64_t run =
         call->n_in > 1 && call->in[1].data != NULL ? *(const uint64_t *)call->in[1].data : 0;
@@ -143,25 +130,22 @@ mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
     double ratio;
     mpl_rng rng;
 
-    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
     mpl_rng_init(&rng, (uint64_t)mpl_attr_int(call->graph, call->op, MPL_ATTR_seed, 0));
     mpl_rng_init(&rng, mpl_rng_next(&rng) ^ run);
     mpl_rng_init(&rng, mpl_rng_next(&rng));
     for (int64_t i = 0; i < n; i++)
         mask[i] = (double)mpl_rng_float(&rng) >= ratio;
     MPL_FOR_FLOAT(call->in[0].type, drop, n, ratio, call->in[0].data, mask, call->out[0].data)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_dropout_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     double ratio;
 
-    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
     MPL_FOR_FLOAT(call->in[0].type, drop, mpl_count(&call->in[0].shape), ratio, call->in[0].data,
                   call->in[1].data, call->out[0].data)
-out:
-    return st;
+    return MPL_OK;
 }

@@ -11,57 +11,49 @@
 /* Checks common to conv and conv_transpose; *group is the number of groups. */
 static mpl_status check_conv(mpl_ctx *ctx, const mpl_shape_call *call, int64_t *group)
 {
-    mpl_status st = MPL_OK;
     bool biased = call->n_in > 2 && call->in_shape[2] != NULL;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 3, 5));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 3, 5));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 3, 5));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 3, 5));
     if (biased) {
-        MPL_TRY(mpl_check_same_type(ctx, call, 2, 0));
-        MPL_TRY(mpl_check_rank(ctx, call, 2, 1, 1));
+        MPL_PASS(mpl_check_same_type(ctx, call, 2, 0));
+        MPL_PASS(mpl_check_rank(ctx, call, 2, 1, 1));
     }
     *group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
     if (*group < 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "group %" PRId64 " is not positive", *group);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "group %" PRId64 " is not positive", *group);
+    return MPL_OK;
 }
 
 static mpl_status check_bias(mpl_ctx *ctx, const mpl_shape_call *call, int64_t channels)
 {
-    mpl_status st = MPL_OK;
-
     if (call->n_in > 2 && call->in_shape[2] != NULL && call->in_shape[2]->dim[0] != channels)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "the bias has %" PRId64 " elements for %" PRId64 " output channels",
-                 call->in_shape[2]->dim[0], channels);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "the bias has %" PRId64 " elements for %" PRId64 " output channels",
+                          call->in_shape[2]->dim[0], channels);
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_conv(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
     int64_t group, channels;
     mpl_window w;
 
-    MPL_TRY(check_conv(ctx, call, &group));
+    MPL_PASS(check_conv(ctx, call, &group));
     channels = weight->dim[0];
     if (x->dim[1] % group != 0 || x->dim[1] / group != weight->dim[1] || channels % group != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64 " and %" PRId64
-                 " groups do not go together",
-                 x->dim[1], weight->dim[1], channels, group);
-    MPL_TRY(check_bias(ctx, call, channels));
-    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
-    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
+        return MPL_REFUSE(ctx,
+                          "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64
+                          " and %" PRId64 " groups do not go together",
+                          x->dim[1], weight->dim[1], channels, group);
+    MPL_PASS(check_bias(ctx, call, channels));
+    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(mpl_window_slide(ctx, call->graph, call->op, &w));
     mpl_window_shape(&w, x->dim[0], channels, &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- additions of conv_act and conv_sum ---- */
@@ -81,34 +73,24 @@ mpl_activation mpl_activation_of(const mpl_graph *g, mpl_op op)
 
 mpl_status mpl_check_activation(mpl_ctx *ctx, const mpl_graph *g, mpl_op op)
 {
-    mpl_status st = MPL_OK;
-
     if (mpl_activation_of(g, op) == MPL_N_ACTIVATIONS)
-        MPL_FAIL(ctx, MPL_EINPUT, "activation '%.40s' is none of none, relu, relu6",
-                 mpl_attr_text(g, op, MPL_ATTR_activation, ""));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "activation '%.40s' is none of none, relu, relu6",
+                          mpl_attr_text(g, op, MPL_ATTR_activation, ""));
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_conv_act(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_activation(ctx, call->graph, call->op));
-    MPL_TRY(mpl_shape_conv(ctx, call));
-out:
-    return st;
+    MPL_PASS(mpl_check_activation(ctx, call->graph, call->op));
+    return mpl_shape_conv(ctx, call);
 }
 
 mpl_status mpl_shape_conv_sum(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_shape_added_to(ctx, call, mpl_shape_conv_act));
+    MPL_PASS(mpl_shape_added_to(ctx, call, mpl_shape_conv_act));
     if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
-        MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the convolution's result");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "what is added has other dims than the convolution's result");
+    return MPL_OK;
 }
 
 /* Operands in the order of plain conv. */
@@ -299,15 +281,14 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
 
 mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const conv_form f = form_of(call);
     const mpl_shape *x = &f.in[0].shape, *weight = &f.in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1), out_step;
     conv_sum s = {.x = f.in[0].data, .weight = f.in[1].data};
     mpl_window w;
 
-    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
-    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
+    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(mpl_window_slide(ctx, call->graph, call->op, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
     if (f.in[0].type == MPL_TYPE_f32) {
@@ -321,8 +302,7 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
     out_step = s.in_channels * s.kernel;
     MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step,
                   out_step);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- conv_transpose ---- */
@@ -333,15 +313,14 @@ out:
 static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
                                     const mpl_shape *weight, mpl_window *w)
 {
-    mpl_status st = MPL_OK;
     mpl_attr attr;
     int64_t extra[3] = {0}, want[3] = {0};
     uint32_t first;
 
-    MPL_TRY(mpl_window_read(ctx, g, op, x, weight, w));
+    MPL_PASS(mpl_window_read(ctx, g, op, x, weight, w));
     first = 3 - w->n;
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_padding, w->n, 0, extra + first));
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, w->n, 0, want + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_padding, w->n, 0, extra + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, w->n, 0, want + first));
     for (uint32_t i = 0; i < 3; i++) {
         int64_t whole = w->in[i] == 0 ? 0
                                       : (w->in[i] - 1) * w->stride[i] +
@@ -355,45 +334,41 @@ static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
                 w->before[i] = cut > 0 ? cut - cut / 2 : 0;
         }
         if (w->out[i] < 0 || w->out[i] > INT64_C(1) << 61)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "the output would have %" PRId64 " elements along spatial dim %u", w->out[i],
-                     i - first);
+            return MPL_REFUSE(ctx,
+                              "the output would have %" PRId64 " elements along spatial dim %u",
+                              w->out[i], i - first);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_conv_transpose(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
     int64_t group;
     mpl_window w;
 
-    MPL_TRY(check_conv(ctx, call, &group));
+    MPL_PASS(check_conv(ctx, call, &group));
     if (x->dim[1] != weight->dim[0] || x->dim[1] % group != 0 || weight->dim[1] > INT64_MAX / group)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRId64 " input channels, weights for %" PRId64 " and %" PRId64
-                 " groups do not go together",
-                 x->dim[1], weight->dim[0], group);
-    MPL_TRY(check_bias(ctx, call, weight->dim[1] * group));
-    MPL_TRY(transposed_window(ctx, call->graph, call->op, x, weight, &w));
+        return MPL_REFUSE(ctx,
+                          "%" PRId64 " input channels, weights for %" PRId64 " and %" PRId64
+                          " groups do not go together",
+                          x->dim[1], weight->dim[0], group);
+    MPL_PASS(check_bias(ctx, call, weight->dim[1] * group));
+    MPL_PASS(transposed_window(ctx, call->graph, call->op, x, weight, &w));
     mpl_window_shape(&w, x->dim[0], weight->dim[1] * group, &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *x = &call->in[0].shape, *weight = &call->in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
     conv_sum s = {.x = call->in[0].data, .weight = call->in[1].data, .transposed = true};
     const conv_form f = form_of(call);
     mpl_window w;
 
-    MPL_TRY(transposed_window(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(transposed_window(ctx, call->graph, call->op, x, weight, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
     s.w = &w;
@@ -403,6 +378,5 @@ mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     s.in_step = weight->dim[1] * s.kernel;
     MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step,
                   s.kernel);
-out:
-    return st;
+    return MPL_OK;
 }

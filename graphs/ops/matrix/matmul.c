@@ -137,34 +137,31 @@ static mpl_shape stack_of(const mpl_shape *whole)
 
 mpl_status mpl_shape_matmul(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
     mpl_shape left, right, stack, stack_a, stack_b, *to = &call->out_shape[0];
     char text[2][200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
     as_matrices(a, b, &left, &right);
     if (left.dim[left.rank - 1] != right.dim[right.rank - 2])
-        MPL_FAIL(ctx, MPL_EINPUT, "the matrices of %s and %s cannot be multiplied",
-                 mpl_shape_text(a, text[0]), mpl_shape_text(b, text[1]));
+        return MPL_REFUSE(ctx, "the matrices of %s and %s cannot be multiplied",
+                          mpl_shape_text(a, text[0]), mpl_shape_text(b, text[1]));
     stack_a = stack_of(&left), stack_b = stack_of(&right);
-    MPL_TRY(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
+    MPL_PASS(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
     *to = stack;
     if (a->rank > 1)
         to->dim[to->rank++] = left.dim[left.rank - 2];
     if (b->rank > 1)
         to->dim[to->rank++] = right.dim[right.rank - 1];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_shape left, right, stack, stack_a, stack_b;
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK], offset[2] = {0, 0};
     matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data, .alpha = 1};
@@ -177,7 +174,7 @@ mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
     m.terms = m.a_row = left.dim[left.rank - 1];
     m.a_column = m.b_column = 1;
     stack_a = stack_of(&left), stack_b = stack_of(&right);
-    MPL_TRY(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
+    MPL_PASS(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
     mpl_broadcast_strides(&stack_a, &stack, stride[0]); /* in matrices */
     mpl_broadcast_strides(&stack_b, &stack, stride[1]);
     do {
@@ -187,8 +184,7 @@ mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
         m.y0 += m.rows * m.columns;
     } while (
         mpl_step(stack.dim, stack.rank, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- gemm ---- */
@@ -200,7 +196,6 @@ static bool is_whole(double x)
 
 mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
     int64_t trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
     double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
@@ -208,51 +203,43 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
     char text[2][200], name[32];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, 2));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 2, 2));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, 2));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 2, 2));
     if (a->dim[!trans_a] != b->dim[trans_b])
-        MPL_FAIL(ctx, MPL_EINPUT, "%s%s times %s%s: the inner dims differ",
-                 mpl_shape_text(a, text[0]), trans_a ? " transposed" : "",
-                 mpl_shape_text(b, text[1]), trans_b ? " transposed" : "");
+        return MPL_REFUSE(ctx, "%s%s times %s%s: the inner dims differ", mpl_shape_text(a, text[0]),
+                          trans_a ? " transposed" : "", mpl_shape_text(b, text[1]),
+                          trans_b ? " transposed" : "");
     if (!mpl_type_in(call->in_type[0], MPL_SET_FLOAT) && !(is_whole(alpha) && is_whole(beta)))
-        MPL_FAIL(ctx, MPL_EINPUT, "alpha %g and beta %g must be whole numbers for integers", alpha,
-                 beta);
+        return MPL_REFUSE(ctx, "alpha %g and beta %g must be whole numbers for integers", alpha,
+                          beta);
     call->out_shape[0] = (mpl_shape){2, {a->dim[trans_a], b->dim[!trans_b]}};
     call->out_type[0] = call->in_type[0];
     if (call->n_in > 2 && call->in_shape[2] != NULL) {
-        MPL_TRY(mpl_check_same_type(ctx, call, 2, 0));
+        MPL_PASS(mpl_check_same_type(ctx, call, 2, 0));
         snprintf(name, sizeof name, "input %u", call->first_in + 2);
-        MPL_TRY(mpl_check_broadcast_to(ctx, name, call->in_shape[2], &call->out_shape[0]));
+        MPL_PASS(mpl_check_broadcast_to(ctx, name, call->in_shape[2], &call->out_shape[0]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Floats only. */
 mpl_status mpl_shape_gemm_act(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_activation(ctx, call->graph, call->op));
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_shape_gemm(ctx, call));
-out:
-    return st;
+    MPL_PASS(mpl_check_activation(ctx, call->graph, call->op));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    return mpl_shape_gemm(ctx, call);
 }
 
 mpl_status mpl_shape_gemm_sum(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_shape_added_to(ctx, call, mpl_shape_gemm_act));
+    MPL_PASS(mpl_shape_added_to(ctx, call, mpl_shape_gemm_act));
     if (mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1) != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "alpha must be 1 where something is added before the product");
+        return MPL_REFUSE(ctx, "alpha must be 1 where something is added before the product");
     if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
-        MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the product");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "what is added has other dims than the product");
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)

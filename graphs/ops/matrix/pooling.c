@@ -16,40 +16,33 @@ typedef struct pool_window {
 
 static mpl_status check_power(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t p = mpl_attr_int(call->graph, call->op, MPL_ATTR_p, 2);
 
     if (p < 1 || p > 1024)
-        MPL_FAIL(ctx, MPL_EINPUT, "p = %" PRId64 " is outside [1,1024]", p);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "p = %" PRId64 " is outside [1,1024]", p);
+    return MPL_OK;
 }
 
 static mpl_status shape_pool(mpl_ctx *ctx, const mpl_shape_call *call, unsigned types)
 {
-    mpl_status st = MPL_OK;
     mpl_window w;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, types));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 3, 5));
-    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, call->in_shape[0], &w));
+    MPL_PASS(mpl_check_type(ctx, call, 0, types));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 3, 5));
+    MPL_PASS(mpl_window_pool(ctx, call->graph, call->op, call->in_shape[0], &w));
     mpl_window_shape(&w, call->in_shape[0]->dim[0], call->in_shape[0]->dim[1], &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_max_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(shape_pool(ctx, call, MPL_SET_FLOAT | MPL_SET(i8) | MPL_SET(u8)));
+    MPL_PASS(shape_pool(ctx, call, MPL_SET_FLOAT | MPL_SET(i8) | MPL_SET(u8)));
     if (call->n_out > 1) {
         call->out_shape[1] = call->out_shape[0];
         call->out_type[1] = MPL_TYPE_i64;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_avg_pool(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -59,12 +52,8 @@ mpl_status mpl_shape_avg_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_lp_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_power(ctx, call));
-    MPL_TRY(shape_pool(ctx, call, MPL_SET_FLOAT));
-out:
-    return st;
+    MPL_PASS(check_power(ctx, call));
+    return shape_pool(ctx, call, MPL_SET_FLOAT);
 }
 
 /* Adds element v, at `place`, to a window. */
@@ -151,11 +140,10 @@ MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
 
 static mpl_status eval_pool(mpl_ctx *ctx, const mpl_op_call *call, pool_kind kind)
 {
-    mpl_status st = MPL_OK;
     mpl_type type = call->in[0].type;
     mpl_window w;
 
-    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[0].shape, &w));
+    MPL_PASS(mpl_window_pool(ctx, call->graph, call->op, &call->in[0].shape, &w));
     if (mpl_type_in(type, MPL_SET_INT)) /* only max pooling has integers */
         MPL_FOR_INT(type, pool_all, MAX_POOL, call, &w)
     else if (kind == MAX_POOL)
@@ -164,8 +152,7 @@ static mpl_status eval_pool(mpl_ctx *ctx, const mpl_op_call *call, pool_kind kin
         MPL_FOR_FLOAT(type, pool_all, AVG_POOL, call, &w)
     else
         MPL_FOR_FLOAT(type, pool_all, LP_POOL, call, &w)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_max_pool(mpl_ctx *ctx, const mpl_op_call *call)
@@ -187,16 +174,13 @@ mpl_status mpl_eval_lp_pool(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_global_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(check_power(ctx, call));
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    MPL_PASS(check_power(ctx, call));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
     mpl_like_input(call, 0, call->in_type[0]);
     for (uint32_t i = 2; i < call->out_shape[0].rank; i++)
         call->out_shape[0].dim[i] = 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 MPL_INLINE void pool_planes(mpl_type type, pool_kind kind, const mpl_op_call *call)

@@ -6,65 +6,59 @@ static const int64_t most = INT64_C(1) << 30; /* products and small sums fit in 
 mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key,
                               uint32_t n, int64_t least, int64_t *to)
 {
-    mpl_status st = MPL_OK;
     mpl_attr attr;
 
     if (!mpl_attr_get(g, op, key, &attr))
         return MPL_OK;
     if (attr.n != n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has %u numbers; it must have %u", mpl_attr_name(key), attr.n,
-                 n);
+        return MPL_REFUSE(ctx, "%s has %u numbers; it must have %u", mpl_attr_name(key), attr.n, n);
     for (uint32_t i = 0; i < n; i++) {
         if (attr.ints[i] < least || attr.ints[i] > most)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",2^30]",
-                     mpl_attr_name(key), i, attr.ints[i], least);
+            return MPL_REFUSE(ctx, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",2^30]",
+                              mpl_attr_name(key), i, attr.ints[i], least);
         to[i] = attr.ints[i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                            const mpl_shape *weight, mpl_window *w)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = in->rank - 2, first;
     int64_t kernel[3] = {0}, pads[6] = {0};
 
     if (in->rank < 3 || in->rank > 5 || (weight != NULL && weight->rank != in->rank))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others",
-                 in->rank, weight != NULL ? ", the kernel another number or as many" : "");
+        return MPL_REFUSE(
+            ctx, "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others",
+            in->rank, weight != NULL ? ", the kernel another number or as many" : "");
     *w = (mpl_window){n, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
     first = 3 - n;
     for (uint32_t i = 0; i < n; i++) {
         kernel[i] = weight != NULL ? weight->dim[2 + i] : 0;
         w->in[first + i] = in->dim[2 + i];
         if (in->dim[2 + i] > most)
-            MPL_FAIL(ctx, MPL_EINPUT, "spatial dim %u of %" PRId64 " elements is more than 2^30", i,
-                     in->dim[2 + i]);
+            return MPL_REFUSE(ctx, "spatial dim %u of %" PRId64 " elements is more than 2^30", i,
+                              in->dim[2 + i]);
     }
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_kernel_shape, n, 1, kernel));
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_strides, n, 1, w->stride + first));
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, w->dilation + first));
-    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_pads, 2 * n, 0, pads));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_kernel_shape, n, 1, kernel));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_strides, n, 1, w->stride + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, w->dilation + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_pads, 2 * n, 0, pads));
     for (uint32_t i = 0; i < n; i++) {
         if (kernel[i] < 1 || kernel[i] > most ||
             (weight != NULL && kernel[i] != weight->dim[2 + i]))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]",
-                     i, kernel[i]);
+            return MPL_REFUSE(
+                ctx, "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]",
+                i, kernel[i]);
         w->kernel[first + i] = kernel[i];
         w->before[first + i] = pads[i];
         w->after[first + i] = pads[n + i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *w)
 {
-    mpl_status st = MPL_OK;
     bool up = mpl_attr_int(g, op, MPL_ATTR_ceil_mode, 0) != 0;
 
     for (int i = 0; i < 3; i++) {
@@ -75,23 +69,18 @@ mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_win
         if (up && w->out[i] > 0 && (w->out[i] - 1) * w->stride[i] >= w->in[i] + w->before[i])
             w->out[i]--;
         if (w->out[i] == 0 && w->in[i] > 0)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "a window of %" PRId64 " elements is larger than the padded input of %" PRId64,
-                     span, w->in[i] + w->before[i] + w->after[i]);
+            return MPL_REFUSE(
+                ctx, "a window of %" PRId64 " elements is larger than the padded input of %" PRId64,
+                span, w->in[i] + w->before[i] + w->after[i]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                            mpl_window *w)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_window_read(ctx, g, op, in, NULL, w));
-    MPL_TRY(mpl_window_slide(ctx, g, op, w));
-out:
-    return st;
+    MPL_PASS(mpl_window_read(ctx, g, op, in, NULL, w));
+    return mpl_window_slide(ctx, g, op, w);
 }
 
 void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out)

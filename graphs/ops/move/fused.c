@@ -70,7 +70,6 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
 
 mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f)
 {
-    mpl_status st = MPL_OK;
     uint32_t rank, n, depth = 0;
     const int64_t *dims = mpl_attr_ints(g, op, MPL_ATTR_dims, &rank);
     const int64_t *loads = mpl_attr_ints(g, op, MPL_ATTR_loads, &n);
@@ -79,10 +78,11 @@ mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused
 
     memset(f, 0, sizeof *f);
     if (rank > MPL_MAX_RANK || n % (rank + 2) != 0 || n / (rank + 2) > MPL_FUSED_LOADS)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u "
-                 "numbers, at most %d",
-                 rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
+        return MPL_REFUSE(
+            ctx,
+            "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u "
+            "numbers, at most %d",
+            rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
     f->to.shape.rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         f->to.shape.dim[i] = dims[i];
@@ -90,7 +90,7 @@ mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused
         mpl_fused_load *load = &f->load[f->n_loads];
 
         if (loads[0] < 0 || loads[0] > 255)
-            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads input %" PRId64, f->n_loads, loads[0]);
+            return MPL_REFUSE(ctx, "load %u reads input %" PRId64, f->n_loads, loads[0]);
         load->input = (uint32_t)loads[0];
         load->from = (mpl_strided){.shape = f->to.shape, .offset = loads[1]};
         memcpy(load->from.stride, loads + 2, rank * sizeof *loads);
@@ -98,58 +98,55 @@ mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused
     while (take_step(&at, f, &depth))
         continue;
     if (*at != '\0' || depth != 1)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "expr '%.60s' is none: loads 0 to %u, operators of floats, one value left",
-                 mpl_attr_text(g, op, MPL_ATTR_expr, ""), f->n_loads);
+        return MPL_REFUSE(
+            ctx, "expr '%.60s' is none: loads 0 to %u, operators of floats, one value left",
+            mpl_attr_text(g, op, MPL_ATTR_expr, ""), f->n_loads);
     if (mpl_attr_get(g, op, MPL_ATTR_strides, &strides) && strides.n == rank) {
         memcpy(f->to.stride, strides.ints, rank * sizeof *strides.ints);
         f->to.offset = mpl_attr_int(g, op, MPL_ATTR_offset, 0);
     } else {
         f->to = mpl_strided_all(&f->to.shape);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     bool has_base = call->n_in > 0 && call->in_shape[0] != NULL;
     uint32_t first = MPL_NONE;
     uint64_t count;
     mpl_fused f;
 
-    MPL_TRY(mpl_fused_read(ctx, call->graph, call->op, &f));
+    MPL_PASS(mpl_fused_read(ctx, call->graph, call->op, &f));
     if (!mpl_shape_count(&f.to.shape, &count))
-        MPL_FAIL(ctx, MPL_EINPUT, "dims are negative, or of more than 2^63 elements");
+        return MPL_REFUSE(ctx, "dims are negative, or of more than 2^63 elements");
     for (uint32_t i = 0; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
             continue;
         first = first == MPL_NONE ? i : first;
-        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
-        MPL_TRY(mpl_check_same_type(ctx, call, i, first));
+        MPL_PASS(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, first));
     }
     if (first == MPL_NONE)
-        MPL_FAIL(ctx, MPL_EINPUT, "no input is there");
+        return MPL_REFUSE(ctx, "no input is there");
     if (has_base)
-        MPL_TRY(mpl_strided_check(ctx, "the box", &f.to, call->in_shape[0]));
+        MPL_PASS(mpl_strided_check(ctx, "the box", &f.to, call->in_shape[0]));
     if (has_base && !mpl_strided_distinct(&f.to))
-        MPL_FAIL(ctx, MPL_EINPUT, "the box has an element twice: which value would it get?");
+        return MPL_REFUSE(ctx, "the box has an element twice: which value would it get?");
     for (uint32_t i = 0; i < f.n_loads; i++) {
         uint32_t in = f.load[i].input;
 
         if (in >= call->n_in || call->in_shape[in] == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads input %u, which is not there", i, in);
-        MPL_TRY(mpl_strided_check(ctx, "a load", &f.load[i].from, call->in_shape[in]));
+            return MPL_REFUSE(ctx, "load %u reads input %u, which is not there", i, in);
+        MPL_PASS(mpl_strided_check(ctx, "a load", &f.load[i].from, call->in_shape[in]));
         if (in == 0 && !mpl_strided_equal(&f.load[i].from, &f.to) &&
             mpl_strided_meet(&f.load[i].from, &f.to, 0) != MPL_APART)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "load %u reads of the base what other elements of the box overwrite", i);
+            return MPL_REFUSE(
+                ctx, "load %u reads of the base what other elements of the box overwrite", i);
     }
     call->out_shape[0] = has_base ? *call->in_shape[0] : f.to.shape;
     call->out_type[0] = call->in_type[first];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- running it ---- */
@@ -271,7 +268,6 @@ static bool do_whole(mpl_op_kind kind, float *y, const float *a, const float *b)
 static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at,
                            int64_t n)
 {
-    mpl_status st = MPL_OK;
     mpl_piece room[MPL_FUSED_DEPTH + 1];
     void *buffer[MPL_FUSED_DEPTH + 1]; /* one for each stack entry, and a spare */
     mpl_tensor stack[MPL_FUSED_DEPTH];
@@ -299,35 +295,32 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
             stack[depth++] = made;
             continue;
         }
-        MPL_TRY(step_kinds[f->step[i].kind].eval(
+        MPL_PASS(step_kinds[f->step[i].kind].eval(
             ctx, &(mpl_op_call){call->graph, call->op, (uint32_t)(top - &stack[depth]), 1,
                                 &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
     move_run(&f->to, at, n, stack[0].data, call->out[0].data, bytes, true);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_fused(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_fused f;
     int64_t count;
 
-    MPL_TRY(mpl_fused_read(ctx, call->graph, call->op, &f));
+    MPL_PASS(mpl_fused_read(ctx, call->graph, call->op, &f));
     count = mpl_count(&f.to.shape);
     if (call->in[0].data != NULL && call->in[0].data != call->out[0].data &&
         !mpl_strided_whole(&f.to, (uint64_t)mpl_count(&call->out[0].shape)))
         memcpy(call->out[0].data, call->in[0].data,
                (size_t)mpl_count(&call->out[0].shape) * mpl_type_bytes(call->out[0].type));
     if (count == 0)
-        goto out;
+        return MPL_OK;
     join(&f.to);
     for (uint32_t i = 0; i < f.n_loads; i++)
         join(&f.load[i].from);
     for (int64_t at = 0; at < count; at += PIECE)
-        MPL_TRY(do_piece(ctx, call, &f, at, count - at < PIECE ? count - at : PIECE));
-out:
-    return st;
+        MPL_PASS(do_piece(ctx, call, &f, at, count - at < PIECE ? count - at : PIECE));
+    return MPL_OK;
 }

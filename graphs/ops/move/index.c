@@ -7,31 +7,28 @@
 static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim,
                            int64_t *out)
 {
-    mpl_status st = MPL_OK;
     int64_t index = mpl_get_int(indices->type, indices->data, i);
 
     if (index < -dim || index >= dim)
-        MPL_FAIL(ctx, MPL_EINPUT, "index %" PRId64 " outside [%" PRId64 ",%" PRId64 "]", index,
-                 -dim, dim - 1);
+        return MPL_REFUSE(ctx, "index %" PRId64 " outside [%" PRId64 ",%" PRId64 "]", index, -dim,
+                          dim - 1);
     *out = index < 0 ? index + dim : index;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- gather ---- */
 
 mpl_status mpl_shape_gather(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0], *indices = call->in_shape[1];
     mpl_shape *to = &call->out_shape[0];
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
+    MPL_PASS(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (in->rank - 1 + indices->rank > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "the output has %u dims; at most %d are supported",
-                 in->rank - 1 + indices->rank, MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "the output has %u dims; at most %d are supported",
+                          in->rank - 1 + indices->rank, MPL_MAX_RANK);
     to->rank = 0;
     for (uint32_t i = 0; i < axis; i++)
         to->dim[to->rank++] = in->dim[i];
@@ -40,13 +37,11 @@ mpl_status mpl_shape_gather(mpl_ctx *ctx, const mpl_shape_call *call)
     for (uint32_t i = axis + 1; i < in->rank; i++)
         to->dim[to->rank++] = in->dim[i];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_gather(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape;
     int64_t outer, n = mpl_count(&call->in[1].shape), at = 0;
     uint32_t axis;
@@ -60,49 +55,44 @@ mpl_status mpl_eval_gather(mpl_ctx *ctx, const mpl_op_call *call)
     row = (size_t)mpl_count_dims(in, axis + 1, in->rank) * mpl_type_bytes(call->in[0].type);
     for (int64_t i = 0; i < outer; i++)
         for (int64_t j = 0; j < n; j++, to += row) {
-            MPL_TRY(index_at(ctx, &call->in[1], j, in->dim[axis], &at));
+            MPL_PASS(index_at(ctx, &call->in[1], j, in->dim[axis], &at));
             memcpy(to, (const char *)call->in[0].data + (size_t)(i * in->dim[axis] + at) * row,
                    row);
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Checks dims of indices against those of data, except along one axis. */
 static mpl_status check_within(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
                                uint32_t axis)
 {
-    mpl_status st = MPL_OK;
     char text[2][200];
 
     if (indices->rank != data->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "indices have %u dims, the data %u; they must agree",
-                 indices->rank, data->rank);
+        return MPL_REFUSE(ctx, "indices have %u dims, the data %u; they must agree", indices->rank,
+                          data->rank);
     for (uint32_t i = 0; i < data->rank; i++)
         if (i != axis && indices->dim[i] > data->dim[i])
-            MPL_FAIL(ctx, MPL_EINPUT, "indices of dims %s pass data of dims %s beside axis %u",
-                     mpl_shape_text(indices, text[0]), mpl_shape_text(data, text[1]), axis);
-out:
-    return st;
+            return MPL_REFUSE(ctx, "indices of dims %s pass data of dims %s beside axis %u",
+                              mpl_shape_text(indices, text[0]), mpl_shape_text(data, text[1]),
+                              axis);
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_gather_elements(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
-    MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
+    MPL_PASS(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
+    MPL_PASS(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     call->out_shape[0] = *call->in_shape[1];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_gather_elements(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape, *indices = &call->in[1].shape;
     int64_t index[MPL_MAX_RANK] = {0}, stride[1][MPL_MAX_RANK], along, base = 0, i = 0, at = 0;
     uint32_t axis, bytes = mpl_type_bytes(call->in[0].type);
@@ -114,14 +104,13 @@ mpl_status mpl_eval_gather_elements(mpl_ctx *ctx, const mpl_op_call *call)
     along = stride[0][axis];
     stride[0][axis] = 0; /* the index gives the position along the axis; base steps the others */
     do {
-        MPL_TRY(index_at(ctx, &call->in[1], i, in->dim[axis], &at));
+        MPL_PASS(index_at(ctx, &call->in[1], i, in->dim[axis], &at));
         memcpy((char *)call->out[0].data + i * bytes,
                (const char *)call->in[0].data + (base + at * along) * bytes, bytes);
         i++;
     } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride,
                       &base));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Row of `data` addressed by tuple `row` (n indices, for axes from `first` on), as an offset in the
@@ -129,67 +118,60 @@ out:
 static mpl_status tuple_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t row,
                            const mpl_shape *data, uint32_t first, uint32_t n, int64_t *out)
 {
-    mpl_status st = MPL_OK;
     int64_t at = 0, index = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        MPL_TRY(index_at(ctx, indices, row * n + i, data->dim[first + i], &index));
+        MPL_PASS(index_at(ctx, indices, row * n + i, data->dim[first + i], &index));
         at = at * data->dim[first + i] + index;
     }
     *out = at;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Number of data axes, from `first` on, that a tuple addresses. */
 static mpl_status tuple_length(mpl_ctx *ctx, const mpl_shape *indices, const mpl_shape *data,
                                uint32_t first, uint32_t *n)
 {
-    mpl_status st = MPL_OK;
     int64_t last = indices->dim[indices->rank - 1];
 
     if (last < 1 || last > (int64_t)(data->rank - first))
-        MPL_FAIL(ctx, MPL_EINPUT, "indices' last dim is %" PRId64 "; it must be from 1 to %u", last,
-                 data->rank - first);
+        return MPL_REFUSE(ctx, "indices' last dim is %" PRId64 "; it must be from 1 to %u", last,
+                          data->rank - first);
     *n = (uint32_t)last;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_gather_nd(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0], *indices = call->in_shape[1];
     int64_t batch = mpl_attr_int(call->graph, call->op, MPL_ATTR_batch_dims, 0);
     mpl_shape *to = &call->out_shape[0];
     uint32_t n = 0;
 
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
     if (batch < 0 || batch >= (int64_t)in->rank || batch >= (int64_t)indices->rank)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "batch_dims %" PRId64 " is not below the dims of data and indices", batch);
+        return MPL_REFUSE(ctx, "batch_dims %" PRId64 " is not below the dims of data and indices",
+                          batch);
     for (uint32_t i = 0; i < batch; i++)
         if (in->dim[i] != indices->dim[i])
-            MPL_FAIL(ctx, MPL_EINPUT, "batch dim %u is %" PRId64 " in data, %" PRId64 " in indices",
-                     i, in->dim[i], indices->dim[i]);
-    MPL_TRY(tuple_length(ctx, indices, in, (uint32_t)batch, &n));
+            return MPL_REFUSE(ctx, "batch dim %u is %" PRId64 " in data, %" PRId64 " in indices", i,
+                              in->dim[i], indices->dim[i]);
+    MPL_PASS(tuple_length(ctx, indices, in, (uint32_t)batch, &n));
     if (indices->rank - 1 + in->rank - (uint32_t)batch - n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "the output has more than %d dims", MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "the output has more than %d dims", MPL_MAX_RANK);
     to->rank = 0;
     for (uint32_t i = 0; i + 1 < indices->rank; i++)
         to->dim[to->rank++] = indices->dim[i];
     for (uint32_t i = (uint32_t)batch + n; i < in->rank; i++)
         to->dim[to->rank++] = in->dim[i];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_gather_nd(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = &call->in[0].shape, *indices = &call->in[1].shape;
     uint32_t batch = (uint32_t)mpl_attr_int(call->graph, call->op, MPL_ATTR_batch_dims, 0), n;
     int64_t tuples, per_batch, rows, at = 0;
@@ -203,12 +185,11 @@ mpl_status mpl_eval_gather_nd(mpl_ctx *ctx, const mpl_op_call *call)
     rows = mpl_count_dims(in, batch, batch + n);
     row = (size_t)mpl_count_dims(in, batch + n, in->rank) * mpl_type_bytes(call->in[0].type);
     for (int64_t i = 0; i < tuples; i++) {
-        MPL_TRY(tuple_at(ctx, &call->in[1], i, in, batch, n, &at));
+        MPL_PASS(tuple_at(ctx, &call->in[1], i, in, batch, n, &at));
         memcpy((char *)call->out[0].data + (size_t)i * row,
                (const char *)call->in[0].data + (size_t)(i / per_batch * rows + at) * row, row);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- scatter ---- */
@@ -224,60 +205,55 @@ static reduction reduction_of(const mpl_graph *g, mpl_op op)
 
 static mpl_status check_scatter(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     reduction how = reduction_of(call->graph, call->op);
 
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
-    MPL_TRY(mpl_check_same_type(ctx, call, 2, 0));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
+    MPL_PASS(mpl_check_same_type(ctx, call, 2, 0));
     if (how == N_REDUCTIONS)
-        MPL_FAIL(ctx, MPL_EINPUT, "reduction '%.40s' is none of none, add, mul, max, min",
-                 mpl_attr_text(call->graph, call->op, MPL_ATTR_reduction, ""));
+        return MPL_REFUSE(ctx, "reduction '%.40s' is none of none, add, mul, max, min",
+                          mpl_attr_text(call->graph, call->op, MPL_ATTR_reduction, ""));
     if (how != PUT && call->in_type[0] == MPL_TYPE_bool)
-        MPL_FAIL(ctx, MPL_EINPUT, "type bool has no reduction");
+        return MPL_REFUSE(ctx, "type bool has no reduction");
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_scatter_elements(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     uint32_t axis;
     char text[2][200];
 
-    MPL_TRY(check_scatter(ctx, call));
-    MPL_TRY(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
-    MPL_TRY(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
+    MPL_PASS(check_scatter(ctx, call));
+    MPL_PASS(mpl_axis_attr(ctx, call, 0, call->in_shape[0]->rank, &axis));
+    MPL_PASS(check_within(ctx, call->in_shape[1], call->in_shape[0], axis));
     if (!mpl_shape_equal(call->in_shape[1], call->in_shape[2]))
-        MPL_FAIL(ctx, MPL_EINPUT, "indices have dims %s, updates %s; they must be the same",
-                 mpl_shape_text(call->in_shape[1], text[0]),
-                 mpl_shape_text(call->in_shape[2], text[1]));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "indices have dims %s, updates %s; they must be the same",
+                          mpl_shape_text(call->in_shape[1], text[0]),
+                          mpl_shape_text(call->in_shape[2], text[1]));
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_scatter_nd(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0], *indices = call->in_shape[1];
     mpl_shape want = *indices;
     uint32_t n = 0;
     char text[2][200];
 
-    MPL_TRY(check_scatter(ctx, call));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
-    MPL_TRY(tuple_length(ctx, indices, in, 0, &n));
+    MPL_PASS(check_scatter(ctx, call));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
+    MPL_PASS(tuple_length(ctx, indices, in, 0, &n));
     if (indices->rank - 1 + in->rank - n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "updates would have more than %d dims", MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "updates would have more than %d dims", MPL_MAX_RANK);
     want.rank = indices->rank - 1;
     for (uint32_t i = n; i < in->rank; i++)
         want.dim[want.rank++] = in->dim[i];
     if (!mpl_shape_equal(&want, call->in_shape[2]))
-        MPL_FAIL(ctx, MPL_EINPUT, "updates have dims %s; they must have %s",
-                 mpl_shape_text(call->in_shape[2], text[0]), mpl_shape_text(&want, text[1]));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "updates have dims %s; they must have %s",
+                          mpl_shape_text(call->in_shape[2], text[0]),
+                          mpl_shape_text(&want, text[1]));
+    return MPL_OK;
 }
 
 /* Reduces from[j] into to[i]. */
@@ -323,13 +299,12 @@ static void scatter_row(mpl_type type, reduction how, void *to, int64_t i, const
 
 mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = &call->out[0].shape, *indices = &call->in[1].shape;
     int64_t index[MPL_MAX_RANK] = {0}, stride[1][MPL_MAX_RANK], along, base = 0, i = 0, at = 0;
     reduction how = reduction_of(call->graph, call->op);
     uint32_t axis;
 
-    MPL_TRY(mpl_eval_copy(ctx, call));
+    MPL_PASS(mpl_eval_copy(ctx, call));
     axis = mpl_axis_of(call, 0, to->rank);
     if (mpl_count(indices) == 0)
         return MPL_OK;
@@ -337,60 +312,55 @@ mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
     along = stride[0][axis];
     stride[0][axis] = 0;
     do {
-        MPL_TRY(index_at(ctx, &call->in[1], i, to->dim[axis], &at));
+        MPL_PASS(index_at(ctx, &call->in[1], i, to->dim[axis], &at));
         scatter_row(call->out[0].type, how, call->out[0].data, base + at * along, call->in[2].data,
                     i, 1);
         i++;
     } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride,
                       &base));
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_scatter_nd(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = &call->out[0].shape, *indices = &call->in[1].shape;
     uint32_t n = (uint32_t)indices->dim[indices->rank - 1];
     int64_t row, at = 0;
     reduction how = reduction_of(call->graph, call->op);
 
-    MPL_TRY(mpl_eval_copy(ctx, call));
+    MPL_PASS(mpl_eval_copy(ctx, call));
     if (mpl_count(&call->in[2].shape) == 0)
         return MPL_OK;
     row = mpl_count_dims(to, n, to->rank);
     for (int64_t i = 0; i < mpl_count_dims(indices, 0, indices->rank - 1); i++) {
-        MPL_TRY(tuple_at(ctx, &call->in[1], i, to, 0, n, &at));
+        MPL_PASS(tuple_at(ctx, &call->in[1], i, to, 0, n, &at));
         scatter_row(call->out[0].type, how, call->out[0].data, at * row, call->in[2].data, i * row,
                     row);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- one_hot ---- */
 
 mpl_status mpl_shape_one_hot(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0], *values = call->in_shape[1];
     int64_t depth = mpl_attr_int(call->graph, call->op, MPL_ATTR_depth, 0);
     uint32_t axis;
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
     if (values->rank != 1 || values->dim[0] != 2)
-        MPL_FAIL(ctx, MPL_EINPUT, "values must be two: off and on");
+        return MPL_REFUSE(ctx, "values must be two: off and on");
     if (depth < 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "depth %" PRId64 " is missing or not positive", depth);
+        return MPL_REFUSE(ctx, "depth %" PRId64 " is missing or not positive", depth);
     if (in->rank == MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "the output has more than %d dims", MPL_MAX_RANK);
-    MPL_TRY(mpl_axis_attr(ctx, call, -1, in->rank + 1, &axis));
+        return MPL_REFUSE(ctx, "the output has more than %d dims", MPL_MAX_RANK);
+    MPL_PASS(mpl_axis_attr(ctx, call, -1, in->rank + 1, &axis));
     call->out_shape[0].rank = in->rank + 1;
     for (uint32_t i = 0, from = 0; i <= in->rank; i++)
         call->out_shape[0].dim[i] = i == axis ? depth : in->dim[from++];
     call->out_type[0] = call->in_type[1];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Position that element i switches on; -1 if outside [-depth, depth). */

@@ -61,32 +61,30 @@ static bool add_dims(int64_t a, int64_t b, int64_t *sum)
 
 mpl_status mpl_shape_concat(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_shape *to = &call->out_shape[0], other;
     uint32_t axis;
     mpl_attr attr;
     char text[2][200];
 
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_axis, &attr))
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'axis' is missing");
+        return MPL_REFUSE(ctx, "attribute 'axis' is missing");
     mpl_like_input(call, 0, call->in_type[0]);
-    MPL_TRY(mpl_axis(ctx, attr.ints[0], to->rank, &axis));
+    MPL_PASS(mpl_axis(ctx, attr.ints[0], to->rank, &axis));
     for (uint32_t i = 1; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u is missing", i);
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+            return MPL_REFUSE(ctx, "input %u is missing", i);
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
         other = *call->in_shape[i];
         if (other.rank == to->rank)
             other.dim[axis] = to->dim[axis];
         if (!mpl_shape_equal(&other, to))
-            MPL_FAIL(ctx, MPL_EINPUT, "inputs of dims %s and %s differ in more than axis %u",
-                     mpl_shape_text(call->in_shape[0], text[0]),
-                     mpl_shape_text(call->in_shape[i], text[1]), axis);
+            return MPL_REFUSE(ctx, "inputs of dims %s and %s differ in more than axis %u",
+                              mpl_shape_text(call->in_shape[0], text[0]),
+                              mpl_shape_text(call->in_shape[i], text[1]), axis);
         if (!add_dims(to->dim[axis], call->in_shape[i]->dim[axis], &to->dim[axis]))
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %u of the output passes 2^63", axis);
+            return MPL_REFUSE(ctx, "axis %u of the output passes 2^63", axis);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_concat(mpl_ctx *ctx, const mpl_op_call *call)
@@ -112,35 +110,33 @@ mpl_status mpl_eval_concat(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_split(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     uint32_t axis, n;
     const int64_t *size = mpl_attr_ints(call->graph, call->op, MPL_ATTR_split, &n);
     int64_t left, part;
 
-    MPL_TRY(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
+    MPL_PASS(mpl_axis_attr(ctx, call, 0, in->rank, &axis));
     if (size != NULL && n != call->n_out)
-        MPL_FAIL(ctx, MPL_EINPUT, "split has %u sizes for %u outputs", n, call->n_out);
+        return MPL_REFUSE(ctx, "split has %u sizes for %u outputs", n, call->n_out);
     left = in->dim[axis];
     part = left / call->n_out + (left % call->n_out != 0); /* the last part may be smaller */
     for (uint32_t i = 0; i < call->n_out; i++) {
         int64_t dim = size != NULL ? size[i] : i + 1 < call->n_out ? part : left;
 
         if (dim < 0 || dim > left)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "axis %u of %" PRId64 " elements cannot be split into %u outputs: no %" PRId64
-                     " elements are left for output %u",
-                     axis, in->dim[axis], call->n_out, dim, i);
+            return MPL_REFUSE(ctx,
+                              "axis %u of %" PRId64
+                              " elements cannot be split into %u outputs: no %" PRId64
+                              " elements are left for output %u",
+                              axis, in->dim[axis], call->n_out, dim, i);
         mpl_like_input(call, i, call->in_type[0]);
         call->out_shape[i].dim[axis] = dim;
         left -= dim;
     }
     if (left != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "the sizes of split leave %" PRId64 " of %" PRId64 " elements over", left,
-                 in->dim[axis]);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "the sizes of split leave %" PRId64 " of %" PRId64 " elements over",
+                          left, in->dim[axis]);
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_split(mpl_ctx *ctx, const mpl_op_call *call)
@@ -185,7 +181,6 @@ static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step
 mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                         mpl_shape *to, int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK])
 {
-    mpl_status st = MPL_OK;
     uint32_t n, n_ends, n_axes, n_steps, seen = 0;
     const int64_t *starts = mpl_attr_ints(g, op, MPL_ATTR_starts, &n);
     const int64_t *ends = mpl_attr_ints(g, op, MPL_ATTR_ends, &n_ends);
@@ -196,39 +191,36 @@ mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_s
     for (uint32_t i = 0; i < in->rank; i++)
         start[i] = 0, step[i] = 1;
     if (starts == NULL || ends == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "attributes 'starts' and 'ends' must be there");
+        return MPL_REFUSE(ctx, "attributes 'starts' and 'ends' must be there");
     if (n_ends != n || (axes != NULL && n_axes != n) || (steps != NULL && n_steps != n) ||
         n > in->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "starts, ends, axes and steps must be of one length, at most %u",
-                 in->rank);
+        return MPL_REFUSE(ctx, "starts, ends, axes and steps must be of one length, at most %u",
+                          in->rank);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t axis;
 
-        MPL_TRY(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, in->rank, &axis));
+        MPL_PASS(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, in->rank, &axis));
         if ((seen >> axis & 1) != 0 || (steps != NULL && steps[i] == 0))
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %u is given twice or has step 0", axis);
+            return MPL_REFUSE(ctx, "axis %u is given twice or has step 0", axis);
         seen |= 1u << axis;
         start[axis] = starts[i];
         step[axis] = steps != NULL ? steps[i] : 1;
         to->dim[axis] = slice_axis(in->dim[axis], &start[axis], ends[i], step[axis]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                             int64_t start[MPL_MAX_RANK], bool *steps)
 {
-    mpl_status st = MPL_OK;
     int64_t step[MPL_MAX_RANK];
     mpl_shape to;
 
-    MPL_TRY(mpl_slice_of(ctx, g, op, in, &to, start, step));
+    MPL_PASS(mpl_slice_of(ctx, g, op, in, &to, start, step));
     *steps = false;
     for (uint32_t i = 0; i < in->rank; i++)
         *steps = *steps || (step[i] != 1 && to.dim[i] > 1);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_slice(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -242,13 +234,12 @@ mpl_status mpl_shape_slice(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_shape to;
     mpl_box box;
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK], stride[MPL_MAX_RANK], base = 0;
     uint32_t bytes = mpl_type_bytes(call->in[0].type);
 
-    MPL_TRY(mpl_slice_of(ctx, call->graph, call->op, &call->in[0].shape, &to, start, step));
+    MPL_PASS(mpl_slice_of(ctx, call->graph, call->op, &call->in[0].shape, &to, start, step));
     if (mpl_count(&to) == 0)
         return MPL_OK;
     box.rank = to.rank;
@@ -261,8 +252,7 @@ mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
         box.from_stride[i] = to.dim[i] > 1 ? step[i] * stride[i] : 1;
     }
     mpl_move(&box, bytes, call->out[0].data, (const char *)call->in[0].data + base * bytes);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- transpose, expand, tile ---- */
@@ -277,22 +267,20 @@ uint32_t mpl_axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i)
 
 mpl_status mpl_shape_transpose(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     uint32_t n, set;
     const int64_t *perm = mpl_attr_ints(call->graph, call->op, MPL_ATTR_perm, &n);
 
     if (perm != NULL) {
         if (n != in->rank)
-            MPL_FAIL(ctx, MPL_EINPUT, "perm has %u axes for a tensor of %u dims", n, in->rank);
-        MPL_TRY(mpl_axis_set(ctx, perm, n, in->rank, &set));
+            return MPL_REFUSE(ctx, "perm has %u axes for a tensor of %u dims", n, in->rank);
+        MPL_PASS(mpl_axis_set(ctx, perm, n, in->rank, &set));
     }
     call->out_shape[0].rank = in->rank;
     for (uint32_t i = 0; i < in->rank; i++)
         call->out_shape[0].dim[i] = in->dim[mpl_axis_from(call->graph, call->op, in->rank, i)];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A box over all of `to`, with its strides on that side. */
@@ -321,21 +309,19 @@ mpl_status mpl_eval_transpose(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_expand(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_shape want = {.rank = 0};
     mpl_attr shape;
 
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_shape, &shape) || shape.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'shape' is missing or has more than %d dims",
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "attribute 'shape' is missing or has more than %d dims",
+                          MPL_MAX_RANK);
     for (; want.rank < shape.n; want.rank++)
         if ((want.dim[want.rank] = shape.ints[want.rank]) < 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "shape[%u] = %" PRId64 " is negative", want.rank,
-                     shape.ints[want.rank]);
-    MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], &want, &call->out_shape[0]));
+            return MPL_REFUSE(ctx, "shape[%u] = %" PRId64 " is negative", want.rank,
+                              shape.ints[want.rank]);
+    MPL_PASS(mpl_broadcast(ctx, call->in_shape[0], &want, &call->out_shape[0]));
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_expand(mpl_ctx *ctx, const mpl_op_call *call)
@@ -350,27 +336,24 @@ mpl_status mpl_eval_expand(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_tile(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     uint32_t n;
     const int64_t *repeats = mpl_attr_ints(call->graph, call->op, MPL_ATTR_repeats, &n);
 
     if (n != in->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "repeats has %u items for a tensor of %u dims", n, in->rank);
+        return MPL_REFUSE(ctx, "repeats has %u items for a tensor of %u dims", n, in->rank);
     call->out_shape[0].rank = n;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t dim;
 
         if (repeats[i] < 0 || !mpl_mul_bytes((uint64_t)in->dim[i], (uint64_t)repeats[i], &dim) ||
             dim > INT64_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "repeats[%u] = %" PRId64 " is negative or makes more than 2^63", i,
-                     repeats[i]);
+            return MPL_REFUSE(ctx, "repeats[%u] = %" PRId64 " is negative or makes more than 2^63",
+                              i, repeats[i]);
         call->out_shape[0].dim[i] = (int64_t)dim;
     }
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_tile(mpl_ctx *ctx, const mpl_op_call *call)
@@ -399,56 +382,49 @@ mpl_status mpl_eval_tile(mpl_ctx *ctx, const mpl_op_call *call)
 
 static mpl_status block_size(mpl_ctx *ctx, const mpl_shape_call *call, int64_t *block)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 4, 4));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 4, 4));
     *block = mpl_attr_int(call->graph, call->op, MPL_ATTR_blocksize, 0);
     if (*block < 1 || *block > 1 << 15)
-        MPL_FAIL(ctx, MPL_EINPUT, "blocksize %" PRId64 " is missing or outside [1,2^15]", *block);
+        return MPL_REFUSE(ctx, "blocksize %" PRId64 " is missing or outside [1,2^15]", *block);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_depth_to_space(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const int64_t *in = call->in_shape[0]->dim;
     const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "DCR");
     int64_t block;
 
-    MPL_TRY(block_size(ctx, call, &block));
+    MPL_PASS(block_size(ctx, call, &block));
     if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "mode '%.40s' is neither DCR nor CRD", mode);
+        return MPL_REFUSE(ctx, "mode '%.40s' is neither DCR nor CRD", mode);
     if (in[1] % (block * block) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRId64 " channels do not divide by blocksize %" PRId64 " squared", in[1],
-                 block);
+        return MPL_REFUSE(ctx,
+                          "%" PRId64 " channels do not divide by blocksize %" PRId64 " squared",
+                          in[1], block);
     if (in[2] > INT64_MAX / block || in[3] > INT64_MAX / block)
-        MPL_FAIL(ctx, MPL_EINPUT, "a dim of the output passes 2^63");
+        return MPL_REFUSE(ctx, "a dim of the output passes 2^63");
     call->out_shape[0] =
         (mpl_shape){4, {in[0], in[1] / (block * block), in[2] * block, in[3] * block}};
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_space_to_depth(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const int64_t *in = call->in_shape[0]->dim;
     int64_t block;
 
-    MPL_TRY(block_size(ctx, call, &block));
+    MPL_PASS(block_size(ctx, call, &block));
     if (in[2] % block != 0 || in[3] % block != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRId64 " rows of %" PRId64 " do not divide by blocksize %" PRId64, in[2],
-                 in[3], block);
+        return MPL_REFUSE(ctx,
+                          "%" PRId64 " rows of %" PRId64 " do not divide by blocksize %" PRId64,
+                          in[2], in[3], block);
     if (in[1] > INT64_MAX / (block * block))
-        MPL_FAIL(ctx, MPL_EINPUT, "a dim of the output passes 2^63");
+        return MPL_REFUSE(ctx, "a dim of the output passes 2^63");
     call->out_shape[0] =
         (mpl_shape){4, {in[0], in[1] * block * block, in[2] / block, in[3] / block}};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Both are a permutation of [batch, row in block, column in block, channel, row, column]: its
@@ -537,28 +513,25 @@ mpl_status mpl_eval_trilu(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_reverse_sequence(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     int64_t batch = mpl_attr_int(call->graph, call->op, MPL_ATTR_batch_axis, 1);
     int64_t time = mpl_attr_int(call->graph, call->op, MPL_ATTR_time_axis, 0);
 
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
-    MPL_TRY(mpl_check_rank(ctx, call, 1, 1, 1));
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 1, 1));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_INDEX));
     if (!((batch == 0 && time == 1) || (batch == 1 && time == 0)))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "batch_axis %" PRId64 " and time_axis %" PRId64 " are not 0 and 1 or 1 and 0",
-                 batch, time);
+        return MPL_REFUSE(
+            ctx, "batch_axis %" PRId64 " and time_axis %" PRId64 " are not 0 and 1 or 1 and 0",
+            batch, time);
     if (call->in_shape[1]->dim[0] != call->in_shape[0]->dim[batch])
-        MPL_FAIL(ctx, MPL_EINPUT, "%" PRId64 " lengths for a batch of %" PRId64,
-                 call->in_shape[1]->dim[0], call->in_shape[0]->dim[batch]);
+        return MPL_REFUSE(ctx, "%" PRId64 " lengths for a batch of %" PRId64,
+                          call->in_shape[1]->dim[0], call->in_shape[0]->dim[batch]);
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_reverse_sequence(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *shape = &call->in[0].shape;
     int64_t batch = mpl_attr_int(call->graph, call->op, MPL_ATTR_batch_axis, 1), time = 1 - batch;
     int64_t stride[2] = {shape->dim[1], 1}; /* [item] */
@@ -571,8 +544,8 @@ mpl_status mpl_eval_reverse_sequence(mpl_ctx *ctx, const mpl_op_call *call)
         int64_t n = mpl_get_int(call->in[1].type, call->in[1].data, b);
 
         if (n < 0 || n > shape->dim[time])
-            MPL_FAIL(ctx, MPL_EINPUT, "sequence length %" PRId64 " outside [0,%" PRId64 "]", n,
-                     shape->dim[time]);
+            return MPL_REFUSE(ctx, "sequence length %" PRId64 " outside [0,%" PRId64 "]", n,
+                              shape->dim[time]);
         for (int64_t t = 0; t < shape->dim[time]; t++) {
             int64_t to = b * stride[batch] + t * stride[time];
             int64_t from = b * stride[batch] + (t < n ? n - 1 - t : t) * stride[time];
@@ -581,6 +554,5 @@ mpl_status mpl_eval_reverse_sequence(mpl_ctx *ctx, const mpl_op_call *call)
                    (const char *)call->in[0].data + (size_t)from * bytes, bytes);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }

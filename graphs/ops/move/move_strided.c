@@ -9,24 +9,21 @@ bool mpl_has_index(const mpl_graph *g, mpl_op op)
 mpl_status mpl_strided_check(mpl_ctx *ctx, const char *what, const mpl_strided *box,
                              const mpl_shape *in)
 {
-    mpl_status st = MPL_OK;
     uint64_t count;
     int64_t least, most;
     char text[400], dims[200];
 
     if (!mpl_shape_count(&box->shape, &count))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has a negative dim, or more than 2^63 elements", what);
+        return MPL_REFUSE(ctx, "%s has a negative dim, or more than 2^63 elements", what);
     if (count > 0 && (!mpl_strided_bounds(box, &least, &most) || most >= mpl_count(in)))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s %.150s reaches outside of the elements of %s", what,
-                 mpl_strided_text(box, text), mpl_shape_text(in, dims));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s %.150s reaches outside of the elements of %s", what,
+                          mpl_strided_text(box, text), mpl_shape_text(in, dims));
+    return MPL_OK;
 }
 
 mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                           mpl_strided *out)
 {
-    mpl_status st = MPL_OK;
     mpl_strided box = {.offset = mpl_attr_int(g, op, MPL_ATTR_offset, 0)};
     mpl_attr dims, strides;
 
@@ -37,85 +34,76 @@ mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl
     if (!mpl_attr_get(g, op, MPL_ATTR_dims, &dims) ||
         !mpl_attr_get(g, op, MPL_ATTR_strides, &strides) || dims.n != strides.n ||
         dims.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "a box needs dims and strides, as many of each and at most %d, or an index",
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(
+            ctx, "a box needs dims and strides, as many of each and at most %d, or an index",
+            MPL_MAX_RANK);
     box.shape.rank = dims.n;
     for (uint32_t i = 0; i < dims.n; i++) {
         box.shape.dim[i] = dims.ints[i];
         box.stride[i] = strides.ints[i];
     }
-    MPL_TRY(mpl_strided_check(ctx, "the box", &box, in));
+    MPL_PASS(mpl_strided_check(ctx, "the box", &box, in));
     *out = box;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_access(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_strided box;
 
-    MPL_TRY(mpl_strided_of(ctx, call->graph, call->op, call->in_shape[0], &box));
+    MPL_PASS(mpl_strided_of(ctx, call->graph, call->op, call->in_shape[0], &box));
     call->out_shape[0] = box.shape;
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_access(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_strided from;
     mpl_box box = {.rank = call->out[0].shape.rank};
     uint32_t bytes = mpl_type_bytes(call->in[0].type);
 
-    MPL_TRY(mpl_strided_of(ctx, call->graph, call->op, &call->in[0].shape, &from));
+    MPL_PASS(mpl_strided_of(ctx, call->graph, call->op, &call->in[0].shape, &from));
     if (mpl_count(&from.shape) == 0)
-        goto out;
+        return MPL_OK;
     memcpy(box.dim, from.shape.dim, sizeof box.dim);
     memcpy(box.from_stride, from.stride, sizeof box.from_stride);
     mpl_strides(&from.shape, box.to_stride);
     mpl_move(&box, bytes, call->out[0].data, (const char *)call->in[0].data + from.offset * bytes);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_assign(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_strided box;
 
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_strided_of(ctx, call->graph, call->op, call->in_shape[0], &box));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_PASS(mpl_strided_of(ctx, call->graph, call->op, call->in_shape[0], &box));
     if (!mpl_strided_distinct(&box))
-        MPL_FAIL(ctx, MPL_EINPUT, "the box has an element twice: which value would it get?");
-    MPL_TRY(mpl_check_broadcast_to(ctx, "what is assigned", call->in_shape[1], &box.shape));
+        return MPL_REFUSE(ctx, "the box has an element twice: which value would it get?");
+    MPL_PASS(mpl_check_broadcast_to(ctx, "what is assigned", call->in_shape[1], &box.shape));
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_assign(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_strided to;
     mpl_box box;
     uint32_t bytes = mpl_type_bytes(call->in[0].type);
     size_t all = (size_t)mpl_count(&call->in[0].shape) * bytes;
 
-    MPL_TRY(mpl_strided_of(ctx, call->graph, call->op, &call->in[0].shape, &to));
+    MPL_PASS(mpl_strided_of(ctx, call->graph, call->op, &call->in[0].shape, &to));
     if (call->out[0].data != call->in[0].data && all > 0)
         memcpy(call->out[0].data, call->in[0].data, all);
     if (mpl_count(&to.shape) == 0)
-        goto out;
+        return MPL_OK;
     box.rank = to.shape.rank;
     memcpy(box.dim, to.shape.dim, sizeof box.dim);
     memcpy(box.to_stride, to.stride, sizeof box.to_stride);
     mpl_broadcast_strides(&call->in[1].shape, &to.shape, box.from_stride);
     mpl_move(&box, bytes, (char *)call->out[0].data + to.offset * bytes, call->in[1].data);
-out:
-    return st;
+    return MPL_OK;
 }
 
 uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
@@ -140,34 +128,29 @@ uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
 
 mpl_status mpl_shape_view(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     mpl_attr dims;
 
     if (mpl_has_index(call->graph, call->op))
         return mpl_shape_access(ctx, call);
     /* The box lies in the root, unknown here; build/views.c checks it. */
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_dims, &dims) || dims.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "a view needs dims, at most %d, and strides, or an index",
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "a view needs dims, at most %d, and strides, or an index",
+                          MPL_MAX_RANK);
     call->out_shape[0].rank = dims.n;
     memcpy(call->out_shape[0].dim, dims.ints, dims.n * sizeof *dims.ints);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_into(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     bool copy = call->graph->op_kind[call->op] == MPL_OP_copy_into;
 
     if (call->n_in == 1)
         return mpl_check_type(ctx, call, 0, MPL_SET_FLOAT);
-    MPL_TRY(mpl_check_type(ctx, call, 0, copy ? MPL_SET_ANY : MPL_SET_NUMBER));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_check_broadcast_to(ctx, "what is written", call->in_shape[1], call->in_shape[0]));
-out:
-    return st;
+    MPL_PASS(mpl_check_type(ctx, call, 0, copy ? MPL_SET_ANY : MPL_SET_NUMBER));
+    MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
+    return mpl_check_broadcast_to(ctx, "what is written", call->in_shape[1], call->in_shape[0]);
 }
 
 mpl_status mpl_eval_copy_into(mpl_ctx *ctx, const mpl_op_call *call)

@@ -14,7 +14,6 @@ static pad_mode mode_of(const mpl_graph *g, mpl_op op)
 static mpl_status pads_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                           int64_t before[MPL_MAX_RANK], int64_t after[MPL_MAX_RANK])
 {
-    mpl_status st = MPL_OK;
     uint32_t n, n_axes, axis, set;
     const int64_t *pads = mpl_attr_ints(g, op, MPL_ATTR_pads, &n);
     const int64_t *axes = mpl_attr_ints(g, op, MPL_ATTR_axes, &n_axes);
@@ -22,24 +21,22 @@ static mpl_status pads_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t 
     if (axes == NULL)
         n_axes = rank;
     else
-        MPL_TRY(mpl_axis_set(ctx, axes, n_axes, rank, &set));
+        MPL_PASS(mpl_axis_set(ctx, axes, n_axes, rank, &set));
     if (n != 2 * n_axes)
-        MPL_FAIL(ctx, MPL_EINPUT, "pads has %u items for %u axes; there must be two of each", n,
-                 n_axes);
+        return MPL_REFUSE(ctx, "pads has %u items for %u axes; there must be two of each", n,
+                          n_axes);
     memset(before, 0, MPL_MAX_RANK * sizeof *before);
     memset(after, 0, MPL_MAX_RANK * sizeof *after);
     for (uint32_t i = 0; i < n_axes; i++) {
-        MPL_TRY(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, rank, &axis));
+        MPL_PASS(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, rank, &axis));
         before[axis] = pads[i];
         after[axis] = pads[n_axes + i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_pad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const int64_t limit = INT64_C(1) << 61; /* sums of three do not overflow */
     int64_t before[MPL_MAX_RANK], after[MPL_MAX_RANK];
     mpl_shape *to = &call->out_shape[0];
@@ -47,29 +44,28 @@ mpl_status mpl_shape_pad(mpl_ctx *ctx, const mpl_shape_call *call)
     uint64_t n;
 
     if (mode == N_PAD_MODES)
-        MPL_FAIL(ctx, MPL_EINPUT, "mode '%.40s' is none of constant, edge, reflect, wrap",
-                 mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, ""));
+        return MPL_REFUSE(ctx, "mode '%.40s' is none of constant, edge, reflect, wrap",
+                          mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, ""));
     mpl_like_input(call, 0, call->in_type[0]);
-    MPL_TRY(pads_of(ctx, call->graph, call->op, to->rank, before, after));
+    MPL_PASS(pads_of(ctx, call->graph, call->op, to->rank, before, after));
     for (uint32_t i = 0; i < to->rank; i++) {
         int64_t dim = to->dim[i];
 
         if (dim > limit || before[i] > limit || after[i] > limit || before[i] < -limit ||
             after[i] < -limit || dim + before[i] + after[i] < 0)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "axis %u of %" PRId64 " elements cannot be padded by %" PRId64 " and %" PRId64,
-                     i, dim, before[i], after[i]);
+            return MPL_REFUSE(
+                ctx, "axis %u of %" PRId64 " elements cannot be padded by %" PRId64 " and %" PRId64,
+                i, dim, before[i], after[i]);
         to->dim[i] = dim + before[i] + after[i];
         if (mode != CONSTANT && dim == 0 && to->dim[i] > 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "axis %u has no element to repeat", i);
+            return MPL_REFUSE(ctx, "axis %u has no element to repeat", i);
     }
     if (call->n_in > 1 && call->in_shape[1] != NULL) {
-        MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+        MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
         if (!mpl_shape_count(call->in_shape[1], &n) || n != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "the value to pad with must be one element");
+            return MPL_REFUSE(ctx, "the value to pad with must be one element");
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Source of padded element i in an axis of `dim` elements; -1: none. */
@@ -95,7 +91,6 @@ static int64_t source(pad_mode mode, int64_t i, int64_t dim)
 
 mpl_status mpl_eval_pad(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     static const uint64_t zero = 0;
     const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
     bool valued = call->n_in > 1 && call->in[1].data != NULL;
@@ -105,7 +100,7 @@ mpl_status mpl_eval_pad(mpl_ctx *ctx, const mpl_op_call *call)
     pad_mode mode = mode_of(call->graph, call->op);
     char *at = call->out[0].data;
 
-    MPL_TRY(pads_of(ctx, call->graph, call->op, in->rank, before, after));
+    MPL_PASS(pads_of(ctx, call->graph, call->op, in->rank, before, after));
     if (to->rank == 0)
         return mpl_eval_copy(ctx, call);
     if (mpl_count(to) == 0)
@@ -131,6 +126,5 @@ mpl_status mpl_eval_pad(mpl_ctx *ctx, const mpl_op_call *call)
                    bytes);
         }
     } while (mpl_step(to->dim, outer, index, 0, NULL, NULL));
-out:
-    return st;
+    return MPL_OK;
 }

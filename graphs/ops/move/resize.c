@@ -48,20 +48,16 @@ typedef struct resize_plan {
 static mpl_status choose(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key,
                          const char *const *names, int n, int *choice)
 {
-    mpl_status st = MPL_OK;
-
     *choice = mpl_choice_of(g, op, key, names, n);
     if (*choice == n)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s '%.60s' is not supported", mpl_attr_name(key),
-                 mpl_attr_text(g, op, key, ""));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s '%.60s' is not supported", mpl_attr_name(key),
+                          mpl_attr_text(g, op, key, ""));
+    return MPL_OK;
 }
 
 /* Dims and scales from the attributes. */
 static mpl_status extents(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, resize_plan *plan)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_axes, n_sizes, set, axis;
     const int64_t *axes = mpl_attr_ints(g, op, MPL_ATTR_axes, &n_axes);
     const int64_t *sizes = mpl_attr_ints(g, op, MPL_ATTR_sizes, &n_sizes);
@@ -71,42 +67,39 @@ static mpl_status extents(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, resize_pl
     if (axes == NULL)
         n_axes = plan->rank;
     else
-        MPL_TRY(mpl_axis_set(ctx, axes, n_axes, plan->rank, &set));
+        MPL_PASS(mpl_axis_set(ctx, axes, n_axes, plan->rank, &set));
     if (n_sizes == 0 && scales.n == 0 && n_axes > 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "neither 'sizes' nor 'scales' is given");
+        return MPL_REFUSE(ctx, "neither 'sizes' nor 'scales' is given");
     if ((n_sizes > 0 && n_sizes != n_axes) || (scales.n > 0 && scales.n != n_axes))
-        MPL_FAIL(ctx, MPL_EINPUT, "sizes has %u and scales %u items for %u axes", n_sizes, scales.n,
-                 n_axes);
+        return MPL_REFUSE(ctx, "sizes has %u and scales %u items for %u axes", n_sizes, scales.n,
+                          n_axes);
     for (uint32_t i = 0; i < n_axes; i++) {
         double most = 0x1p53, scale, want;
 
-        MPL_TRY(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, plan->rank, &axis));
+        MPL_PASS(mpl_axis(ctx, axes != NULL ? axes[i] : (int64_t)i, plan->rank, &axis));
         scale = scales.n > 0 ? scales.floats[i] : (double)sizes[i] / (double)plan->in[axis];
         want = n_sizes > 0 ? (double)sizes[i] : floor((double)plan->in[axis] * scale);
         if (plan->in[axis] == 0 && want == 0)
             scale = 1;
         if (!(scale > 0 || want == 0) || !(scale < most) || !(want >= 0 && want < most) ||
             (plan->in[axis] == 0 && want > 0))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "axis %u of %" PRId64 " elements cannot be scaled by %g to %g", axis,
-                     plan->in[axis], scale, want);
+            return MPL_REFUSE(ctx, "axis %u of %" PRId64 " elements cannot be scaled by %g to %g",
+                              axis, plan->in[axis], scale, want);
         plan->scale[axis] = scale;
         plan->out[axis] = (int64_t)want;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status plan_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                           resize_plan *plan)
 {
-    mpl_status st = MPL_OK;
     int choice[3];
 
-    MPL_TRY(choose(ctx, g, op, MPL_ATTR_mode, mode_names, N_RESIZE_MODES, &choice[0]));
-    MPL_TRY(
+    MPL_PASS(choose(ctx, g, op, MPL_ATTR_mode, mode_names, N_RESIZE_MODES, &choice[0]));
+    MPL_PASS(
         choose(ctx, g, op, MPL_ATTR_coordinate_mode, coordinate_names, N_COORDINATES, &choice[1]));
-    MPL_TRY(choose(ctx, g, op, MPL_ATTR_nearest_mode, rounding_names, N_ROUNDINGS, &choice[2]));
+    MPL_PASS(choose(ctx, g, op, MPL_ATTR_nearest_mode, rounding_names, N_ROUNDINGS, &choice[2]));
     plan->rank = in->rank;
     plan->mode = (resize_mode)choice[0];
     plan->coordinate = (resize_coordinate)choice[1];
@@ -118,24 +111,20 @@ static mpl_status plan_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl
         plan->scale[i] = 1;
     }
     mpl_strides(in, plan->stride);
-    MPL_TRY(extents(ctx, g, op, plan));
-out:
-    return st;
+    return extents(ctx, g, op, plan);
 }
 
 mpl_status mpl_shape_resize(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     resize_plan plan;
 
-    MPL_TRY(plan_of(ctx, call->graph, call->op, call->in_shape[0], &plan));
+    MPL_PASS(plan_of(ctx, call->graph, call->op, call->in_shape[0], &plan));
     if (plan.mode != NEAREST)
-        MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+        MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
     call->out_shape[0].rank = plan.rank;
     memcpy(call->out_shape[0].dim, plan.out, plan.rank * sizeof *plan.out);
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Input coordinate of output element x along an axis. [element, fractional] */
@@ -240,14 +229,13 @@ static double sample(const resize_plan *plan, const mpl_tensor *in, const int64_
 
 mpl_status mpl_eval_resize(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *to = &call->out[0].shape;
     uint32_t bytes = mpl_type_bytes(call->in[0].type);
     int64_t index[MPL_MAX_RANK] = {0}, from[4], i = 0;
     double weight[4];
     resize_plan plan;
 
-    MPL_TRY(plan_of(ctx, call->graph, call->op, &call->in[0].shape, &plan));
+    MPL_PASS(plan_of(ctx, call->graph, call->op, &call->in[0].shape, &plan));
     if (mpl_count(to) == 0)
         return MPL_OK;
     do {
@@ -266,6 +254,5 @@ mpl_status mpl_eval_resize(mpl_ctx *ctx, const mpl_op_call *call)
         }
         i++;
     } while (mpl_step(to->dim, to->rank, index, 0, NULL, NULL));
-out:
-    return st;
+    return MPL_OK;
 }

@@ -10,16 +10,14 @@ mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_reorder(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "");
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET(f32)));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 4, 4));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET(f32)));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 4, 4));
     if (strcmp(mode, "channels_last") != 0 && strcmp(mode, "plain") != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "mode is '%.40s'; it must be 'channels_last' or 'plain'", mode);
+        return MPL_REFUSE(ctx, "mode is '%.40s'; it must be 'channels_last' or 'plain'", mode);
     mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_dropout(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -34,22 +32,18 @@ mpl_status mpl_shape_dropout(mpl_ctx *ctx, const mpl_shape_call *call)
 /* The dim that -1 stands for: `count` divided by the `known` ones. */
 static mpl_status infer_dim(mpl_ctx *ctx, uint64_t count, uint64_t known, int64_t *dim)
 {
-    mpl_status st = MPL_OK;
-
     if (known == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "the dim given as -1 is open: the others hold no element");
+        return MPL_REFUSE(ctx, "the dim given as -1 is open: the others hold no element");
     if (count % known != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%" PRIu64 " elements do not divide by %" PRIu64 " for the dim given as -1", count,
-                 known);
+        return MPL_REFUSE(
+            ctx, "%" PRIu64 " elements do not divide by %" PRIu64 " for the dim given as -1", count,
+            known);
     *dim = (int64_t)(count / known);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_reshape(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     mpl_shape *to = &call->out_shape[0], known;
     uint32_t open = MPL_NONE;
@@ -58,18 +52,18 @@ mpl_status mpl_shape_reshape(mpl_ctx *ctx, const mpl_shape_call *call)
     char text[2][200];
 
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_shape, &shape))
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'shape' is missing");
+        return MPL_REFUSE(ctx, "attribute 'shape' is missing");
     if (shape.n > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "shape has %u dims; at most %d are supported", shape.n,
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "shape has %u dims; at most %d are supported", shape.n,
+                          MPL_MAX_RANK);
     to->rank = shape.n;
     for (uint32_t i = 0; i < shape.n; i++) {
         int64_t dim = shape.ints[i];
 
         if (dim < -1 || (dim == 0 && i >= in->rank) || (dim == -1 && open != MPL_NONE))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "shape[%u] = %" PRId64 ": one -1, and 0 for the input's own dim, are allowed",
-                     i, dim);
+            return MPL_REFUSE(
+                ctx, "shape[%u] = %" PRId64 ": one -1, and 0 for the input's own dim, are allowed",
+                i, dim);
         to->dim[i] = dim == 0 ? in->dim[i] : dim;
         open = dim == -1 ? i : open;
     }
@@ -77,21 +71,19 @@ mpl_status mpl_shape_reshape(mpl_ctx *ctx, const mpl_shape_call *call)
     if (open != MPL_NONE)
         known.dim[open] = 1;
     if (!mpl_shape_count(&known, &made))
-        MPL_FAIL(ctx, MPL_EINPUT, "shape %s has more than 2^63 elements",
-                 mpl_shape_text(&known, text[0]));
+        return MPL_REFUSE(ctx, "shape %s has more than 2^63 elements",
+                          mpl_shape_text(&known, text[0]));
     if (open != MPL_NONE)
-        MPL_TRY(infer_dim(ctx, count, made, &to->dim[open]));
+        MPL_PASS(infer_dim(ctx, count, made, &to->dim[open]));
     else if (made != count)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s cannot be reshaped to %s: the numbers of elements differ",
-                 mpl_shape_text(in, text[0]), mpl_shape_text(to, text[1]));
+        return MPL_REFUSE(ctx, "%s cannot be reshaped to %s: the numbers of elements differ",
+                          mpl_shape_text(in, text[0]), mpl_shape_text(to, text[1]));
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_flatten(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     int64_t axis = mpl_attr_int(call->graph, call->op, MPL_ATTR_axis, 1);
     mpl_shape half[2] = {{.rank = 0}, {.rank = 0}};
@@ -99,29 +91,27 @@ mpl_status mpl_shape_flatten(mpl_ctx *ctx, const mpl_shape_call *call)
     char text[200];
 
     if (axis < -(int64_t)in->rank || axis > (int64_t)in->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "axis %" PRId64 " is outside [-%u,%u]", axis, in->rank, in->rank);
+        return MPL_REFUSE(ctx, "axis %" PRId64 " is outside [-%u,%u]", axis, in->rank, in->rank);
     axis += axis < 0 ? in->rank : 0;
     for (uint32_t i = 0; i < in->rank; i++)
         half[i >= axis].dim[half[i >= axis].rank++] = in->dim[i];
     for (int i = 0; i < 2; i++)
         if (!mpl_shape_count(&half[i], &count[i]))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s cannot be flattened: a dim would pass 2^63",
-                     mpl_shape_text(in, text));
+            return MPL_REFUSE(ctx, "%s cannot be flattened: a dim would pass 2^63",
+                              mpl_shape_text(in, text));
     call->out_shape[0] = (mpl_shape){2, {(int64_t)count[0], (int64_t)count[1]}};
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_squeeze(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     mpl_attr attr;
     uint32_t set = 0;
 
     if (mpl_attr_get(call->graph, call->op, MPL_ATTR_axes, &attr)) {
-        MPL_TRY(mpl_axis_set(ctx, attr.ints, attr.n, in->rank, &set));
+        MPL_PASS(mpl_axis_set(ctx, attr.ints, attr.n, in->rank, &set));
     } else {
         for (uint32_t i = 0; i < in->rank; i++)
             set |= (uint32_t)(in->dim[i] == 1) << i;
@@ -131,35 +121,32 @@ mpl_status mpl_shape_squeeze(mpl_ctx *ctx, const mpl_shape_call *call)
         if ((set >> i & 1) == 0)
             call->out_shape[0].dim[call->out_shape[0].rank++] = in->dim[i];
         else if (in->dim[i] != 1)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "axis %u has %" PRId64 " elements; only an axis of 1 can be squeezed", i,
-                     in->dim[i]);
+            return MPL_REFUSE(ctx,
+                              "axis %u has %" PRId64 " elements; only an axis of 1 can be squeezed",
+                              i, in->dim[i]);
     }
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_unsqueeze(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
     mpl_shape *to = &call->out_shape[0];
     mpl_attr attr;
     uint32_t set, from = 0;
 
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_axes, &attr))
-        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'axes' is missing");
+        return MPL_REFUSE(ctx, "attribute 'axes' is missing");
     if (attr.n > MPL_MAX_RANK - in->rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "%u dims and %u more; at most %d are supported", in->rank, attr.n,
-                 MPL_MAX_RANK);
+        return MPL_REFUSE(ctx, "%u dims and %u more; at most %d are supported", in->rank, attr.n,
+                          MPL_MAX_RANK);
     to->rank = in->rank + attr.n;
-    MPL_TRY(mpl_axis_set(ctx, attr.ints, attr.n, to->rank, &set));
+    MPL_PASS(mpl_axis_set(ctx, attr.ints, attr.n, to->rank, &set));
     for (uint32_t i = 0; i < to->rank; i++)
         to->dim[i] = (set >> i & 1) != 0 ? 1 : in->dim[from++];
     call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_copy(mpl_ctx *ctx, const mpl_op_call *call)

@@ -11,22 +11,20 @@
  * for. */
 static mpl_status shape_update(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
-    mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[call->graph->op_kind[call->op]];
     char text[200], other[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     for (uint32_t i = first; i < info->min_in; i++) {
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+        MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
         if (!mpl_shape_equal(call->in_shape[i], call->in_shape[0]))
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s, the gradient %s", i,
-                     mpl_shape_text(call->in_shape[i], text),
-                     mpl_shape_text(call->in_shape[0], other));
+            return MPL_REFUSE(ctx, "input %u has dims %s, the gradient %s", i,
+                              mpl_shape_text(call->in_shape[i], text),
+                              mpl_shape_text(call->in_shape[0], other));
     }
     for (uint32_t i = 0; i < call->n_out; i++)
         mpl_like_input(call, i, call->in_type[0]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_shape_update(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -36,24 +34,17 @@ mpl_status mpl_shape_update(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_adam_update(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
     if (mpl_count(call->in_shape[1]) != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "the number of the run is one element");
-    MPL_TRY(shape_update(ctx, call, 2));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "the number of the run is one element");
+    return shape_update(ctx, call, 2);
 }
 
 mpl_status mpl_shape_step_update(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET(i64)));
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET(i64)));
     mpl_like_input(call, 0, MPL_TYPE_i64);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Numeric attributes of an optimiser. */
@@ -142,17 +133,15 @@ mpl_status mpl_eval_adagrad_update(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_eval_adam_update(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
     pace p = pace_of(call, 0.001);
     int64_t step = *(const int64_t *)call->in[1].data;
 
     if (step < 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "run %" PRId64 ": Adam counts from 1", step);
+        return MPL_REFUSE(ctx, "run %" PRId64 ": Adam counts from 1", step);
     p.correct1 = 1 - pow(p.beta1, (double)step);
     p.correct2 = 1 - pow(p.beta2, (double)step);
     MPL_FOR_FLOAT(call->in[0].type, adam, call, &p)
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_step_update(mpl_ctx *ctx, const mpl_op_call *call)

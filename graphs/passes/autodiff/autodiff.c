@@ -94,7 +94,6 @@ static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
  * recomputed, left alone. */
 static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     const mpl_value *old = g->op_in + g->op_in_begin[op];
     const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
@@ -103,15 +102,13 @@ static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const 
                           mpl_grad_fresh(d, text[1], y_name, ".batch_var", MPL_NONE)};
     mpl_value out[3];
 
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
-                             &epsilon, 3, name, out));
+    MPL_PASS(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1,
+                              &epsilon, 3, name, out));
     d->now[g->op_out[g->op_out_begin[op]]] = out[0];
     for (uint32_t i = 3; i < 5 && d->block == 0; i++)
         if (d->moved[old[i]] != MPL_NONE)
             move_statistic(d, op, old[i], out[i - 2]);
-    st = d->st;
-out:
-    return st;
+    return d->st;
 }
 
 /* Whether a batch norm moves two weights that no other operation moves. */
@@ -129,7 +126,6 @@ static bool moves_weights(const mpl_grad *d, mpl_op op)
 static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
 {
     static const char *const more[] = {".batch_mean", ".batch_var", ".next_mean", ".next_var"};
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     const mpl_value *from = g->op_in + g->op_in_begin[op];
     mpl_value in[5], out[5];
@@ -149,12 +145,11 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
         name[i] = mpl_grad_fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
     if (!norm && d->step != MPL_NONE)
         in[n_in++] = d->step;
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
-                             g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped,
-                             n_out, name, out));
+    MPL_PASS(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
+                              g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped,
+                              n_out, name, out));
     d->now[g->op_out[g->op_out_begin[op]]] = out[0];
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
@@ -228,7 +223,6 @@ static bool vary(mpl_grad *d)
 /* Finds what varies, what leads to the loss, and the number of parts of each gradient. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
-    mpl_status st = MPL_OK;
     bool any = false;
     const mpl_graph *g = d->g;
 
@@ -237,28 +231,26 @@ static mpl_status explore(mpl_grad *d, mpl_value logits)
         any |= d->varies[v];
     }
     if (!any)
-        MPL_FAIL(d->ctx, MPL_EINPUT,
-                 "graph '%s' has no weight that can be trained: there is nothing to learn",
-                 g->name);
+        return MPL_REFUSE(d->ctx,
+                          "graph '%s' has no weight that can be trained: there is nothing to learn",
+                          g->name);
     while (vary(d)) {
     }
     if (!d->varies[logits] || g->value_op[logits] == MPL_NONE)
-        MPL_FAIL(d->ctx, MPL_EINPUT,
-                 "graph '%s': output '%.100s' depends on no weight that can be trained", g->name,
-                 g->value_name[logits]);
+        return MPL_REFUSE(d->ctx,
+                          "graph '%s': output '%.100s' depends on no weight that can be trained",
+                          g->name, g->value_name[logits]);
     d->leads[g->value_op[logits]] = 1;
-    MPL_TRY(mpl_grad_count_slots(d, 0));
+    MPL_PASS(mpl_grad_count_slots(d, 0));
     d->slots[logits]++;
     memcpy(d->waits, d->slots, g->n_values * sizeof *d->waits);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- loss and backward ---- */
 
 static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_value *loss)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     const mpl_shape *s = &g->value_shape[logits];
     mpl_shape rows = {2, {s->rank > 1 ? s->dim[0] : 1, 1}};
@@ -268,49 +260,43 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
 
     for (uint32_t i = s->rank > 1; i < s->rank; i++)
         rows.dim[1] *= s->dim[i];
-    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE),
-                                MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
+    MPL_PASS(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE),
+                                 MPL_INPUT, MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
     if (s->rank != 2) {
         one = mpl_grad_fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
-        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1,
-                                 &MPL_INTS(shape, 2, rows.dim), 1, &one, &x));
+        MPL_PASS(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1,
+                                  &MPL_INTS(shape, 2, rows.dim), 1, &one, &x));
     }
     name[1] = softmax != MPL_NONE ? g->value_name[g->output[0]]
                                   : mpl_grad_fresh(d, text[2], "prob", "", MPL_NONE);
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
-                             (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
+    MPL_PASS(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
+                              (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
     *loss = out[0];
     d->op = g->value_op[logits];
     one = mpl_grad_part_name(d, logits, text[3]);
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy_grad, one, 2,
-                             (mpl_value[]){out[1], labels}, 0, NULL, 1, &one, &dx));
+    MPL_PASS(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy_grad, one, 2,
+                              (mpl_value[]){out[1], labels}, 0, NULL, 1, &one, &dx));
     if (s->rank != 2) {
         one = mpl_grad_fresh(d, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
-        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &dx, 1,
-                                 &MPL_INTS(shape, s->rank, s->dim), 1, &one, &dx));
+        MPL_PASS(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &dx, 1,
+                                  &MPL_INTS(shape, s->rank, s->dim), 1, &one, &dx));
     }
     mpl_grad_part(d, logits, dx);
-    MPL_TRY(d->st);
-out:
-    return st;
+    return d->st;
 }
 
 /* The output is the loss; its gradient is 1. */
 static mpl_status take_loss(mpl_grad *d, mpl_value output, mpl_value *loss)
 {
-    mpl_status st = MPL_OK;
-
     if (d->g->value_shape[output].rank != 0)
-        MPL_FAIL(d->ctx, MPL_EINPUT,
-                 "graph '%s': output '%.100s' is no single number, so it is no loss", d->g->name,
-                 d->g->value_name[output]);
+        return MPL_REFUSE(d->ctx,
+                          "graph '%s': output '%.100s' is no single number, so it is no loss",
+                          d->g->name, d->g->value_name[output]);
     *loss = d->now[output];
     mpl_grad_part(
         d, output,
         mpl_grad_constant(d, "one", (mpl_type)d->g->value_type[output], &(mpl_shape){0, {0}}, 1));
-    st = d->st;
-out:
-    return st;
+    return d->st;
 }
 
 mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v)
@@ -438,18 +424,14 @@ static void await(const mpl_graph *g, waiting *w, mpl_op op)
 
 static mpl_status push_in(mpl_grad *d, waiting *w, mpl_value v)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(d->ctx, w->in, w->in_cap, (size_t)w->n_in + 1));
+    MPL_PASS(mpl_reserve(d->ctx, w->in, w->in_cap, (size_t)w->n_in + 1));
     w->in[w->n_in++] = v;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Appends an output of `reader`'s outermost operation, unless that runs before anyway. */
 static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *to = d->to;
     uint32_t out;
 
@@ -458,38 +440,34 @@ static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
         return MPL_OK;
     for (out = to->op_out_begin[reader]; to->op_out[out] == MPL_NONE;)
         out++;
-    MPL_TRY(push_in(d, w, to->op_out[out]));
+    MPL_PASS(push_in(d, w, to->op_out[out]));
     await(to, w, reader);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Appends all readers of weight v. Later ones first: they often come after the others. */
 static mpl_status push_readers(mpl_grad *d, waiting *w, mpl_value v, uint32_t n_ops)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *to = d->to;
 
     for (mpl_op op = n_ops; op-- > 0;)
         for (uint32_t i = to->op_in_begin[op]; i < to->op_in_begin[op + 1]; i++)
             if (to->op_in[i] != MPL_NONE && w->shows[to->op_in[i]] == v)
-                MPL_TRY(push_reader(d, w, op));
+                MPL_PASS(push_reader(d, w, op));
     for (uint32_t b = to->n_blocks; b-- > 1;)
         for (uint32_t i = 0; i < to->block_n_results[b]; i++) {
             mpl_value result = to->block_result[to->block_result_begin[b] + i];
 
             if (result != MPL_NONE && w->shows[result] == v)
-                MPL_TRY(push_reader(d, w, to->block_owner[b]));
+                MPL_PASS(push_reader(d, w, to->block_owner[b]));
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds an update with inputs w->in; it updates `n` of them from `first` on. */
 static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t first, uint32_t n,
                              mpl_value *out)
 {
-    mpl_status st = MPL_OK;
     char text[3][NAME_SIZE];
     const char *name[3];
     bool paced = d->options->rate > 0 && kind != MPL_OP_step_update && kind != MPL_OP_set_update;
@@ -497,10 +475,8 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
     for (uint32_t i = 0; i < n; i++)
         name[i] =
             mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
-                             &MPL_FLOAT(rate, d->options->rate), n, name, out));
-out:
-    return st;
+    return mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
+                            &MPL_FLOAT(rate, d->options->rate), n, name, out);
 }
 
 /* Adds the state's constants before it collects the awaited operations, so that value ids do not
@@ -508,7 +484,6 @@ out:
 static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint32_t n_ops,
                                 mpl_value *next)
 {
-    mpl_status st = MPL_OK;
     const optimiser *how = &optimisers[d->options->update];
     const mpl_shape *shape = &d->g->value_shape[weight];
     mpl_value v = d->now[weight], gradient = d->whole[weight], state;
@@ -516,50 +491,43 @@ static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint3
 
     w->n_in = 0;
     memset(w->awaited, 0, n_ops);
-    MPL_TRY(push_in(d, w, gradient));
+    MPL_PASS(push_in(d, w, gradient));
     if (how->kind == MPL_OP_adam_update)
-        MPL_TRY(push_in(d, w, d->step_next));
-    MPL_TRY(push_in(d, w, v));
+        MPL_PASS(push_in(d, w, d->step_next));
+    MPL_PASS(push_in(d, w, v));
     for (uint32_t i = 0; i < how->n_state; i++) {
         static const double zero = 0; /* in every floating type */
 
-        MPL_TRY(mpl_graph_add_const(
+        MPL_PASS(mpl_graph_add_const(
             d->ctx, d->to,
             mpl_grad_fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
             (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
-        MPL_TRY(push_in(d, w, state));
+        MPL_PASS(push_in(d, w, state));
     }
     await(d->to, w, d->to->value_op[gradient]);
-    MPL_TRY(push_readers(d, w, v, n_ops));
-    MPL_TRY(add_update(d, w, how->kind, how->kind == MPL_OP_adam_update ? 2 : 1, 1 + how->n_state,
-                       next));
-out:
-    return st;
+    MPL_PASS(push_readers(d, w, v, n_ops));
+    return add_update(d, w, how->kind, how->kind == MPL_OP_adam_update ? 2 : 1, 1 + how->n_state,
+                      next);
 }
 
 static mpl_status update_step(mpl_grad *d, waiting *w, uint32_t n_ops)
 {
-    mpl_status st = MPL_OK;
-
     if (d->step == MPL_NONE)
         return MPL_OK;
     w->n_in = 0;
     memset(w->awaited, 0, n_ops);
-    MPL_TRY(push_in(d, w, d->step));
-    MPL_TRY(push_readers(d, w, d->step, n_ops));
-    MPL_TRY(add_update(d, w, MPL_OP_step_update, 0, 1, &d->step_next));
-out:
-    return st;
+    MPL_PASS(push_in(d, w, d->step));
+    MPL_PASS(push_readers(d, w, d->step, n_ops));
+    return add_update(d, w, MPL_OP_step_update, 0, 1, &d->step_next);
 }
 
 static mpl_status waiting_init(mpl_grad *d, waiting *w)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *to = d->to;
 
-    MPL_TRY(mpl_new(d->ctx, w->awaited, to->n_ops));
-    MPL_TRY(mpl_new(d->ctx, w->stack, to->n_ops));
-    MPL_TRY(mpl_new(d->ctx, w->shows, to->n_values));
+    MPL_PASS(mpl_new(d->ctx, w->awaited, to->n_ops));
+    MPL_PASS(mpl_new(d->ctx, w->stack, to->n_ops));
+    MPL_PASS(mpl_new(d->ctx, w->shows, to->n_values));
     for (mpl_value v = 0; v < to->n_values; v++)
         w->shows[v] = to->value_op[v] == MPL_NONE ? v : MPL_NONE;
     for (mpl_op op = 0; op < to->n_ops; op++)
@@ -567,8 +535,7 @@ static mpl_status waiting_init(mpl_grad *d, waiting *w)
              mpl_may_be_view(to, op) && i < to->op_out_begin[op + 1]; i++)
             if (to->op_out[i] != MPL_NONE)
                 w->shows[to->op_out[i]] = w->shows[to->op_in[to->op_in_begin[op]]];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void waiting_fini(mpl_grad *d, waiting *w)
@@ -607,60 +574,55 @@ out:
 
 static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options)
 {
-    mpl_status st = MPL_OK;
-
     if (g->n_outputs != 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u outputs; training needs exactly one", g->name,
-                 g->n_outputs);
+        return MPL_REFUSE(ctx, "graph '%s' has %u outputs; training needs exactly one", g->name,
+                          g->n_outputs);
     if (options->gradients == MPL_GRADIENTS_PLANNED && options->update == MPL_OPTIMISER_NONE)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "graph '%s': gradients that no update reads must be outputs; name an update, or "
-                 "gradients=pinned",
-                 g->name);
+        return MPL_REFUSE(
+            ctx,
+            "graph '%s': gradients that no update reads must be outputs; name an update, or "
+            "gradients=pinned",
+            g->name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_op_table[g->op_kind[op]].traits & (MPL_PROGRAM | MPL_MUTATES))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "graph '%s': operation '%.100s' (%s) of a program has no gradient", g->name,
-                     g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+            return MPL_REFUSE(ctx,
+                              "graph '%s': operation '%.100s' (%s) of a program has no gradient",
+                              g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "graph '%s' is one for training already: operation '%.100s' updates weights",
-                     g->name, g->op_name[op]);
-out:
-    return st;
+            return MPL_REFUSE(
+                ctx, "graph '%s' is one for training already: operation '%.100s' updates weights",
+                g->name, g->op_name[op]);
+    return MPL_OK;
 }
 
 static mpl_status allocate(mpl_grad *d)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = d->g->n_values;
 
-    MPL_TRY(mpl_new(d->ctx, d->now, n));
-    MPL_TRY(mpl_new(d->ctx, d->op_now, d->g->n_ops));
-    MPL_TRY(mpl_new(d->ctx, d->varies, n));
-    MPL_TRY(mpl_new(d->ctx, d->leads, d->g->n_ops));
-    MPL_TRY(mpl_new(d->ctx, d->slots, n));
-    MPL_TRY(mpl_new(d->ctx, d->waits, n));
-    MPL_TRY(mpl_new(d->ctx, d->n_parts, n));
-    MPL_TRY(mpl_new(d->ctx, d->last, n));
-    MPL_TRY(mpl_new(d->ctx, d->whole, n));
-    MPL_TRY(mpl_new(d->ctx, d->tape, n));
-    MPL_TRY(mpl_new(d->ctx, d->moved, n));
-    MPL_TRY(mpl_new(d->ctx, d->count, d->g->n_ops));
+    MPL_PASS(mpl_new(d->ctx, d->now, n));
+    MPL_PASS(mpl_new(d->ctx, d->op_now, d->g->n_ops));
+    MPL_PASS(mpl_new(d->ctx, d->varies, n));
+    MPL_PASS(mpl_new(d->ctx, d->leads, d->g->n_ops));
+    MPL_PASS(mpl_new(d->ctx, d->slots, n));
+    MPL_PASS(mpl_new(d->ctx, d->waits, n));
+    MPL_PASS(mpl_new(d->ctx, d->n_parts, n));
+    MPL_PASS(mpl_new(d->ctx, d->last, n));
+    MPL_PASS(mpl_new(d->ctx, d->whole, n));
+    MPL_PASS(mpl_new(d->ctx, d->tape, n));
+    MPL_PASS(mpl_new(d->ctx, d->moved, n));
+    MPL_PASS(mpl_new(d->ctx, d->count, d->g->n_ops));
     memset(d->now, 0xff, n * sizeof *d->now);
     memset(d->last, 0xff, n * sizeof *d->last);
     memset(d->whole, 0xff, n * sizeof *d->whole);
     memset(d->tape, 0xff, n * sizeof *d->tape);
     memset(d->moved, 0xff, n * sizeof *d->moved);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adam and dropout need the number of the run; only an update advances it. */
 static mpl_status add_step(mpl_grad *d)
 {
-    mpl_status st = MPL_OK;
     bool asked = d->options->update == MPL_OPTIMISER_ADAM;
     char text[NAME_SIZE];
     static const int64_t zero = 0;
@@ -670,10 +632,9 @@ static mpl_status add_step(mpl_grad *d)
         asked = asked ||
                 (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
     if (asked)
-        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
-                                    MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));
-out:
-    return st;
+        MPL_PASS(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
+                                     MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));
+    return MPL_OK;
 }
 
 /* Sets statistics that were handed on to their final values; adds outputs, in order. */
@@ -704,7 +665,6 @@ out:
 
 static mpl_status add_outputs(mpl_grad *d)
 {
-    mpl_status st = MPL_OK;
     mpl_gradients to = d->options->gradients;
     bool pinned = to == MPL_GRADIENTS_PINNED ||
                   (to == MPL_GRADIENTS_BY_UPDATE && d->options->update == MPL_OPTIMISER_NONE);
@@ -712,22 +672,19 @@ static mpl_status add_outputs(mpl_grad *d)
 
     for (mpl_value v = 0; v < d->g->n_values && pinned; v++)
         if (is_trained(d, v) && d->whole[v] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->whole[v]));
+            MPL_PASS(mpl_graph_add_output(d->ctx, d->to, d->whole[v]));
     n_ops = d->to->n_ops;
     if (d->options->update != MPL_OPTIMISER_NONE)
-        MPL_TRY(add_updates(d));
+        MPL_PASS(add_updates(d));
     for (mpl_op op = 0; op < n_ops; op++)
         for (uint32_t i = 3; i < 5 && d->to->op_kind[op] == MPL_OP_batch_norm_train; i++)
-            MPL_TRY(
+            MPL_PASS(
                 mpl_graph_add_output(d->ctx, d->to, d->to->op_out[d->to->op_out_begin[op] + i]));
-    MPL_TRY(set_statistics(d));
-out:
-    return st;
+    return set_statistics(d);
 }
 
 static mpl_status differentiate(mpl_grad *d)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     mpl_op softmax = d->options->own_loss ? MPL_NONE : last_softmax(g);
     mpl_value logits = softmax != MPL_NONE ? g->op_in[g->op_in_begin[softmax]] : g->output[0],
@@ -735,27 +692,25 @@ static mpl_status differentiate(mpl_grad *d)
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
 
-    MPL_TRY(explore(d, logits));
-    MPL_TRY(add_step(d));
+    MPL_PASS(explore(d, logits));
+    MPL_PASS(add_step(d));
     while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END)
         if (item == MPL_ITEM_VALUE)
-            MPL_TRY(copy_value(d, walk.value));
+            MPL_PASS(copy_value(d, walk.value));
         else if (item == MPL_ITEM_OP && walk.op != softmax && g->op_block[walk.op] == 0)
-            MPL_TRY(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
-                        ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
-                        : mpl_grad_copy(d, walk.op));
-    MPL_TRY(d->options->own_loss ? take_loss(d, logits, &loss)
-                                 : add_loss(d, logits, softmax, &loss));
-    MPL_TRY(mpl_graph_add_output(d->ctx, d->to, loss));
+            MPL_PASS(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
+                         ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
+                         : mpl_grad_copy(d, walk.op));
+    MPL_PASS(d->options->own_loss ? take_loss(d, logits, &loss)
+                                  : add_loss(d, logits, softmax, &loss));
+    MPL_PASS(mpl_graph_add_output(d->ctx, d->to, loss));
     if (--d->waits[logits] == 0)
-        MPL_TRY(mpl_grad_complete(d, logits));
+        MPL_PASS(mpl_grad_complete(d, logits));
     for (mpl_op op = g->n_ops; op-- > 0;)
         if (d->leads[op] && g->op_block[op] == 0)
-            MPL_TRY(mpl_grad_back(d, op));
-    MPL_TRY(add_outputs(d));
-    MPL_TRY(mpl_graph_finish(d->ctx, d->to));
-out:
-    return st;
+            MPL_PASS(mpl_grad_back(d, op));
+    MPL_PASS(add_outputs(d));
+    return mpl_graph_finish(d->ctx, d->to);
 }
 
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,

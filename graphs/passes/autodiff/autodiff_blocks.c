@@ -287,19 +287,18 @@ static void push_extras(mpl_grad *d, mpl_op op, const extras *e, list *result)
 static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extras *e, list *result,
                              uint32_t *id)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     uint32_t n = mpl_n_carried(g, op);
     uint32_t behind = g->op_kind[op] == MPL_OP_while ? 1 + n : g->block_n_results[b];
     char text[MPL_GRAD_NAME];
 
-    MPL_TRY(mpl_graph_open_block(
+    MPL_PASS(mpl_graph_open_block(
         d->ctx, d->to, fresh_block(d, text, g->block_name[b], d->block != 0 ? ".again" : ""), id));
     copy_params(d, op, b, e);
     for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b] && d->st == MPL_OK; in++)
         if (g->op_block[in] == b)
-            MPL_TRY(mpl_grad_owns(g, in) ? mpl_grad_copy_control(d, in, false)
-                                         : mpl_grad_copy(d, in));
+            MPL_PASS(mpl_grad_owns(g, in) ? mpl_grad_copy_control(d, in, false)
+                                          : mpl_grad_copy(d, in));
     for (uint32_t i = 0; i <= g->block_n_results[b]; i++) {
         if (i == behind)
             push_extras(d, op, e, result);
@@ -310,22 +309,19 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
     for (uint32_t i = 1; tape && i <= n; i++) /* values at the beginning of the round */
         if (is_read(g, mpl_param(g, b, i)))
             push(d, result, d->now[mpl_param(g, b, i)]);
-    st = d->st;
-out:
-    return st;
+    return d->st;
 }
 
 /* Attributes of a copied loop or case, with `more` rows after the others. */
 static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint32_t n_rows,
                              uint32_t more, mpl_attr **attr, int64_t **flags, uint32_t *n_attr)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     uint32_t n = g->op_attr_begin[op + 1] - g->op_attr_begin[op], n_flags = 0;
     const int64_t *old = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
 
-    MPL_TRY(mpl_new(d->ctx, *attr, (size_t)n + 1));
-    MPL_TRY(mpl_new(d->ctx, *flags, (size_t)n_rows + more + 1));
+    MPL_PASS(mpl_new(d->ctx, *attr, (size_t)n + 1));
+    MPL_PASS(mpl_new(d->ctx, *flags, (size_t)n_rows + more + 1));
     (*flags)[n_rows + more] = mpl_n_carried(g, op) + more_carried;
     for (uint32_t i = 0; i < n; i++) {
         (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
@@ -338,8 +334,7 @@ static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint
     for (uint32_t i = 0; n_flags > 0 && i < n; i++)
         if ((*attr)[i].key == MPL_ATTR_scan_reverse)
             (*attr)[i] = MPL_INTS(scan_reverse, n_rows + more, *flags);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_control(mpl_grad *d, mpl_op_kind kind, const char *name, const list *in,
@@ -361,14 +356,13 @@ static uint32_t last_carried(const mpl_graph *g, mpl_op op)
 static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes,
                                uint32_t *n_out, char (**text)[MPL_GRAD_NAME], const char ***name)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     uint32_t n_old = g->op_out_begin[op + 1] - g->op_out_begin[op], at = 0;
 
     *n_out = n_old + n_extras(e) + n_tapes;
     if ((*text = mpl_alloc(d->ctx, *n_out, MPL_GRAD_NAME)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    MPL_TRY(mpl_new(d->ctx, *name, *n_out));
+        MPL_PASS(MPL_EMEM);
+    MPL_PASS(mpl_new(d->ctx, *name, *n_out));
     for (uint32_t i = 0; i <= n_old; i++) {
         if (e->counts && i == last_carried(g, op))
             (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->op_name[op], ".rounds", MPL_NONE), at++;
@@ -384,8 +378,7 @@ static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t
     }
     for (uint32_t i = 0; i < n_tapes; i++, at++)
         (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->op_name[op], ".tape", i);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Records the outputs of a copied loop or case in the new graph; its tapes too. */
@@ -499,7 +492,6 @@ static void forget_values(mpl_grad *d, uint32_t b)
 
 static mpl_status enter(mpl_grad *d, uint32_t b, frame *old)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = d->g->n_values;
 
     *old = (frame){d->block, d->op,    d->slots,    d->waits,     d->n_parts,
@@ -507,16 +499,15 @@ static mpl_status enter(mpl_grad *d, uint32_t b, frame *old)
     d->block = b;
     d->slots = d->waits = d->n_parts = d->last = d->whole = NULL;
     d->n_pieces = 0, d->piece_cap = 0, d->piece = NULL;
-    MPL_TRY(mpl_new(d->ctx, d->slots, n));
-    MPL_TRY(mpl_new(d->ctx, d->waits, n));
-    MPL_TRY(mpl_new(d->ctx, d->n_parts, n));
-    MPL_TRY(mpl_new(d->ctx, d->last, n));
-    MPL_TRY(mpl_new(d->ctx, d->whole, n));
+    MPL_PASS(mpl_new(d->ctx, d->slots, n));
+    MPL_PASS(mpl_new(d->ctx, d->waits, n));
+    MPL_PASS(mpl_new(d->ctx, d->n_parts, n));
+    MPL_PASS(mpl_new(d->ctx, d->last, n));
+    MPL_PASS(mpl_new(d->ctx, d->whole, n));
     memset(d->last, 0xff, n * sizeof *d->last);
     memset(d->whole, 0xff, n * sizeof *d->whole);
     forget_values(d, b);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void leave(mpl_grad *d, const frame *old)
@@ -568,7 +559,6 @@ out:
 static mpl_status back_block(mpl_grad *d, uint32_t b, uint32_t n, const mpl_value *result,
                              const mpl_value *seed)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
 
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
@@ -579,20 +569,18 @@ static mpl_status back_block(mpl_grad *d, uint32_t b, uint32_t n, const mpl_valu
             if (g->value_op[result[i]] != MPL_NONE && g->value_block[result[i]] == b)
                 d->leads[g->value_op[result[i]]] = 1;
         }
-    MPL_TRY(mpl_grad_count_slots(d, b));
+    MPL_PASS(mpl_grad_count_slots(d, b));
     memcpy(d->waits, d->slots, g->n_values * sizeof *d->waits);
     for (uint32_t i = 0; i < n; i++)
         if (is_varied(d, result[i]) && seed[i] != MPL_NONE) {
             mpl_grad_part(d, result[i], seed[i]);
             if (--d->waits[result[i]] == 0)
-                MPL_TRY(mpl_grad_complete(d, result[i]));
+                MPL_PASS(mpl_grad_complete(d, result[i]));
         }
     for (mpl_op op = g->block_op_end[b]; op-- > g->block_op_begin[b];)
         if (g->op_block[op] == b && d->leads[op])
-            MPL_TRY(mpl_grad_back(d, op));
-    st = d->st;
-out:
-    return st;
+            MPL_PASS(mpl_grad_back(d, op));
+    return d->st;
 }
 
 /* ---- recomputed values ---- */
@@ -648,7 +636,6 @@ static void add_scan(mpl_grad *d, back *l, mpl_value whole, mpl_value old, bool 
 /* Lists what the backward loop scans: tapes, scans, gradients of rows. */
 static mpl_status list_scans(mpl_grad *d, back *l)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
 
     for (uint32_t i = 1; i <= l->n; i++)
@@ -659,7 +646,7 @@ static mpl_status list_scans(mpl_grad *d, back *l)
 
         if (!is_read(g, slice))
             continue;
-        MPL_TRY(mpl_grad_now(d, l->in[2 + l->n + i]));
+        MPL_PASS(mpl_grad_now(d, l->in[2 + l->n + i]));
         add_scan(d, l, d->now[l->in[2 + l->n + i]], slice, reversed(g, l->op, i));
     }
     for (uint32_t i = 0; i < l->n_rows; i++) {
@@ -670,9 +657,7 @@ static mpl_status list_scans(mpl_grad *d, back *l)
         add_scan(d, l, d->whole[out], MPL_NONE, reversed(g, l->op, l->n_scans + i));
         push(d, &l->row, mpl_result(g, l->b, 1 + l->n + i));
     }
-    st = d->st;
-out:
-    return st;
+    return d->st;
 }
 
 /* Lists the initial values: gradients of outputs, zeros for captured values. */
@@ -842,17 +827,14 @@ out:
 
 static mpl_status check_loop(mpl_grad *d, const back *l)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < l->n_scans && !l->full; i++)
         if (d->varies[mpl_param(d->g, l->b, 1 + l->n + i)])
-            MPL_FAIL(
-                d->ctx, MPL_EINPUT,
+            return MPL_REFUSE(
+                d->ctx,
                 "loop '%.100s' cannot be differentiated: it may end early, and its scanned input "
                 "'%.100s' is trained",
                 d->g->op_name[l->op], d->g->value_name[l->in[2 + l->n + i]]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status back_while(mpl_grad *d, mpl_op op)

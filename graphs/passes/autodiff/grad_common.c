@@ -61,9 +61,8 @@ const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i)
 void mpl_grad_fail(mpl_grad *d, const char *why)
 {
     if (d->st == MPL_OK)
-        d->st = mpl_fail(d->ctx, MPL_EINPUT, __FILE__, __LINE__,
-                         "operation '%.100s' (%s) cannot be differentiated: %s",
-                         d->g->op_name[d->op], mpl_op_table[d->g->op_kind[d->op]].name, why);
+        d->st = MPL_REFUSE(d->ctx, "operation '%.100s' (%s) cannot be differentiated: %s",
+                           d->g->op_name[d->op], mpl_op_table[d->g->op_kind[d->op]].name, why);
 }
 
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,

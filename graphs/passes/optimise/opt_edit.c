@@ -38,16 +38,14 @@ void mpl_edit_alias(const mpl_graph *g, mpl_op op, mpl_value x, mpl_edit *edit)
 mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat,
                           mpl_fresh *fresh)
 {
-    mpl_status st = MPL_OK;
     uint64_t n = 0;
 
     if (!splat)
         mpl_shape_count(shape, &n);
     *fresh = (mpl_fresh){type, *shape, mpl_alloc(ctx, splat ? 1 : n, mpl_type_bytes(type)), splat};
     if (fresh->data == NULL)
-        MPL_TRY(MPL_EMEM);
-out:
-    return st;
+        MPL_PASS(MPL_EMEM);
+    return MPL_OK;
 }
 
 mpl_status mpl_edit_zeros(mpl_match *m, mpl_op op, mpl_edit *edit)

@@ -201,19 +201,16 @@ out:
 static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER],
                                 bool *known)
 {
-    mpl_status st = MPL_OK;
-
     *known = true;
     for (uint32_t k = SCALE; k <= VARIANCE && *known; k++) {
         mpl_value v = mpl_op_input(m->g, op, 1 + k);
 
         *known = m->g->value_type[v] == type && m->g->value_bytes[v] > 0;
         if (*known)
-            MPL_TRY(contents(m, v, &data[k]));
+            MPL_PASS(contents(m, v, &data[k]));
         *known = *known && data[k] != NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* (x - mean) * scale / sqrt(variance + epsilon) + bias is x * a + b by channel. */

@@ -44,7 +44,6 @@ static bool set_word(const char *word, size_t n, mpl_pass_set *set)
 
 mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
 {
-    mpl_status st = MPL_OK;
     mpl_pass_set set = {0};
     bool any = false;
     char names[400];
@@ -60,18 +59,17 @@ mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
         size_t n = strcspn(at, ",");
 
         if (!set_word(at, n, &set))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "optimise: no pass '%.*s'; there is none, by itself, and all, unsafe,%s",
-                     (int)(n < 40 ? n : 40), at, names);
+            return MPL_REFUSE(
+                ctx, "optimise: no pass '%.*s'; there is none, by itself, and all, unsafe,%s",
+                (int)(n < 40 ? n : 40), at, names);
     }
     for (int i = 0; i < MPL_N_PASSES; i++)
         any = any || set.on[i];
     if (!any)
-        MPL_FAIL(ctx, MPL_EINPUT, "optimise: unsafe goes with passes, as in all,unsafe");
+        return MPL_REFUSE(ctx, "optimise: unsafe goes with passes, as in all,unsafe");
 done:
     *out = set;
-out:
-    return st;
+    return MPL_OK;
 }
 
 bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
@@ -175,7 +173,6 @@ static uint32_t gather_attrs(const mpl_graph *g, const mpl_edit *e, mpl_attr *at
 
 static mpl_status replace(rebuild *r, mpl_op op, const mpl_edit *e)
 {
-    mpl_status st = MPL_OK;
     mpl_value in[MPL_EDIT_IN], fresh[MPL_EDIT_FRESH] = {MPL_NONE, MPL_NONE};
     mpl_value out = mpl_op_output(r->g, op, 0);
     mpl_attr attr[MPL_N_ATTRS + MPL_EDIT_ATTRS]; /* an operation has each key once */
@@ -183,17 +180,16 @@ static mpl_status replace(rebuild *r, mpl_op op, const mpl_edit *e)
 
     for (uint32_t k = 0; k < MPL_EDIT_FRESH; k++)
         if (e->fresh[k].data != NULL)
-            MPL_TRY(add_fresh(r, op, &e->fresh[k], false, &fresh[k]));
+            MPL_PASS(add_fresh(r, op, &e->fresh[k], false, &fresh[k]));
     for (uint32_t i = 0; i < e->n_in; i++)
         in[i] = e->in[i] == MPL_FRESH(0)   ? fresh[0]
                 : e->in[i] == MPL_FRESH(1) ? fresh[1]
                 : e->in[i] == MPL_NONE     ? MPL_NONE
                                            : r->map[e->in[i]];
-    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, e->op_kind, r->g->op_name[op], e->n_in, in, n_attr,
-                             attr, 1, (const char *const *)&r->g->value_name[out], &r->map[out]));
+    MPL_PASS(mpl_graph_add_op(r->ctx, r->to, e->op_kind, r->g->op_name[op], e->n_in, in, n_attr,
+                              attr, 1, (const char *const *)&r->g->value_name[out], &r->map[out]));
     mpl_assert(mpl_shape_equal(&r->to->value_shape[r->map[out]], &r->g->value_shape[out]));
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
@@ -223,25 +219,22 @@ static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
 
 static mpl_status make_all(rebuild *r, const mpl_edit *edit)
 {
-    mpl_status st = MPL_OK;
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
 
     while ((item = mpl_walk_next(r->g, &walk)) != MPL_ITEM_END)
         if (item == MPL_ITEM_OP)
-            MPL_TRY(make_op(r, walk.op, &edit[walk.op]));
+            MPL_PASS(make_op(r, walk.op, &edit[walk.op]));
         else if (item == MPL_ITEM_VALUE)
-            MPL_TRY(mpl_copy_value(r->ctx, r->g, walk.value, r->to, &r->map[walk.value]));
+            MPL_PASS(mpl_copy_value(r->ctx, r->g, walk.value, r->to, &r->map[walk.value]));
         else if (item == MPL_ITEM_OPEN)
-            MPL_TRY(mpl_copy_open(r->ctx, r->g, walk.block, r->to, r->map, &r->block[walk.block]));
+            MPL_PASS(mpl_copy_open(r->ctx, r->g, walk.block, r->to, r->map, &r->block[walk.block]));
         else
-            MPL_TRY(mpl_copy_close(r->ctx, r->g, walk.block, r->to, r->map));
+            MPL_PASS(mpl_copy_close(r->ctx, r->g, walk.block, r->to, r->map));
     for (uint32_t i = 0; i < r->g->n_outputs; i++)
-        MPL_TRY(mpl_graph_add_output(r->ctx, r->to, r->map[r->g->output[i]]));
-    MPL_TRY(mpl_graph_finish(r->ctx, r->to));
-    MPL_TRY(mpl_graph_prune(r->ctx, &r->to));
-out:
-    return st;
+        MPL_PASS(mpl_graph_add_output(r->ctx, r->to, r->map[r->g->output[i]]));
+    MPL_PASS(mpl_graph_finish(r->ctx, r->to));
+    return mpl_graph_prune(r->ctx, &r->to);
 }
 
 static mpl_status apply(mpl_ctx *ctx, mpl_graph **g, const mpl_edit *edit)
@@ -306,39 +299,35 @@ out:
 /* Refuses a graph that writes into values: reads must precede the write, which passes may break. */
 static mpl_status refuse_writes(mpl_ctx *ctx, const mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
         if (mpl_n_updates(kind) > 0 ||
             (mpl_op_table[kind].traits & (MPL_PROGRAM | MPL_MUTATES)) != 0)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "optimise: operation '%s' (%s) writes over what was there; passes are for "
-                     "graphs where "
-                     "none does",
-                     g->op_name[op], mpl_op_table[kind].name);
+            return MPL_REFUSE(
+                ctx,
+                "optimise: operation '%s' (%s) writes over what was there; passes are for "
+                "graphs where "
+                "none does",
+                g->op_name[op], mpl_op_table[kind].name);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_graph_optimise(mpl_ctx *ctx, mpl_graph **g, const mpl_pass_set *set,
                               const mpl_weight_source *weights, mpl_pass_count *count)
 {
-    mpl_status st = MPL_OK;
     mpl_pass_count own[MPL_N_PASSES] = {0};
     bool changed = true;
 
-    MPL_TRY(refuse_writes(ctx, *g));
+    MPL_PASS(refuse_writes(ctx, *g));
     for (int i = 0; i < MOST_TURNS && changed; i++) {
         changed = false;
         for (int pass = 0; pass < MPL_N_PASSES; pass++)
             if (set->on[pass])
-                MPL_TRY(turn(ctx, g, pass, set, weights, &own[pass], &changed));
+                MPL_PASS(turn(ctx, g, pass, set, weights, &own[pass], &changed));
     }
     if (count != NULL)
         memcpy(count, own, sizeof own);
-out:
-    return st;
+    return MPL_OK;
 }

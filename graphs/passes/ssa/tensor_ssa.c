@@ -18,13 +18,10 @@ const char *const mpl_ssa_step_name[MPL_SSA_STEPS] = {"rewritten", "removed", "m
 static mpl_status add_value(mpl_ssa *s, uint32_t node, mpl_value source, mpl_type type,
                             const mpl_shape *shape, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(s->ctx, s->value, s->value_cap, (size_t)s->n_values + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->value, s->value_cap, (size_t)s->n_values + 1));
     s->value[s->n_values] = (mpl_ssa_value){node, MPL_NONE, source, type, *shape, 0};
     *out = s->n_values++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds a node with one output, named after `source`, with the given dims and the type of input
@@ -33,13 +30,12 @@ static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const ui
                            const mpl_strided *box, mpl_value source, const mpl_shape *shape,
                            uint32_t *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t node = s->n_nodes, made;
 
-    MPL_TRY(mpl_reserve(s->ctx, s->node, s->node_cap, (size_t)node + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->node, s->node_cap, (size_t)node + 1));
     memset(&s->node[node], 0, sizeof *s->node);
-    MPL_TRY(mpl_reserve(s->ctx, s->item, s->item_cap, (size_t)s->n_items + 1));
-    MPL_TRY(add_value(s, node, source, s->value[in[0]].type, shape, &made));
+    MPL_PASS(mpl_reserve(s->ctx, s->item, s->item_cap, (size_t)s->n_items + 1));
+    MPL_PASS(add_value(s, node, source, s->value[in[0]].type, shape, &made));
     s->node[node].kind = kind;
     s->node[node].from = MPL_NONE;
     s->node[node].live = true;
@@ -49,10 +45,9 @@ static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const ui
     s->node[node].n_out = 1;
     s->item[s->n_items++] = made;
     s->n_nodes++;
-    MPL_TRY(mpl_ssa_set_in(s, node, n_in, in));
+    MPL_PASS(mpl_ssa_set_in(s, node, n_in, in));
     *out = made;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_access(mpl_ssa *s, uint32_t from, const mpl_strided *box, mpl_value source,
@@ -82,34 +77,30 @@ typedef struct rewriter {
 /* The value that the program reads as v. */
 static mpl_status read_value(rewriter *r, mpl_value v, uint32_t *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_views *views = r->s->views;
 
     if (r->now[v] == MPL_NONE) {
         uint32_t made;
 
-        MPL_TRY(add_access(r->s, r->now[views->root[v]], &views->of_root[v], v, &made));
+        MPL_PASS(add_access(r->s, r->now[views->root[v]], &views->of_root[v], v, &made));
         if (r->level == MPL_SSA_COPY)
             return *out = made, MPL_OK;
         r->now[v] = made;
     }
     *out = r->now[v];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status make_view(rewriter *r, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     uint32_t made;
 
     if (is_full(r->level)) {
-        MPL_TRY(
+        MPL_PASS(
             add_access(r->s, r->now[r->s->views->parent[v]], &r->s->views->of_parent[v], v, &made));
         r->now[v] = made;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether each element of v occurs once in each of its ancestors. */
@@ -126,7 +117,6 @@ static bool stands_once(const mpl_views *views, mpl_value v)
  * accessed anew. */
 static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t made)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->s->g;
     const mpl_views *views = r->s->views;
     mpl_value root = views->root[v];
@@ -135,39 +125,36 @@ static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t
     r->now[v] = made;
     r->path[v] = 1;
     if (!stands_once(views, v)) {
-        MPL_TRY(add_assign(r->s, r->now[root], made, &views->of_root[v], root, &r->now[root]));
+        MPL_PASS(add_assign(r->s, r->now[root], made, &views->of_root[v], root, &r->now[root]));
         r->path[root] = 1;
     }
     for (mpl_value child = v, parent; !r->path[root]; child = parent) {
         parent = views->parent[child];
-        MPL_TRY(add_assign(r->s, r->now[parent], r->now[child], &views->of_parent[child], parent,
-                           &made));
+        MPL_PASS(add_assign(r->s, r->now[parent], r->now[child], &views->of_parent[child], parent,
+                            &made));
         r->now[parent] = made;
         r->path[parent] = 1;
     }
     for (mpl_value other = 0; other < g->n_values; other++) /* parents have lower ids */
         if (views->root[other] == root && !r->path[other] && g->value_op[other] != MPL_NONE &&
             g->value_op[other] < op)
-            MPL_TRY(make_view(r, other));
-out:
-    return st;
+            MPL_PASS(make_view(r, other));
+    return MPL_OK;
 }
 
 /* The same where views are read from the root: all values but the root must be copied anew. */
 static mpl_status write_root(rewriter *r, mpl_value v, uint32_t made)
 {
-    mpl_status st = MPL_OK;
     const mpl_views *views = r->s->views;
     mpl_value root = views->root[v];
 
     if (v != root)
-        MPL_TRY(add_assign(r->s, r->now[root], made, &views->of_root[v], root, &made));
+        MPL_PASS(add_assign(r->s, r->now[root], made, &views->of_root[v], root, &made));
     for (mpl_value other = 0; other < r->s->g->n_values; other++)
         if (views->root[other] == root)
             r->now[other] = MPL_NONE;
     r->now[root] = made;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The operator whose result "X_into" writes. */
@@ -187,7 +174,6 @@ static mpl_op_kind kind_written(mpl_op_kind into)
 
 static mpl_status rewrite_write(rewriter *r, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = r->s->g;
     mpl_value v = g->op_in[g->op_in_begin[op]];
     mpl_strided all = mpl_strided_all(&g->value_shape[v]);
@@ -195,14 +181,12 @@ static mpl_status rewrite_write(rewriter *r, mpl_op op)
     uint32_t in[2], n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], made;
 
     for (uint32_t i = n_in; i-- > 0;)
-        MPL_TRY(read_value(r, g->op_in[g->op_in_begin[op] + i], &in[i]));
+        MPL_PASS(read_value(r, g->op_in[g->op_in_begin[op] + i], &in[i]));
     if (kind == MPL_OP_copy_into)
-        MPL_TRY(add_assign(r->s, in[0], in[1], &all, v, &made));
+        MPL_PASS(add_assign(r->s, in[0], in[1], &all, v, &made));
     else
-        MPL_TRY(add_node(r->s, kind_written(kind), n_in, in, NULL, v, &all.shape, &made));
-    MPL_TRY(is_full(r->level) ? pass_up_and_down(r, op, v, made) : write_root(r, v, made));
-out:
-    return st;
+        MPL_PASS(add_node(r->s, kind_written(kind), n_in, in, NULL, v, &all.shape, &made));
+    return is_full(r->level) ? pass_up_and_down(r, op, v, made) : write_root(r, v, made);
 }
 
 /* Keeps an operation as it is. */
@@ -324,7 +308,6 @@ static const char *fresh_name(emitter *e, mpl_value source)
 
 static mpl_status emit_given(emitter *e, uint32_t v)
 {
-    mpl_status st = MPL_OK;
     mpl_ctx *ctx = e->s->ctx;
     const mpl_graph *g = e->s->g;
     mpl_value from = e->s->value[v].source;
@@ -339,12 +322,12 @@ static mpl_status emit_given(emitter *e, uint32_t v)
     if (g->value_data[from] != NULL && !bound)
         return mpl_graph_add_const(ctx, e->to, name, type, shape, g->value_data[from],
                                    g->value_splat[from], &e->map[v]);
-    MPL_TRY(mpl_graph_add_value(ctx, e->to, name, bound ? MPL_INPUT : (mpl_role)g->value_role[from],
-                                type, shape, &e->map[v]));
+    MPL_PASS(mpl_graph_add_value(ctx, e->to, name,
+                                 bound ? MPL_INPUT : (mpl_role)g->value_role[from], type, shape,
+                                 &e->map[v]));
     if (bound)
-        MPL_TRY(mpl_graph_bind_input(ctx, e->to, e->map[v], g->value_data[from]));
-out:
-    return st;
+        MPL_PASS(mpl_graph_bind_input(ctx, e->to, e->map[v], g->value_data[from]));
+    return MPL_OK;
 }
 
 /* Adds an operation with one output; its inputs are in `in`. */
@@ -375,7 +358,6 @@ static mpl_status emit_box(emitter *e, const mpl_ssa_node *node, const mpl_value
 
 static mpl_status emit_fused(emitter *e, const mpl_ssa_node *node, const mpl_value *in)
 {
-    mpl_status st = MPL_OK;
     const mpl_fused *f = node->fused;
     uint32_t rank = f->to.shape.rank, n = 0;
     int64_t loads[MPL_FUSED_LOADS * (MPL_MAX_RANK + 2)];
@@ -397,9 +379,7 @@ static mpl_status emit_fused(emitter *e, const mpl_ssa_node *node, const mpl_val
     mpl_attr attr[] = {MPL_INTS(dims, rank, f->to.shape.dim), MPL_INTS(loads, n, loads),
                        MPL_TEXT(expr, expr), MPL_INTS(strides, rank, f->to.stride),
                        MPL_INT(offset, f->to.offset)};
-    MPL_TRY(emit_one(e, node, MPL_OP_fused, in, in[0] != MPL_NONE ? 5 : 3, attr));
-out:
-    return st;
+    return emit_one(e, node, MPL_OP_fused, in, in[0] != MPL_NONE ? 5 : 3, attr);
 }
 
 /* Adds an operation as the program has it. */

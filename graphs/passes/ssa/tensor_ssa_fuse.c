@@ -159,7 +159,6 @@ static mpl_status set_inputs(mpl_ssa *s, uint32_t at, uint32_t base)
 /* Merges producers into node `at` until none fits. */
 static mpl_status grow(fuser *fu, uint32_t at)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa *s = fu->s;
     mpl_ssa_node *node = &s->node[at];
 
@@ -173,12 +172,11 @@ static mpl_status grow(fuser *fu, uint32_t at)
             continue;
         }
         *node->fused = tried;
-        MPL_TRY(set_inputs(s, at, MPL_NONE));
+        MPL_PASS(set_inputs(s, at, MPL_NONE));
         mpl_ssa_count(s, false);
         k = 0;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether each box read from the base equals the written box or does not overlap it. */
@@ -194,7 +192,6 @@ static bool base_is_safe(mpl_ssa *s, const mpl_fused *f, uint32_t base)
 /* Merges the chain or box that makes an assign's operand into the assign. */
 static mpl_status take_store(fuser *fu, uint32_t at)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa *s = fu->s;
     mpl_ssa_node *node = &s->node[at];
     uint32_t base = mpl_ssa_in(s, node, 0), what = mpl_ssa_in(s, node, 1);
@@ -204,17 +201,16 @@ static mpl_status take_store(fuser *fu, uint32_t at)
 
     if (from == NULL || !mpl_type_in(s->value[base].type, MPL_SET_FLOAT) ||
         !mpl_shape_equal(&all.shape, &node->box.shape))
-        goto out;
+        return MPL_OK;
     tried = *from;
     tried.to = node->box;
     if (!place_loads(s, &tried, at) || !base_is_safe(s, &tried, base))
-        goto out;
-    MPL_TRY(mpl_new(s->ctx, node->fused, 1));
+        return MPL_OK;
+    MPL_PASS(mpl_new(s->ctx, node->fused, 1));
     *node->fused = tried;
-    MPL_TRY(set_inputs(s, at, base));
+    MPL_PASS(set_inputs(s, at, base));
     mpl_ssa_count(s, false);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool read_below(const mpl_ssa *s, uint32_t v, uint32_t at)
@@ -248,11 +244,10 @@ static uint32_t find_base(mpl_ssa *s, uint32_t at)
 /* Replaces each load's value by the index of its input. */
 static mpl_status finish(mpl_ssa *s, uint32_t at)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at];
     uint32_t base = mpl_ssa_in(s, node, 0);
 
-    MPL_TRY(set_inputs(s, at, base != MPL_NONE ? base : find_base(s, at)));
+    MPL_PASS(set_inputs(s, at, base != MPL_NONE ? base : find_base(s, at)));
     for (uint32_t i = 0; i < node->fused->n_loads; i++) {
         uint32_t k = 0;
 
@@ -260,27 +255,24 @@ static mpl_status finish(mpl_ssa *s, uint32_t at)
             k++;
         node->fused->load[i].input = k;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across)
 {
-    mpl_status st = MPL_OK;
     fuser fu = {s, across};
 
     mpl_ssa_count(s, false);
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         if (s->node[i].live && may_fuse(s, &s->node[i])) {
-            MPL_TRY(begin(s, &s->node[i]));
-            MPL_TRY(grow(&fu, i));
+            MPL_PASS(begin(s, &s->node[i]));
+            MPL_PASS(grow(&fu, i));
         } else if (s->node[i].live && s->node[i].kind == MPL_OP_assign && across) {
-            MPL_TRY(take_store(&fu, i));
+            MPL_PASS(take_store(&fu, i));
         }
     }
     for (uint32_t i = 0; i < s->n_nodes; i++)
         if (s->node[i].live && s->node[i].kind == MPL_OP_fused && s->node[i].fused != NULL)
-            MPL_TRY(finish(s, i));
-out:
-    return st;
+            MPL_PASS(finish(s, i));
+    return MPL_OK;
 }

@@ -105,28 +105,26 @@ static void forward(mpl_ssa *s, mpl_ssa_node *node, uint32_t to, bool *changed)
 
 static mpl_status reduce_access(mpl_ssa *s, uint32_t at, bool *changed)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at];
     uint32_t v = mpl_ssa_in(s, node, 0), found;
     const mpl_ssa_node *assign = mpl_ssa_maker(s, v, MPL_OP_assign);
 
     if (mpl_strided_whole(&node->box, count_of(s, v)) && same_dims(s, v, &node->box.shape)) {
         forward(s, node, v, changed);
-        goto out;
+        return MPL_OK;
     }
     found = find_contents(s, v, &node->box, at);
     if (found != MPL_NONE) {
         forward(s, node, found, changed);
-        goto out;
+        return MPL_OK;
     }
     /* The assigned value is all of v, in the same order. */
     if (assign != NULL && mpl_strided_whole(&assign->box, count_of(s, v)) &&
         same_dims(s, mpl_ssa_in(s, assign, 1), &assign->box.shape)) {
-        MPL_TRY(mpl_ssa_set_in(s, at, 1, (const uint32_t[]){mpl_ssa_in(s, assign, 1)}));
+        MPL_PASS(mpl_ssa_set_in(s, at, 1, (const uint32_t[]){mpl_ssa_in(s, assign, 1)}));
         *changed = true;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Drops an earlier assign to the box of v that only later assigns read: it is never seen. */
@@ -148,7 +146,6 @@ static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, boo
 
 static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at];
     uint32_t v = mpl_ssa_in(s, node, 0), what = mpl_ssa_in(s, node, 1);
     const mpl_ssa_node *read = mpl_ssa_maker(s, what, MPL_OP_access);
@@ -159,11 +156,11 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
                same_dims(s, what, &node->box.shape)) {
         if (same_dims(s, what, &s->value[v].shape)) {
             forward(s, node, what, changed);
-            goto out;
+            return MPL_OK;
         }
         node->kind = MPL_OP_access; /* the same elements with the dims of v */
         node->box = mpl_strided_all(&s->value[v].shape);
-        MPL_TRY(mpl_ssa_set_in(s, at, 1, &what));
+        MPL_PASS(mpl_ssa_set_in(s, at, 1, &what));
         *changed = true;
     } else if (read != NULL && mpl_ssa_in(s, read, 0) == v &&
                mpl_strided_equal(&read->box, &node->box)) {
@@ -171,15 +168,13 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
     } else if (s->dropping) {
         drop_overwritten(s, v, &node->box, changed);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- step 3 ---- */
 
 static mpl_status merge_access(mpl_ssa *s, uint32_t at, bool *changed)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at];
     const mpl_ssa_node *below = mpl_ssa_maker(s, mpl_ssa_in(s, node, 0), MPL_OP_access);
     mpl_strided box;
@@ -187,12 +182,11 @@ static mpl_status merge_access(mpl_ssa *s, uint32_t at, bool *changed)
 
     if (below == NULL || !mpl_strided_compose(&below->box, &node->box, &box) ||
         !mpl_ssa_version(s, mpl_ssa_in(s, below, 0), &box, at, &from))
-        goto out;
+        return MPL_OK;
     node->box = box;
-    MPL_TRY(mpl_ssa_set_in(s, at, 1, &from));
+    MPL_PASS(mpl_ssa_set_in(s, at, 1, &from));
     *changed = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool reads_between(const mpl_ssa *s, uint32_t v, uint32_t begin, uint32_t end)
@@ -209,7 +203,6 @@ static bool reads_between(const mpl_ssa *s, uint32_t v, uint32_t begin, uint32_t
  * places. */
 static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
 {
-    mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at],
                  *part = mpl_ssa_maker(s, mpl_ssa_in(s, node, 1), MPL_OP_assign);
     uint32_t v = mpl_ssa_in(s, node, 0), place, made, made_part, small[2];
@@ -217,15 +210,15 @@ static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
 
     if (part == NULL || !same_dims(s, mpl_ssa_out(s, part), &node->box.shape) ||
         !mpl_strided_compose(&node->box, &part->box, &box))
-        goto out;
+        return MPL_OK;
     place = (uint32_t)(part - s->node);
     made = mpl_ssa_out(s, node);
     made_part = mpl_ssa_out(s, part);
     if (s->value[v].node != MPL_NONE && s->value[v].node >= place)
-        goto out;
+        return MPL_OK;
     if (find_contents(s, v, &node->box, place) != mpl_ssa_in(s, part, 0) ||
         reads_between(s, made_part, place + 1, at))
-        goto out;
+        return MPL_OK;
     small[0] = v;
     small[1] = mpl_ssa_in(s, part, 1);
     node->kind = MPL_OP_access;
@@ -235,16 +228,14 @@ static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
     s->value[made].node = place;
     part->box = box;
     part->from = MPL_NONE;
-    MPL_TRY(mpl_ssa_set_in(s, place, 2, small));
-    MPL_TRY(mpl_ssa_set_in(s, at, 1, &made));
+    MPL_PASS(mpl_ssa_set_in(s, place, 2, small));
+    MPL_PASS(mpl_ssa_set_in(s, at, 1, &made));
     *changed = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status apply_rules(mpl_ssa *s, bool merge)
 {
-    mpl_status st = MPL_OK;
     bool changed;
 
     do {
@@ -252,27 +243,22 @@ static mpl_status apply_rules(mpl_ssa *s, bool merge)
         mpl_ssa_count(s, false);
         for (uint32_t i = 0; i < s->n_nodes; i++) {
             if (s->node[i].live && s->node[i].kind == MPL_OP_access)
-                MPL_TRY(reduce_access(s, i, &changed));
+                MPL_PASS(reduce_access(s, i, &changed));
             if (s->node[i].live && s->node[i].kind == MPL_OP_assign)
-                MPL_TRY(reduce_assign(s, i, &changed));
+                MPL_PASS(reduce_assign(s, i, &changed));
             if (merge && s->node[i].live && s->node[i].kind == MPL_OP_access)
-                MPL_TRY(merge_access(s, i, &changed));
+                MPL_PASS(merge_access(s, i, &changed));
             if (merge && s->node[i].live && s->node[i].kind == MPL_OP_assign)
-                MPL_TRY(merge_assign(s, i, &changed));
+                MPL_PASS(merge_assign(s, i, &changed));
         }
     } while (changed);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge)
 {
-    mpl_status st = MPL_OK;
-
     if (!s->dropping)
-        MPL_TRY(apply_rules(s, false));
+        MPL_PASS(apply_rules(s, false));
     s->dropping = true;
-    MPL_TRY(apply_rules(s, merge));
-out:
-    return st;
+    return apply_rules(s, merge);
 }

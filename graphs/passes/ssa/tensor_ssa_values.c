@@ -24,16 +24,13 @@ uint32_t mpl_ssa_out(const mpl_ssa *s, const mpl_ssa_node *node)
 
 mpl_status mpl_ssa_set_in(mpl_ssa *s, uint32_t node, uint32_t n, const uint32_t *in)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(s->ctx, s->item, s->item_cap, (size_t)s->n_items + n));
+    MPL_PASS(mpl_reserve(s->ctx, s->item, s->item_cap, (size_t)s->n_items + n));
     if (n > 0)
         memcpy(s->item + s->n_items, in, n * sizeof *in);
     s->node[node].in = s->n_items;
     s->node[node].n_in = n;
     s->n_items += n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_ssa_node *mpl_ssa_maker(const mpl_ssa *s, uint32_t v, mpl_op_kind kind)
