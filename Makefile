@@ -27,7 +27,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
+.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -221,6 +221,10 @@ bench-parallel: all $O/tests/bench_parallel
 # The exact planner against brute force on 100,000 problems, a third of them with an optimum above the bound.
 exact-oracle: deps-test $O/tests/test_planners_exact
 	$(Q)$O/tests/test_planners_exact 100000
+
+# The least memory of 10,000 small graphs against every order, choice of sharing and placement; and as many under parallel safety.
+least-oracle: deps-test $O/tests/test_planners_least
+	$(Q)MPL_LEAST=$${MPL_LEAST-10000} MPL_LEAST_MOST=$${MPL_LEAST_MOST-20000} $O/tests/test_planners_least
 
 # Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
 control-oracle: deps-test $O/tests/test_runtime_random_control
