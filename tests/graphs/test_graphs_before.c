@@ -140,7 +140,7 @@ TEST(antichain_is_heaviest)
     for (int round = 0; round < 300; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
         size_t n_arcs = random_arcs(&rng, n, from, to);
-        mpl_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
+        own_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
         uint8_t member[MOST];
         uint64_t bytes, sum = 0, rest = 0;
 
@@ -159,13 +159,12 @@ TEST(antichain_is_heaviest)
         }
         assert_int_equal(sum, heaviest_plainly(p));
         assert_int_equal(sum - rest, bytes);
-        mpl_problem_free(ctx, p);
     }
 }
 
 TEST(sums_past_a_double_are_refused)
 {
-    mpl_problem *p;
+    own_problem *p;
     uint64_t bytes;
 
     p = parallel_problem(ctx, 2, 0, NULL, NULL);
@@ -174,13 +173,12 @@ TEST(sums_past_a_double_are_refused)
     p->bytes[1]--;
     assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL));
     assert_int_equal(bytes, (UINT64_C(1) << 53) - 1);
-    mpl_problem_free(ctx, p);
 }
 
 /* a -> x -> y in place, c alive throughout: they fold to one group and c. */
 TEST(folding_merges_chains)
 {
-    mpl_problem *p = NULL, *f = NULL;
+    own_problem *p = NULL, *f = NULL;
     uint32_t into[4];
     uint32_t pairs[] = {0, 1}, outs[] = {1, 2}, steps[] = {1, 2};
 
@@ -210,8 +208,6 @@ TEST(folding_merges_chains)
     assert_int_equal(f->birth[0], 0);
     assert_int_equal(f->death[0], 4);
     assert_int_equal(f->n_in_place, 0);
-    mpl_problem_free(ctx, p);
-    mpl_problem_free(ctx, f);
 }
 
 /* A diamond of events 0 -> {1, 2} -> 3: a buffer used on one arm may conflict with the other arm in
@@ -241,7 +237,7 @@ TEST(intervals_become_an_order)
 
     mpl_rng_init(&rng, 3);
     for (int round = 0; round < 100; round++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         bool conflict[20][20];
         uint64_t peak, bytes;
 
@@ -262,7 +258,6 @@ TEST(intervals_become_an_order)
                 assert_int_equal(mpl_conflict(p, a, b), conflict[a][b]);
         assert_ok(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL));
         assert_int_equal(bytes, peak); /* for intervals, cliques are the sets alive at one step */
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -270,13 +265,12 @@ TEST(intervals_become_an_order)
 TEST(allocation_failures)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         uint64_t bytes;
 
         st = synthetic_training(ctx, 60, 1, &p);
         if (st == MPL_OK)
             st = mpl_antichain(ctx, p, 0, &bytes, NULL);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -620,7 +620,7 @@ TEST(pieces_share_one_root)
     mpl_problem_options o = mpl_problem_options_default();
     const uint64_t root = 64 * 4096 * sizeof(float);
     mpl_autodiff_options options = {.update = MPL_OPTIMISER_SGD};
-    mpl_graph *g = NULL, *t = NULL;
+    own_graph *g = NULL, *t = NULL;
     mpl_order_run run;
     mpl_op *order;
 
@@ -643,8 +643,6 @@ TEST(pieces_share_one_root)
     assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
     assert_true(run.live_bytes < 2 * root + root / 8); /* z (for its gradient) and the gradient */
     free(order);
-    mpl_graph_free(ctx, g);
-    mpl_graph_free(ctx, t);
 }
 
 TEST(what_has_no_gradient_is_refused)
@@ -675,10 +673,9 @@ TEST(survives_lost_memory)
         else
             g = read_double(ctx, piece_rows[i - 1].text);
         EACH_ALLOCATION_FAILS (ctx, st) {
-            mpl_graph *t = NULL;
+            own_graph *t = NULL;
 
             st = mpl_autodiff(ctx, g, &options, &t);
-            mpl_graph_free(ctx, t);
         }
         mpl_graph_free(ctx, g);
         assert_int_equal(ctx->n_live, 0);

@@ -13,7 +13,7 @@ TEST(least_of_all_orders)
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 1500, better = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g =
+        own_graph *g =
             random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         uint64_t n_orders, least = least_live_peak(ctx, g, &o, 0, &n_orders);
@@ -40,7 +40,6 @@ TEST(least_of_all_orders)
                 assert_int_equal(run.bound_bytes, run.live_bytes);
         }
         better += least < live_peak(ctx, g, given, &o);
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs, of which %" PRIu64
                   " have a better order than the given one\n",
@@ -150,7 +149,7 @@ TEST(parts_by_themselves)
     mended_counts mended = {0};
 
     for (uint64_t seed = 0; seed < 500; seed++) {
-        mpl_graph *g =
+        own_graph *g =
             random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL;
@@ -161,7 +160,6 @@ TEST(parts_by_themselves)
         assert_ok(ctx, mpl_order_model_new(ctx, g, &o, &m));
         check_parts(ctx, m, least, &mended);
         mpl_order_model_free(ctx, m);
-        mpl_graph_free(ctx, g);
     }
 
     print_message("mending: of %u orders %u got better, %u the least, %u proved by groups\n",
@@ -224,7 +222,7 @@ TEST(larger_trees)
     uint32_t better = 0, proved = 0;
 
     for (uint64_t seed = 0; seed < 300; seed++) {
-        mpl_graph *g = random_tree(ctx, seed, 10 + (uint32_t)seed % 20);
+        own_graph *g = random_tree(ctx, seed, 10 + (uint32_t)seed % 20);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         mpl_order_run run;
@@ -251,7 +249,6 @@ TEST(larger_trees)
         assert_true(done && peak == least);
         mpl_order_model_free(ctx, m);
         mpl_order_model_free(ctx, reverse);
-        mpl_graph_free(ctx, g);
     }
     print_message("of 300 trees %u have a better order than the given one, %u proved by cuts\n",
                   better, proved);
@@ -262,7 +259,7 @@ TEST(larger_trees)
 TEST(larger_graphs)
 {
     for (uint64_t seed = 0; seed < 120; seed++) {
-        mpl_graph *g = random_graph(ctx, seed, 12 + (uint32_t)(seed % 18), 5);
+        own_graph *g = random_graph(ctx, seed, 12 + (uint32_t)(seed % 18), 5);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         mpl_op order[2][64];
@@ -288,7 +285,6 @@ TEST(larger_graphs)
         assert_memory_equal(order[0], order[1], g->n_ops * sizeof **order);
         mpl_order_model_free(ctx, m);
         mpl_order_model_free(ctx, reverse);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -304,7 +300,7 @@ TEST(random_wiring)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_op *order;
         mpl_order_run run;
         uint64_t given;
@@ -321,7 +317,6 @@ TEST(random_wiring)
         assert_int_equal(run.bound_bytes, run.live_bytes);
         assert_true((double)given >= rows[i].ratio * (double)run.live_bytes);
         free(order);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -336,7 +331,7 @@ TEST(rules_left_out)
     uint32_t n_proved = 0;
 
     for (uint64_t seed = 0; seed < 100; seed++) {
-        mpl_graph *g = random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 4);
+        own_graph *g = random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 4);
         mpl_problem_options o = random_options(seed);
         uint64_t n_orders, least;
 
@@ -358,7 +353,6 @@ TEST(rules_left_out)
                          seed, rules[i], run.live_bytes, run.bound_bytes, least);
             n_proved += run.bound_bytes == run.live_bytes;
         }
-        mpl_graph_free(ctx, g);
     }
     assert_true(n_proved > 900);
 }
@@ -375,7 +369,7 @@ TEST(parameters)
         {"anneal", "rounds", "1x", MPL_EINPUT}, {"anneal", "rounds", "10", MPL_OK},
         {"given", "width", "2", MPL_EINPUT}, {"least_peak", "without", "cut+mend+search", MPL_OK},
         {"least_peak", "without", "cut+all", MPL_EINPUT});
-    mpl_graph *g;
+    own_graph *g;
 
     g = random_graph(ctx, 5, 30, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -390,7 +384,6 @@ TEST(parameters)
                       rows[i].st);
         assert_true(rows[i].st != MPL_OK || run.bound_bytes <= run.live_bytes);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(least_of_all_orders, parts_by_themselves, larger_trees, larger_graphs, random_wiring,

@@ -172,7 +172,7 @@ static void random_order(const mpl_graph *g, uint64_t seed, mpl_op *order)
 TEST(ranges_are_the_flow)
 {
     for (uint64_t seed = 0; seed < 500; seed++) {
-        mpl_graph *g = random_graph(ctx, seed);
+        own_graph *g = random_graph(ctx, seed);
         mpl_op order[MAX_OPS];
         mpl_ranges *r = NULL;
         uint32_t succ_begin[MAX_OPS + 1], succ[MAX_OPS], begin[MAX_OPS + 1] = {0},
@@ -206,7 +206,6 @@ TEST(ranges_are_the_flow)
                 assert_int_equal(r->step_of[order[s]], s);
             }
         mpl_ranges_free(ctx, r);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -411,11 +410,11 @@ TEST(problems_of_random_graphs)
     uint32_t n_pairs = 0;
 
     for (uint64_t seed = 0; seed < 3000; seed++) {
-        mpl_graph *g = random_graph(ctx, seed);
+        own_graph *g = random_graph(ctx, seed);
         mpl_problem_options o = options_of(seed);
         mpl_op order[MAX_OPS];
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
 
         random_order(g, seed, order);
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
@@ -424,9 +423,6 @@ TEST(problems_of_random_graphs)
         check_lives(g, order, &o, p, map);
         check_pairs(g, order, &o, p, map, &n_pairs);
         check_access(g, p, map);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
-        mpl_graph_free(ctx, g);
     }
     print_message("%u in-place pairs\n", n_pairs);
     assert_true(n_pairs > 1000);
@@ -456,10 +452,10 @@ TEST(operands_read_twice)
     const mpl_shape shape = {2, {2, 3}};
 
     for (size_t k = 0; k < sizeof twice / sizeof *twice; k++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
         mpl_op order[6] = {0, 1, 2, 3, 4, 5};
         mpl_value x, i, wide, in[3], v;
         uint32_t n_in = 0;
@@ -492,9 +488,6 @@ TEST(operands_read_twice)
                 strcat(found, p->buffer_name[p->in_place_in[n]]);
         if (strcmp(found, twice[k].want) != 0)
             fail_msg("%s: '%s' instead of '%s'", twice[k].what, found, twice[k].want);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -521,7 +514,7 @@ TEST(roots_of_views_and_updates)
     uint32_t n_views = 0, n_updates = 0;
 
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_value *root = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, graphs[k], &g));
@@ -533,7 +526,6 @@ TEST(roots_of_views_and_updates)
             n_views += root[v] != v && g->value_role[root[v]] != MPL_WEIGHT;
         }
         mpl_free(ctx, root);
-        mpl_graph_free(ctx, g);
     }
     assert_true(n_views > 20 && n_updates > 10);
 }
@@ -584,7 +576,7 @@ TEST(workspaces_and_bad_orders)
 
 TEST(survive_lost_memory)
 {
-    mpl_graph *g;
+    own_graph *g;
     mpl_op order[MAX_OPS];
     uint64_t bytes[MAX_OPS];
     mpl_problem_options o = mpl_problem_options_default();
@@ -594,14 +586,11 @@ TEST(survive_lost_memory)
         order[i] = i, bytes[i] = i;
     o.op_workspace_bytes = bytes;
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
 
         st = mpl_problem_from_graph(ctx, g, order, &o, &p, &map);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* Peak live bytes of the five light models in file order, inputs and weights pinned, no merging or
@@ -621,7 +610,7 @@ TEST(know_published_peaks)
 {
     skip_without(MPL_SHARED "/onnx-light");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_op *order = NULL;
 
         assert_ok(ctx, mpl_onnx_read(ctx, models[i].path, &(mpl_read_options){0}, &g));
@@ -629,8 +618,8 @@ TEST(know_published_peaks)
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         for (int pin = 0; pin < 2; pin++) {
             mpl_problem_options o = mpl_problem_options_default();
-            mpl_problem *p = NULL;
-            mpl_value_map *map = NULL;
+            own_problem *p = NULL;
+            own_map *map = NULL;
             uint64_t peak = 0;
 
             o.in_place = o.views = false;
@@ -638,11 +627,8 @@ TEST(know_published_peaks)
             assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
             assert_int_equal(peak, models[i].peak);
-            mpl_problem_free(ctx, p);
-            mpl_value_map_free(ctx, map);
         }
         mpl_free(ctx, order);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -661,7 +647,7 @@ TEST(pieces_are_not_written_over)
     } rows[] = {{"p", 0, true}, {"q", 0, false}, {"r", 0, false}, {"r", 1, false}, {"s", 0, true}};
     mpl_alias_options o = {true, 64, NULL, false, true, NULL};
     mpl_alias alias;
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "pieces", text, strlen(text), &g));
     assert_ok(ctx, mpl_alias_new(ctx, g, &o, &alias));
@@ -672,7 +658,6 @@ TEST(pieces_are_not_written_over)
                                               rows[i].i),
                          rows[i].may);
     mpl_alias_free(ctx, &alias);
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(flow_of_paddle_example, flow_round_a_loop, pieces_are_not_written_over, ranges_are_the_flow,

@@ -382,7 +382,7 @@ TEST(test_patterns)
     bool met[MPL_N_PASSES] = {false};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_graph *was = read_case(ctx, cases[i].lines), *is = read_case(ctx, cases[i].lines);
+        own_graph *was = read_case(ctx, cases[i].lines), *is = read_case(ctx, cases[i].lines);
         mpl_pass_count count[MPL_N_PASSES];
         mpl_pass_set set;
         uint32_t places = 0;
@@ -402,8 +402,6 @@ TEST(test_patterns)
         for (uint64_t seed = 1; seed <= 5; seed++)
             assert_same(ctx, cases[i].name, was, is, seed, set.unsafe || tolerance_of(&set) > 0,
                         tolerance_of(&set));
-        mpl_graph_free(ctx, was);
-        mpl_graph_free(ctx, is);
     }
     for (int k = 0; k < MPL_N_PASSES; k++)
         if (!met[k])
@@ -480,7 +478,7 @@ TEST(test_random)
     for (uint64_t seed = 1; seed <= 600; seed++) {
         mpl_pass_set set;
         mpl_pass_count count[MPL_N_PASSES];
-        mpl_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
+        own_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
 
         /* two thirds run one pass after another, the rest all together */
         assert_ok(ctx,
@@ -492,8 +490,6 @@ TEST(test_random)
             places += count[k].places;
         assert_same(ctx, seed % 3 == 0 ? "all" : mpl_pass_table[seed % MPL_N_PASSES].name, was, is,
                     seed, false, 0);
-        mpl_graph_free(ctx, was);
-        mpl_graph_free(ctx, is);
     }
     assert_true(places > 600);
 }
@@ -509,7 +505,7 @@ static const char loop[] =
 
 TEST(test_blocks)
 {
-    mpl_graph *was = NULL, *is = NULL;
+    own_graph *was = NULL, *is = NULL;
     mpl_pass_set set;
     mpl_pass_count count[MPL_N_PASSES];
 
@@ -521,8 +517,6 @@ TEST(test_blocks)
     assert_int_equal(count[MPL_PASS_cse].places, 1);
     assert_int_equal(is->n_ops, 5);
     assert_same(ctx, "loop", was, is, 1, false, 0);
-    mpl_graph_free(ctx, was);
-    mpl_graph_free(ctx, is);
 }
 
 /* An operation that overwrites a weight is refused, and the graph stays intact. */
@@ -530,14 +524,13 @@ TEST(test_updates)
 {
     static const char text[] = "graph g\ninput x f32 [3]\nweight w f32 [3]\ng2 = tanh(x)\n"
                                "w2 = sgd_update(g2, w)\noutput w2\n";
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     mpl_pass_set set;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "update", text, sizeof text - 1, &g));
     assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
     assert_status(ctx, mpl_graph_optimise(ctx, &g, &set, NULL, NULL), MPL_EINPUT);
     assert_true(mpl_graph_ok(g));
-    mpl_graph_free(ctx, g);
 }
 
 static mpl_status seeded(void *arg, const mpl_graph *g, mpl_value v, void *data)
@@ -572,7 +565,7 @@ static const struct {
 TEST(test_networks)
 {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_pass_set set;
         double sum = 0;
 
@@ -584,7 +577,6 @@ TEST(test_networks)
         for (mpl_value v = 0; v < g->n_values; v++)
             sum += g->value_op[v] != MPL_NONE ? (double)g->value_bytes[v] * 1e-6 : 0;
         assert_float_equal(sum, networks[i].sum, 0.05);
-        mpl_graph_free(ctx, g);
     }
 }
 

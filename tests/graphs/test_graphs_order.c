@@ -232,7 +232,7 @@ static const struct {
 TEST(orders_as_told)
 {
     for (uint64_t seed = 0; seed < 600; seed++) {
-        mpl_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
+        own_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
 
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
             const mpl_order_kind *kind = mpl_order_find(orders[i].name);
@@ -251,7 +251,6 @@ TEST(orders_as_told)
             assert_int_equal(t.n, g->n_ops);
             assert_memory_equal(t.order, order, g->n_ops * sizeof *order);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -295,26 +294,23 @@ TEST(deep_and_wide)
     enum { N = 100000 };
 
     for (int deep = 0; deep < 2; deep++) {
-        mpl_graph *g = large(ctx, N, deep);
+        own_graph *g = large(ctx, N, deep);
         mpl_op *order = calloc(N, sizeof *order);
         mpl_problem_options o = mpl_problem_options_default();
 
         assert_non_null(order);
         o.pin_outputs = false;
         for (size_t i = 0; mpl_orders[i] != NULL; i++) {
-            mpl_problem *p = NULL;
-            mpl_value_map *map = NULL;
+            own_problem *p = NULL;
+            own_map *map = NULL;
             int64_t start = mpl_clock_ns();
 
             assert_ok(ctx, mpl_order_of(ctx, g, mpl_orders[i], order));
             assert_true(is_order(g, order));
             assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_true(mpl_clock_ns() - start < INT64_C(10000000000));
-            mpl_problem_free(ctx, p);
-            mpl_value_map_free(ctx, map);
         }
         free(order);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -352,7 +348,7 @@ static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
 
 TEST(blocks_stay_whole)
 {
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     mpl_op order[64];
     uint64_t distinct = 0;
 
@@ -369,7 +365,6 @@ TEST(blocks_stay_whole)
         distinct |= UINT64_C(1) << (mpl_hash(MPL_HASH_SEED, order, g->n_ops * sizeof *order) % 64);
     }
     assert_true(distinct != 0 && (distinct & (distinct - 1)) != 0);
-    mpl_graph_free(ctx, g);
 }
 
 /* An order that takes an operation out of its block, or interleaves two branches, is refused. */
@@ -383,25 +378,22 @@ TEST(torn_blocks_are_refused)
                                           {1, 0, 2, 3, 4}, {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4},
                                           {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
     mpl_problem_options o = mpl_problem_options_default();
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "torn", text, strlen(text), &g));
     for (size_t i = 0; i < sizeof orders_of / sizeof *orders_of; i++) {
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
 
         assert_int_equal(mpl_problem_from_graph(ctx, g, orders_of[i], &o, &p, &map),
                          i < 3 ? MPL_OK : MPL_EINPUT);
         assert_int_equal(respects_blocks(g, orders_of[i]), i < 3);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TEST(survive_lost_memory)
 {
-    mpl_graph *g;
+    own_graph *g;
 
     g = NULL;
     assert_ok(ctx, mpl_text_read(ctx, "tests/data/control.graph", &g));
@@ -412,7 +404,6 @@ TEST(survive_lost_memory)
             st = mpl_order_of(ctx, g, mpl_orders[i], order);
         }
     }
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(orders_as_told, names, deep_and_wide, blocks_stay_whole, torn_blocks_are_refused,

@@ -93,7 +93,7 @@ TEST(least_of_all_orders)
              orders = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))
+        own_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))
                                      : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 5));
         mpl_problem_options o = options_of(seed);
         const uint64_t most = 3000;
@@ -108,7 +108,6 @@ TEST(least_of_all_orders)
             orders += n_orders;
             n++;
         }
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs of %" PRIu64 " orders in all; %" PRIu64
                   " have a better one than the given one\n",
@@ -127,7 +126,7 @@ TEST(model_and_problem)
 
     for (uint64_t seed = 0; seed < 120; seed++) {
         mpl_problem_options o = options_of(seed);
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_op *order;
 
         if (seed < 10)
@@ -143,7 +142,6 @@ TEST(model_and_problem)
             assert_int_equal(model_peak(ctx, g, &o, order), live_peak(ctx, g, order, &o));
         }
         free(order);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -163,7 +161,7 @@ TEST(a_third_less)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_op *order;
         mpl_order_run run;
         double given;
@@ -185,7 +183,6 @@ TEST(a_third_less)
         print_message("%s: %.1f %% less\n", rows[i].spec,
                       100 * (1 - (double)run.live_bytes / given));
         free(order);
-        mpl_graph_free(ctx, g);
     }
     print_message("%.1f %% less on average\n", 100 * sum / n);
     assert_true(sum / n >= 1.0 / 3);
@@ -196,13 +193,13 @@ TEST(a_third_less)
 TEST(pools_of_their_own)
 {
     for (uint64_t seed = 0; seed < 240; seed++) {
-        mpl_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
+        own_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
                                 : random_update_graph(ctx, seed, 12);
         mpl_problem_options o = options_of(seed);
         uint8_t *part = calloc(g->n_values, 1);
         mpl_op *order = calloc(g->n_ops, sizeof *order);
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
         uint64_t live = 0;
 
         assert_true(order != NULL && part != NULL);
@@ -226,9 +223,6 @@ TEST(pools_of_their_own)
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         assert_true(live <= model_peak(ctx, g, &o, order));
         assert_true(live + o.align > model_peak(ctx, g, &o, order));
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
-        mpl_graph_free(ctx, g);
         free(part);
         free(order);
     }
@@ -245,7 +239,7 @@ TEST(parts_lie_with_their_sum)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t live[3] = {0};
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_op *order;
 
         assert_ok(ctx, mpl_zoo_build(ctx, specs[i], &g));
@@ -254,29 +248,26 @@ TEST(parts_lie_with_their_sum)
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
         for (int own = 0; own < 2; own++) {
-            mpl_problem *p = NULL;
-            mpl_value_map *map = NULL;
+            own_problem *p = NULL;
+            own_map *map = NULL;
 
             o.own_pools = own ? 1u << MPL_PART_GRADIENT : 0;
             assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
             assert_int_equal(p->n_pools, 1 + own);
             for (uint32_t pool = 0; pool < p->n_pools; pool++)
                 assert_ok(ctx, mpl_peak_live(ctx, p, pool, &live[own + pool], NULL, NULL));
-            mpl_problem_free(ctx, p);
-            mpl_value_map_free(ctx, map);
         }
         if (!(live[1] + live[2] <= live[0] + live[0] / 5))
             fail_msg("%s: %" PRIu64 " and %" PRIu64 " bytes, in one pool %" PRIu64, specs[i],
                      live[1], live[2], live[0]);
         free(order);
-        mpl_graph_free(ctx, g);
     }
 }
 
 TEST(survive_lost_memory)
 {
     mpl_problem_options o = mpl_problem_options_default();
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
 
     o.own_pools = 1u << MPL_PART_GRADIENT | 1u << MPL_PART_STATE;
     assert_ok(
@@ -305,7 +296,6 @@ TEST(survive_lost_memory)
         }
         assert_ok(ctx, st);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(least_of_all_orders, model_and_problem, a_third_less, pools_of_their_own,

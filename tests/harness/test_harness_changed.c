@@ -66,7 +66,7 @@ static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g,
 TEST(what_is_kept)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = open_graph(ctx, rows[i].graph);
+        own_graph *g = open_graph(ctx, rows[i].graph);
         mpl_incremental_facts facts;
         uint32_t n_ops = g->n_ops, n_again = 0;
         char text[200];
@@ -85,7 +85,6 @@ TEST(what_is_kept)
         assert_int_equal(g->n_outputs, split(text, name));
         for (uint32_t k = 0; k < g->n_outputs; k++)
             assert_string_equal(g->value_name[g->output[k]], name[k]);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -133,7 +132,7 @@ TEST(second_results)
             {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_graph *whole = NULL, *g = NULL;
+        own_graph *whole = NULL, *g = NULL;
         interpreter once, again;
         mpl_value first, second, want;
         char name[100];
@@ -156,8 +155,6 @@ TEST(second_results)
         assert_memory_equal(again.data[first], once.data[want], whole->value_bytes[want]);
         interpret_end(&once);
         interpret_end(&again);
-        mpl_graph_free(ctx, g);
-        mpl_graph_free(ctx, whole);
     }
 }
 
@@ -175,7 +172,7 @@ TEST(updates_happen_once)
          "data"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_graph *whole = NULL, *g = NULL;
+        own_graph *whole = NULL, *g = NULL;
         interpreter once, again, before;
         uint32_t n_changed = 0;
 
@@ -206,8 +203,6 @@ TEST(updates_happen_once)
         interpret_end(&once);
         interpret_end(&before);
         interpret_end(&again);
-        mpl_graph_free(ctx, g);
-        mpl_graph_free(ctx, whole);
     }
 }
 
@@ -221,7 +216,7 @@ TEST(wrong_ones_are_refused)
          "a", "updated once"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         if (strncmp(cases[i][0], "graph", 5) == 0)
             g = open_graph(ctx, cases[i][0]);
@@ -229,7 +224,6 @@ TEST(wrong_ones_are_refused)
             assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &g));
         assert_status(ctx, twice(ctx, cases[i][1], &g, NULL), MPL_EINPUT);
         assert_non_null(strstr(ctx->message, cases[i][2]));
-        mpl_graph_free(ctx, g);
     }
 }
 

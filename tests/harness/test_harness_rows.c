@@ -341,7 +341,7 @@ TEST(outputs_are_compared_to_the_end)
         ROW({0, 0, 1.0f, true, true}, {0, 0, 1.5f, false, false}, {0, 2, 1.00001f, false, true},
             {1, 0, 0.5f, false, false}, {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
             {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false});
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
 
     assert_ok(ctx, mpl_graph_new(ctx, "two", &g));
     for (int i = 0; i < 2; i++) {
@@ -370,7 +370,6 @@ TEST(outputs_are_compared_to_the_end)
         free(want);
         free(got);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* Fault: a comment taken for a graph, an option that overrides the command line. */

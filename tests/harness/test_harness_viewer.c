@@ -49,8 +49,8 @@ static uint32_t count(const char *text, const char *part)
 
 TEST(test_ten_thousand)
 {
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
     char *page, *again;
     size_t size, size_again;
 
@@ -72,8 +72,6 @@ TEST(test_ten_thousand)
     assert_memory_equal(page, again, size);
     free(page);
     free(again);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* Names that would end the script. */
@@ -87,8 +85,8 @@ TEST(test_alone_and_safe)
 {
     static const char *const outside[] = {"http",    "src=",    "href",  "url(",
                                           "@import", "@TITLE@", "@DATA@"};
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
     char *page;
     size_t size;
 
@@ -109,16 +107,14 @@ TEST(test_alone_and_safe)
                                                                                         only */
     assert_int_equal(count(page, "\\u003c/script>"), 2);
     free(page);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* Long names of two-byte characters at even and odd offsets: none is cut in two, which would become
  * a '?' in JSON. */
 TEST(test_long_names)
 {
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
     char *page, *at, name[300];
     size_t size;
 
@@ -141,8 +137,6 @@ TEST(test_long_names)
     assert_int_equal(count(at, ".."), 4);
     assert_true(strlen(at) < 4 * 90);
     free(page);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* Under parallel: a buffer before another ends where that begins or earlier, so sharing buffers
@@ -153,7 +147,7 @@ TEST(test_across_chains)
 
     mpl_rng_init(&rng, 5);
     for (int round = 0; round < 200; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
+        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
         mpl_spans_across across = {0};
 
         assert_ok(ctx, mpl_across(ctx, p, &across));
@@ -164,7 +158,6 @@ TEST(test_across_chains)
                     assert_true(across.to[a] <= across.from[b]);
         }
         mpl_across_fini(ctx, &across);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -173,7 +166,7 @@ TEST(test_longest_chain)
 {
     static const uint32_t arc_from[] = {3, 2, 3, 3}, arc_to[] = {2, 0, 0, 1};
     static const uint32_t from[] = {2, 1, 1, 0}, to[] = {3, 3, 2, 1};
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     mpl_before *before = NULL;
     mpl_spans_across across = {0};
 
@@ -185,7 +178,6 @@ TEST(test_longest_chain)
     assert_memory_equal(across.to, to, sizeof to);
     assert_int_equal(across.n_steps, 3);
     mpl_across_fini(ctx, &across);
-    mpl_problem_free(ctx, p);
 }
 
 /* Conflicts in the page's script, against mpl_conflict; in-place partners at one offset do not
@@ -201,9 +193,9 @@ TEST(test_conflicts)
     snprintf(command, sizeof command, "node tests/data/viewer.js %s", file);
     mpl_rng_init(&rng, 7);
     for (unsigned round = 0; round < 12; round++) {
-        mpl_problem *p = random_problem(
+        own_problem *p = random_problem(
             ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
-        mpl_plan *plan;
+        own_plan *plan;
         char *page;
         size_t size;
         FILE *f;
@@ -236,8 +228,6 @@ TEST(test_conflicts)
         }
         assert_int_equal(pclose(f), 0);
         free(page);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     close(fd);
     unlink(file);
@@ -288,10 +278,10 @@ TEST(test_trace)
     assert_true(fd >= 0);
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 60; round++) {
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 15),
                            RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
-        mpl_plan *plan;
+        own_plan *plan;
         mpl_job job = {.text = "list", .problem = p};
         mpl_export what = {.job = &job};
         json_t *trace;
@@ -302,8 +292,6 @@ TEST(test_trace)
         assert_non_null(trace);
         check_trace(p, trace);
         json_decref(trace);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     assert_int_equal(ctx->n_live, 0);
     close(fd);
@@ -357,10 +345,10 @@ TEST(test_unrolled)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g;
-        mpl_problem *p;
-        mpl_value_map *map;
-        mpl_plan *plan;
+        own_graph *g;
+        own_problem *p;
+        own_map *map;
+        own_plan *plan;
         mpl_op *order;
         mpl_unrolled u = {0};
         uint32_t n_rounds = 0;
@@ -387,11 +375,7 @@ TEST(test_unrolled)
                     assert_int_equal(u.box[a].offset, u.box[b].offset);
         }
         mpl_unrolled_fini(ctx, &u);
-        mpl_plan_free(ctx, plan);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
         mpl_free(ctx, order);
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -96,7 +96,7 @@ static const struct {
 TEST(read_right_files)
 {
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         uint64_t *offset = NULL;
 
         write_file(FILE_NAME, right[i].text, strlen(right[i].text));
@@ -116,7 +116,6 @@ TEST(read_right_files)
         if (offset != NULL)
             assert_int_equal(offset[1], 7);
         mpl_free(ctx, offset);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -125,7 +124,7 @@ TEST(renumber_sparse_times)
 {
     static const char text[] =
         HEAD "a,0,4000000000,1\nb,4000000000,9000000000000000000,2\nc,3999999999,4000000001,4\n";
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     uint64_t peak = 0, live[8];
     uint32_t step = 0;
 
@@ -138,7 +137,6 @@ TEST(renumber_sparse_times)
     assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, live, &step));
     assert_int_equal(peak, 6);
     assert_int_equal(step, 2);
-    mpl_problem_free(ctx, p);
 }
 
 TEST(write_and_read_back)
@@ -181,12 +179,11 @@ TEST(survive_lost_memory)
 {
     write_file(FILE_NAME, right[5].text, strlen(right[5].text));
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         uint64_t *offset = NULL;
 
         st = mpl_csv_read(ctx, FILE_NAME, &p, &offset);
         mpl_free(ctx, offset);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -213,14 +210,13 @@ TEST(know_published_peaks)
 {
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         uint64_t peak = 0;
 
         assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         assert_int_equal(p->n, lists[i].n);
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
         assert_int_equal(peak, lists[i].peak);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -294,7 +294,7 @@ TEST(einsum_sums)
         char dims[64], text[300];
         int size;
         double y[1024] = {0};
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         interpreter it;
         message m;
         mpl_value out;
@@ -323,7 +323,6 @@ TEST(einsum_sums)
             if ((double)((float *)it.data[out])[e] != y[e])
                 fail_msg("%s: element %d", equation, (int)e);
         interpret_end(&it);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -411,7 +410,7 @@ TEST(initialisers_are_no_inputs)
     const mpl_tensor given = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){3, 4}};
     const mpl_read_options options = {
         .n_inputs = 1, .input_index = (const uint32_t[]){0}, .input_tensor = &given};
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     message m;
     char text[200];
 
@@ -419,7 +418,6 @@ TEST(initialisers_are_no_inputs)
         "input w f32 [1]\ninput s i64 [2]\ninit w f32 [1] = 1\ny = Expand(w, s)\noutput y\n");
     assert_ok(ctx, read_message(ctx, &m, &options, &g));
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,4]");
-    mpl_graph_free(ctx, g);
 }
 
 /* ONNX's opset applies to its own operators only. */
@@ -442,7 +440,7 @@ TEST(no_own_node)
 /* Unneeded parts are removed: dead nodes, unused results, folded weights. */
 TEST(pruned)
 {
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     message m = onnx_model("# w: as IR version 3 lists its initialisers\n"
                            "input x f32 [2,3]\ninput unused f32 [9]\ninput w f32 [3]\n"
                            "init w f32 [3] = 1 2 3\ninit never f32 [3] = 1 2 3\nminus = Neg(w)\n"
@@ -459,13 +457,12 @@ TEST(pruned)
     assert_int_equal(mpl_graph_find(g, "never"), MPL_NONE);
     assert_int_equal(g->value_role[mpl_graph_find(g, "s")], MPL_WEIGHT);
     assert_true(((const float *)g->value_data[mpl_graph_find(g, "minus")])[2] == -3);
-    mpl_graph_free(ctx, g);
 }
 
 /* Names made by the reader avoid the file's; empty names are filled in. */
 TEST(names)
 {
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     message m =
         onnx_model("opset 11\ninput x f32 [2,3,4]\np = Softmax(x) axis=1\np/flat = Relu(p)\n"
                    "y, - = TopK(p/flat, k)\ninit k i64 [1] = 2\noutput y\n");
@@ -476,7 +473,6 @@ TEST(names)
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[3]]], "p/flat");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4]]], "y");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4] + 1]], "y/out");
-    mpl_graph_free(ctx, g);
 }
 
 /* ---- external data ---- */
@@ -537,7 +533,7 @@ TEST(external_data)
         const char *const values[] = {o->location, o->offset, o->length};
         char text[300] = "outside w f32 [3]";
         message m;
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_status st;
 
         for (unsigned k = 0; k < 3; k++)
@@ -552,7 +548,6 @@ TEST(external_data)
         if (o->good)
             assert_true(((float *)g->value_data[g->output[0]])[2] ==
                         (o->offset[0] == '4' ? -3 : -2));
-        mpl_graph_free(ctx, g);
     }
     assert_int_equal(folder_remove(), 0);
 }
@@ -590,7 +585,7 @@ static message folded_model(const case_row *row)
 static void check_fold(mpl_ctx *ctx, const case_row *row)
 {
     message m = folded_model(row);
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     char kind[16], shape[200], *want = row->column[2];
     bool folds = strcmp(want, "refused") != 0;
     mpl_status st = read_message(ctx, &m, NULL, &g);
@@ -621,7 +616,6 @@ static void check_fold(mpl_ctx *ctx, const case_row *row)
             fail_msg("%d %s: element %u is %g where %g is expected", row->opset, row->column[1], i,
                      got, numbers[i]);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TEST(folded_versions)
@@ -637,7 +631,7 @@ TEST(eyes_of_a_graph_that_grows)
     enum { N = 200 };
     /* each node makes two values; which one finds full arrays depends on their number */
     char text[8000] = "opset 9\ninput x f32 [2,3]\ninput odd f32 [2,3]\n";
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     message m;
 
     for (int i = 0; i < N; i++)
@@ -648,7 +642,6 @@ TEST(eyes_of_a_graph_that_grows)
     assert_int_equal(g->n_outputs, N);
     for (uint32_t i = 0; i < N; i++)
         assert_true(mpl_shape_equal(&g->value_shape[g->output[i]], &(mpl_shape){2, {2, 3}}));
-    mpl_graph_free(ctx, g);
 }
 
 /* A constant of one repeated number decides a shape like any other. */
@@ -656,13 +649,12 @@ TEST(shape_of_one_number)
 {
     message m = onnx_model("input x f32 [1]\ninit three i64 [1] = 3\ns = Expand(three, three)\n"
                            "y = Expand(x, s)\noutput y\noutput s\n");
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     char text[200];
 
     assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->value_splat[g->output[1]], 1);
     assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,3,3]");
-    mpl_graph_free(ctx, g);
 }
 
 /* A weight of 4 TiB of one repeated number stays one number; other large ones stay for the run. */
@@ -706,10 +698,9 @@ TEST(failing_allocations)
         message m = onnx_model(models[i]);
 
         EACH_ALLOCATION_FAILS (ctx, st) {
-            mpl_graph *g = NULL;
+            own_graph *g = NULL;
 
             st = read_message(ctx, &m, &options, &g);
-            mpl_graph_free(ctx, g);
         }
     }
 }

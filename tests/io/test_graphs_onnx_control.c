@@ -203,7 +203,7 @@ static mpl_status read_small(mpl_ctx *ctx, const small_run *r, mpl_graph **g)
 static void run_small(mpl_ctx *ctx, const small_run *r)
 {
     unsigned n_blocks = 0, n_bound = 0;
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     interpreter it;
     const char *line;
 
@@ -239,7 +239,6 @@ static void run_small(mpl_ctx *ctx, const small_run *r)
         assert_close(want, (mpl_type)g->value_type[v], it.data[v], numbers, g->value_bytes[v]);
     }
     interpret_end(&it);
-    mpl_graph_free(ctx, g);
 }
 
 static void refuse_small(mpl_ctx *ctx, const small_run *r, const char *says)
@@ -258,11 +257,10 @@ static void refuse_small(mpl_ctx *ctx, const small_run *r, const char *says)
 static void lose_memory(mpl_ctx *ctx, const small_run *r)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         st = read_small(ctx, r, &g);
         assert_true((g != NULL) == (st == MPL_OK));
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -396,7 +396,7 @@ TEST(every_option)
             mpl_read_options read = {.rnn = form & 1 ? MPL_RNN_UNROLL : MPL_RNN_WHILE};
             static data d;
             message m;
-            mpl_graph *g = NULL;
+            own_graph *g = NULL;
             interpreter it;
             char what[300];
 
@@ -417,7 +417,6 @@ TEST(every_option)
             for (uint32_t k = 0; k < g->n_outputs; k++)
                 assert_output(&it, o, &d, g->output[k], what);
             interpret_end(&it);
-            mpl_graph_free(ctx, g);
         }
 }
 
@@ -464,11 +463,10 @@ TEST(out_of_memory)
     make_data(o, &d);
     m = make_model(o, &d, true);
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         st = mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, NULL, &g);
         assert_true((g != NULL) == (st == MPL_OK));
-        mpl_graph_free(ctx, g);
     }
 }
 

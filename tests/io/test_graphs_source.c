@@ -157,7 +157,7 @@ TEST(test_twins)
 /* Fault: a problem with a direction of time is mirrored. */
 TEST(test_directed_have_no_twin)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     uint32_t step = 1;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 8, 4, 1, &p));
@@ -167,7 +167,6 @@ TEST(test_directed_have_no_twin)
     assert_status(ctx, mpl_problem_shuffle(ctx, p, 1, NULL), MPL_EINPUT);
     p->n_in_place = 0;
     p->in_place_step = NULL;
-    mpl_problem_free(ctx, p);
 }
 
 /* text NULL: open the name as it is; else a file with these bytes. */

@@ -90,7 +90,7 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
 /* Writing g and reading it back gives the same graph, and then the same text. */
 static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 {
-    mpl_graph *back = NULL;
+    own_graph *back = NULL;
     char *text = NULL, *again = NULL;
     size_t n, n_again;
 
@@ -100,7 +100,6 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
     assert_ok(ctx, mpl_text_write_memory(ctx, back, &again, &n_again));
     assert_string_equal(text, again);
     assert_int_equal(n, n_again);
-    mpl_graph_free(ctx, back);
     mpl_free(ctx, text);
     mpl_free(ctx, again);
 }
@@ -108,11 +107,10 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 TEST(test_zoo_round_trip)
 {
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, mpl_zoo[i]->name, &g));
         assert_round_trip(ctx, g);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -122,11 +120,10 @@ TEST(test_data_round_trip)
                                         "tests/data/control.graph"};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         assert_ok(ctx, mpl_text_read(ctx, paths[i], &g));
         assert_round_trip(ctx, g);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -201,7 +198,7 @@ static mpl_graph *awkward(mpl_ctx *ctx)
 
 TEST(test_awkward_round_trip)
 {
-    mpl_graph *g;
+    own_graph *g;
     char *text = NULL;
     size_t n;
 
@@ -212,7 +209,6 @@ TEST(test_awkward_round_trip)
     for (size_t i = 0; i < n; i++) /* printable on a terminal */
         assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
     mpl_free(ctx, text);
-    mpl_graph_free(ctx, g);
 }
 
 /* Every bit pattern of the small types and 100,000 of the others read back bit by bit. */
@@ -316,14 +312,13 @@ static const char *const loose[][2] = {
 TEST(test_loose)
 {
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         char *text = NULL;
         size_t n;
 
         assert_ok(ctx, mpl_text_read_memory(ctx, "loose", loose[i][1], strlen(loose[i][1]), &g));
         assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
         assert_string_equal(text, loose[i][0]);
-        mpl_graph_free(ctx, g);
         mpl_free(ctx, text);
     }
 }

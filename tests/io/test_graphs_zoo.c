@@ -84,7 +84,7 @@ static double n_products(const mpl_graph *g)
 TEST(test_published)
 {
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-        mpl_graph *g = build(ctx, published[i].name);
+        own_graph *g = build(ctx, published[i].name);
         double mega = n_products(g) * 1e-6;
 
         if (n_params(g) != published[i].params)
@@ -94,7 +94,6 @@ TEST(test_published)
                                            mega > published[i].mega + published[i].tolerance))
             fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega,
                      published[i].mega);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -137,7 +136,7 @@ static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint3
 TEST(test_counts)
 {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        mpl_graph *g = build(ctx, counts[i].name);
+        own_graph *g = build(ctx, counts[i].name);
 
         assert_count(g, MPL_OP_conv, MPL_OP_conv, counts[i].conv);
         assert_count(g, MPL_OP_batch_norm, MPL_OP_batch_norm, counts[i].norm);
@@ -145,7 +144,6 @@ TEST(test_counts)
         assert_count(g, MPL_OP_avg_pool, MPL_OP_global_avg_pool, counts[i].avg);
         assert_count(g, MPL_OP_concat, MPL_OP_concat, counts[i].concat);
         assert_count(g, MPL_OP_add, MPL_OP_sum, counts[i].sum);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -223,14 +221,13 @@ TEST(test_variants)
     char text[200];
 
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        mpl_graph *g = build(ctx, variants[i].spec);
+        own_graph *g = build(ctx, variants[i].spec);
 
         assert_string_equal(g->name, variants[i].name);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text),
                             variants[i].output);
         assert_int_equal(g->n_ops, variants[i].n_ops);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -244,7 +241,7 @@ TEST(test_lstm_cell)
             {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
             {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
             {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"});
-    mpl_graph *g;
+    own_graph *g;
 
     g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
@@ -253,7 +250,6 @@ TEST(test_lstm_cell)
         for (uint32_t k = 0; k < 2; k++)
             assert_string_equal(g->value_name[g->op_in[g->op_in_begin[op] + k]], edges[i][k + 1]);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* Layer names say what they are made of. */
@@ -266,11 +262,10 @@ TEST(test_names)
             {"resnet50", "res2_1.a.relu"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = build(ctx, rows[i][0]);
+        own_graph *g = build(ctx, rows[i][0]);
 
         if (mpl_graph_find(g, rows[i][1]) == MPL_NONE)
             fail_msg("%s has no %s", rows[i][0], rows[i][1]);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -306,7 +301,7 @@ static void fill_all(interpreter *it, float weights)
 /* The output of a network after filling its inputs, which the caller frees. */
 static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), uint64_t *rounds)
 {
-    mpl_graph *g = build(ctx, spec);
+    own_graph *g = build(ctx, spec);
     interpreter it = interpret_begin(ctx, g);
     float *out = malloc(g->value_bytes[g->output[0]] + 1);
 
@@ -318,7 +313,6 @@ static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), 
     if (rounds != NULL)
         *rounds = it.rounds;
     interpret_end(&it);
-    mpl_graph_free(ctx, g);
     return out;
 }
 
@@ -385,7 +379,7 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
 TEST(test_gru_cell)
 {
     enum { H = 3 };
-    mpl_graph *g;
+    own_graph *g;
     interpreter it;
     float z[H], r[H], rh[H], want[H];
 
@@ -409,7 +403,6 @@ TEST(test_gru_cell)
     assert_near("gru", OF("y"), want, H);
 #undef OF
     interpret_end(&it);
-    mpl_graph_free(ctx, g);
 }
 
 /* The first tap of the delay line starts with the same value as x in x = conv(x). */
@@ -552,11 +545,10 @@ TEST(test_out_of_memory)
 
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
-            mpl_graph *g = NULL;
+            own_graph *g = NULL;
 
             st = mpl_zoo_build(ctx, specs[i], &g);
             assert_true(st == MPL_EMEM ? g == NULL : st == MPL_OK);
-            mpl_graph_free(ctx, g);
         }
     }
 }
@@ -569,7 +561,7 @@ TEST(test_random_wiring)
 
     for (int seed = 1; seed <= 5; seed++) {
         char spec[64];
-        mpl_graph *g;
+        own_graph *g;
 
         snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
         g = build(ctx, spec);
@@ -577,7 +569,6 @@ TEST(test_random_wiring)
         assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
         hash[seed] = mpl_graph_hash(g);
         assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -762,7 +753,7 @@ static void assert_regions(const interpreter *it, const char *from, const char *
 
 TEST(test_mask_rcnn)
 {
-    mpl_graph *g;
+    own_graph *g;
     interpreter it;
 
     g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
@@ -773,7 +764,6 @@ TEST(test_mask_rcnn)
     assert_regions(&it, "proposals", "rois", 64);
     assert_regions(&it, "detections", "mask_rois", 64);
     interpret_end(&it);
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(test_published, test_counts, test_every_network, test_variants, test_lstm_cell, test_names,

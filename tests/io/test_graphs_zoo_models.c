@@ -92,14 +92,12 @@ TEST(test_models)
 
     skip_without(MPL_SHARED "/onnx-light");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        mpl_graph *model = NULL, *g = NULL;
+        own_graph *model = NULL, *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, names[i], &g));
         snprintf(path, sizeof path, MPL_SHARED "/onnx-light/light_%s.onnx", names[i]);
         assert_ok(ctx, mpl_onnx_read(ctx, path, &options, &model));
         assert_agree(ctx, model, g);
-        mpl_graph_free(ctx, model);
-        mpl_graph_free(ctx, g);
     }
 }
 

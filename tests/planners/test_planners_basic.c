@@ -126,11 +126,11 @@ TEST(rows_have_exact_peaks)
             ROW({"none", r->none}, {"pool", r->pool_peak}, {"owl", r->owl}, {"mxnet", r->mxnet},
                 {"greedy_size", r->greedy_size}, {"greedy_breadth", r->greedy_breadth},
                 {"best_fit", r->best_fit}, {"first_fit", r->first_fit});
-        mpl_problem *p = make_row(ctx, r);
+        own_problem *p = make_row(ctx, r);
 
         for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
             const mpl_planner *planner = mpl_planner_find(want[k].planner);
-            mpl_plan *plan = NULL;
+            own_plan *plan = NULL;
             mpl_run run;
 
             assert_non_null(planner);
@@ -143,9 +143,7 @@ TEST(rows_have_exact_peaks)
             if (plan->peak_bytes != want[k].peak)
                 fail_msg("%s: %s gives %" PRIu64 " bytes, not %" PRIu64, r->what, want[k].planner,
                          plan->peak_bytes, want[k].peak);
-            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -206,7 +204,7 @@ TEST(plans_are_valid_and_repeatable)
     mpl_rng_init(&rng, 20);
     for (int i = 0; i < 400; i++) {
         unsigned kind = what[(size_t)i % (sizeof what / sizeof *what)];
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
         uint64_t least = 0;
 
@@ -221,19 +219,17 @@ TEST(plans_are_valid_and_repeatable)
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
             if (takes(*planner, p))
                 check_plan(ctx, *planner, p, least);
-        mpl_problem_free(ctx, p);
     }
 }
 
 TEST(empty_problems_have_empty_plans)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "empty", 0, &p));
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
         if (takes(*planner, p))
             check_plan(ctx, *planner, p, 0);
-    mpl_problem_free(ctx, p);
 }
 
 TEST(every_allocation_may_fail)
@@ -244,7 +240,7 @@ TEST(every_allocation_may_fail)
 
     mpl_rng_init(&rng, 21);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
-        mpl_problem *p = random_problem(ctx, &rng, 16, what[i]);
+        own_problem *p = random_problem(ctx, &rng, 16, what[i]);
 
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
             mpl_status st = MPL_EMEM;
@@ -264,7 +260,6 @@ TEST(every_allocation_may_fail)
             }
             assert_true(st == MPL_OK || !takes(*planner, p));
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -351,7 +346,7 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
     sorted = p;
     sorted_by_rank = rank;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        mpl_plan *plan = NULL, *want = NULL;
+        own_plan *plan = NULL, *want = NULL;
         mpl_run run;
 
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -367,8 +362,6 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
                          ", not at %" PRIu64,
                          kinds[i].name, p->n, order[k], k, plan->offset[order[k]],
                          want->offset[order[k]]);
-        mpl_plan_free(ctx, plan);
-        mpl_plan_free(ctx, want);
     }
     free(rank);
     free(order);
@@ -377,12 +370,11 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
 /* Fixes some buffers at a valid plan's offsets plus a little. */
 static void fix_some(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
-    mpl_plan *plan = plain_plan(ctx, p);
+    own_plan *plan = plain_plan(ctx, p);
 
     assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->fixed[b] = random_below(rng, 4) == 0 ? plan->offset[b] + 8 : MPL_UNFIXED;
-    mpl_plan_free(ctx, plan);
 }
 
 TEST(small_problems_are_placed_plainly)
@@ -391,14 +383,13 @@ TEST(small_problems_are_placed_plainly)
 
     mpl_rng_init(&rng, 22);
     for (int i = 0; i < 600; i++) {
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 16),
                            (unsigned)i % 8 & (RANDOM_ALIGNED | RANDOM_POOLS | RANDOM_PAIRS));
 
         if (i % 3 == 0)
             fix_some(ctx, p, &rng);
         expect_oracle(ctx, p);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -415,7 +406,7 @@ TEST(long_lists_are_placed_plainly)
 
     mpl_rng_init(&rng, 23);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
 
         assert_ok(ctx, mpl_problem_synthetic(ctx, kinds[i].n, kinds[i].alive, i, &p));
         for (mpl_buffer b = 0; b < p->n; b++) {
@@ -433,7 +424,6 @@ TEST(long_lists_are_placed_plainly)
                 p->fixed[b] = b % 97 == 0 ? (UINT64_C(2) << 20) * (b / 97) : MPL_UNFIXED;
         }
         expect_oracle(ctx, p);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -492,11 +482,11 @@ TEST(the_door_refuses)
                     {"owl", {"rule"}, {""}, 1, MPL_EINPUT, "rule="},
                     {"mxnet", {"range"}, {"auto"}, 1, MPL_OK, ""},
                     {"mxnet", {"range"}, {"3"}, 1, MPL_EINPUT, "range=3"});
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 5, 2, 1, &p));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_plan *plan = NULL;
+        own_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -507,10 +497,8 @@ TEST(the_door_refuses)
                       cases[i].want);
         if (cases[i].want != MPL_OK && strstr(ctx->message, cases[i].message) == NULL)
             fail_msg("case %zu: '%s' does not say '%s'", i, ctx->message, cases[i].message);
-        mpl_plan_free(ctx, plan);
     }
     assert_null(mpl_planner_find("no_such"));
-    mpl_problem_free(ctx, p);
 }
 
 TEST(limits_are_statuses)

@@ -320,8 +320,8 @@ TEST(known_optima)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (int backwards = 0; backwards < 2; backwards++) {
             char path[200];
-            mpl_problem *p = NULL;
-            mpl_plan *plan, *again;
+            own_problem *p = NULL;
+            own_plan *plan, *again;
             mpl_run run;
 
             snprintf(path, sizeof path, MPL_SHARED "%s", lists[i].path);
@@ -339,9 +339,6 @@ TEST(known_optima)
             }
             again = planned(ctx, p, UINT64_MAX, 1, &run);
             assert_memory_equal(plan->offset, again->offset, p->n * sizeof *plan->offset);
-            mpl_plan_free(ctx, plan);
-            mpl_plan_free(ctx, again);
-            mpl_problem_free(ctx, p);
         }
 }
 
@@ -358,7 +355,7 @@ TEST(cut_rectangles)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t area = 0;
-        mpl_plan *plan;
+        own_plan *plan;
         mpl_run run;
 
         assert_ok(ctx, mpl_source_open(ctx, rows[i].source, &options, &source));
@@ -369,7 +366,6 @@ TEST(cut_rectangles)
         assert_int_equal(area, UINT64_C(1048576) * source.problem->n_steps);
         plan = planned(ctx, source.problem, UINT64_MAX, 1, &run);
         assert_int_equal(plan->peak_bytes, 1048576);
-        mpl_plan_free(ctx, plan);
         mpl_source_fini(ctx, &source);
     }
     assert_int_equal(mpl_source_open(ctx, "guillotine:n=0", &options, &source), MPL_EINPUT);
@@ -386,14 +382,13 @@ TEST(cut_rectangles_are_quick)
         for (uint32_t seed = 1; seed <= 10; seed++) {
             char text[60];
             mpl_source source;
-            mpl_plan *plan;
+            own_plan *plan;
             mpl_run run;
 
             snprintf(text, sizeof text, "guillotine:n=%u,seed=%u", n, seed);
             assert_ok(ctx, mpl_source_open(ctx, text, &options, &source));
             plan = planned(ctx, source.problem, 20000000, 1, &run);
             assert_int_equal(plan->peak_bytes, 1048576);
-            mpl_plan_free(ctx, plan);
             mpl_source_fini(ctx, &source);
         }
 }
@@ -460,15 +455,13 @@ TEST(pinwheels)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint64_t seed = 1; seed <= 8; seed++) {
-            mpl_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
-            mpl_plan *plan;
+            own_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
+            own_plan *plan;
             mpl_run run;
 
             p->pool_capacity[0] = HEIGHT;
             plan = planned(ctx, p, rows[i].ticks, 1, &run);
             assert_true(plan->peak_bytes <= HEIGHT);
-            mpl_plan_free(ctx, plan);
-            mpl_problem_free(ctx, p);
         }
 }
 
@@ -534,8 +527,8 @@ TEST(threads_change_nothing)
 TEST(too_many_to_search)
 {
     enum { MANY = 9000, TICKS = 60000000 };
-    mpl_problem *p = NULL;
-    mpl_plan *plan, *first;
+    own_problem *p = NULL;
+    own_plan *plan, *first;
     uint64_t live;
     mpl_run run;
     mpl_rng rng;
@@ -555,9 +548,6 @@ TEST(too_many_to_search)
     assert_int_equal(plan->bound_bytes, live);
     assert_true(plan->peak_bytes < live + live / 10);
     assert_true(run.ticks < 2 * TICKS);
-    mpl_plan_free(ctx, first);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* ---- claims and budgets ---- */
@@ -568,7 +558,7 @@ TEST(budgets_prove_nothing)
 {
     small hard = roots[1];
     uint32_t optimum = brute_optimum(&hard);
-    mpl_problem *p;
+    own_problem *p;
 
     p = problem_of(ctx, &hard);
     for (uint64_t ticks = 1; ticks < 2000; ticks += 1 + ticks / 8) {
@@ -592,13 +582,12 @@ TEST(budgets_prove_nothing)
             assert_status(ctx, st, MPL_ELIMIT);
         mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(ctx, p);
 }
 
 /* Two pools with a capacity each: a decision for each. */
 TEST(pools_are_apart)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     mpl_run run;
     mpl_plan *plan;
 
@@ -623,7 +612,6 @@ TEST(pools_are_apart)
     assert_int_equal(plan->pool_bytes[0], 8);
     assert_int_equal(plan->pool_bytes[1], 10);
     mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)

@@ -46,14 +46,13 @@ static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer fi
 
 static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_plan *plan = NULL;
+    own_plan *plan = NULL;
     uint64_t least, all = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++)
         all += p->inside_at[b] + p->bytes[b] + p->align[b];
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     least = least_height(p, plan, 0, 0, all);
-    mpl_plan_free(ctx, plan);
     return least;
 }
 
@@ -75,7 +74,7 @@ TEST(plan_all)
     mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         unsigned what = kinds[round % 7];
-        mpl_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
+        own_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
         uint64_t least = optimum(ctx, p), bound;
         uint32_t into[MOST_BUFFERS];
 
@@ -86,7 +85,7 @@ TEST(plan_all)
         assert_ok(ctx, mpl_problem_check(ctx, hull));
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *plan = run_planner(ctx, planner, p);
+            own_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -104,12 +103,9 @@ TEST(plan_all)
             }
             for (int k = 0; k < 2; k++)
                 n_found[k] += strcmp(planner->name, searches[k]) == 0 && plan->peak_bytes == least;
-            mpl_plan_free(ctx, plan);
         }
         for (mpl_buffer b = 0; b < p->n; b++)
             n_parts += p->inside[b] != b;
-        mpl_problem_free(ctx, hull);
-        mpl_problem_free(ctx, p);
     }
     print_message(
         "%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
@@ -127,8 +123,8 @@ TEST(search_from_afar)
 
     mpl_rng_init(&rng, 24);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
-        mpl_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
+        own_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        own_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
         uint64_t least = optimum(ctx, p);
 
         for (int way = 0; way < 3; way++) {
@@ -150,8 +146,6 @@ TEST(search_from_afar)
                 assert_int_equal(height, least);
             assert_int_equal(bound, least);
         }
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -250,8 +244,8 @@ TEST(walls_say_what_conflicts)
 
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
-        mpl_plan *plan = NULL;
+        own_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        own_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -260,8 +254,6 @@ TEST(walls_say_what_conflicts)
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX, compare_walls,
                                        plan));
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     assert_true(n_shared > 20);
 }
@@ -315,7 +307,7 @@ TEST(parts_let_others_in)
                 {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}}, 8, 5));
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mpl_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
+        own_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
         mpl_plan *plan;
         uint32_t into[5];
 
@@ -335,8 +327,6 @@ TEST(parts_let_others_in)
         }
         assert_int_equal(plan->peak_bytes, cases[i].whole);
         mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, hull);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -357,7 +347,7 @@ TEST(refuse_wrong)
         {"overlap", {{0, 0, 4, 0, 2}, {0, 3, 4, 0, 6}, {2, 0, 4, 2, 6}}, "of one family overlap"},
         {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"});
     mpl_problem *p;
-    mpl_plan *plan;
+    own_plan *plan;
 
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
         p = make(ctx, wrongs[i].m, 3);
@@ -389,7 +379,6 @@ TEST(refuse_wrong)
     p->death[0] = 3; /* its bytes would be needed longer than the plan keeps them */
     plan->offset[2] = plan->offset[0];
     assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
-    mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, p);
 }
 
@@ -403,8 +392,8 @@ TEST(capacities)
     for (int i = 0; i < 2; i++)
         for (uint64_t capacity = 4; capacity <= 5; capacity++) {
             const mpl_planner *planner = mpl_planner_find(names[i]);
-            mpl_problem *p = make(ctx, two, 4);
-            mpl_plan *plan = NULL;
+            own_problem *p = make(ctx, two, 4);
+            own_plan *plan = NULL;
             mpl_run run;
 
             p->pool_capacity[0] = capacity;
@@ -413,8 +402,6 @@ TEST(capacities)
                 assert_ok(ctx, mpl_planner_run(planner, &run, p, &plan));
                 assert_true((plan->claim == MPL_INFEASIBLE) == (capacity == 4));
             }
-            mpl_plan_free(ctx, plan);
-            mpl_problem_free(ctx, p);
         }
 }
 
@@ -427,8 +414,8 @@ TEST(written_and_read)
 
     mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 60; round++) {
-        mpl_problem *p = random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
-        mpl_plan *plan = run_planner(ctx, mpl_planner_find("greedy_size"), p);
+        own_problem *p = random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
+        own_plan *plan = run_planner(ctx, mpl_planner_find("greedy_size"), p);
         uint64_t hash = mpl_problem_hash(p);
         mpl_plan_file read;
 
@@ -444,8 +431,6 @@ TEST(written_and_read)
                 p->inside_at[b] -= 8;
             }
         mpl_plan_file_fini(ctx, &read);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     remove(file);
 }
@@ -474,7 +459,7 @@ TEST(survive_lost_memory)
     static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
                                         "beam",  "portfolio", "none"};
     mpl_rng rng;
-    mpl_problem *p;
+    own_problem *p;
 
     mpl_rng_init(&rng, 23);
     p = random_families(ctx, &rng, 8, RANDOM_PAIRS);
@@ -501,7 +486,6 @@ TEST(survive_lost_memory)
         ctx->fail_after = -1;
         assert_true(st == MPL_OK || st == MPL_EUNAVAIL);
     }
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(plan_all, walls_say_what_conflicts, search_from_afar, parts_let_others_in, refuse_wrong,

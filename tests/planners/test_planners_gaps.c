@@ -39,7 +39,7 @@ TEST(count_steps)
 
     mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        own_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         uint64_t live[16], peak = 0, bound = 0, most = 0;
         uint32_t where = 0;
         uint8_t member[12];
@@ -63,7 +63,6 @@ TEST(count_steps)
         assert_int_equal(bound, peak);
         for (mpl_buffer b = 0; b < p->n; b++)
             assert_int_equal(member[b], p->pool[b] == 0 && plain_needed(p, b, where));
-        mpl_problem_free(ctx, p);
     }
     assert_true(n_apart > ROUNDS); /* gaps did separate buffers */
 }
@@ -111,7 +110,7 @@ TEST(refuse_wrong)
     uint64_t hash[sizeof wrongs / sizeof *wrongs];
 
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        mpl_problem *p = two_with_gaps(ctx, &wrongs[i]);
+        own_problem *p = two_with_gaps(ctx, &wrongs[i]);
         mpl_problem bare = *p;
 
         if ((mpl_problem_check(ctx, p) == MPL_OK) != wrongs[i].right)
@@ -121,7 +120,6 @@ TEST(refuse_wrong)
             assert_true(hash[k] != hash[i]);
         bare.gap_begin = NULL;
         assert_int_equal(mpl_problem_hash(&bare) == hash[i], wrongs[i].n == 0);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -142,8 +140,8 @@ TEST(have_twins)
 
     mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
-        mpl_plan *plan = plain_plan(ctx, p);
+        own_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        own_plan *plan = plain_plan(ctx, p);
         uint64_t hash = mpl_problem_hash(p);
         uint32_t n = n_conflicts(p);
 
@@ -156,8 +154,6 @@ TEST(have_twins)
         assert_ok(ctx, mpl_problem_shuffle(ctx, p, round + 1, plan->offset));
         assert_int_equal(n_conflicts(p), n);
         assert_ok(ctx, mpl_verify(ctx, p, plan));
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -169,7 +165,7 @@ TEST(fold_gaps)
 
     mpl_rng_init(&rng, 6);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
+        own_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
                     *folded = NULL;
         uint32_t into[14];
 
@@ -184,8 +180,6 @@ TEST(fold_gaps)
                     needed = needed || (into[b] == f && plain_needed(p, b, step));
                 assert_int_equal(plain_needed(folded, f, step), needed);
             }
-        mpl_problem_free(ctx, p);
-        mpl_problem_free(ctx, folded);
     }
     assert_true(n_folded > ROUNDS / 4);
 }
@@ -236,7 +230,7 @@ TEST(plan_all)
 
     mpl_rng_init(&rng, 8);
     for (uint32_t round = 0; round < ROUNDS / 4; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
+        own_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
         mpl_problem hull = *p;
         uint64_t least = least_height(p, offset, 0, 0, UINT64_MAX), least_hull;
 
@@ -245,7 +239,7 @@ TEST(plan_all)
         n_gained += least < least_hull;
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *plan = run_planner(ctx, planner, p);
+            own_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -262,9 +256,7 @@ TEST(plan_all)
             }
             if ((planner->traits & MPL_USES_GAPS) == 0)
                 assert_true(plan->peak_bytes >= least_hull);
-            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(ctx, p);
     }
     print_message("gaps lower the optimum of %u problems in %d; %u optima are above the bound, and "
                   "refuted below\n",
@@ -279,7 +271,7 @@ TEST(plan_pairs)
 
     mpl_rng_init(&rng, 9);
     for (uint32_t round = 0; round < 40; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
+        own_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
 
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
@@ -292,7 +284,6 @@ TEST(plan_pairs)
             mpl_plan_free(ctx, one);
             mpl_plan_free(ctx, two);
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -304,8 +295,8 @@ TEST(keep_quiet)
 
     for (int i = 0; i < 2; i++) {
         const mpl_planner *planner = mpl_planner_find(ilp[i]);
-        mpl_problem *p = two_with_gaps(ctx, &gap);
-        mpl_plan *plan = NULL;
+        own_problem *p = two_with_gaps(ctx, &gap);
+        own_plan *plan = NULL;
         mpl_run run;
 
         p->pool_capacity[0] = 8;
@@ -313,8 +304,6 @@ TEST(keep_quiet)
         if (planner->plan != NULL)
             assert_status(ctx, mpl_planner_run(planner, &run, p, &plan),
                           i == 0 ? MPL_OK : MPL_ELIMIT);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -322,14 +311,14 @@ TEST(keep_quiet)
 TEST(survive_lost_memory)
 {
     mpl_rng rng;
-    mpl_problem *p;
+    own_problem *p;
 
     mpl_rng_init(&rng, 11);
     p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
     for (int what = 0; what < 4; what++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
-            mpl_problem *folded = NULL;
-            mpl_plan *plan = NULL;
+            own_problem *folded = NULL;
+            own_plan *plan = NULL;
             uint32_t into[12];
             uint8_t member[12];
             uint64_t bound;
@@ -340,11 +329,8 @@ TEST(survive_lost_memory)
                  : what == 1 ? mpl_problem_shuffle(ctx, p, 2, NULL)
                  : what == 2 ? mpl_lower_bound(ctx, p, 0, &bound, member)
                              : mpl_planner_run(mpl_planner_find("pool"), &run, p, &plan);
-            mpl_problem_free(ctx, folded);
-            mpl_plan_free(ctx, plan);
         }
     }
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(count_steps, refuse_wrong, have_twins, fold_gaps, plan_all, plan_pairs, keep_quiet,

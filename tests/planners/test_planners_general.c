@@ -35,7 +35,7 @@ static void assert_certified(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan,
  * proves nothing false. */
 static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    mpl_problem *p = problem_of(ctx, from);
+    own_problem *p = problem_of(ctx, from);
     mpl_plan *plan = planned(ctx, p, UINT64_MAX);
 
     assert_int_equal(plan->peak_bytes, optimum);
@@ -54,13 +54,12 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
     assert_int_equal(plan->claim, MPL_INFEASIBLE);
     assert_certified(ctx, p, plan, optimum);
     mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* The search alone, on the whole relation, for every choice of cells. */
 static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    mpl_problem *p = problem_of(ctx, from);
+    own_problem *p = problem_of(ctx, from);
     mpl_bodies *b = NULL;
     mpl_cliques *q = NULL;
     mpl_graph_search *s = NULL;
@@ -92,7 +91,6 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
     }
     mpl_cliques_free(ctx, q);
     mpl_bodies_free(ctx, b);
-    mpl_problem_free(ctx, p);
 }
 
 /* ---- tests ---- */
@@ -191,7 +189,7 @@ TEST(memory_runs_out)
     mpl_rng_init(&rng, 24);
     for (int with_pairs = 0; with_pairs < 2; with_pairs++) {
         small from = root(1);
-        mpl_problem *p;
+        own_problem *p;
         mpl_status st = MPL_EMEM;
 
         if (with_pairs)
@@ -212,7 +210,6 @@ TEST(memory_runs_out)
             assert_int_equal(ctx->n_live, live);
             assert_true(k < 20000);
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -233,9 +230,9 @@ TEST(training_keeps_the_budget)
 
     for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
-        mpl_value_map *map = NULL;
+        own_problem *p = NULL;
+        own_plan *plan = NULL;
+        own_map *map = NULL;
         mpl_source source;
         mpl_op *order;
         mpl_run run;
@@ -253,9 +250,6 @@ TEST(training_keeps_the_budget)
             fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64,
                      rows[i / 2].graph, names[i % 2], run.ticks, plan->peak_bytes,
                      plan->bound_bytes);
-        mpl_plan_free(ctx, plan);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
         mpl_free(ctx, order);
         mpl_source_fini(ctx, &source);
     }

@@ -261,26 +261,24 @@ static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *
 static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
                        const char *value)
 {
-    mpl_plan *plan;
+    own_plan *plan;
     uint64_t bytes;
 
     assert_ok(ctx, planned(ctx, planner, p, key, value, UINT64_MAX, &plan));
     bytes = plan->peak_bytes;
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->bound_bytes, bytes);
-    mpl_plan_free(ctx, plan);
     return bytes;
 }
 
 static mpl_claim claimed(mpl_ctx *ctx, const mpl_problem *p, uint64_t *peak)
 {
-    mpl_plan *plan;
+    own_plan *plan;
     mpl_claim claim;
 
     assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan));
     claim = plan->claim;
     *peak = plan->peak_bytes;
-    mpl_plan_free(ctx, plan);
     return claim;
 }
 
@@ -292,7 +290,7 @@ static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
 
     for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
         const char *const value[] = {nodes[k], "cold"};
-        mpl_plan *plan = NULL;
+        own_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -301,7 +299,6 @@ static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
         run.param_value = value;
         assert_ok(ctx, mpl_planner_run(mpl_planner_find("ilp"), &run, p, &plan));
         assert_true(plan->bound_bytes <= best && best <= plan->peak_bytes);
-        mpl_plan_free(ctx, plan);
     }
 }
 
@@ -361,7 +358,7 @@ TEST(is_brute_force)
 
         for (; above < kinds[k].above || below < kinds[k].below; tried++) {
             shape from = next_shape(&rng, kept, above, kinds[k].what, kinds[k].n_max);
-            mpl_problem *p = problem_of(ctx, &from, kinds[k].what);
+            own_problem *p = problem_of(ctx, &from, kinds[k].what);
             uint64_t bound, best = optimum(ctx, p, &bound);
             bool higher = best > bound;
 
@@ -373,7 +370,6 @@ TEST(is_brute_force)
                 else
                     below++;
             }
-            mpl_problem_free(ctx, p);
         }
         print_message("%s: %u above the bound, %u not, of %u\n", kinds[k].name, above, below,
                       tried);
@@ -420,24 +416,22 @@ static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
 /* Whether ilp finishes; its answer must agree with the optimum in any case. */
 static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool cold)
 {
-    mpl_plan *plan = limited(ctx, p, cold);
+    own_plan *plan = limited(ctx, p, cold);
     bool finished = plan->claim == MPL_OPTIMAL;
 
     assert_true(plan->bound_bytes <= best && best <= plan->peak_bytes);
     assert_int_equal(finished, plan->bound_bytes == plan->peak_bytes);
-    mpl_plan_free(ctx, plan);
     return finished;
 }
 
 /* The optimum proved by exact; 0: it did not finish. */
 static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_plan *plan;
+    own_plan *plan;
     uint64_t best;
 
     assert_ok(ctx, planned(ctx, "exact", p, NULL, NULL, EXACT_TICKS, &plan));
     best = plan->claim == MPL_OPTIMAL ? plan->peak_bytes : 0;
-    mpl_plan_free(ctx, plan);
     return best;
 }
 
@@ -454,7 +448,7 @@ TEST(agrees_with_exact)
         unsigned what = tried % 2 == 0 ? 0 : ALIGNED;
         shape from = next_shape(&rng, kept, n_kept, what, MOST);
         uint64_t bound, best;
-        mpl_problem *p;
+        own_problem *p;
 
         while (from.n < 10 + tried % 11)
             mutate(&from, &rng, what, MOST);
@@ -474,7 +468,6 @@ TEST(agrees_with_exact)
                     kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
             }
         }
-        mpl_problem_free(ctx, p);
     }
     print_message(
         "%u problems, %u above the bound; %u more were not finished by ilp, %u by exact\n",
@@ -565,7 +558,7 @@ TEST(refutations_are_confirmed)
  * infeasible. Deterministic. */
 TEST(budgets_prove_nothing)
 {
-    mpl_problem *p;
+    own_problem *p;
     uint64_t best, bound;
 
     p = problem_of(ctx, &roots[1], 0);
@@ -591,14 +584,13 @@ TEST(budgets_prove_nothing)
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
         mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(ctx, p);
 }
 
 /* Each pool has its own capacity, and the second also decides. */
 TEST(pools_are_apart)
 {
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
     uint64_t peak;
 
     assert_ok(ctx, mpl_problem_new(ctx, "pools", 4, &p));
@@ -617,8 +609,6 @@ TEST(pools_are_apart)
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->pool_bytes[0], 8);
     assert_int_equal(plan->pool_bytes[1], 10);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* A knapsack-like program of n columns and rows. */
@@ -663,7 +653,7 @@ TEST(glpk_may_run_out_of_memory)
 
 TEST(our_memory_runs_out)
 {
-    mpl_problem *p;
+    own_problem *p;
     mpl_status st = MPL_EMEM;
 
     p = problem_of(ctx, &roots[1], PAIRS);
@@ -679,7 +669,6 @@ TEST(our_memory_runs_out)
         assert_true(k < 5000);
     }
     assert_ok(ctx, st);
-    mpl_problem_free(ctx, p);
 }
 
 static void read_text(const char *path, char *text, size_t room)
@@ -701,8 +690,8 @@ TEST(a_file_holds_the_program)
             " 0 <= x1 <= 2\n", " y0_1\n");
     const char *path = "build/ilp-test.lp";
     char text[4000];
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
+    own_problem *p = NULL;
+    own_plan *plan = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "plain", 3, &p));
     p->n_steps = 3;
@@ -719,8 +708,6 @@ TEST(a_file_holds_the_program)
             fail_msg("no '%s' in:\n%s", lines[i], text);
     remove(path);
     assert_status(ctx, mpl_ilp_write(ctx, p, plan, "no/such/folder.lp"), MPL_EINPUT);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* A large network by the program alone: decomposition and bounds make it small enough. */

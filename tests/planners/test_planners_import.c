@@ -211,7 +211,7 @@ static void check_message(const mpl_ctx *ctx, const char *what)
 /* Fault: a missing check, a wrong line, a verifier that is not called. */
 TEST(changes_are_seen)
 {
-    mpl_problem *beside = NULL;
+    own_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
@@ -240,14 +240,13 @@ TEST(changes_are_seen)
         mpl_free(ctx, text);
         mpl_import_fini(ctx, &got);
     }
-    mpl_problem_free(ctx, beside);
 }
 
 /* Every file cut at every byte: bad input in one line, or a smaller plan if the format has no end
  * mark. */
 TEST(cut_files)
 {
-    mpl_problem *beside = NULL;
+    own_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
@@ -270,7 +269,6 @@ TEST(cut_files)
         }
         mpl_free(ctx, text);
     }
-    mpl_problem_free(ctx, beside);
 }
 
 /* XLA's two files together, as it writes them. */
@@ -353,7 +351,7 @@ TEST(nothing_that_is_a_plan)
 /* The k-th allocation fails, for every k: MPL_EMEM and no leak. */
 TEST(memory_runs_out)
 {
-    mpl_problem *beside = NULL;
+    own_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
@@ -373,7 +371,6 @@ TEST(memory_runs_out)
         }
         assert_int_equal(st, MPL_OK);
     }
-    mpl_problem_free(ctx, beside);
 }
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,

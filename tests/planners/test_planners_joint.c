@@ -11,9 +11,9 @@ extern const mpl_planner mpl_planner_exact;
 static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                        const mpl_problem_options *o)
 {
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_plan *plan = NULL;
+    own_problem *p = NULL;
+    own_map *map = NULL;
+    own_plan *plan = NULL;
     mpl_run run;
     uint64_t bytes;
 
@@ -22,9 +22,6 @@ static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     assert_ok(ctx, mpl_planner_run(&mpl_planner_exact, &run, p, &plan));
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     bytes = plan->peak_bytes;
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
     return bytes;
 }
 
@@ -71,13 +68,12 @@ TEST(least_arena_of_all)
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 400, apart = 0, listed = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        mpl_graph *g =
+        own_graph *g =
             random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
         assert_true(check_joint(ctx, g, &o, UINT64_MAX, &apart, &listed));
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs: %" PRIu64 " need more than the least peak, %" PRIu64
                   " took all orders\n",
@@ -96,13 +92,12 @@ TEST(training_graphs)
     uint64_t apart = 0, listed = 0, n = 0;
 
     for (uint64_t seed = 0; seed < 200; seed++) {
-        mpl_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 2))
+        own_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 2))
                                      : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
         n += check_joint(ctx, g, &o, 400, &apart, &listed);
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " graphs with updates: %" PRIu64
                   " need more than the least peak, %" PRIu64 " took all orders\n",
@@ -110,7 +105,7 @@ TEST(training_graphs)
     assert_true(n > 150);
     for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         mpl_order_run run;
         mpl_op order[MPL_ORDER_LIST_MOST];
 
@@ -122,7 +117,6 @@ TEST(training_graphs)
         assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
         assert_int_equal(run.bound_bytes, run.live_bytes);
         assert_int_equal(placed(ctx, g, order, &o), run.live_bytes);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -133,8 +127,8 @@ enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
 static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *o, uint64_t *set)
 {
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
+    own_problem *p = NULL;
+    own_map *map = NULL;
 
     memset(set, 0, PAIR_WORDS * sizeof *set);
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
@@ -149,8 +143,6 @@ static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
             if (!apart)
                 set[(a * p->n + b) / 64] |= UINT64_C(1) << ((a * p->n + b) % 64);
         }
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
 }
 
 static bool within(const uint64_t *a, const uint64_t *b)
@@ -188,7 +180,7 @@ TEST(listed_orders_suffice)
 
     assert_non_null(listed);
     for (uint64_t seed = 0; seed < 600; seed++) {
-        mpl_graph *g =
+        own_graph *g =
             random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
         listing those = {.set = listed};
@@ -216,7 +208,6 @@ TEST(listed_orders_suffice)
         n_listed += n;
         there_are += all.n;
         mpl_order_list_free(list);
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " of %" PRIu64 " orders were listed\n", n_listed, there_are);
     assert_true(n_listed * 2 < there_are);
@@ -276,7 +267,7 @@ static mpl_graph *graph_of_events(mpl_ctx *ctx)
 
 TEST(above_the_least_peak)
 {
-    mpl_graph *g;
+    own_graph *g;
     mpl_problem_options o = mpl_problem_options_default();
     mpl_order_run run;
     mpl_op order[64];
@@ -295,12 +286,11 @@ TEST(above_the_least_peak)
     assert_int_equal(run.live_bytes, placed(ctx, g, order, &o));
     assert_true(run.live_bytes > peak);
     assert_string_equal(run.method, "orders");
-    mpl_graph_free(ctx, g);
 }
 
 TEST(survive_lost_memory)
 {
-    mpl_graph *g;
+    own_graph *g;
 
     g = random_graph(ctx, 3, 6, 4);
     EACH_ALLOCATION_FAILS (ctx, st) {
@@ -308,7 +298,6 @@ TEST(survive_lost_memory)
 
         st = mpl_order_joint.make(ctx, g, order);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(least_arena_of_all, training_graphs, listed_orders_suffice, above_the_least_peak,

@@ -57,13 +57,12 @@ static void unload(mpl_ctx *ctx, loaded *l)
 static uint64_t planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner)
 {
     mpl_run run;
-    mpl_plan *plan = NULL;
+    own_plan *plan = NULL;
     uint64_t bytes;
 
     mpl_run_init(&run, ctx);
     assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
     bytes = plan->pool_bytes[0];
-    mpl_plan_free(ctx, plan);
     return bytes;
 }
 

@@ -63,9 +63,9 @@ TEST(production_is_reproduced)
     skip_without(MPL_SHARED "/libnnc");
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         mpl_nnc_record record = {0};
-        mpl_plan *plan;
+        own_plan *plan;
         uint64_t bound, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
@@ -83,9 +83,7 @@ TEST(production_is_reproduced)
                     mine * 1000 <= plan->peak_bytes * 1001);
         assert_int_equal(planned(ctx, "nnc_arena", p, NULL), bound);
         assert_true(planned(ctx, "nnc_2018", p, NULL) >= bound);
-        mpl_plan_free(ctx, plan);
         mpl_nnc_record_fini(ctx, &record);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -98,9 +96,9 @@ TEST(moved_tensors_are_refused)
     skip_without(MPL_SHARED "/libnnc");
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         mpl_nnc_record record = {0};
-        mpl_plan *plan;
+        own_plan *plan;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
         assert_ok(ctx, mpl_nnc_read(ctx, path, &p, &record));
@@ -121,9 +119,7 @@ TEST(moved_tensors_are_refused)
             }
             plan->offset[a] -= 64;
         }
-        mpl_plan_free(ctx, plan);
         mpl_nnc_record_fini(ctx, &record);
-        mpl_problem_free(ctx, p);
     }
     assert_true(n_refused > 100);
 }
@@ -142,7 +138,7 @@ TEST(lists_are_near_production)
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         char path[200];
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         uint64_t peak, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/minimalloc/%s.1048576.csv", lists[i].name);
@@ -152,7 +148,6 @@ TEST(lists_are_near_production)
         assert_true((double)mine / (double)peak > lists[i].ratio * 0.95);
         assert_true((double)mine / (double)peak < lists[i].ratio * 1.05);
         assert_true(planned(ctx, "nnc_arena", p, NULL) <= mine);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -187,12 +182,12 @@ TEST(random_problems)
 
     mpl_rng_init(&rng, 7);
     for (int round = 0; round < 300; round++) {
-        mpl_problem *p = random_problem(ctx, &rng);
+        own_problem *p = random_problem(ctx, &rng);
         uint64_t bound, got[3];
 
         assert_ok(ctx, mpl_antichain(ctx, p, 0, &bound, NULL));
         for (int k = 0; k < 3; k++) {
-            mpl_plan *one = NULL, *other = NULL;
+            own_plan *one = NULL, *other = NULL;
             mpl_run run;
 
             mpl_run_init(&run, ctx);
@@ -203,12 +198,9 @@ TEST(random_problems)
             assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &other));
             assert_memory_equal(one->offset, other->offset, p->n * sizeof *one->offset);
             got[k] = one->peak_bytes;
-            mpl_plan_free(ctx, one);
-            mpl_plan_free(ctx, other);
         }
         assert_true(got[0] >= bound && got[1] >= bound && got[2] >= bound);
         assert_true(got[2] <= got[1]);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -216,9 +208,9 @@ TEST(random_problems)
  * and 2 share a block; 1 lies at its front. */
 TEST(worked_by_hand)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     mpl_before *o = NULL;
-    mpl_plan *plan;
+    own_plan *plan;
 
     assert_ok(ctx, mpl_before_from_arcs(ctx, 4, 2, (uint32_t[]){0, 1}, (uint32_t[]){1, 2}, &o));
     assert_ok(ctx, mpl_problem_new(ctx, "hand", 4, &p));
@@ -229,8 +221,6 @@ TEST(worked_by_hand)
     assert_int_equal(plan->block[0], plan->block[1]);
     assert_int_not_equal(plan->block[0], plan->block[3]);
     assert_int_equal(plan->offset[1], plan->offset[0]);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(production_is_reproduced, moved_tensors_are_refused, lists_are_near_production,

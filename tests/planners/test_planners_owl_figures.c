@@ -55,9 +55,9 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
                               uint32_t *n_blocks)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_plan *plan = NULL;
+    own_problem *p = NULL;
+    own_map *map = NULL;
+    own_plan *plan = NULL;
     mpl_op *order = NULL;
     mpl_run run;
     uint64_t bytes;
@@ -77,9 +77,6 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
         if (plan->block[b] + 2 > *n_blocks)
             *n_blocks = plan->block[b] + 2;
     bytes = plan->peak_bytes + g->value_bytes[g->output[0]];
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
     mpl_free(ctx, order);
     return bytes;
 }
@@ -89,7 +86,7 @@ TEST(test_figures)
     uint32_t n_blocks;
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, figures[i].spec, &g));
         assert_sums(g, i);
@@ -97,7 +94,6 @@ TEST(test_figures)
                            figures[i].planned, 0.005);
         assert_int_equal(n_blocks, figures[i].n_blocks);
         assert_int_equal(planned_bytes(ctx, g, "paper", &n_blocks), figures[i].paper_bytes);
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -115,7 +115,7 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
                          const listed *l, uint64_t budget, uint64_t seed)
 {
     mpl_recompute_found found;
-    mpl_graph *made = NULL;
+    own_graph *made = NULL;
     uint64_t want = least_work(l, budget);
     mpl_status st;
 
@@ -137,7 +137,6 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
         fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: %" PRIu64 " more work (bound %" PRIu64
                  "), the least is %" PRIu64,
                  seed, budget, found.facts.extra_work, found.bound_work, want);
-    mpl_graph_free(ctx, made);
 }
 
 /* Two consecutive operations whose result is read last, after something wide: either both run
@@ -323,7 +322,7 @@ TEST(games_are_real)
                 for (uint32_t i = 0; i < n_frontier; i++, n_points++) {
                     const uint64_t unit = 64;
                     mpl_recompute_found found = {0};
-                    mpl_graph *made = NULL;
+                    own_graph *made = NULL;
 
                     assert_ok(ctx,
                               make(ctx, "pebble", g, &options,
@@ -335,7 +334,6 @@ TEST(games_are_real)
                                  dag.n, found.peak_bytes, made->n_ops - 1, point[i].space,
                                  point[i].time);
                     assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
-                    mpl_graph_free(ctx, made);
                 }
                 mpl_graph_free(ctx, g);
                 assert_int_equal(ctx->n_live, 0);
@@ -465,7 +463,7 @@ TEST(rules_left_out)
         "game+program", "nothing"};
     mpl_problem_options options = mpl_problem_options_default();
     uint64_t before, least = 0, n_found = 0;
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
 
     if (mpl_recompute_find("round")->choose == NULL) {
         print_message("skip: %s: GLPK is not in this build\n", __func__);
@@ -489,7 +487,7 @@ TEST(rules_left_out)
         for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
             mpl_recompute_task task = {
                 .ctx = ctx, .g = g, .options = &options, .budget = before / 10 * 7};
-            mpl_graph *made = NULL;
+            own_graph *made = NULL;
             mpl_status st = mpl_recompute_without(ctx, rules[i], &task.without);
 
             assert_status(ctx, st, strcmp(rules[i], "nothing") == 0 ? MPL_EINPUT : MPL_OK);
@@ -501,10 +499,8 @@ TEST(rules_left_out)
                             task.found.facts.extra_work >= least);
             if (task.found.has_bound)
                 assert_true(task.found.bound_work <= least);
-            mpl_graph_free(ctx, made);
         }
     assert_true(n_found >= 30);
-    mpl_graph_free(ctx, g);
 }
 
 /* Possible questions: the game within a budget and for the least peak, methods, the bound, the
@@ -520,7 +516,7 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
                                .options = &options,
                                .budget = w == LEAST ? MPL_LEAST_PEAK : before / 10 * 9,
                                .found.before_bytes = before};
-    mpl_graph *made = NULL;
+    own_graph *made = NULL;
     mpl_status st;
     bool fits;
 
@@ -536,7 +532,6 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
             : made != NULL ? task.found.facts.extra_work
                            : task.n;
     mpl_free(ctx, task.run);
-    mpl_graph_free(ctx, made);
     return st;
 }
 

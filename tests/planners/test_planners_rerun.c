@@ -300,7 +300,7 @@ TEST(work_is_counted)
     } rows[] = ROW({"conv", 2 * 32 * 64 * 2 * 25},     /* each of 2*32*8*8 results: 25 pairs */
                    {"conv.relu", 2 * 4 * 2 * 32 * 64}, /* read and written */
                    {"flat", 0}, {"fc1", 2 * 2 * 1024 * 512});
-    mpl_graph *g;
+    own_graph *g;
 
     g = zoo(ctx, "mnist_conv:batch=2,image=8");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -309,14 +309,13 @@ TEST(work_is_counted)
         assert_true(v != MPL_NONE);
         assert_int_equal(mpl_op_work(g, g->value_op[v]), rows[i].work);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* The k-th allocation fails, for every k. */
 TEST(memory_may_run_out)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_graph *g;
+    own_graph *g;
     mpl_status st = MPL_EMEM;
 
     g = zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
@@ -338,7 +337,6 @@ TEST(memory_may_run_out)
     }
     ctx->fail_after = -1;
     assert_ok(ctx, st);
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(any_run_gives_the_same_bits, segments_give_the_same_bits, chains_need_the_root,

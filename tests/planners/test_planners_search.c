@@ -57,10 +57,9 @@ static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, u
 static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks,
                         uint64_t *used)
 {
-    mpl_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
+    own_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
     uint64_t peak = plan->peak_bytes;
 
-    mpl_plan_free(ctx, plan);
     return peak;
 }
 
@@ -109,13 +108,12 @@ TEST(lists_are_searched)
 {
     skip_without(MPL_SHARED "/minimalloc/A.1048576.csv");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         char path[200];
 
         snprintf(path, sizeof path, MPL_SHARED "/%s", lists[i]);
         assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
         check_searches(ctx, p, lists[i]);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -123,8 +121,8 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_graph *g = NULL;
+    own_map *map = NULL;
+    own_graph *g = NULL;
     mpl_op *order = NULL;
 
     options.parallel = parallel;
@@ -132,19 +130,16 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
     assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    mpl_value_map_free(ctx, map);
     mpl_free(ctx, order);
-    mpl_graph_free(ctx, g);
     return p;
 }
 
 TEST(nets_are_searched_under_both_safeties)
 {
     for (size_t i = 0; i < 2 * sizeof nets / sizeof *nets; i++) {
-        mpl_problem *p = net_problem(ctx, nets[i / 2], i % 2 == 1);
+        own_problem *p = net_problem(ctx, nets[i / 2], i % 2 == 1);
 
         check_searches(ctx, p, nets[i / 2]);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -184,7 +179,7 @@ TEST(small_problems_are_solved)
     mpl_rng_init(&rng, 7);
     for (uint32_t round = 0; round < 160; round++) {
         unsigned what = round % 16;
-        mpl_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
+        own_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
         uint64_t offset[6] = {0}, least = least_height(p, offset, 0, 0);
 
         for (int i = 0; i < N_SEARCHES; i++) {
@@ -199,7 +194,6 @@ TEST(small_problems_are_solved)
             if ((what & RANDOM_PAIRS) == 0)
                 assert_true(peak >= least);
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -210,9 +204,9 @@ TEST(fixed_places_and_capacities_are_kept)
 
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 60; round++) {
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *plain = plain_plan(ctx, p);
+        own_plan *plain = plain_plan(ctx, p);
         uint64_t best;
 
         assert_ok(ctx, mpl_verify(ctx, p, plain));
@@ -224,15 +218,13 @@ TEST(fixed_places_and_capacities_are_kept)
         for (int i = 1; i < N_SEARCHES; i++)
             if (strcmp(searches[i], "beam") != 0)
                 assert_true(peak_by(ctx, p, searches[i], 200000, NULL) <= best);
-        mpl_plan_free(ctx, plain);
-        mpl_problem_free(ctx, p);
     }
 }
 
 /* Reaching a capacity ends the search; one below the bound is refuted or missed. */
 TEST(capacities_decide)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     mpl_run run;
     mpl_plan *plan = NULL;
     uint64_t bound;
@@ -253,15 +245,14 @@ TEST(capacities_decide)
         mpl_plan_free(ctx, plan);
         plan = NULL;
     }
-    mpl_problem_free(ctx, p);
 }
 
 TEST(same_seed_same_plan)
 {
     for (int i = 0; i < N_SEARCHES; i++)
         for (uint64_t seed = 1; seed < 4; seed++) {
-            mpl_problem *p = NULL;
-            mpl_plan *one, *two;
+            own_problem *p = NULL;
+            own_plan *one, *two;
             uint64_t ticks_one, ticks_two;
 
             assert_ok(ctx, mpl_problem_synthetic(ctx, 200, 40, seed, &p));
@@ -269,9 +260,6 @@ TEST(same_seed_same_plan)
             two = plan_by(ctx, p, searches[i], 3000000, seed, &ticks_two);
             assert_memory_equal(one->offset, two->offset, p->n * sizeof *one->offset);
             assert_int_equal(ticks_one, ticks_two);
-            mpl_plan_free(ctx, one);
-            mpl_plan_free(ctx, two);
-            mpl_problem_free(ctx, p);
         }
 }
 
@@ -282,8 +270,8 @@ TEST(local_search_beats_hill_climb)
     uint64_t ours = 0, theirs = 0;
 
     for (uint64_t seed = 1; seed < 5; seed++) {
-        mpl_problem *p = NULL;
-        mpl_plan *climb = NULL;
+        own_problem *p = NULL;
+        own_plan *climb = NULL;
         const char *key = "attempts", *value = "1000000";
         mpl_run run;
 
@@ -296,8 +284,6 @@ TEST(local_search_beats_hill_climb)
         assert_ok(ctx, mpl_planner_run(mpl_planner_find("hill_climb"), &run, p, &climb));
         ours += peak_by(ctx, p, "local_search", 10000000, NULL);
         theirs += climb->peak_bytes;
-        mpl_plan_free(ctx, climb);
-        mpl_problem_free(ctx, p);
     }
     assert_true(ours < theirs);
 }
@@ -357,8 +343,8 @@ TEST(placements_are_the_lowest)
     mpl_rng_init(&rng, 13);
     n_compared = 0;
     for (uint32_t round = 0; round < 320; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
-        mpl_plan *plan = NULL;
+        own_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
+        own_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -366,8 +352,6 @@ TEST(placements_are_the_lowest)
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
                                        compare_placements, plan));
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     assert_true(n_compared >= 200);
 }
@@ -380,14 +364,14 @@ TEST(plans_to_begin_from_are_kept)
 
     mpl_rng_init(&rng, 17);
     for (uint32_t round = 0; round < 64; round++) {
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
+        own_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
                  *poor = plain_plan(ctx, p);
 
         assert_ok(ctx, mpl_verify(ctx, p, poor));
         for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
-            mpl_plan *plan = NULL;
+            own_plan *plan = NULL;
             mpl_run run;
 
             mpl_run_init(&run, ctx);
@@ -396,11 +380,7 @@ TEST(plans_to_begin_from_are_kept)
             assert_ok(ctx, mpl_planner_run(mpl_planner_find(heed[i / 2]), &run, p, &plan));
             for (uint32_t k = 0; k < p->n_pools; k++)
                 assert_true(plan->pool_bytes[k] <= (i % 2 == 0 ? start : poor)->pool_bytes[k]);
-            mpl_plan_free(ctx, plan);
         }
-        mpl_plan_free(ctx, start);
-        mpl_plan_free(ctx, poor);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -409,8 +389,8 @@ TEST(proofs_are_taken_over)
 {
     static const uint32_t birth[] = {3, 2, 4, 5, 1, 3, 2, 1}, death[] = {5, 4, 7, 7, 2, 4, 5, 3};
     static const uint64_t bytes[] = {1, 3, 4, 4, 4, 1, 2, 3};
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
 
     assert_ok(ctx, mpl_problem_new(ctx, "above its load", 8, &p));
     p->n_steps = 7;
@@ -422,8 +402,6 @@ TEST(proofs_are_taken_over)
     assert_int_equal(plan->bound_bytes, 9);
     assert_int_equal(plan->refutation.within, 8);
     assert_non_null(plan->refutation.steps);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 static const struct {
@@ -440,13 +418,13 @@ static const struct {
 
 TEST(portfolios_have_members)
 {
-    mpl_problem *p = NULL;
+    own_problem *p = NULL;
     const char *key = "members";
     mpl_run run;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 60, 20, 3, &p));
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        mpl_plan *plan = NULL;
+        own_plan *plan = NULL;
 
         mpl_run_init(&run, ctx);
         run.budget_ticks = 8000000;
@@ -457,9 +435,7 @@ TEST(portfolios_have_members)
                       members[i].st);
         if (members[i].like != NULL)
             assert_int_equal(plan->peak_bytes, peak_by(ctx, p, members[i].like, 8000000, NULL));
-        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(ctx, p);
 }
 
 /* Fault: a search that ends before its budget. Unless the plan is proved optimal, the whole budget
@@ -478,7 +454,7 @@ TEST(budgets_are_used)
             uint64_t last = UINT64_MAX;
 
             for (uint64_t ticks = 1000000; ticks <= 16000000; ticks *= 4) {
-                mpl_plan *plan = NULL;
+                own_plan *plan = NULL;
                 mpl_run run;
 
                 mpl_run_init(&run, ctx);
@@ -490,7 +466,6 @@ TEST(budgets_are_used)
                 assert_true(plan->peak_bytes <= last);
                 last = plan->peak_bytes;
                 n_open += plan->claim != MPL_OPTIMAL;
-                mpl_plan_free(ctx, plan);
             }
         }
         mpl_problem_free(ctx, p);
@@ -501,12 +476,11 @@ TEST(budgets_are_used)
 /* Control flow has no parallel safety, and its carried values need not fit within the bound. */
 static bool has_blocks(mpl_ctx *ctx, const char *network)
 {
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     bool blocks;
 
     assert_ok(ctx, mpl_zoo_build(ctx, network, &g));
     blocks = g->n_blocks > 1;
-    mpl_graph_free(ctx, g);
     return blocks;
 }
 
@@ -515,14 +489,12 @@ TEST(zoo_is_planned_at_its_bound)
 {
     for (uint32_t i = 0; mpl_zoo[i] != NULL; i++)
         for (int parallel = 0; parallel < 2 && !has_blocks(ctx, mpl_zoo[i]->name); parallel++) {
-            mpl_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
-            mpl_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
+            own_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
+            own_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
 
             if (plan->claim != MPL_OPTIMAL)
                 fail_msg("%s, %s: %" PRIu64 " bytes, bound %" PRIu64, mpl_zoo[i]->name,
                          parallel ? "parallel" : "serial", plan->peak_bytes, plan->bound_bytes);
-            mpl_plan_free(ctx, plan);
-            mpl_problem_free(ctx, p);
         }
 }
 

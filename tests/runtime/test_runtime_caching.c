@@ -92,7 +92,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     mpl_op *order;
 
     options.parallel = parallel;
@@ -102,7 +102,6 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, map));
     mpl_free(ctx, order);
-    mpl_graph_free(ctx, g);
     return p;
 }
 
@@ -143,8 +142,8 @@ TEST(requests_follow_lifetimes)
 TEST(memory_may_run_out)
 {
     mpl_status st = MPL_EMEM;
-    mpl_value_map *map = NULL, *other = NULL;
-    mpl_problem *p, *parallel;
+    own_map *map = NULL, *other = NULL;
+    own_problem *p, *parallel;
     mpl_request *request = NULL;
     uint32_t n = 0;
 
@@ -166,10 +165,6 @@ TEST(memory_may_run_out)
         assert_int_equal(ctx->n_live, live);
     }
     ctx->fail_after = -1;
-    mpl_problem_free(ctx, p);
-    mpl_problem_free(ctx, parallel);
-    mpl_value_map_free(ctx, map);
-    mpl_value_map_free(ctx, other);
 }
 
 TESTS(the_model_follows_its_rules, requests_follow_lifetimes, memory_may_run_out)

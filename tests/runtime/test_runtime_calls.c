@@ -72,11 +72,10 @@ static void run_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_exec_facts *facts)
 
 static void run(mpl_ctx *ctx, const char *text, mpl_exec_facts *facts)
 {
-    mpl_graph *g;
+    own_graph *g;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "calls", text, strlen(text), &g));
     run_graph(ctx, g, facts);
-    mpl_graph_free(ctx, g);
 }
 
 static const struct {
@@ -126,7 +125,7 @@ TEST(runs_end_when_the_device_has_finished)
 TEST(control_flow_is_not_prepared)
 {
     mpl_exec_facts facts;
-    mpl_graph *g;
+    own_graph *g;
     uint32_t n_control = 0;
 
     assert_ok(ctx, mpl_zoo_build(ctx, "pingpong", &g));
@@ -136,7 +135,6 @@ TEST(control_flow_is_not_prepared)
     run_graph(ctx, g, &facts);
     assert_true(calls.n_prepared > 0 && calls.n_run > 0);
     assert_int_equal(calls.n_control, 0);
-    mpl_graph_free(ctx, g);
 }
 
 TESTS(runs_ask_for_what_they_count, runs_end_when_the_device_has_finished,

@@ -172,7 +172,7 @@ TEST(shared_operands_keep_the_outputs)
     uint32_t n_saved = 0, n_copied = 0, n_lower = 0;
 
     for (uint64_t seed = 0; seed < 400; seed++) {
-        mpl_graph *g = random_rows(ctx, seed);
+        own_graph *g = random_rows(ctx, seed);
         bool parallel = seed % 5 == 2 || seed % 11 == 4;
         const mpl_planner *planner = planner_of(seed / 3, parallel);
         result alone = run(ctx, g, NULL, NULL, false), by[3] = {{0}};
@@ -197,7 +197,6 @@ TEST(shared_operands_keep_the_outputs)
         n_saved += by[MPL_CONCAT_AUTO].copied < by[MPL_CONCAT_COPY].copied;
         n_copied += by[MPL_CONCAT_COPY].copied > 0;
         n_lower += by[MPL_CONCAT_AUTO].bound < by[MPL_CONCAT_COPY].bound;
-        mpl_graph_free(ctx, g);
     }
     print_message(
         "fewer bytes are copied in %u, less memory is needed in %u of %u graphs that copy\n",
@@ -281,10 +280,10 @@ TEST(drawn_storage_needs_no_more)
             uint64_t got[4] = {0};
 
             for (uint64_t seed = 0; seed < 300; seed++) {
-                mpl_graph *g = boxes ? random_boxes(ctx, seed) : random_rows(ctx, seed);
+                own_graph *g = boxes ? random_boxes(ctx, seed) : random_rows(ctx, seed);
                 mpl_problem_options o = mpl_problem_options_default();
-                mpl_value_map *map = NULL;
-                mpl_problem *p = NULL;
+                own_map *map = NULL;
+                own_problem *p = NULL;
                 mpl_op order[64];
 
                 o.concat = (mpl_concat)concat;
@@ -300,9 +299,6 @@ TEST(drawn_storage_needs_no_more)
                     got[1] += p->bytes[b];
                     got[2] += p->bytes[b] * (p->death[b] - p->birth[b]);
                 }
-                mpl_value_map_free(ctx, map);
-                mpl_problem_free(ctx, p);
-                mpl_graph_free(ctx, g);
             }
             if (memcmp(got, want[boxes][concat], sizeof got) != 0)
                 print_error("{%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "}\n", got[0],
@@ -324,9 +320,9 @@ TEST(images_need_no_copies)
         skip_without("the backend cpu");
     for (size_t i = 0; i < 2 * (sizeof networks / sizeof *networks); i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
-        mpl_graph *g = NULL;
+        own_problem *p = NULL;
+        own_map *map = NULL;
+        own_graph *g = NULL;
         mpl_op *order = NULL;
         uint64_t hash[2] = {MPL_HASH_SEED, MPL_HASH_SEED}, copied = 0;
 
@@ -369,9 +365,6 @@ TEST(images_need_no_copies)
                      i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ",
                      copied);
         mpl_free(ctx, order);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -438,9 +431,9 @@ TEST(layouts_are_as_said)
         const mpl_backend *backend = mpl_backend_find(backends[i % 2]);
         mpl_problem_options o = mpl_problem_options_default();
         const char *text = layouts[i / 2].text;
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
-        mpl_graph *g = NULL;
+        own_map *map = NULL;
+        own_problem *p = NULL;
+        own_graph *g = NULL;
         result alone, shared;
         mpl_op order[64];
 
@@ -459,9 +452,6 @@ TEST(layouts_are_as_said)
             fail_msg("%s, on %s: outputs %s, %" PRIu64 " bytes copied, %u pairs",
                      layouts[i / 2].what, backends[i % 2],
                      alone.hash == shared.hash ? "equal" : "differ", shared.copied, p->n_in_place);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -491,10 +481,10 @@ TEST(values_apart_are_not_overwritten)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_buffer in, out;
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
-        mpl_graph *g = NULL;
+        own_map *map = NULL;
+        own_problem *p = NULL;
+        own_plan *plan = NULL;
+        own_graph *g = NULL;
         mpl_op order[64];
         mpl_run call;
 
@@ -514,10 +504,6 @@ TEST(values_apart_are_not_overwritten)
         plan->offset[out] = plan->offset[in];
         if (mpl_verify_graph(ctx, g, map, p, plan) != MPL_EINVALID)
             fail_msg("%s: allowed", refused[i].what);
-        mpl_plan_free(ctx, plan);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -603,7 +589,7 @@ TEST(parts_make_room)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = NULL;
+        own_graph *g = NULL;
         result alone, exact, greedy, pool;
 
         o.in_place = false;
@@ -623,7 +609,6 @@ TEST(parts_make_room)
         assert_int_equal(greedy.hash, alone.hash);
         assert_int_equal(pool.hash, alone.hash);
         assert_int_equal(exact.copied, 0);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -667,16 +652,16 @@ TEST(short_lives_are_caught)
     o.concat = MPL_CONCAT_SHARE;
     o.in_place = false;
     for (uint64_t seed = 0; seed < 120; seed++) {
-        mpl_graph *g = random_rows(ctx, seed);
+        own_graph *g = random_rows(ctx, seed);
         uint64_t hash = run(ctx, g, NULL, NULL, false).hash;
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
+        own_map *map = NULL;
+        own_problem *p = NULL;
         mpl_op order[64];
 
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++) {
-            mpl_plan *plan = NULL;
+            own_plan *plan = NULL;
             bool equal = false;
             mpl_run call;
             mpl_status st;
@@ -691,11 +676,7 @@ TEST(short_lives_are_caught)
             n_caught += st == MPL_EINVALID;
             n_tried++;
             p->death[b]++;
-            mpl_plan_free(ctx, plan);
         }
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
     }
     print_message("%u of %u lives that are too short let others in, which is seen\n", n_caught,
                   n_tried);

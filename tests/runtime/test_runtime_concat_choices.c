@@ -19,9 +19,9 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *options, const uint8_t *shared)
 {
     mpl_problem_options o = *options;
-    mpl_value_map *map = NULL;
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
+    own_map *map = NULL;
+    own_problem *p = NULL;
+    own_plan *plan = NULL;
     uint64_t bytes;
     mpl_run call;
 
@@ -31,9 +31,6 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &call, p, &plan));
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     bytes = plan->pool_bytes[0];
-    mpl_plan_free(ctx, plan);
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
     return bytes;
 }
 
@@ -74,7 +71,7 @@ TEST(choices_are_the_best)
 
     for (uint64_t seed = 0; seed < 400; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(ctx, seed);
+        own_graph *g = random_rows(ctx, seed);
         mpl_concats *concats = NULL;
         mpl_concat_found found;
         uint8_t shared[64];
@@ -104,7 +101,6 @@ TEST(choices_are_the_best)
             n_lower += other && least_of(ctx, g, order, &o, concats->shared) > least;
         }
         mpl_concats_free(ctx, concats);
-        mpl_graph_free(ctx, g);
     }
     print_message("%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in "
                   "%u; %u are left to "
@@ -122,7 +118,7 @@ TEST(many_are_given_up)
     mpl_concats *concats = NULL;
     mpl_value_map *map = NULL;
     mpl_problem *p = NULL;
-    mpl_graph *g = NULL;
+    own_graph *g = NULL;
     uint64_t bound[2];
     uint32_t n_shared = 0;
     uint8_t all[8 * N];
@@ -161,7 +157,6 @@ TEST(many_are_given_up)
         n_shared += concats->shared[op];
     assert_int_equal(n_shared, N);
     mpl_concats_free(ctx, concats);
-    mpl_graph_free(ctx, g);
 }
 
 /* Moves the family of buffer x so that x lies `by` bytes after c; false if it cannot. */
@@ -186,10 +181,10 @@ TEST(relations_of_parts_are_the_graphs)
 
     for (uint64_t seed = 0; seed < 300; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(ctx, seed);
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
+        own_graph *g = random_rows(ctx, seed);
+        own_map *map = NULL;
+        own_problem *p = NULL;
+        own_plan *plan = NULL;
         uint64_t home[128];
         mpl_op order[64];
         mpl_run call;
@@ -225,10 +220,6 @@ TEST(relations_of_parts_are_the_graphs)
             }
         for (uint32_t i = 0; p->inside != NULL && i < p->n_in_place; i++)
             n_pairs += p->inside_at[p->in_place_in[i]] > 0 || p->inside_at[p->in_place_out[i]] > 0;
-        mpl_plan_free(ctx, plan);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
     }
     print_message("%u parts in families; %u moves refused, %u allowed; %u pairs of parts\n",
                   n_families, n_refused, n_allowed, n_pairs);
@@ -243,7 +234,7 @@ TEST(orders_count_parts)
 
     for (uint64_t seed = 0; seed < 200; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(ctx, seed);
+        own_graph *g = random_rows(ctx, seed);
         mpl_value_map *map = NULL;
         mpl_problem *p = NULL;
         mpl_order_run found;
@@ -268,7 +259,6 @@ TEST(orders_count_parts)
             assert_ok(ctx, mpl_order_random(ctx, g, other, order));
         }
         n_proved += found.bound_bytes == found.live_bytes;
-        mpl_graph_free(ctx, g);
     }
     assert_true(n_families > 100 && n_proved > 100);
 }
@@ -280,9 +270,9 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
                  uint64_t *bound)
 {
     mpl_problem_options o = mpl_problem_options_default();
-    mpl_graph *g = NULL;
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
+    own_graph *g = NULL;
+    own_problem *p = NULL;
+    own_map *map = NULL;
     mpl_op *order = NULL;
 
     o.concat = concat;
@@ -295,10 +285,7 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_concat && !map->op_nothing[op])
             *copied += g->value_bytes[g->op_out[g->op_out_begin[op]]];
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
     mpl_free(ctx, order);
-    mpl_graph_free(ctx, g);
 }
 
 /* In networks built of concats hardly one needs to copy, and the peak stays that of copying. */

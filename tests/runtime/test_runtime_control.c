@@ -337,7 +337,7 @@ TEST(unshared_as_computed_by_hand)
         assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
         for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
             for (int checked = 0; checked < 2; checked++) {
-                mpl_graph *g = graph_of(ctx, &programs[i]);
+                own_graph *g = graph_of(ctx, &programs[i]);
                 mpl_op *order = mpl_alloc(ctx, g->n_ops, sizeof *order);
                 mpl_exec *exec;
 
@@ -347,7 +347,6 @@ TEST(unshared_as_computed_by_hand)
                 run_program(ctx, &programs[i], g, exec, checked ? WHATEVER : EXACTLY);
                 mpl_exec_free(ctx, exec);
                 mpl_free(ctx, order);
-                mpl_graph_free(ctx, g);
             }
         backend->close(dev);
     }

@@ -378,7 +378,7 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
 TEST(shared_equals_unshared)
 {
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        mpl_graph *g = graph_of(ctx, graphs[i]);
+        own_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             if (mpl_backend_absent(mpl_backends[k]) != NULL ||
@@ -389,7 +389,6 @@ TEST(shared_equals_unshared)
             check_shared(ctx, mpl_backends[k], g, want, false);
             mpl_free(ctx, want);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -485,7 +484,7 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
 TEST(wrong_plans_are_caught)
 {
     mpl_backend lazy = *mpl_backend_find("ref");
-    mpl_graph *g;
+    own_graph *g;
 
     lazy.run_op = lazy_run_op;
     g = small_graph(ctx);
@@ -496,12 +495,11 @@ TEST(wrong_plans_are_caught)
         lazy_op = strcmp(overlaps[i].intruder, "half1") == 0 ? "halves" : overlaps[i].intruder;
         check_wrong_plan(ctx, &lazy, g, i);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TEST(plans_outside_of_their_arena_are_refused)
 {
-    mpl_graph *g;
+    own_graph *g;
     bound b;
     mpl_exec *exec;
 
@@ -522,7 +520,6 @@ TEST(plans_outside_of_their_arena_are_refused)
         b.plan->offset[i] = offset;
     }
     unbind(&b);
-    mpl_graph_free(ctx, g);
 }
 
 /* Each text has three operations that can be reordered, in the body of a loop or not. */
@@ -624,7 +621,7 @@ TEST(wild_kernels_are_caught)
                    {"sum", "conv1", 8 * 144 * 4}, {"tanh1", "relu0", -1}, {"scaled", "flat", 100},
                    {"twice", "both", 24 * 144 * 4 + 4095});
     mpl_backend backend = *mpl_backend_find("ref");
-    mpl_graph *g;
+    own_graph *g;
 
     backend.run_op = wild_run_op;
     backend.arena_new = wild_arena_new;
@@ -645,7 +642,6 @@ TEST(wild_kernels_are_caught)
             fail_msg("row %zu: '%s' does not name '%s'", i, ctx->message, rows[i].op);
         unbind(&b);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* ---- memory ---- */
@@ -659,7 +655,7 @@ static uint64_t whole_pages(uint64_t bytes)
 
 TEST(only_planned_pages_become_resident)
 {
-    mpl_graph *g;
+    own_graph *g;
     mpl_exec_facts facts;
 
     g = graph_of(ctx, "resnet18:image=64");
@@ -686,13 +682,12 @@ TEST(only_planned_pages_become_resident)
                     facts.pinned_bytes > 0);
         unbind(&b);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* copied_bytes counts concat and split, and views only if copied. */
 TEST(copies_are_counted)
 {
-    mpl_graph *g;
+    own_graph *g;
     mpl_exec_facts facts;
 
     g = small_graph(ctx);
@@ -711,7 +706,6 @@ TEST(copies_are_counted)
         assert_int_equal(facts.copied_bytes, both + (views ? 0 : halves + flat + again));
         unbind(&b);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* memplan itself allocates nothing while it runs. oneDNN's matrix product allocates pack buffers
@@ -723,7 +717,7 @@ TEST(nothing_is_allocated_while_running)
         skip();
     }
     for (size_t i = 0; i < 5; i++) {
-        mpl_graph *g = graph_of(ctx, graphs[i]);
+        own_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             bool is_ref = strcmp(mpl_backends[k]->name, "ref") == 0;
@@ -749,7 +743,6 @@ TEST(nothing_is_allocated_while_running)
             assert_in_range(largest_taken, 0, 1 << 20);
             unbind(&b);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -801,7 +794,7 @@ TEST(random_weights_are_sane)
                                        "mobilenet_v2:image=32"};
 
     for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
-        mpl_graph *g = graph_of(ctx, deep[i]);
+        own_graph *g = graph_of(ctx, deep[i]);
         float *out = (float *)unshared_outputs(ctx, mpl_backend_find("cpu"), g);
         uint64_t n = output_bytes(g) / sizeof *out;
         float low = out[0], high = out[0];
@@ -812,7 +805,6 @@ TEST(random_weights_are_sane)
         }
         assert_true(high - low > 1e-4f && high < 1e6f && low > -1e6f);
         mpl_free(ctx, out);
-        mpl_graph_free(ctx, g);
     }
 }
 

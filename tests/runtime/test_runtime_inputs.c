@@ -7,7 +7,7 @@
 
 TEST(inputs_are_ramps_or_random)
 {
-    mpl_graph *g;
+    own_graph *g;
     mpl_value v;
     float a[6], b[6];
     int64_t whole[4];
@@ -29,7 +29,6 @@ TEST(inputs_are_ramps_or_random)
     for (int i = 0; i < 4; i++)
         assert_in_range(whole[i], 0, 1);
     assert_status(ctx, mpl_exec_make_input(ctx, g, 2, 0, a), MPL_EINPUT);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(pages_become_resident_when_touched)

@@ -469,7 +469,7 @@ static int check_row(mpl_ctx *ctx, const row *r)
     const mpl_backend *backends[8] = {fake_backend(), fake_backend()};
     int bad = 0;
     operand how[MOST_OPERANDS] = {0};
-    mpl_graph *g = build(ctx, r, how);
+    own_graph *g = build(ctx, r, how);
     char name[64];
     uint64_t bytes;
     char *want = run(ctx, mpl_backend_find("ref"), g, how, &bytes, name);
@@ -500,7 +500,6 @@ static int check_row(mpl_ctx *ctx, const row *r)
         mpl_free(ctx, got);
     }
     mpl_free(ctx, want);
-    mpl_graph_free(ctx, g);
     return bad;
 }
 
@@ -606,7 +605,7 @@ TEST(little_workspace)
 static bool is_taken(mpl_ctx *ctx, size_t k)
 {
     operand scale[MOST_OPERANDS] = {0};
-    mpl_graph *g = build(ctx, &rows[k], scale);
+    own_graph *g = build(ctx, &rows[k], scale);
     mpl_cuda_choice choice = {.workspace_limit = UINT64_C(1) << 28};
     mpl_cuda_dnn *dnn = NULL;
     uint64_t bytes;
@@ -616,7 +615,6 @@ static bool is_taken(mpl_ctx *ctx, size_t k)
     assert_ok(ctx, host_dnn_prepare(ctx, g, 0, &choice, &dnn, &bytes, &how));
     taken = dnn != NULL;
     host_dnn_release(ctx, dnn);
-    mpl_graph_free(ctx, g);
     return taken;
 }
 

@@ -137,12 +137,11 @@ static inline uint64_t least_peak(mpl_ctx *ctx, const mpl_problem *p)
 {
     bool placed[16] = {false};
     uint64_t least = UINT64_MAX;
-    mpl_plan *plan = NULL;
+    own_plan *plan = NULL;
 
     assert_true(p->n <= 16);
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     try_orders(p, plan, placed, 0, &least);
-    mpl_plan_free(ctx, plan);
     return least;
 }
 

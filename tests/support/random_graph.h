@@ -108,8 +108,8 @@ static inline mpl_problem_options random_options(uint64_t seed)
 static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                  const mpl_problem_options *o)
 {
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
+    own_problem *p = NULL;
+    own_map *map = NULL;
     uint64_t peak = 0;
 
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
@@ -126,8 +126,6 @@ static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op 
         }
         peak = mpl_max_u64(peak, live);
     }
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
     return peak;
 }
 

@@ -1,5 +1,5 @@
 /* test.h -- included by every test file: cmocka and its headers, tests with a fresh context each,
- * and reported skips. */
+ * what a block owns, and reported skips. */
 #ifndef MPL_TEST_H
 #define MPL_TEST_H
 
@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "graphs/core/base.h"
+#include "graphs/problem/places.h"
+#include "planners/plan/plan.h"
 
 /* Data from `make data`: the Makefile links its folder here. Tests run in the project's root. */
 #define MPL_SHARED "build/data"
@@ -32,11 +33,40 @@
 #define TEST(name) static void name(__attribute__((unused)) mpl_ctx *ctx)
 typedef void mpl_test(mpl_ctx *ctx);
 
+static mpl_ctx *test_ctx; /* of the test that runs */
+
+/* What a variable of these types holds when its block ends is freed, in the test's context. */
+#define own_graph   __attribute__((cleanup(free_own_graph))) mpl_graph
+#define own_problem __attribute__((cleanup(free_own_problem))) mpl_problem
+#define own_plan    __attribute__((cleanup(free_own_plan))) mpl_plan
+#define own_map     __attribute__((cleanup(free_own_map))) mpl_value_map
+
+static inline void free_own_graph(mpl_graph **g)
+{
+    mpl_graph_free(test_ctx, *g);
+}
+
+static inline void free_own_problem(mpl_problem **p)
+{
+    mpl_problem_free(test_ctx, *p);
+}
+
+static inline void free_own_plan(mpl_plan **plan)
+{
+    mpl_plan_free(test_ctx, *plan);
+}
+
+static inline void free_own_map(mpl_value_map **map)
+{
+    mpl_value_map_free(test_ctx, *map);
+}
+
 static inline void test_in_context(void **state)
 {
     mpl_ctx ctx;
 
     mpl_ctx_init(&ctx);
+    test_ctx = &ctx;
     (*(mpl_test *const *)*state)(&ctx);
     assert_int_equal(ctx.n_live, 0);
 }

@@ -47,7 +47,7 @@ static void assert_proved(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, ui
 
 static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    mpl_problem *p = problem_of(ctx, from);
+    own_problem *p = problem_of(ctx, from);
     mpl_plan *plan = planned(ctx, p);
 
     assert_int_equal(plan->claim, MPL_OPTIMAL);
@@ -59,7 +59,6 @@ static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
     assert_int_equal(plan->claim, MPL_INFEASIBLE);
     assert_proved(ctx, p, plan, optimum);
     mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 TEST(optima_are_certified)
@@ -229,8 +228,8 @@ TEST(cheats_are_refused)
         const struct cheat *cheat = &cheats[k];
         small from = {.n = cheat->n};
         mpl_certified proved;
-        mpl_problem *p;
-        mpl_plan *plan;
+        own_problem *p;
+        own_plan *plan;
 
         for (uint32_t i = 0; i < from.n; i++) {
             from.birth[i] = cheat->item[i].birth;
@@ -245,8 +244,6 @@ TEST(cheats_are_refused)
         plan = refuted(ctx, p, cheat->within, cheat->steps);
         if (mpl_certify(ctx, p, plan, &proved) != MPL_EINVALID)
             fail_msg("'%s' was accepted", cheat->what);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -257,11 +254,11 @@ TEST(loose_texts_are_refused)
                                            "z0,", "z0,0", "c0,0 r0,0,730000000000000000 z0"),
                              *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
-    mpl_problem *p;
+    own_problem *p;
 
     p = problem_of(ctx, &from);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-        mpl_plan *plan = refuted(ctx, p, 1, texts[k]);
+        own_plan *plan = refuted(ctx, p, 1, texts[k]);
         mpl_certified proved;
 
         if (mpl_certify(ctx, p, plan, &proved) != MPL_EINVALID)
@@ -270,17 +267,15 @@ TEST(loose_texts_are_refused)
         /* 2^56 and a digit */
         assert_non_null(plan->refutation.steps = mpl_strdup(ctx, right[k % 2]));
         assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
-        mpl_plan_free(ctx, plan);
     }
-    mpl_problem_free(ctx, p);
 }
 
 /* Nothing may stand between a split and its children, however valid. */
 TEST(splits_and_children_are_neighbours)
 {
     small hard = roots[0];
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     mpl_certified proved;
     char *steps, *first;
 
@@ -295,8 +290,6 @@ TEST(splits_and_children_are_neighbours)
     mpl_free(ctx, plan->refutation.steps);
     plan->refutation.steps = steps;
     assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* ---- claims ---- */
@@ -366,8 +359,8 @@ static const struct claimed {
 TEST(claims_need_their_certificates)
 {
     for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
-        mpl_problem *p = two_pools(ctx);
-        mpl_plan *plan = NULL;
+        own_problem *p = two_pools(ctx);
+        own_plan *plan = NULL;
         mpl_certified proved;
 
         p->pool_capacity[0] = claims[k].capacity;
@@ -380,8 +373,6 @@ TEST(claims_need_their_certificates)
             assert_non_null(plan->refutation.steps = mpl_strdup(ctx, claims[k].steps));
         if (mpl_certify(ctx, p, plan, &proved) != claims[k].st)
             fail_msg("%s: %s", claims[k].what, ctx->message);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -391,15 +382,13 @@ TEST(no_capacity_is_enough_beyond_ample)
     small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
 
     for (uint32_t within = 3; within <= 5; within++) {
-        mpl_problem *p = problem_of(ctx, &from);
-        mpl_plan *plan = refuted(ctx, p, within, "c0,0 c1,0 o0 x0,0");
+        own_problem *p = problem_of(ctx, &from);
+        own_plan *plan = refuted(ctx, p, within, "c0,0 c1,0 o0 x0,0");
         mpl_certified proved;
 
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
         p->pool_capacity[0] = 100;
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -420,8 +409,8 @@ TEST(witnesses_are_of_pool_0)
             {"less than is claimed", 1, {0}, 5, 2, MPL_EINVALID});
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        mpl_problem *p = two_pools(ctx);
-        mpl_plan *plan = NULL;
+        own_problem *p = two_pools(ctx);
+        own_plan *plan = NULL;
         mpl_certified proved;
 
         p->birth[0] = rows[k].death == 1 ? 1 : 0;
@@ -435,8 +424,6 @@ TEST(witnesses_are_of_pool_0)
         plan->n_witness = rows[k].n;
         if (mpl_certify(ctx, p, plan, &proved) != rows[k].st)
             fail_msg("%s: %s", rows[k].what, ctx->message);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -464,8 +451,8 @@ TEST(memories_are_not_the_pool)
         {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK});
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        mpl_problem *p = two_pools(ctx);
-        mpl_plan *plan = NULL;
+        own_problem *p = two_pools(ctx);
+        own_plan *plan = NULL;
         mpl_certified proved;
 
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
@@ -484,8 +471,6 @@ TEST(memories_are_not_the_pool)
             p->pool_capacity[0] = MPL_NO_CAPACITY;
         if (mpl_certify(ctx, p, plan, &proved) != rows[k].st)
             fail_msg("%s: %s", rows[k].what, ctx->message);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -495,8 +480,8 @@ TEST(work_is_bounded)
     enum { MANY = 150, RECORDS = 6000 };
     char *steps;
     size_t n = 0;
-    mpl_problem *p = NULL;
-    mpl_plan *plan;
+    own_problem *p = NULL;
+    own_plan *plan;
     mpl_certified proved;
 
     assert_ok(ctx, mpl_problem_new(ctx, "many", MANY, &p));
@@ -512,17 +497,15 @@ TEST(work_is_bounded)
     plan = refuted(ctx, p, 160, steps);
     assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
     assert_non_null(strstr(ctx->message, "more work than its size allows"));
-    mpl_plan_free(ctx, plan);
     mpl_free(ctx, steps);
-    mpl_problem_free(ctx, p);
 }
 
 /* Conflicts follow the problem: lifetimes or an order, except between the two of a pair. */
 TEST(other_problems)
 {
     for (int kind = 0; kind < 5; kind++) {
-        mpl_problem *p = two_pools(ctx);
-        mpl_plan *plan = refuted(ctx, p, 3, "c0,0 c1,0 x0,0");
+        own_problem *p = two_pools(ctx);
+        own_plan *plan = refuted(ctx, p, 3, "c0,0 c1,0 x0,0");
         mpl_certified proved;
         mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
 
@@ -541,8 +524,6 @@ TEST(other_problems)
         if (kind == 4)
             p->align[0] = 3;
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), st);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -573,9 +554,9 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     small p = below(rng, 2) == 0 ? mutated(rng, base) : *base;
     uint32_t optimum = brute_optimum(&p);
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
-    mpl_problem *problem = problem_of(ctx, &p);
+    own_problem *problem = problem_of(ctx, &p);
     mpl_certified proved;
-    mpl_plan *plan;
+    own_plan *plan;
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
@@ -605,8 +586,6 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     } else {
         assert_status(ctx, st, MPL_EINVALID);
     }
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, problem);
 }
 
 TEST(mutants_prove_nothing_false)
@@ -645,8 +624,8 @@ TEST(mutants_prove_nothing_false)
 TEST(memory_runs_out)
 {
     small hard = roots[1];
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     mpl_status st = MPL_EMEM;
 
     p = problem_of(ctx, &hard);
@@ -662,8 +641,6 @@ TEST(memory_runs_out)
         assert_true(k < 2000);
     }
     assert_ok(ctx, st);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(optima_are_certified, the_ilp_agrees, random_plans_are_certified, cheats_are_refused,

@@ -104,8 +104,8 @@ static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
 {
     small from = {.n = cheat->n};
     mpl_certified proved;
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     mpl_status st;
 
     for (uint32_t i = 0; i < from.n; i++) {
@@ -119,8 +119,6 @@ static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
     p = problem_of(ctx, &from);
     plan = refuted(ctx, p, cheat->within, cheat->steps);
     st = mpl_certify(ctx, p, plan, &proved);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
     return st;
 }
 
@@ -145,8 +143,8 @@ TEST(cheats_are_refused)
 TEST(second_children_begin_anew)
 {
     small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     mpl_certified proved;
 
     couples("02031213", from.arc);
@@ -155,8 +153,6 @@ TEST(second_children_begin_anew)
     plan = refuted(ctx, p, 3, "s0,1 c2,0 b0,2 p2 z3 n z2 s2,3 z2 z2");
     assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
     assert_int_equal(proved.n_steps, 10);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* ---- no capacity is enough ---- */
@@ -204,14 +200,12 @@ TEST(large_buffers_are_counted)
     small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
 
     for (int bits = 59; bits <= 60; bits++) {
-        mpl_problem *p = problem_of(ctx, &from);
-        mpl_plan *plan = refuted(ctx, p, 5, "z0");
+        own_problem *p = problem_of(ctx, &from);
+        own_plan *plan = refuted(ctx, p, 5, "z0");
         mpl_certified proved;
 
         p->bytes[0] = UINT64_C(1) << bits;
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), bits < 60 ? MPL_OK : MPL_EINVALID);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -287,9 +281,9 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
     static text t;
     static char steps[sizeof t.record];
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
-    mpl_problem *problem = problem_of(ctx, p);
+    own_problem *problem = problem_of(ctx, p);
     mpl_certified proved;
-    mpl_plan *plan;
+    own_plan *plan;
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
@@ -321,14 +315,12 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
     } else {
         assert_status(ctx, st, MPL_EINVALID);
     }
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, problem);
 }
 
 /* The refutation of one byte less than the optimum, with a plan of the optimum. */
 static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum)
 {
-    mpl_problem *problem = problem_of(ctx, p);
+    own_problem *problem = problem_of(ctx, p);
     mpl_plan *best = planned(ctx, "exact", problem), *none;
 
     problem->pool_capacity[0] = optimum - 1;
@@ -336,7 +328,6 @@ static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum
     assert_non_null(none->refutation.steps);
     memcpy(none->offset, best->offset, p->n * sizeof *best->offset);
     mpl_plan_free(ctx, best);
-    mpl_problem_free(ctx, problem);
     return none;
 }
 
@@ -379,8 +370,8 @@ TEST(mutants_prove_nothing_false)
 TEST(memory_runs_out)
 {
     small hard = root(1);
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     mpl_status st = MPL_EMEM;
     mpl_rng rng;
 
@@ -400,8 +391,6 @@ TEST(memory_runs_out)
         assert_true(k < 2000);
     }
     assert_ok(ctx, st);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(cheats_are_refused, second_children_begin_anew, clashes_are_certified,

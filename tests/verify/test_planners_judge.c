@@ -195,9 +195,9 @@ static void judge_problem(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, ta
 static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t)
 {
     uint32_t n = 2 + random_below(rng, 9);
-    mpl_problem *p = what & FAMILIES ? random_families(ctx, rng, n, what % FAMILIES)
+    own_problem *p = what & FAMILIES ? random_families(ctx, rng, n, what % FAMILIES)
                                      : random_problem(ctx, rng, n, what % FAMILIES);
-    mpl_plan *plan;
+    own_plan *plan;
     uint64_t offset[16], bytes[16];
     uint32_t memory[16];
 
@@ -220,8 +220,6 @@ static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t
         change(p, plan, rng);
         judge_problem(ctx, p, plan, t);
     }
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 static void tell(const char *what, const tally *t)
@@ -263,8 +261,8 @@ TEST(plans_of_many)
 
     mpl_rng_init(&rng, 30);
     for (uint32_t round = 0; round < 24; round++) {
-        mpl_problem *p = NULL;
-        mpl_plan *plan;
+        own_problem *p = NULL;
+        own_plan *plan;
 
         assert_ok(ctx, mpl_problem_synthetic(ctx, sizes[round % 8], 1 + round / 8, round, &p));
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -283,8 +281,6 @@ TEST(plans_of_many)
             judge_problem(ctx, p, plan, &t);
             plan->offset[b] = was;
         }
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     tell("63 to 640 buffers", &t);
     assert_true(t.accepted > 100 && t.refused > 100);
@@ -379,7 +375,7 @@ static void draw_claim(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 
 static void judge_claims(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng, tally *t)
 {
-    mpl_plan *plan = plain_plan(ctx, p);
+    own_plan *plan = plain_plan(ctx, p);
 
     assert_ok(ctx, mpl_new(ctx, plan->witness, p->n + 1));
     for (uint32_t i = 0; i < CHANGES; i++) {
@@ -392,7 +388,6 @@ static void judge_claims(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng, tally *t)
                      want ? "holds" : "does not");
         t->accepted += want && plan->n_witness > 0, t->refused += !want;
     }
-    mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, p);
 }
 
@@ -429,8 +424,8 @@ TEST(claims_of_many)
         {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
+        own_problem *p = NULL;
+        own_plan *plan = NULL;
 
         assert_ok(ctx, mpl_problem_new(ctx, "many", rows[i].n, &p));
         p->n_steps = 9;
@@ -452,8 +447,6 @@ TEST(claims_of_many)
         assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
         if (strstr(ctx->message, rows[i].want) == NULL)
             fail_msg("%s; expected: %s", ctx->message, rows[i].want);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -747,9 +740,9 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
 {
     static seen s;
     mpl_problem_options o = random_options(seed);
-    mpl_graph *g = random_graph(ctx, seed, 4 + random_below(rng, MOST_OPS - 3), 3);
-    mpl_value_map *map = NULL;
-    mpl_problem *p = NULL;
+    own_graph *g = random_graph(ctx, seed, 4 + random_below(rng, MOST_OPS - 3), 3);
+    own_map *map = NULL;
+    own_problem *p = NULL;
     mpl_plan *plan;
     mpl_op order[MOST_OPS];
     uint64_t offset[MOST_BUFFERS];
@@ -773,9 +766,6 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
         move(p, plan, rng);
     }
     mpl_plan_free(ctx, plan);
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(plans_of_graphs)

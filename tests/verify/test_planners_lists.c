@@ -37,8 +37,8 @@ TEST(greedy_size_gives_the_known_bytes)
 {
     skip_without(lists[0].path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
+        own_problem *p = NULL;
+        own_plan *plan = NULL;
         uint64_t live;
         mpl_run run;
 
@@ -52,8 +52,6 @@ TEST(greedy_size_gives_the_known_bytes)
                      lists[i].planned);
         if (lists[i].planned == 0)
             assert_int_equal(((plan->peak_bytes - live) * 100000 + live / 2) / live, above[i]);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -61,11 +59,11 @@ TEST(every_planner_is_valid_on_every_list)
 {
     skip_without(lists[0].path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
 
         assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
-            mpl_plan *plan = NULL;
+            own_plan *plan = NULL;
             mpl_run run;
 
             /* a partial order of lifetimes takes n^2 bits */
@@ -76,9 +74,7 @@ TEST(every_planner_is_valid_on_every_list)
             run.budget_ticks = 1000000;
             assert_ok(ctx, mpl_planner_run(*planner, &run, p, &plan));
             assert_true(plan->peak_bytes >= lists[i].live);
-            mpl_plan_free(ctx, plan);
         }
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -94,7 +90,7 @@ TEST(packings_are_what_they_are_said_to_be)
 
     skip_without(known[0].list);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        mpl_problem *p = NULL;
+        own_problem *p = NULL;
         mpl_import import = {0};
         uint64_t live, first;
 
@@ -109,7 +105,6 @@ TEST(packings_are_what_they_are_said_to_be)
         import.plan->offset[p->n - 1] = first;
         assert_status(ctx, mpl_verify(ctx, p, import.plan), MPL_EINVALID);
         mpl_import_fini(ctx, &import);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -159,7 +159,7 @@ static mpl_problem *any_problem(mpl_ctx *ctx, mpl_rng *rng)
 
 static void expect_fold(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_problem *folded = NULL;
+    own_problem *folded = NULL;
     uint32_t into[MOST];
 
     assert_ok(ctx, mpl_problem_fold(ctx, p, &folded, into));
@@ -171,7 +171,6 @@ static void expect_fold(mpl_ctx *ctx, const mpl_problem *p)
             if (mpl_is_before(folded->before, into[a], into[b]))
                 assert_false(mpl_is_before(folded->before, into[b], into[a]));
         }
-    mpl_problem_free(ctx, folded);
 }
 
 static void expect_plans(mpl_ctx *ctx, const mpl_problem *p)
@@ -180,11 +179,10 @@ static void expect_plans(mpl_ctx *ctx, const mpl_problem *p)
 
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
     for (int i = 0; mpl_planners[i] != NULL; i++) {
-        mpl_plan *plan = plainly_planned(ctx, mpl_planners[i], p, 20000000);
+        own_plan *plan = plainly_planned(ctx, mpl_planners[i], p, 20000000);
 
         if (plan != NULL)
             assert_true(plan->peak_bytes >= bound && plan->peak_bytes >= plan->bound_bytes);
-        mpl_plan_free(ctx, plan);
     }
 }
 
@@ -195,7 +193,7 @@ TEST(only_orders_are_accepted)
 
     mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; round < n_problems; round++) {
-        mpl_problem *p = any_problem(ctx, &rng);
+        own_problem *p = any_problem(ctx, &rng);
         mpl_status st = mpl_problem_check(ctx, p);
         bool right = every_choice_is_an_order(p);
 
@@ -209,7 +207,6 @@ TEST(only_orders_are_accepted)
                 n_planned++;
             }
         }
-        mpl_problem_free(ctx, p);
     }
     print_message("%u problems, %u of them right, %u planned by all\n", n_problems, n_right,
                   n_planned);
@@ -224,13 +221,12 @@ TEST(lifetimes_give_possible_pairs)
 
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < 2000; round++) {
-        mpl_problem *p =
+        own_problem *p =
             random_problem(ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
 
         n += p->n_in_place;
         assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
         assert_ok(ctx, mpl_problem_check(ctx, p));
-        mpl_problem_free(ctx, p);
     }
     assert_true(n > 1000);
 }

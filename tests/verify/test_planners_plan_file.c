@@ -82,8 +82,8 @@ TEST(write_and_read_back)
 
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 96; round++) {
-        mpl_problem *p;
-        mpl_plan *plan;
+        own_problem *p;
+        own_plan *plan;
         mpl_plan_file file = {0};
         char *first, *second;
 
@@ -100,8 +100,6 @@ TEST(write_and_read_back)
         free(first);
         free(second);
         mpl_plan_file_fini(ctx, &file);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -109,8 +107,8 @@ TEST(write_and_read_back)
 TEST(keep_large_numbers)
 {
     const uint64_t large = (UINT64_C(1) << 62) + 1;
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
+    own_problem *p = NULL;
+    own_plan *plan = NULL;
     mpl_plan_file file = {0};
 
     assert_ok(ctx, mpl_problem_new(ctx, "large", 1, &p));
@@ -125,8 +123,6 @@ TEST(keep_large_numbers)
     assert_ok(ctx, mpl_plan_read(ctx, FILE_NAME, &file));
     same_after_reading(p, plan, &file);
     mpl_plan_file_fini(ctx, &file);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* A file of two buffers, one in place of the other, beside a third; and replacements that must each
@@ -204,8 +200,8 @@ static mpl_problem *three(mpl_ctx *ctx)
 
 TEST(refuse_tampered_files)
 {
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     char *text, *changed;
 
     p = three(ctx);
@@ -244,15 +240,13 @@ TEST(refuse_tampered_files)
     }
     free(text);
     free(changed);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 /* A failed write leaves the old file and no temporary file. */
 TEST(write_whole_or_not)
 {
-    mpl_problem *p;
-    mpl_plan *plan;
+    own_problem *p;
+    own_plan *plan;
     char *before, *after;
 
     p = three(ctx);
@@ -278,8 +272,6 @@ TEST(write_whole_or_not)
     after = slurp(FILE_NAME);
     assert_non_null(strstr(after, "not utf-8: ??"));
     free(after);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 static int64_t json_left = -1; /* allocations of jansson until one fails; < 0: none does */
@@ -311,8 +303,8 @@ TEST(survive_lost_memory)
     mpl_rng_init(&rng, 12);
     json_set_alloc_funcs(json_alloc, json_release);
     for (unsigned round = 0; round < 8; round++) {
-        mpl_problem *p;
-        mpl_plan *plan;
+        own_problem *p;
+        own_plan *plan;
 
         make(ctx, &rng, 2 * round + 1, &p, &plan);
         for (int theirs = 0; theirs < 2; theirs++)
@@ -335,8 +327,6 @@ TEST(survive_lost_memory)
                 assert_ok(ctx, st);
                 ctx->fail_after = json_left = -1;
             }
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     json_set_alloc_funcs(malloc, free);
 }
@@ -395,9 +385,9 @@ TEST(pack_blocks)
 
     mpl_rng_init(&rng, 13);
     for (unsigned round = 0; round < 3000; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
+        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
                                         round % 16 & ~(unsigned)RANDOM_PAIRS);
-        mpl_plan *plan = plain_plan(ctx, p);
+        own_plan *plan = plain_plan(ctx, p);
         uint64_t base = 0, packed = 0;
         uint32_t n = 0;
 
@@ -432,8 +422,6 @@ TEST(pack_blocks)
         assert_ok(ctx, mpl_verify(ctx, p, plan));
         assert_ok(ctx, mpl_plan_packed(ctx, p, plan, &packed));
         assert_int_equal(packed, plain_packed(p, plan->block, n));
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 

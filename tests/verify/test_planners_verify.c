@@ -165,8 +165,8 @@ TEST(judge_cases)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const plan_case *c = &cases[i];
-        mpl_problem *p = case_problem(ctx, c);
-        mpl_plan *plan = case_plan(ctx, c, p);
+        own_problem *p = case_problem(ctx, c);
+        own_plan *plan = case_plan(ctx, c, p);
         mpl_status st = mpl_verify(ctx, p, plan);
 
         if (st != (c->want == NULL ? MPL_OK : MPL_EINVALID))
@@ -176,8 +176,6 @@ TEST(judge_cases)
         if (plan->peak_bytes != c->peak)
             fail_msg("%s: peak %" PRIu64 " instead of %" PRIu64, c->what, plan->peak_bytes,
                      c->peak);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -324,8 +322,8 @@ TEST(judge_random)
 
     mpl_rng_init(&rng, 1);
     for (uint32_t round = 0; n_plans < wanted; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
-        mpl_plan *plan = plain_plan(ctx, p);
+        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
+        own_plan *plan = plain_plan(ctx, p);
         uint64_t right[16];
 
         memcpy(right, plan->offset, p->n * sizeof *right);
@@ -336,8 +334,6 @@ TEST(judge_random)
             mutate(p, plan, &rng);
             judge(ctx, p, plan, &n_wrong);
         }
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     print_message("%u changed plans, %u of them with a conflict\n", n_plans, n_wrong);
     assert_true(n_plans >= wanted && n_wrong > n_plans / 8 && n_wrong < n_plans * 7 / 8);
@@ -349,8 +345,8 @@ TEST(survive_lost_memory)
 
     mpl_rng_init(&rng, 7);
     for (unsigned what = 0; what < 32; what++) {
-        mpl_problem *p = random_problem(ctx, &rng, 10, what);
-        mpl_plan *plan = plain_plan(ctx, p);
+        own_problem *p = random_problem(ctx, &rng, 10, what);
+        own_plan *plan = plain_plan(ctx, p);
 
         for (int wrong = 0; wrong < 2; wrong++) {
             int64_t live = ctx->n_live;
@@ -364,8 +360,6 @@ TEST(survive_lost_memory)
             ctx->fail_after = -1;
             memset(plan->offset, 0, p->n * sizeof *plan->offset);
         }
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 
@@ -373,8 +367,8 @@ TEST(survive_lost_memory)
 TEST(sweep_many)
 {
     enum { N = 200000, LIVE = 100 };
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
+    own_problem *p = NULL;
+    own_plan *plan = NULL;
     int64_t start;
 
     assert_ok(ctx, mpl_problem_new(ctx, "staircase", N, &p));
@@ -393,8 +387,6 @@ TEST(sweep_many)
     plan->offset[N - 1] ^= 64;
     assert_status(ctx, mpl_verify(ctx, p, plan), MPL_EINVALID);
     assert_non_null(strstr(ctx->message, "'#199998' and '#199999' overlap at step 199999"));
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 TESTS(judge_cases, judge_witnesses, judge_witnesses_that_touch, judge_random, survive_lost_memory,
