@@ -91,7 +91,7 @@ TEST(turned)
 TEST(refused)
 {
     const uint32_t from[] = {0, 2, 3}, key[] = {1, 0, 1};
-    uint32_t *begin = NULL, *item = NULL;
+    owned_memory uint32_t *begin = NULL, *item = NULL;
     mpl_status st = MPL_EMEM;
 
     mpl_ctx_init(ctx);
@@ -109,8 +109,6 @@ TEST(refused)
         assert_int_equal(ctx->n_live, st == MPL_OK ? 2 : 0);
     }
     assert_ok(ctx, st);
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
 }
 
 /* ---- keys that a file chooses ---- */

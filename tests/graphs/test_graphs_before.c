@@ -140,7 +140,7 @@ TEST(antichain_is_heaviest)
     for (int round = 0; round < 300; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
         size_t n_arcs = random_arcs(&rng, n, from, to);
-        own_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
+        owned_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
         uint8_t member[MOST];
         uint64_t bytes, sum = 0, rest = 0;
 
@@ -164,7 +164,7 @@ TEST(antichain_is_heaviest)
 
 TEST(sums_past_a_double_are_refused)
 {
-    own_problem *p;
+    owned_problem *p;
     uint64_t bytes;
 
     p = parallel_problem(ctx, 2, 0, NULL, NULL);
@@ -178,7 +178,7 @@ TEST(sums_past_a_double_are_refused)
 /* a -> x -> y in place, c alive throughout: they fold to one group and c. */
 TEST(folding_merges_chains)
 {
-    own_problem *p = NULL, *f = NULL;
+    owned_problem *p = NULL, *f = NULL;
     uint32_t into[4];
     uint32_t pairs[] = {0, 1}, outs[] = {1, 2}, steps[] = {1, 2};
 
@@ -237,7 +237,7 @@ TEST(intervals_become_an_order)
 
     mpl_rng_init(&rng, 3);
     for (int round = 0; round < 100; round++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         bool conflict[20][20];
         uint64_t peak, bytes;
 
@@ -265,7 +265,7 @@ TEST(intervals_become_an_order)
 TEST(allocation_failures)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         uint64_t bytes;
 
         st = synthetic_training(ctx, 60, 1, &p);

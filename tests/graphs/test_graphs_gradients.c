@@ -620,7 +620,7 @@ TEST(pieces_share_one_root)
     mpl_problem_options o = mpl_problem_options_default();
     const uint64_t root = 64 * 4096 * sizeof(float);
     mpl_autodiff_options options = {.update = MPL_OPTIMISER_SGD};
-    own_graph *g = NULL, *t = NULL;
+    owned_graph *g = NULL, *t = NULL;
     mpl_order_run run;
     mpl_op *order;
 
@@ -673,7 +673,7 @@ TEST(survives_lost_memory)
         else
             g = read_double(ctx, piece_rows[i - 1].text);
         EACH_ALLOCATION_FAILS (ctx, st) {
-            own_graph *t = NULL;
+            owned_graph *t = NULL;
 
             st = mpl_autodiff(ctx, g, &options, &t);
         }

@@ -13,7 +13,7 @@ TEST(least_of_all_orders)
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 1500, better = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        own_graph *g =
+        owned_graph *g =
             random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         uint64_t n_orders, least = least_live_peak(ctx, g, &o, 0, &n_orders);
@@ -149,7 +149,7 @@ TEST(parts_by_themselves)
     mended_counts mended = {0};
 
     for (uint64_t seed = 0; seed < 500; seed++) {
-        own_graph *g =
+        owned_graph *g =
             random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 3 + (uint32_t)(seed / 7 % 4));
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL;
@@ -222,7 +222,7 @@ TEST(larger_trees)
     uint32_t better = 0, proved = 0;
 
     for (uint64_t seed = 0; seed < 300; seed++) {
-        own_graph *g = random_tree(ctx, seed, 10 + (uint32_t)seed % 20);
+        owned_graph *g = random_tree(ctx, seed, 10 + (uint32_t)seed % 20);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         mpl_order_run run;
@@ -259,7 +259,7 @@ TEST(larger_trees)
 TEST(larger_graphs)
 {
     for (uint64_t seed = 0; seed < 120; seed++) {
-        own_graph *g = random_graph(ctx, seed, 12 + (uint32_t)(seed % 18), 5);
+        owned_graph *g = random_graph(ctx, seed, 12 + (uint32_t)(seed % 18), 5);
         mpl_problem_options o = random_options(seed);
         mpl_order_model *m = NULL, *reverse = NULL;
         mpl_op order[2][64];
@@ -300,7 +300,7 @@ TEST(random_wiring)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_op *order;
         mpl_order_run run;
         uint64_t given;
@@ -331,7 +331,7 @@ TEST(rules_left_out)
     uint32_t n_proved = 0;
 
     for (uint64_t seed = 0; seed < 100; seed++) {
-        own_graph *g = random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 4);
+        owned_graph *g = random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 4);
         mpl_problem_options o = random_options(seed);
         uint64_t n_orders, least;
 
@@ -369,7 +369,7 @@ TEST(parameters)
         {"anneal", "rounds", "1x", MPL_EINPUT}, {"anneal", "rounds", "10", MPL_OK},
         {"given", "width", "2", MPL_EINPUT}, {"least_peak", "without", "cut+mend+search", MPL_OK},
         {"least_peak", "without", "cut+all", MPL_EINPUT});
-    own_graph *g;
+    owned_graph *g;
 
     g = random_graph(ctx, 5, 30, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -172,7 +172,7 @@ static void random_order(const mpl_graph *g, uint64_t seed, mpl_op *order)
 TEST(ranges_are_the_flow)
 {
     for (uint64_t seed = 0; seed < 500; seed++) {
-        own_graph *g = random_graph(ctx, seed);
+        owned_graph *g = random_graph(ctx, seed);
         mpl_op order[MAX_OPS];
         mpl_ranges *r = NULL;
         uint32_t succ_begin[MAX_OPS + 1], succ[MAX_OPS], begin[MAX_OPS + 1] = {0},
@@ -410,11 +410,11 @@ TEST(problems_of_random_graphs)
     uint32_t n_pairs = 0;
 
     for (uint64_t seed = 0; seed < 3000; seed++) {
-        own_graph *g = random_graph(ctx, seed);
+        owned_graph *g = random_graph(ctx, seed);
         mpl_problem_options o = options_of(seed);
         mpl_op order[MAX_OPS];
-        own_problem *p = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
 
         random_order(g, seed, order);
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
@@ -452,10 +452,10 @@ TEST(operands_read_twice)
     const mpl_shape shape = {2, {2, 3}};
 
     for (size_t k = 0; k < sizeof twice / sizeof *twice; k++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_problem_options o = mpl_problem_options_default();
-        own_problem *p = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
         mpl_op order[6] = {0, 1, 2, 3, 4, 5};
         mpl_value x, i, wide, in[3], v;
         uint32_t n_in = 0;
@@ -514,8 +514,8 @@ TEST(roots_of_views_and_updates)
     uint32_t n_views = 0, n_updates = 0;
 
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
-        own_graph *g = NULL;
-        mpl_value *root = NULL;
+        owned_graph *g = NULL;
+        owned_memory mpl_value *root = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, graphs[k], &g));
         assert_ok(ctx, mpl_new(ctx, root, g->n_values));
@@ -525,7 +525,6 @@ TEST(roots_of_views_and_updates)
             n_updates += root[v] != v && g->value_role[root[v]] == MPL_WEIGHT;
             n_views += root[v] != v && g->value_role[root[v]] != MPL_WEIGHT;
         }
-        mpl_free(ctx, root);
     }
     assert_true(n_views > 20 && n_updates > 10);
 }
@@ -576,7 +575,7 @@ TEST(workspaces_and_bad_orders)
 
 TEST(survive_lost_memory)
 {
-    own_graph *g;
+    owned_graph *g;
     mpl_op order[MAX_OPS];
     uint64_t bytes[MAX_OPS];
     mpl_problem_options o = mpl_problem_options_default();
@@ -586,8 +585,8 @@ TEST(survive_lost_memory)
         order[i] = i, bytes[i] = i;
     o.op_workspace_bytes = bytes;
     EACH_ALLOCATION_FAILS (ctx, st) {
-        own_problem *p = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
 
         st = mpl_problem_from_graph(ctx, g, order, &o, &p, &map);
     }
@@ -610,16 +609,16 @@ TEST(know_published_peaks)
 {
     skip_without(MPL_SHARED "/onnx-light");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        own_graph *g = NULL;
-        mpl_op *order = NULL;
+        owned_graph *g = NULL;
+        owned_memory mpl_op *order = NULL;
 
         assert_ok(ctx, mpl_onnx_read(ctx, models[i].path, &(mpl_read_options){0}, &g));
         assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         for (int pin = 0; pin < 2; pin++) {
             mpl_problem_options o = mpl_problem_options_default();
-            own_problem *p = NULL;
-            own_map *map = NULL;
+            owned_problem *p = NULL;
+            owned_map *map = NULL;
             uint64_t peak = 0;
 
             o.in_place = o.views = false;
@@ -628,7 +627,6 @@ TEST(know_published_peaks)
             assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
             assert_int_equal(peak, models[i].peak);
         }
-        mpl_free(ctx, order);
     }
 }
 
@@ -647,7 +645,7 @@ TEST(pieces_are_not_written_over)
     } rows[] = {{"p", 0, true}, {"q", 0, false}, {"r", 0, false}, {"r", 1, false}, {"s", 0, true}};
     mpl_alias_options o = {true, 64, NULL, false, true, NULL};
     mpl_alias alias;
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "pieces", text, strlen(text), &g));
     assert_ok(ctx, mpl_alias_new(ctx, g, &o, &alias));

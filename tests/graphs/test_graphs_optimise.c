@@ -382,7 +382,7 @@ TEST(test_patterns)
     bool met[MPL_N_PASSES] = {false};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_graph *was = read_case(ctx, cases[i].lines), *is = read_case(ctx, cases[i].lines);
+        owned_graph *was = read_case(ctx, cases[i].lines), *is = read_case(ctx, cases[i].lines);
         mpl_pass_count count[MPL_N_PASSES];
         mpl_pass_set set;
         uint32_t places = 0;
@@ -478,7 +478,7 @@ TEST(test_random)
     for (uint64_t seed = 1; seed <= 600; seed++) {
         mpl_pass_set set;
         mpl_pass_count count[MPL_N_PASSES];
-        own_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
+        owned_graph *was = random_patterns(ctx, seed), *is = random_patterns(ctx, seed);
 
         /* two thirds run one pass after another, the rest all together */
         assert_ok(ctx,
@@ -505,7 +505,7 @@ static const char loop[] =
 
 TEST(test_blocks)
 {
-    own_graph *was = NULL, *is = NULL;
+    owned_graph *was = NULL, *is = NULL;
     mpl_pass_set set;
     mpl_pass_count count[MPL_N_PASSES];
 
@@ -524,7 +524,7 @@ TEST(test_updates)
 {
     static const char text[] = "graph g\ninput x f32 [3]\nweight w f32 [3]\ng2 = tanh(x)\n"
                                "w2 = sgd_update(g2, w)\noutput w2\n";
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     mpl_pass_set set;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "update", text, sizeof text - 1, &g));
@@ -565,7 +565,7 @@ static const struct {
 TEST(test_networks)
 {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_pass_set set;
         double sum = 0;
 

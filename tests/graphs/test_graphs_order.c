@@ -232,7 +232,7 @@ static const struct {
 TEST(orders_as_told)
 {
     for (uint64_t seed = 0; seed < 600; seed++) {
-        own_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
+        owned_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
 
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
             const mpl_order_kind *kind = mpl_order_find(orders[i].name);
@@ -294,15 +294,15 @@ TEST(deep_and_wide)
     enum { N = 100000 };
 
     for (int deep = 0; deep < 2; deep++) {
-        own_graph *g = large(ctx, N, deep);
+        owned_graph *g = large(ctx, N, deep);
         mpl_op *order = calloc(N, sizeof *order);
         mpl_problem_options o = mpl_problem_options_default();
 
         assert_non_null(order);
         o.pin_outputs = false;
         for (size_t i = 0; mpl_orders[i] != NULL; i++) {
-            own_problem *p = NULL;
-            own_map *map = NULL;
+            owned_problem *p = NULL;
+            owned_map *map = NULL;
             int64_t start = mpl_clock_ns();
 
             assert_ok(ctx, mpl_order_of(ctx, g, mpl_orders[i], order));
@@ -348,7 +348,7 @@ static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
 
 TEST(blocks_stay_whole)
 {
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     mpl_op order[64];
     uint64_t distinct = 0;
 
@@ -378,12 +378,12 @@ TEST(torn_blocks_are_refused)
                                           {1, 0, 2, 3, 4}, {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4},
                                           {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
     mpl_problem_options o = mpl_problem_options_default();
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "torn", text, strlen(text), &g));
     for (size_t i = 0; i < sizeof orders_of / sizeof *orders_of; i++) {
-        own_problem *p = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
 
         assert_int_equal(mpl_problem_from_graph(ctx, g, orders_of[i], &o, &p, &map),
                          i < 3 ? MPL_OK : MPL_EINPUT);
@@ -393,7 +393,7 @@ TEST(torn_blocks_are_refused)
 
 TEST(survive_lost_memory)
 {
-    own_graph *g;
+    owned_graph *g;
 
     g = NULL;
     assert_ok(ctx, mpl_text_read(ctx, "tests/data/control.graph", &g));

@@ -9,7 +9,7 @@ static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, ui
 {
     mpl_status st = MPL_OK;
     uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
-    uint8_t *least = NULL; /* indexed by the pebbled set; UINT8_MAX: impossible */
+    owned_memory uint8_t *least = NULL; /* indexed by the pebbled set; UINT8_MAX: impossible */
 
     for (uint32_t v = 0; v < n; v++)
         for (uint32_t u = 0; u < v; u++)
@@ -37,7 +37,6 @@ static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, ui
     }
     *space = least[(UINT32_C(1) << n) - 1];
 out:
-    mpl_free(ctx, least);
     return st;
 }
 

@@ -74,7 +74,7 @@ static void apply(mpl_problem *p, const change *c)
 TEST(check_and_hash)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        own_problem *p = three(ctx);
+        owned_problem *p = three(ctx);
         uint32_t n_pools = p->n_pools;
         uint64_t hash = mpl_problem_hash(p);
         mpl_status st;
@@ -94,7 +94,7 @@ TEST(check_and_hash)
 
 TEST(ignore_names)
 {
-    own_problem *p, *q;
+    owned_problem *p, *q;
     char text[24];
 
     p = three(ctx), q = three(ctx);
@@ -114,7 +114,7 @@ TEST(conflict_plainly)
 
     mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < 500; round++) {
-        own_problem *p = random_problem(ctx, &rng, 10, round % 4);
+        owned_problem *p = random_problem(ctx, &rng, 10, round % 4);
 
         for (mpl_buffer a = 0; a < p->n; a++)
             for (mpl_buffer b = 0; b < p->n; b++) {
@@ -172,7 +172,7 @@ TEST(bound_plainly)
 
     mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < 4000; round++) {
-        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 14), round % 8);
+        owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 14), round % 8);
 
         for (uint32_t pool = 0; pool < p->n_pools; pool++) {
             uint64_t peak = 1, want = 0, live[32], naive = 0, sum = 0;
@@ -198,7 +198,7 @@ TEST(bound_plainly)
 
 TEST(refuse_sums_that_overflow)
 {
-    own_problem *p;
+    owned_problem *p;
     uint64_t bytes = 7;
 
     p = three(ctx);

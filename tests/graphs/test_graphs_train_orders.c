@@ -93,8 +93,8 @@ TEST(least_of_all_orders)
              orders = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        own_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))
-                                     : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 5));
+        owned_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))
+                                       : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 5));
         mpl_problem_options o = options_of(seed);
         const uint64_t most = 3000;
         uint64_t n_orders, least = least_live_peak(ctx, g, &o, most, &n_orders);
@@ -126,7 +126,7 @@ TEST(model_and_problem)
 
     for (uint64_t seed = 0; seed < 120; seed++) {
         mpl_problem_options o = options_of(seed);
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_op *order;
 
         if (seed < 10)
@@ -161,7 +161,7 @@ TEST(a_third_less)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_op *order;
         mpl_order_run run;
         double given;
@@ -193,13 +193,13 @@ TEST(a_third_less)
 TEST(pools_of_their_own)
 {
     for (uint64_t seed = 0; seed < 240; seed++) {
-        own_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
-                                : random_update_graph(ctx, seed, 12);
+        owned_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
+                                  : random_update_graph(ctx, seed, 12);
         mpl_problem_options o = options_of(seed);
         uint8_t *part = calloc(g->n_values, 1);
         mpl_op *order = calloc(g->n_ops, sizeof *order);
-        own_problem *p = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
         uint64_t live = 0;
 
         assert_true(order != NULL && part != NULL);
@@ -239,7 +239,7 @@ TEST(parts_lie_with_their_sum)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t live[3] = {0};
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_op *order;
 
         assert_ok(ctx, mpl_zoo_build(ctx, specs[i], &g));
@@ -248,8 +248,8 @@ TEST(parts_lie_with_their_sum)
         for (mpl_op op = 0; op < g->n_ops; op++)
             order[op] = op;
         for (int own = 0; own < 2; own++) {
-            own_problem *p = NULL;
-            own_map *map = NULL;
+            owned_problem *p = NULL;
+            owned_map *map = NULL;
 
             o.own_pools = own ? 1u << MPL_PART_GRADIENT : 0;
             assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
@@ -267,7 +267,7 @@ TEST(parts_lie_with_their_sum)
 TEST(survive_lost_memory)
 {
     mpl_problem_options o = mpl_problem_options_default();
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
 
     o.own_pools = 1u << MPL_PART_GRADIENT | 1u << MPL_PART_STATE;
     assert_ok(

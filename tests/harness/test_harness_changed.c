@@ -66,7 +66,7 @@ static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g,
 TEST(what_is_kept)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_graph *g = open_graph(ctx, rows[i].graph);
+        owned_graph *g = open_graph(ctx, rows[i].graph);
         mpl_incremental_facts facts;
         uint32_t n_ops = g->n_ops, n_again = 0;
         char text[200];
@@ -132,7 +132,7 @@ TEST(second_results)
             {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_graph *whole = NULL, *g = NULL;
+        owned_graph *whole = NULL, *g = NULL;
         interpreter once, again;
         mpl_value first, second, want;
         char name[100];
@@ -172,7 +172,7 @@ TEST(updates_happen_once)
          "data"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_graph *whole = NULL, *g = NULL;
+        owned_graph *whole = NULL, *g = NULL;
         interpreter once, again, before;
         uint32_t n_changed = 0;
 
@@ -216,7 +216,7 @@ TEST(wrong_ones_are_refused)
          "a", "updated once"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         if (strncmp(cases[i][0], "graph", 5) == 0)
             g = open_graph(ctx, cases[i][0]);

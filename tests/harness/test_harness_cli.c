@@ -257,7 +257,7 @@ static void check_damaged(const char *arguments, bool cut, size_t at)
 TEST(damaged_onnx)
 {
     const char *model = LIGHT;
-    char *data = NULL;
+    owned_memory char *data = NULL;
     size_t size;
 
     if (access(model, R_OK) != 0) {
@@ -278,7 +278,6 @@ TEST(damaged_onnx)
         if (i % 4 == 0)
             check_damaged("plan @/damaged.onnx -p greedy_size -q", cut, at);
     }
-    mpl_free(ctx, data);
 }
 
 /* Fault: an index counts only the inputs left after others decided shapes: here the third. */
@@ -334,7 +333,7 @@ TEST(documents_are_up_to_date)
     } table[] = {{"list fields", "results/SCHEMA.md"}, {"list options", "harness/cli/OPTIONS.md"}};
 
     for (size_t i = 0; i < 2; i++) {
-        char *data = NULL;
+        owned_memory char *data = NULL;
         size_t size;
 
         mpl_ctx_init(ctx);
@@ -342,7 +341,6 @@ TEST(documents_are_up_to_date)
         assert_ok(ctx, mpl_file_read(ctx, table[i].path, &data, &size));
         if (strcmp(data, out) != 0)
             fail_msg("%s is stale: make docs", table[i].path);
-        mpl_free(ctx, data);
     }
 }
 

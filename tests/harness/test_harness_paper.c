@@ -100,7 +100,7 @@ TEST(test_markers)
 
 TEST(test_memory_runs_out)
 {
-    char *out = NULL, *faults = NULL;
+    owned_memory char *out = NULL, *faults = NULL;
 
     for (int64_t k = 0; out == NULL; k++) {
         ctx->fail_after = k;
@@ -108,8 +108,6 @@ TEST(test_memory_runs_out)
         if (mpl_paper_fill(ctx, &paper, "x.md", marked[5].text, &out, &faults) != MPL_OK)
             assert_int_equal(ctx->n_live, 0);
     }
-    mpl_free(ctx, out);
-    mpl_free(ctx, faults);
 }
 
 /* Statements in a text that the rows contradict, or that nothing keeps up to date. */
@@ -143,14 +141,12 @@ static const struct {
 TEST(test_faults)
 {
     for (size_t i = 0; i < sizeof said_wrong / sizeof *said_wrong; i++) {
-        char *out = NULL, *faults = NULL;
+        owned_memory char *out = NULL, *faults = NULL;
         const char *part = said_wrong[i].faults;
 
         assert_ok(ctx, mpl_paper_fill(ctx, &paper, "x.md", said_wrong[i].text, &out, &faults));
         if (part == NULL ? faults[0] != '\0' : strstr(faults, part) == NULL)
             fail_msg("'%s': '%s' where '%s' was expected", said_wrong[i].text, faults, part);
-        mpl_free(ctx, out);
-        mpl_free(ctx, faults);
     }
 }
 
@@ -315,7 +311,7 @@ TEST(test_stale)
 /* A picture that was edited by a byte or truncated. */
 TEST(test_touched_picture)
 {
-    char *svg = NULL;
+    owned_memory char *svg = NULL;
     size_t size;
 
     skip_without("/usr/bin/gnuplot");
@@ -331,7 +327,6 @@ TEST(test_touched_picture)
     svg[size - 9] = '\0';
     put("results/figures/gaps.svg", svg);
     assert_int_equal(run("paper --check"), 1);
-    mpl_free(ctx, svg);
 }
 
 /* ---- the paper's tables ---- */
@@ -535,7 +530,7 @@ TEST(test_files_of_others)
     skip_without("/usr/bin/gnuplot");
     project();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *text = NULL;
+        owned_memory char *text = NULL;
         size_t size;
 
         put("results/paper/b.suite",
@@ -550,7 +545,6 @@ TEST(test_files_of_others)
         assert_ok(ctx, mpl_file_read(ctx, "results/tables/others.md", &text, &size));
         if (strstr(text, files[i].tsv) == NULL)
             fail_msg("'%s' is not in '%s'", files[i].tsv, text);
-        mpl_free(ctx, text);
     }
     put("results/other2.csv", "what,count\nb\n");
     assert_int_equal(run("paper"), 2);

@@ -343,7 +343,7 @@ TEST(calls_from_c)
 {
     static const char *const planners[] = {"exec:cat @/good.csv",
                                            "so:%/planners/example/first_fit_plugin.so"};
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     uint64_t fixed[3] = {0, MPL_UNFIXED, MPL_UNFIXED};
     char text[500], path[200];
 

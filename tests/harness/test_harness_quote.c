@@ -57,7 +57,7 @@ TEST(json_shows_nothing_raw)
                                "b\xc2\x9b"
                                "31mc\xe2\x80\xae"
                                "d\xc3\xa9\"\n\xef\xbb\xbf\xf0\x9f\x90\xa7";
-    char *quoted = NULL, *row = NULL;
+    owned_memory char *quoted = NULL, *row = NULL;
     mpl_record *record = NULL;
     json_t *read;
 
@@ -72,8 +72,6 @@ TEST(json_shows_nothing_raw)
     assert_ok(ctx, mpl_record_write(ctx, record, &row));
     assert_true(mpl_text_is_seen(row));
     assert_non_null(strstr(row, quoted));
-    mpl_free(ctx, row);
-    mpl_free(ctx, quoted);
     mpl_record_free(ctx, record);
 }
 

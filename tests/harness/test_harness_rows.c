@@ -59,7 +59,7 @@ static mpl_record *full_row(mpl_ctx *ctx, uint64_t n)
 TEST(every_field_survives)
 {
     mpl_record *r, *back = NULL;
-    char *text = NULL, *again = NULL;
+    owned_memory char *text = NULL, *again = NULL;
 
     r = full_row(ctx, 42);
     assert_ok(ctx, mpl_record_write(ctx, r, &text));
@@ -73,8 +73,6 @@ TEST(every_field_survives)
     assert_ok(ctx, mpl_record_read(ctx, "row", text, strlen(text), &back));
     assert_ok(ctx, mpl_record_write(ctx, back, &again));
     assert_string_equal(text, again);
-    mpl_free(ctx, text);
-    mpl_free(ctx, again);
     mpl_record_free(ctx, r);
     mpl_record_free(ctx, back);
 }
@@ -83,7 +81,7 @@ TEST(every_field_survives)
 TEST(absent_is_null)
 {
     mpl_record *r = NULL;
-    char *text = NULL;
+    owned_memory char *text = NULL;
     uint64_t value;
 
     assert_ok(ctx, mpl_record_new(ctx, &r));
@@ -91,7 +89,6 @@ TEST(absent_is_null)
     assert_ok(ctx, mpl_record_write(ctx, r, &text));
     assert_non_null(strstr(text, "\"planned_bytes\":null"));
     assert_non_null(strstr(text, "\"schema\":1"));
-    mpl_free(ctx, text);
     mpl_record_free(ctx, r);
 }
 
@@ -341,7 +338,7 @@ TEST(outputs_are_compared_to_the_end)
         ROW({0, 0, 1.0f, true, true}, {0, 0, 1.5f, false, false}, {0, 2, 1.00001f, false, true},
             {1, 0, 0.5f, false, false}, {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
             {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false});
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
 
     assert_ok(ctx, mpl_graph_new(ctx, "two", &g));
     for (int i = 0; i < 2; i++) {

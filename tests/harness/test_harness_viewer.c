@@ -49,8 +49,8 @@ static uint32_t count(const char *text, const char *part)
 
 TEST(test_ten_thousand)
 {
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
     char *page, *again;
     size_t size, size_again;
 
@@ -85,8 +85,8 @@ TEST(test_alone_and_safe)
 {
     static const char *const outside[] = {"http",    "src=",    "href",  "url(",
                                           "@import", "@TITLE@", "@DATA@"};
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
     char *page;
     size_t size;
 
@@ -113,8 +113,8 @@ TEST(test_alone_and_safe)
  * a '?' in JSON. */
 TEST(test_long_names)
 {
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
     char *page, *at, name[300];
     size_t size;
 
@@ -147,7 +147,7 @@ TEST(test_across_chains)
 
     mpl_rng_init(&rng, 5);
     for (int round = 0; round < 200; round++) {
-        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
+        owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
         mpl_spans_across across = {0};
 
         assert_ok(ctx, mpl_across(ctx, p, &across));
@@ -166,7 +166,7 @@ TEST(test_longest_chain)
 {
     static const uint32_t arc_from[] = {3, 2, 3, 3}, arc_to[] = {2, 0, 0, 1};
     static const uint32_t from[] = {2, 1, 1, 0}, to[] = {3, 3, 2, 1};
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     mpl_before *before = NULL;
     mpl_spans_across across = {0};
 
@@ -193,9 +193,9 @@ TEST(test_conflicts)
     snprintf(command, sizeof command, "node tests/data/viewer.js %s", file);
     mpl_rng_init(&rng, 7);
     for (unsigned round = 0; round < 12; round++) {
-        own_problem *p = random_problem(
+        owned_problem *p = random_problem(
             ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
-        own_plan *plan;
+        owned_plan *plan;
         char *page;
         size_t size;
         FILE *f;
@@ -278,10 +278,10 @@ TEST(test_trace)
     assert_true(fd >= 0);
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 60; round++) {
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 15),
                            RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
-        own_plan *plan;
+        owned_plan *plan;
         mpl_job job = {.text = "list", .problem = p};
         mpl_export what = {.job = &job};
         json_t *trace;
@@ -345,11 +345,11 @@ TEST(test_unrolled)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g;
-        own_problem *p;
-        own_map *map;
-        own_plan *plan;
-        mpl_op *order;
+        owned_graph *g;
+        owned_problem *p;
+        owned_map *map;
+        owned_plan *plan;
+        owned_memory mpl_op *order;
         mpl_unrolled u = {0};
         uint32_t n_rounds = 0;
         char path[100];
@@ -375,7 +375,6 @@ TEST(test_unrolled)
                     assert_int_equal(u.box[a].offset, u.box[b].offset);
         }
         mpl_unrolled_fini(ctx, &u);
-        mpl_free(ctx, order);
     }
 }
 

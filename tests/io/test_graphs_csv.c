@@ -96,8 +96,8 @@ static const struct {
 TEST(read_right_files)
 {
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        own_problem *p = NULL;
-        uint64_t *offset = NULL;
+        owned_problem *p = NULL;
+        owned_memory uint64_t *offset = NULL;
 
         write_file(FILE_NAME, right[i].text, strlen(right[i].text));
         assert_ok(ctx, mpl_csv_read(ctx, FILE_NAME, &p, &offset));
@@ -115,7 +115,6 @@ TEST(read_right_files)
         assert_int_equal(offset != NULL, right[i].offsets);
         if (offset != NULL)
             assert_int_equal(offset[1], 7);
-        mpl_free(ctx, offset);
     }
 }
 
@@ -124,7 +123,7 @@ TEST(renumber_sparse_times)
 {
     static const char text[] =
         HEAD "a,0,4000000000,1\nb,4000000000,9000000000000000000,2\nc,3999999999,4000000001,4\n";
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     uint64_t peak = 0, live[8];
     uint32_t step = 0;
 
@@ -179,11 +178,10 @@ TEST(survive_lost_memory)
 {
     write_file(FILE_NAME, right[5].text, strlen(right[5].text));
     EACH_ALLOCATION_FAILS (ctx, st) {
-        own_problem *p = NULL;
-        uint64_t *offset = NULL;
+        owned_problem *p = NULL;
+        owned_memory uint64_t *offset = NULL;
 
         st = mpl_csv_read(ctx, FILE_NAME, &p, &offset);
-        mpl_free(ctx, offset);
     }
 }
 
@@ -210,7 +208,7 @@ TEST(know_published_peaks)
 {
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         uint64_t peak = 0;
 
         assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));

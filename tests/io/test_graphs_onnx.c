@@ -140,13 +140,12 @@ TEST(cut_and_flipped)
 TEST(real_model_cut_and_flipped)
 {
     static const char *const path = MPL_SHARED "/onnx-light/light_inception_v1.onnx";
-    char *data;
+    owned_memory char *data;
     size_t n;
 
     skip_without(path);
     assert_ok(ctx, mpl_file_read(ctx, path, &data, &n));
     cut_and_flip(ctx, path, data, n);
-    mpl_free(ctx, data);
 }
 
 TEST(no_such_file)
@@ -294,7 +293,7 @@ TEST(einsum_sums)
         char dims[64], text[300];
         int size;
         double y[1024] = {0};
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         interpreter it;
         message m;
         mpl_value out;
@@ -410,7 +409,7 @@ TEST(initialisers_are_no_inputs)
     const mpl_tensor given = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){3, 4}};
     const mpl_read_options options = {
         .n_inputs = 1, .input_index = (const uint32_t[]){0}, .input_tensor = &given};
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     message m;
     char text[200];
 
@@ -440,7 +439,7 @@ TEST(no_own_node)
 /* Unneeded parts are removed: dead nodes, unused results, folded weights. */
 TEST(pruned)
 {
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     message m = onnx_model("# w: as IR version 3 lists its initialisers\n"
                            "input x f32 [2,3]\ninput unused f32 [9]\ninput w f32 [3]\n"
                            "init w f32 [3] = 1 2 3\ninit never f32 [3] = 1 2 3\nminus = Neg(w)\n"
@@ -462,7 +461,7 @@ TEST(pruned)
 /* Names made by the reader avoid the file's; empty names are filled in. */
 TEST(names)
 {
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     message m =
         onnx_model("opset 11\ninput x f32 [2,3,4]\np = Softmax(x) axis=1\np/flat = Relu(p)\n"
                    "y, - = TopK(p/flat, k)\ninit k i64 [1] = 2\noutput y\n");
@@ -533,7 +532,7 @@ TEST(external_data)
         const char *const values[] = {o->location, o->offset, o->length};
         char text[300] = "outside w f32 [3]";
         message m;
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_status st;
 
         for (unsigned k = 0; k < 3; k++)
@@ -585,7 +584,7 @@ static message folded_model(const case_row *row)
 static void check_fold(mpl_ctx *ctx, const case_row *row)
 {
     message m = folded_model(row);
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     char kind[16], shape[200], *want = row->column[2];
     bool folds = strcmp(want, "refused") != 0;
     mpl_status st = read_message(ctx, &m, NULL, &g);
@@ -631,7 +630,7 @@ TEST(eyes_of_a_graph_that_grows)
     enum { N = 200 };
     /* each node makes two values; which one finds full arrays depends on their number */
     char text[8000] = "opset 9\ninput x f32 [2,3]\ninput odd f32 [2,3]\n";
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     message m;
 
     for (int i = 0; i < N; i++)
@@ -649,7 +648,7 @@ TEST(shape_of_one_number)
 {
     message m = onnx_model("input x f32 [1]\ninit three i64 [1] = 3\ns = Expand(three, three)\n"
                            "y = Expand(x, s)\noutput y\noutput s\n");
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     char text[200];
 
     assert_ok(ctx, read_message(ctx, &m, NULL, &g));
@@ -698,7 +697,7 @@ TEST(failing_allocations)
         message m = onnx_model(models[i]);
 
         EACH_ALLOCATION_FAILS (ctx, st) {
-            own_graph *g = NULL;
+            owned_graph *g = NULL;
 
             st = read_message(ctx, &m, &options, &g);
         }

@@ -203,7 +203,7 @@ static mpl_status read_small(mpl_ctx *ctx, const small_run *r, mpl_graph **g)
 static void run_small(mpl_ctx *ctx, const small_run *r)
 {
     unsigned n_blocks = 0, n_bound = 0;
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     interpreter it;
     const char *line;
 
@@ -257,7 +257,7 @@ static void refuse_small(mpl_ctx *ctx, const small_run *r, const char *says)
 static void lose_memory(mpl_ctx *ctx, const small_run *r)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         st = read_small(ctx, r, &g);
         assert_true((g != NULL) == (st == MPL_OK));

@@ -396,7 +396,7 @@ TEST(every_option)
             mpl_read_options read = {.rnn = form & 1 ? MPL_RNN_UNROLL : MPL_RNN_WHILE};
             static data d;
             message m;
-            own_graph *g = NULL;
+            owned_graph *g = NULL;
             interpreter it;
             char what[300];
 
@@ -463,7 +463,7 @@ TEST(out_of_memory)
     make_data(o, &d);
     m = make_model(o, &d, true);
     EACH_ALLOCATION_FAILS (ctx, st) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         st = mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, NULL, &g);
         assert_true((g != NULL) == (st == MPL_OK));

@@ -107,9 +107,9 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
 static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    own_problem *p = NULL;
-    own_map *map = NULL;
-    mpl_op *order = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
+    owned_memory mpl_op *order = NULL;
     uint64_t hash;
 
     options.parallel = parallel;
@@ -118,7 +118,6 @@ static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
         order[op] = op;
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     hash = mpl_problem_hash(p);
-    mpl_free(ctx, order);
     return hash;
 }
 
@@ -142,7 +141,7 @@ static void assert_same_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_grap
 
 static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 {
-    own_graph *back = NULL;
+    owned_graph *back = NULL;
     char path[600];
 
     file_of("model.onnx", path);
@@ -197,7 +196,7 @@ TEST(test_operators)
     rest = text;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;)
         if (*line != '\0' && *line != '#') {
-            own_graph *g = one_operation(ctx, line);
+            owned_graph *g = one_operation(ctx, line);
 
             met[g->op_kind[0]] = true;
             assert_round_trip(ctx, g);
@@ -273,7 +272,7 @@ static mpl_graph *small(mpl_ctx *ctx)
 /* There is one value between input and output, and its shape is written as well. */
 static void check_shapes(mpl_ctx *ctx)
 {
-    own_graph *g = small(ctx);
+    owned_graph *g = small(ctx);
     char path[600], *data;
     const Onnx__TensorShapeProto *shape;
     Onnx__ModelProto *m;
@@ -298,9 +297,9 @@ TEST(test_messages)
     char path[600];
 
     for (size_t i = 0; i < sizeof message / sizeof *message; i++) {
-        own_graph *g = one_operation(ctx, message[i].line);
+        owned_graph *g = one_operation(ctx, message[i].line);
         Onnx__ModelProto *m;
-        char *data;
+        owned_memory char *data;
         size_t size;
 
         file_of("message.onnx", path);
@@ -310,7 +309,6 @@ TEST(test_messages)
         assert_non_null(m);
         check_message(i, m);
         onnx__model_proto__free_unpacked(m, NULL);
-        mpl_free(ctx, data);
     }
     check_shapes(ctx);
 }
@@ -333,7 +331,7 @@ TEST(test_networks)
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
         const mpl_zoo_param *param = mpl_zoo[i]->params;
         char spec[100];
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         snprintf(spec, sizeof spec, "%s", mpl_zoo[i]->name);
         for (; param->key != NULL; param++)
@@ -435,7 +433,7 @@ static void check_handed_out(const char *what, const Onnx__GraphProto *graph, bo
 
 static void check_model(mpl_ctx *ctx, const char *what, const char *path)
 {
-    char *data;
+    owned_memory char *data;
     size_t size;
     Onnx__ModelProto *m;
 
@@ -444,7 +442,6 @@ static void check_model(mpl_ctx *ctx, const char *what, const char *path)
     assert_non_null(m);
     check_handed_out(what, m->graph, false);
     onnx__model_proto__free_unpacked(m, NULL);
-    mpl_free(ctx, data);
 }
 
 TEST(test_control)
@@ -609,7 +606,7 @@ TEST(test_out_of_memory)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
     char path[600], copy[600];
-    own_graph *g = small(ctx);
+    owned_graph *g = small(ctx);
 
     file_of("memory.onnx", path), file_of("copy.onnx", copy);
     EACH_ALLOCATION_FAILS (ctx, st) {
@@ -639,7 +636,7 @@ TEST(test_convolutions)
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_graph *g = one_operation(ctx, rows[i].line), *back = NULL;
+        owned_graph *g = one_operation(ctx, rows[i].line), *back = NULL;
         interpreter a, b;
         char path[600], kinds[600] = "";
         const float *x, *y;

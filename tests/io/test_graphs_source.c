@@ -101,7 +101,7 @@ static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *ori
     const mpl_problem *p = original->problem;
     mpl_source one, two;
     uint32_t moved = 0;
-    uint8_t *taken = NULL;
+    owned_memory uint8_t *taken = NULL;
 
     open_twin(ctx, list, ":twin=shuffled", &one);
     open_twin(ctx, list, ":twin=shuffled,seed=2", &two);
@@ -123,7 +123,6 @@ static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *ori
         moved += a != b;
     }
     assert_true(2 * moved >= p->n);
-    mpl_free(ctx, taken);
     mpl_source_fini(ctx, &one);
     mpl_source_fini(ctx, &two);
 }
@@ -157,7 +156,7 @@ TEST(test_twins)
 /* Fault: a problem with a direction of time is mirrored. */
 TEST(test_directed_have_no_twin)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     uint32_t step = 1;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 8, 4, 1, &p));

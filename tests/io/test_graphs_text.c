@@ -90,8 +90,8 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
 /* Writing g and reading it back gives the same graph, and then the same text. */
 static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 {
-    own_graph *back = NULL;
-    char *text = NULL, *again = NULL;
+    owned_graph *back = NULL;
+    owned_memory char *text = NULL, *again = NULL;
     size_t n, n_again;
 
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
@@ -100,14 +100,12 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
     assert_ok(ctx, mpl_text_write_memory(ctx, back, &again, &n_again));
     assert_string_equal(text, again);
     assert_int_equal(n, n_again);
-    mpl_free(ctx, text);
-    mpl_free(ctx, again);
 }
 
 TEST(test_zoo_round_trip)
 {
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, mpl_zoo[i]->name, &g));
         assert_round_trip(ctx, g);
@@ -120,7 +118,7 @@ TEST(test_data_round_trip)
                                         "tests/data/control.graph"};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         assert_ok(ctx, mpl_text_read(ctx, paths[i], &g));
         assert_round_trip(ctx, g);
@@ -198,8 +196,8 @@ static mpl_graph *awkward(mpl_ctx *ctx)
 
 TEST(test_awkward_round_trip)
 {
-    own_graph *g;
-    char *text = NULL;
+    owned_graph *g;
+    owned_memory char *text = NULL;
     size_t n;
 
     g = awkward(ctx);
@@ -208,7 +206,6 @@ TEST(test_awkward_round_trip)
     assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
     for (size_t i = 0; i < n; i++) /* printable on a terminal */
         assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
-    mpl_free(ctx, text);
 }
 
 /* Every bit pattern of the small types and 100,000 of the others read back bit by bit. */
@@ -312,14 +309,13 @@ static const char *const loose[][2] = {
 TEST(test_loose)
 {
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
-        own_graph *g = NULL;
-        char *text = NULL;
+        owned_graph *g = NULL;
+        owned_memory char *text = NULL;
         size_t n;
 
         assert_ok(ctx, mpl_text_read_memory(ctx, "loose", loose[i][1], strlen(loose[i][1]), &g));
         assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
         assert_string_equal(text, loose[i][0]);
-        mpl_free(ctx, text);
     }
 }
 
@@ -496,7 +492,7 @@ TEST(test_wrong)
 TEST(test_damaged)
 {
     mpl_graph *g;
-    char *text = NULL;
+    owned_memory char *text = NULL;
     size_t n;
 
     g = awkward(ctx);
@@ -515,7 +511,6 @@ TEST(test_damaged)
             mpl_graph_free(ctx, g);
             text[i] = was;
         }
-    mpl_free(ctx, text);
 }
 
 /* ---- files, memory ---- */

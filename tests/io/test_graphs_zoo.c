@@ -84,7 +84,7 @@ static double n_products(const mpl_graph *g)
 TEST(test_published)
 {
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-        own_graph *g = build(ctx, published[i].name);
+        owned_graph *g = build(ctx, published[i].name);
         double mega = n_products(g) * 1e-6;
 
         if (n_params(g) != published[i].params)
@@ -136,7 +136,7 @@ static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint3
 TEST(test_counts)
 {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        own_graph *g = build(ctx, counts[i].name);
+        owned_graph *g = build(ctx, counts[i].name);
 
         assert_count(g, MPL_OP_conv, MPL_OP_conv, counts[i].conv);
         assert_count(g, MPL_OP_batch_norm, MPL_OP_batch_norm, counts[i].norm);
@@ -221,7 +221,7 @@ TEST(test_variants)
     char text[200];
 
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        own_graph *g = build(ctx, variants[i].spec);
+        owned_graph *g = build(ctx, variants[i].spec);
 
         assert_string_equal(g->name, variants[i].name);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
@@ -241,7 +241,7 @@ TEST(test_lstm_cell)
             {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
             {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
             {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"});
-    own_graph *g;
+    owned_graph *g;
 
     g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
@@ -262,7 +262,7 @@ TEST(test_names)
             {"resnet50", "res2_1.a.relu"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_graph *g = build(ctx, rows[i][0]);
+        owned_graph *g = build(ctx, rows[i][0]);
 
         if (mpl_graph_find(g, rows[i][1]) == MPL_NONE)
             fail_msg("%s has no %s", rows[i][0], rows[i][1]);
@@ -301,7 +301,7 @@ static void fill_all(interpreter *it, float weights)
 /* The output of a network after filling its inputs, which the caller frees. */
 static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), uint64_t *rounds)
 {
-    own_graph *g = build(ctx, spec);
+    owned_graph *g = build(ctx, spec);
     interpreter it = interpret_begin(ctx, g);
     float *out = malloc(g->value_bytes[g->output[0]] + 1);
 
@@ -379,7 +379,7 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
 TEST(test_gru_cell)
 {
     enum { H = 3 };
-    own_graph *g;
+    owned_graph *g;
     interpreter it;
     float z[H], r[H], rh[H], want[H];
 
@@ -545,7 +545,7 @@ TEST(test_out_of_memory)
 
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
-            own_graph *g = NULL;
+            owned_graph *g = NULL;
 
             st = mpl_zoo_build(ctx, specs[i], &g);
             assert_true(st == MPL_EMEM ? g == NULL : st == MPL_OK);
@@ -561,7 +561,7 @@ TEST(test_random_wiring)
 
     for (int seed = 1; seed <= 5; seed++) {
         char spec[64];
-        own_graph *g;
+        owned_graph *g;
 
         snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
         g = build(ctx, spec);
@@ -753,7 +753,7 @@ static void assert_regions(const interpreter *it, const char *from, const char *
 
 TEST(test_mask_rcnn)
 {
-    own_graph *g;
+    owned_graph *g;
     interpreter it;
 
     g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");

@@ -55,7 +55,7 @@ static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y,
  * model. */
 static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *g)
 {
-    mpl_value *twin = NULL;
+    owned_memory mpl_value *twin = NULL;
     mpl_op y = 0;
 
     assert_ok(ctx, mpl_new(ctx, twin, model->n_values));
@@ -81,7 +81,6 @@ static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *
     assert_int_equal(model->n_outputs, g->n_outputs);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         assert_int_equal(twin[model->output[i]], g->output[i]);
-    mpl_free(ctx, twin);
 }
 
 TEST(test_models)
@@ -92,7 +91,7 @@ TEST(test_models)
 
     skip_without(MPL_SHARED "/onnx-light");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        own_graph *model = NULL, *g = NULL;
+        owned_graph *model = NULL, *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, names[i], &g));
         snprintf(path, sizeof path, MPL_SHARED "/onnx-light/light_%s.onnx", names[i]);

@@ -126,11 +126,11 @@ TEST(rows_have_exact_peaks)
             ROW({"none", r->none}, {"pool", r->pool_peak}, {"owl", r->owl}, {"mxnet", r->mxnet},
                 {"greedy_size", r->greedy_size}, {"greedy_breadth", r->greedy_breadth},
                 {"best_fit", r->best_fit}, {"first_fit", r->first_fit});
-        own_problem *p = make_row(ctx, r);
+        owned_problem *p = make_row(ctx, r);
 
         for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
             const mpl_planner *planner = mpl_planner_find(want[k].planner);
-            own_plan *plan = NULL;
+            owned_plan *plan = NULL;
             mpl_run run;
 
             assert_non_null(planner);
@@ -204,7 +204,7 @@ TEST(plans_are_valid_and_repeatable)
     mpl_rng_init(&rng, 20);
     for (int i = 0; i < 400; i++) {
         unsigned kind = what[(size_t)i % (sizeof what / sizeof *what)];
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
         uint64_t least = 0;
 
@@ -224,7 +224,7 @@ TEST(plans_are_valid_and_repeatable)
 
 TEST(empty_problems_have_empty_plans)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "empty", 0, &p));
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++)
@@ -240,7 +240,7 @@ TEST(every_allocation_may_fail)
 
     mpl_rng_init(&rng, 21);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
-        own_problem *p = random_problem(ctx, &rng, 16, what[i]);
+        owned_problem *p = random_problem(ctx, &rng, 16, what[i]);
 
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
             mpl_status st = MPL_EMEM;
@@ -346,7 +346,7 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
     sorted = p;
     sorted_by_rank = rank;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        own_plan *plan = NULL, *want = NULL;
+        owned_plan *plan = NULL, *want = NULL;
         mpl_run run;
 
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -370,7 +370,7 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
 /* Fixes some buffers at a valid plan's offsets plus a little. */
 static void fix_some(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
-    own_plan *plan = plain_plan(ctx, p);
+    owned_plan *plan = plain_plan(ctx, p);
 
     assert_ok(ctx, mpl_new(ctx, p->fixed, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -383,7 +383,7 @@ TEST(small_problems_are_placed_plainly)
 
     mpl_rng_init(&rng, 22);
     for (int i = 0; i < 600; i++) {
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 16),
                            (unsigned)i % 8 & (RANDOM_ALIGNED | RANDOM_POOLS | RANDOM_PAIRS));
 
@@ -406,7 +406,7 @@ TEST(long_lists_are_placed_plainly)
 
     mpl_rng_init(&rng, 23);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
 
         assert_ok(ctx, mpl_problem_synthetic(ctx, kinds[i].n, kinds[i].alive, i, &p));
         for (mpl_buffer b = 0; b < p->n; b++) {
@@ -482,11 +482,11 @@ TEST(the_door_refuses)
                     {"owl", {"rule"}, {""}, 1, MPL_EINPUT, "rule="},
                     {"mxnet", {"range"}, {"auto"}, 1, MPL_OK, ""},
                     {"mxnet", {"range"}, {"3"}, 1, MPL_EINPUT, "range=3"});
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 5, 2, 1, &p));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_plan *plan = NULL;
+        owned_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);

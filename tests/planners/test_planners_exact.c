@@ -320,8 +320,8 @@ TEST(known_optima)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (int backwards = 0; backwards < 2; backwards++) {
             char path[200];
-            own_problem *p = NULL;
-            own_plan *plan, *again;
+            owned_problem *p = NULL;
+            owned_plan *plan, *again;
             mpl_run run;
 
             snprintf(path, sizeof path, MPL_SHARED "%s", lists[i].path);
@@ -355,7 +355,7 @@ TEST(cut_rectangles)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t area = 0;
-        own_plan *plan;
+        owned_plan *plan;
         mpl_run run;
 
         assert_ok(ctx, mpl_source_open(ctx, rows[i].source, &options, &source));
@@ -382,7 +382,7 @@ TEST(cut_rectangles_are_quick)
         for (uint32_t seed = 1; seed <= 10; seed++) {
             char text[60];
             mpl_source source;
-            own_plan *plan;
+            owned_plan *plan;
             mpl_run run;
 
             snprintf(text, sizeof text, "guillotine:n=%u,seed=%u", n, seed);
@@ -455,8 +455,8 @@ TEST(pinwheels)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint64_t seed = 1; seed <= 8; seed++) {
-            own_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
-            own_plan *plan;
+            owned_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
+            owned_plan *plan;
             mpl_run run;
 
             p->pool_capacity[0] = HEIGHT;
@@ -527,8 +527,8 @@ TEST(threads_change_nothing)
 TEST(too_many_to_search)
 {
     enum { MANY = 9000, TICKS = 60000000 };
-    own_problem *p = NULL;
-    own_plan *plan, *first;
+    owned_problem *p = NULL;
+    owned_plan *plan, *first;
     uint64_t live;
     mpl_run run;
     mpl_rng rng;
@@ -558,7 +558,7 @@ TEST(budgets_prove_nothing)
 {
     small hard = roots[1];
     uint32_t optimum = brute_optimum(&hard);
-    own_problem *p;
+    owned_problem *p;
 
     p = problem_of(ctx, &hard);
     for (uint64_t ticks = 1; ticks < 2000; ticks += 1 + ticks / 8) {
@@ -587,7 +587,7 @@ TEST(budgets_prove_nothing)
 /* Two pools with a capacity each: a decision for each. */
 TEST(pools_are_apart)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     mpl_run run;
     mpl_plan *plan;
 

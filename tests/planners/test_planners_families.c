@@ -46,7 +46,7 @@ static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer fi
 
 static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p)
 {
-    own_plan *plan = NULL;
+    owned_plan *plan = NULL;
     uint64_t least, all = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -74,7 +74,7 @@ TEST(plan_all)
     mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         unsigned what = kinds[round % 7];
-        own_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
+        owned_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
         uint64_t least = optimum(ctx, p), bound;
         uint32_t into[MOST_BUFFERS];
 
@@ -85,7 +85,7 @@ TEST(plan_all)
         assert_ok(ctx, mpl_problem_check(ctx, hull));
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            own_plan *plan = run_planner(ctx, planner, p);
+            owned_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -123,8 +123,8 @@ TEST(search_from_afar)
 
     mpl_rng_init(&rng, 24);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        own_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
-        own_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
+        owned_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        owned_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
         uint64_t least = optimum(ctx, p);
 
         for (int way = 0; way < 3; way++) {
@@ -244,8 +244,8 @@ TEST(walls_say_what_conflicts)
 
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        own_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
-        own_plan *plan = NULL;
+        owned_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        owned_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -307,7 +307,7 @@ TEST(parts_let_others_in)
                 {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}}, 8, 5));
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
+        owned_problem *p = make(ctx, cases[i].m, cases[i].n), *hull = NULL;
         mpl_plan *plan;
         uint32_t into[5];
 
@@ -347,7 +347,7 @@ TEST(refuse_wrong)
         {"overlap", {{0, 0, 4, 0, 2}, {0, 3, 4, 0, 6}, {2, 0, 4, 2, 6}}, "of one family overlap"},
         {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"});
     mpl_problem *p;
-    own_plan *plan;
+    owned_plan *plan;
 
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
         p = make(ctx, wrongs[i].m, 3);
@@ -392,8 +392,8 @@ TEST(capacities)
     for (int i = 0; i < 2; i++)
         for (uint64_t capacity = 4; capacity <= 5; capacity++) {
             const mpl_planner *planner = mpl_planner_find(names[i]);
-            own_problem *p = make(ctx, two, 4);
-            own_plan *plan = NULL;
+            owned_problem *p = make(ctx, two, 4);
+            owned_plan *plan = NULL;
             mpl_run run;
 
             p->pool_capacity[0] = capacity;
@@ -414,8 +414,9 @@ TEST(written_and_read)
 
     mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 60; round++) {
-        own_problem *p = random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
-        own_plan *plan = run_planner(ctx, mpl_planner_find("greedy_size"), p);
+        owned_problem *p =
+            random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
+        owned_plan *plan = run_planner(ctx, mpl_planner_find("greedy_size"), p);
         uint64_t hash = mpl_problem_hash(p);
         mpl_plan_file read;
 
@@ -459,7 +460,7 @@ TEST(survive_lost_memory)
     static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
                                         "beam",  "portfolio", "none"};
     mpl_rng rng;
-    own_problem *p;
+    owned_problem *p;
 
     mpl_rng_init(&rng, 23);
     p = random_families(ctx, &rng, 8, RANDOM_PAIRS);

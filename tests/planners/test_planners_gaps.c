@@ -39,7 +39,7 @@ TEST(count_steps)
 
     mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        own_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         uint64_t live[16], peak = 0, bound = 0, most = 0;
         uint32_t where = 0;
         uint8_t member[12];
@@ -110,7 +110,7 @@ TEST(refuse_wrong)
     uint64_t hash[sizeof wrongs / sizeof *wrongs];
 
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        own_problem *p = two_with_gaps(ctx, &wrongs[i]);
+        owned_problem *p = two_with_gaps(ctx, &wrongs[i]);
         mpl_problem bare = *p;
 
         if ((mpl_problem_check(ctx, p) == MPL_OK) != wrongs[i].right)
@@ -140,8 +140,8 @@ TEST(have_twins)
 
     mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        own_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
-        own_plan *plan = plain_plan(ctx, p);
+        owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
+        owned_plan *plan = plain_plan(ctx, p);
         uint64_t hash = mpl_problem_hash(p);
         uint32_t n = n_conflicts(p);
 
@@ -165,8 +165,8 @@ TEST(fold_gaps)
 
     mpl_rng_init(&rng, 6);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        own_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
-                    *folded = NULL;
+        owned_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
+                      *folded = NULL;
         uint32_t into[14];
 
         assert_ok(ctx, mpl_problem_fold(ctx, p, &folded, into));
@@ -230,7 +230,7 @@ TEST(plan_all)
 
     mpl_rng_init(&rng, 8);
     for (uint32_t round = 0; round < ROUNDS / 4; round++) {
-        own_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
+        owned_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
         mpl_problem hull = *p;
         uint64_t least = least_height(p, offset, 0, 0, UINT64_MAX), least_hull;
 
@@ -239,7 +239,7 @@ TEST(plan_all)
         n_gained += least < least_hull;
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            own_plan *plan = run_planner(ctx, planner, p);
+            owned_plan *plan = run_planner(ctx, planner, p);
 
             if (plan == NULL)
                 continue;
@@ -271,7 +271,7 @@ TEST(plan_pairs)
 
     mpl_rng_init(&rng, 9);
     for (uint32_t round = 0; round < 40; round++) {
-        own_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
+        owned_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
 
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
@@ -295,8 +295,8 @@ TEST(keep_quiet)
 
     for (int i = 0; i < 2; i++) {
         const mpl_planner *planner = mpl_planner_find(ilp[i]);
-        own_problem *p = two_with_gaps(ctx, &gap);
-        own_plan *plan = NULL;
+        owned_problem *p = two_with_gaps(ctx, &gap);
+        owned_plan *plan = NULL;
         mpl_run run;
 
         p->pool_capacity[0] = 8;
@@ -311,14 +311,14 @@ TEST(keep_quiet)
 TEST(survive_lost_memory)
 {
     mpl_rng rng;
-    own_problem *p;
+    owned_problem *p;
 
     mpl_rng_init(&rng, 11);
     p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
     for (int what = 0; what < 4; what++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
-            own_problem *folded = NULL;
-            own_plan *plan = NULL;
+            owned_problem *folded = NULL;
+            owned_plan *plan = NULL;
             uint32_t into[12];
             uint8_t member[12];
             uint64_t bound;

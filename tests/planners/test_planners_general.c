@@ -35,7 +35,7 @@ static void assert_certified(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan,
  * proves nothing false. */
 static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    own_problem *p = problem_of(ctx, from);
+    owned_problem *p = problem_of(ctx, from);
     mpl_plan *plan = planned(ctx, p, UINT64_MAX);
 
     assert_int_equal(plan->peak_bytes, optimum);
@@ -59,7 +59,7 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 /* The search alone, on the whole relation, for every choice of cells. */
 static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    own_problem *p = problem_of(ctx, from);
+    owned_problem *p = problem_of(ctx, from);
     mpl_bodies *b = NULL;
     mpl_cliques *q = NULL;
     mpl_graph_search *s = NULL;
@@ -189,7 +189,7 @@ TEST(memory_runs_out)
     mpl_rng_init(&rng, 24);
     for (int with_pairs = 0; with_pairs < 2; with_pairs++) {
         small from = root(1);
-        own_problem *p;
+        owned_problem *p;
         mpl_status st = MPL_EMEM;
 
         if (with_pairs)
@@ -230,11 +230,11 @@ TEST(training_keeps_the_budget)
 
     for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
         mpl_problem_options options = mpl_problem_options_default();
-        own_problem *p = NULL;
-        own_plan *plan = NULL;
-        own_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
+        owned_map *map = NULL;
         mpl_source source;
-        mpl_op *order;
+        owned_memory mpl_op *order;
         mpl_run run;
 
         options.parallel = rows[i / 2].parallel;
@@ -250,7 +250,6 @@ TEST(training_keeps_the_budget)
             fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64,
                      rows[i / 2].graph, names[i % 2], run.ticks, plan->peak_bytes,
                      plan->bound_bytes);
-        mpl_free(ctx, order);
         mpl_source_fini(ctx, &source);
     }
 }

@@ -261,7 +261,7 @@ static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *
 static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
                        const char *value)
 {
-    own_plan *plan;
+    owned_plan *plan;
     uint64_t bytes;
 
     assert_ok(ctx, planned(ctx, planner, p, key, value, UINT64_MAX, &plan));
@@ -273,7 +273,7 @@ static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, 
 
 static mpl_claim claimed(mpl_ctx *ctx, const mpl_problem *p, uint64_t *peak)
 {
-    own_plan *plan;
+    owned_plan *plan;
     mpl_claim claim;
 
     assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan));
@@ -290,7 +290,7 @@ static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
 
     for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
         const char *const value[] = {nodes[k], "cold"};
-        own_plan *plan = NULL;
+        owned_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -358,7 +358,7 @@ TEST(is_brute_force)
 
         for (; above < kinds[k].above || below < kinds[k].below; tried++) {
             shape from = next_shape(&rng, kept, above, kinds[k].what, kinds[k].n_max);
-            own_problem *p = problem_of(ctx, &from, kinds[k].what);
+            owned_problem *p = problem_of(ctx, &from, kinds[k].what);
             uint64_t bound, best = optimum(ctx, p, &bound);
             bool higher = best > bound;
 
@@ -416,7 +416,7 @@ static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
 /* Whether ilp finishes; its answer must agree with the optimum in any case. */
 static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool cold)
 {
-    own_plan *plan = limited(ctx, p, cold);
+    owned_plan *plan = limited(ctx, p, cold);
     bool finished = plan->claim == MPL_OPTIMAL;
 
     assert_true(plan->bound_bytes <= best && best <= plan->peak_bytes);
@@ -427,7 +427,7 @@ static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool col
 /* The optimum proved by exact; 0: it did not finish. */
 static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
 {
-    own_plan *plan;
+    owned_plan *plan;
     uint64_t best;
 
     assert_ok(ctx, planned(ctx, "exact", p, NULL, NULL, EXACT_TICKS, &plan));
@@ -448,7 +448,7 @@ TEST(agrees_with_exact)
         unsigned what = tried % 2 == 0 ? 0 : ALIGNED;
         shape from = next_shape(&rng, kept, n_kept, what, MOST);
         uint64_t bound, best;
-        own_problem *p;
+        owned_problem *p;
 
         while (from.n < 10 + tried % 11)
             mutate(&from, &rng, what, MOST);
@@ -558,7 +558,7 @@ TEST(refutations_are_confirmed)
  * infeasible. Deterministic. */
 TEST(budgets_prove_nothing)
 {
-    own_problem *p;
+    owned_problem *p;
     uint64_t best, bound;
 
     p = problem_of(ctx, &roots[1], 0);
@@ -589,8 +589,8 @@ TEST(budgets_prove_nothing)
 /* Each pool has its own capacity, and the second also decides. */
 TEST(pools_are_apart)
 {
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
     uint64_t peak;
 
     assert_ok(ctx, mpl_problem_new(ctx, "pools", 4, &p));
@@ -653,7 +653,7 @@ TEST(glpk_may_run_out_of_memory)
 
 TEST(our_memory_runs_out)
 {
-    own_problem *p;
+    owned_problem *p;
     mpl_status st = MPL_EMEM;
 
     p = problem_of(ctx, &roots[1], PAIRS);
@@ -690,8 +690,8 @@ TEST(a_file_holds_the_program)
             " 0 <= x1 <= 2\n", " y0_1\n");
     const char *path = "build/ilp-test.lp";
     char text[4000];
-    own_problem *p = NULL;
-    own_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "plain", 3, &p));
     p->n_steps = 3;
@@ -719,7 +719,7 @@ TEST(a_network_is_solved)
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
-    mpl_op *order = NULL;
+    owned_memory mpl_op *order = NULL;
 
     assert_ok(ctx, mpl_source_open(ctx, "densenet121", &read, &source));
     assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
@@ -731,7 +731,6 @@ TEST(a_network_is_solved)
         mpl_problem_free(ctx, p);
         mpl_value_map_free(ctx, map);
     }
-    mpl_free(ctx, order);
     mpl_source_fini(ctx, &source);
 }
 

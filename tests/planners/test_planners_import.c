@@ -211,7 +211,7 @@ static void check_message(const mpl_ctx *ctx, const char *what)
 /* Fault: a missing check, a wrong line, a verifier that is not called. */
 TEST(changes_are_seen)
 {
-    own_problem *beside = NULL;
+    owned_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
@@ -246,7 +246,7 @@ TEST(changes_are_seen)
  * mark. */
 TEST(cut_files)
 {
-    own_problem *beside = NULL;
+    owned_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
@@ -351,7 +351,7 @@ TEST(nothing_that_is_a_plan)
 /* The k-th allocation fails, for every k: MPL_EMEM and no leak. */
 TEST(memory_runs_out)
 {
-    own_problem *beside = NULL;
+    owned_problem *beside = NULL;
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {

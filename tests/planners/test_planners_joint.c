@@ -11,9 +11,9 @@ extern const mpl_planner mpl_planner_exact;
 static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                        const mpl_problem_options *o)
 {
-    own_problem *p = NULL;
-    own_map *map = NULL;
-    own_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
+    owned_plan *plan = NULL;
     mpl_run run;
     uint64_t bytes;
 
@@ -68,7 +68,7 @@ TEST(least_arena_of_all)
     uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 400, apart = 0, listed = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
-        own_graph *g =
+        owned_graph *g =
             random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
 
@@ -92,8 +92,8 @@ TEST(training_graphs)
     uint64_t apart = 0, listed = 0, n = 0;
 
     for (uint64_t seed = 0; seed < 200; seed++) {
-        own_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 2))
-                                     : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 4));
+        owned_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 2))
+                                       : random_update_graph(ctx, seed, 2 + (uint32_t)(seed % 4));
         mpl_problem_options o = random_options(seed);
 
         o.pin_inputs = true;
@@ -105,7 +105,7 @@ TEST(training_graphs)
     assert_true(n > 150);
     for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_order_run run;
         mpl_op order[MPL_ORDER_LIST_MOST];
 
@@ -127,8 +127,8 @@ enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
 static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *o, uint64_t *set)
 {
-    own_problem *p = NULL;
-    own_map *map = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
 
     memset(set, 0, PAIR_WORDS * sizeof *set);
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
@@ -180,7 +180,7 @@ TEST(listed_orders_suffice)
 
     assert_non_null(listed);
     for (uint64_t seed = 0; seed < 600; seed++) {
-        own_graph *g =
+        owned_graph *g =
             random_graph(ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
         listing those = {.set = listed};
@@ -267,7 +267,7 @@ static mpl_graph *graph_of_events(mpl_ctx *ctx)
 
 TEST(above_the_least_peak)
 {
-    own_graph *g;
+    owned_graph *g;
     mpl_problem_options o = mpl_problem_options_default();
     mpl_order_run run;
     mpl_op order[64];
@@ -290,7 +290,7 @@ TEST(above_the_least_peak)
 
 TEST(survive_lost_memory)
 {
-    own_graph *g;
+    owned_graph *g;
 
     g = random_graph(ctx, 3, 6, 4);
     EACH_ALLOCATION_FAILS (ctx, st) {

@@ -57,7 +57,7 @@ static void unload(mpl_ctx *ctx, loaded *l)
 static uint64_t planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner)
 {
     mpl_run run;
-    own_plan *plan = NULL;
+    owned_plan *plan = NULL;
     uint64_t bytes;
 
     mpl_run_init(&run, ctx);
@@ -121,7 +121,7 @@ typedef struct need {
 
 static void add_need(mpl_ctx *ctx, const loaded *l, need *sum)
 {
-    mpl_copy *copy = NULL;
+    owned_memory mpl_copy *copy = NULL;
     uint32_t n_copies = 0;
 
     sum->n_buffers += l->p->n;
@@ -135,7 +135,6 @@ static void add_need(mpl_ctx *ctx, const loaded *l, need *sum)
     assert_ok(ctx, mpl_copies_of(ctx, l->g, l->map, &copy, &n_copies));
     for (uint32_t k = 0; k < n_copies; k++)
         sum->copied_bytes += copy[k].bytes;
-    mpl_free(ctx, copy);
 }
 
 static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)

@@ -63,9 +63,9 @@ TEST(production_is_reproduced)
     skip_without(MPL_SHARED "/libnnc");
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_nnc_record record = {0};
-        own_plan *plan;
+        owned_plan *plan;
         uint64_t bound, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
@@ -96,9 +96,9 @@ TEST(moved_tensors_are_refused)
     skip_without(MPL_SHARED "/libnnc");
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         char path[200];
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_nnc_record record = {0};
-        own_plan *plan;
+        owned_plan *plan;
 
         snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
         assert_ok(ctx, mpl_nnc_read(ctx, path, &p, &record));
@@ -138,7 +138,7 @@ TEST(lists_are_near_production)
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         char path[200];
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         uint64_t peak, mine;
 
         snprintf(path, sizeof path, MPL_SHARED "/minimalloc/%s.1048576.csv", lists[i].name);
@@ -182,12 +182,12 @@ TEST(random_problems)
 
     mpl_rng_init(&rng, 7);
     for (int round = 0; round < 300; round++) {
-        own_problem *p = random_problem(ctx, &rng);
+        owned_problem *p = random_problem(ctx, &rng);
         uint64_t bound, got[3];
 
         assert_ok(ctx, mpl_antichain(ctx, p, 0, &bound, NULL));
         for (int k = 0; k < 3; k++) {
-            own_plan *one = NULL, *other = NULL;
+            owned_plan *one = NULL, *other = NULL;
             mpl_run run;
 
             mpl_run_init(&run, ctx);
@@ -208,9 +208,9 @@ TEST(random_problems)
  * and 2 share a block; 1 lies at its front. */
 TEST(worked_by_hand)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     mpl_before *o = NULL;
-    own_plan *plan;
+    owned_plan *plan;
 
     assert_ok(ctx, mpl_before_from_arcs(ctx, 4, 2, (uint32_t[]){0, 1}, (uint32_t[]){1, 2}, &o));
     assert_ok(ctx, mpl_problem_new(ctx, "hand", 4, &p));

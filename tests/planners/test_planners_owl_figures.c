@@ -55,10 +55,10 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
                               uint32_t *n_blocks)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    own_problem *p = NULL;
-    own_map *map = NULL;
-    own_plan *plan = NULL;
-    mpl_op *order = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
+    owned_plan *plan = NULL;
+    owned_memory mpl_op *order = NULL;
     mpl_run run;
     uint64_t bytes;
 
@@ -77,7 +77,6 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
         if (plan->block[b] + 2 > *n_blocks)
             *n_blocks = plan->block[b] + 2;
     bytes = plan->peak_bytes + g->value_bytes[g->output[0]];
-    mpl_free(ctx, order);
     return bytes;
 }
 
@@ -86,7 +85,7 @@ TEST(test_figures)
     uint32_t n_blocks;
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
 
         assert_ok(ctx, mpl_zoo_build(ctx, figures[i].spec, &g));
         assert_sums(g, i);

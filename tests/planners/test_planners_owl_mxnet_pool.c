@@ -186,8 +186,8 @@ TEST(examples_get_their_blocks)
 {
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         const example *e = &examples[i];
-        own_problem *p = make(ctx, e);
-        own_plan *plan = NULL;
+        owned_problem *p = make(ctx, e);
+        owned_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);

@@ -69,7 +69,7 @@ TEST(records_are_written)
         {'u', false, 4294967294, 0, 0});
     mpl_proof proof = {.ctx = ctx};
     mpl_status st = MPL_EMEM;
-    char *text = NULL;
+    owned_memory char *text = NULL;
 
     for (size_t k = 0; k < sizeof records / sizeof *records; k++)
         mpl_proof_add(&proof, records[k].kind, records[k].a, records[k].b, records[k].c);
@@ -82,7 +82,6 @@ TEST(records_are_written)
     assert_ok(ctx, st);
     assert_string_equal(
         text, "c5,0 c6,0 c8,1 k c9,2 b0,3 p5 x8,1 n r6,2,77 s1,2 z3 k m1 m0 d4 o10 u4294967294");
-    mpl_free(ctx, text);
     mpl_proof_fini(&proof);
 }
 

@@ -115,7 +115,7 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
                          const listed *l, uint64_t budget, uint64_t seed)
 {
     mpl_recompute_found found;
-    own_graph *made = NULL;
+    owned_graph *made = NULL;
     uint64_t want = least_work(l, budget);
     mpl_status st;
 
@@ -322,7 +322,7 @@ TEST(games_are_real)
                 for (uint32_t i = 0; i < n_frontier; i++, n_points++) {
                     const uint64_t unit = 64;
                     mpl_recompute_found found = {0};
-                    own_graph *made = NULL;
+                    owned_graph *made = NULL;
 
                     assert_ok(ctx,
                               make(ctx, "pebble", g, &options,
@@ -463,7 +463,7 @@ TEST(rules_left_out)
         "game+program", "nothing"};
     mpl_problem_options options = mpl_problem_options_default();
     uint64_t before, least = 0, n_found = 0;
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
 
     if (mpl_recompute_find("round")->choose == NULL) {
         print_message("skip: %s: GLPK is not in this build\n", __func__);
@@ -487,7 +487,7 @@ TEST(rules_left_out)
         for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
             mpl_recompute_task task = {
                 .ctx = ctx, .g = g, .options = &options, .budget = before / 10 * 7};
-            own_graph *made = NULL;
+            owned_graph *made = NULL;
             mpl_status st = mpl_recompute_without(ctx, rules[i], &task.without);
 
             assert_status(ctx, st, strcmp(rules[i], "nothing") == 0 ? MPL_EINPUT : MPL_OK);
@@ -516,7 +516,7 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
                                .options = &options,
                                .budget = w == LEAST ? MPL_LEAST_PEAK : before / 10 * 9,
                                .found.before_bytes = before};
-    own_graph *made = NULL;
+    owned_graph *made = NULL;
     mpl_status st;
     bool fits;
 

@@ -300,7 +300,7 @@ TEST(work_is_counted)
     } rows[] = ROW({"conv", 2 * 32 * 64 * 2 * 25},     /* each of 2*32*8*8 results: 25 pairs */
                    {"conv.relu", 2 * 4 * 2 * 32 * 64}, /* read and written */
                    {"flat", 0}, {"fc1", 2 * 2 * 1024 * 512});
-    own_graph *g;
+    owned_graph *g;
 
     g = zoo(ctx, "mnist_conv:batch=2,image=8");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -315,7 +315,7 @@ TEST(work_is_counted)
 TEST(memory_may_run_out)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    own_graph *g;
+    owned_graph *g;
     mpl_status st = MPL_EMEM;
 
     g = zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");

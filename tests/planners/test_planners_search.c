@@ -57,7 +57,7 @@ static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, u
 static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks,
                         uint64_t *used)
 {
-    own_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
+    owned_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
     uint64_t peak = plan->peak_bytes;
 
     return peak;
@@ -108,7 +108,7 @@ TEST(lists_are_searched)
 {
     skip_without(MPL_SHARED "/minimalloc/A.1048576.csv");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         char path[200];
 
         snprintf(path, sizeof path, MPL_SHARED "/%s", lists[i]);
@@ -121,23 +121,22 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
-    own_map *map = NULL;
-    own_graph *g = NULL;
-    mpl_op *order = NULL;
+    owned_map *map = NULL;
+    owned_graph *g = NULL;
+    owned_memory mpl_op *order = NULL;
 
     options.parallel = parallel;
     assert_ok(ctx, mpl_zoo_build(ctx, net, &g));
     assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    mpl_free(ctx, order);
     return p;
 }
 
 TEST(nets_are_searched_under_both_safeties)
 {
     for (size_t i = 0; i < 2 * sizeof nets / sizeof *nets; i++) {
-        own_problem *p = net_problem(ctx, nets[i / 2], i % 2 == 1);
+        owned_problem *p = net_problem(ctx, nets[i / 2], i % 2 == 1);
 
         check_searches(ctx, p, nets[i / 2]);
     }
@@ -179,7 +178,7 @@ TEST(small_problems_are_solved)
     mpl_rng_init(&rng, 7);
     for (uint32_t round = 0; round < 160; round++) {
         unsigned what = round % 16;
-        own_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
+        owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
         uint64_t offset[6] = {0}, least = least_height(p, offset, 0, 0);
 
         for (int i = 0; i < N_SEARCHES; i++) {
@@ -204,9 +203,9 @@ TEST(fixed_places_and_capacities_are_kept)
 
     mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 60; round++) {
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        own_plan *plain = plain_plan(ctx, p);
+        owned_plan *plain = plain_plan(ctx, p);
         uint64_t best;
 
         assert_ok(ctx, mpl_verify(ctx, p, plain));
@@ -224,7 +223,7 @@ TEST(fixed_places_and_capacities_are_kept)
 /* Reaching a capacity ends the search; one below the bound is refuted or missed. */
 TEST(capacities_decide)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     mpl_run run;
     mpl_plan *plan = NULL;
     uint64_t bound;
@@ -251,8 +250,8 @@ TEST(same_seed_same_plan)
 {
     for (int i = 0; i < N_SEARCHES; i++)
         for (uint64_t seed = 1; seed < 4; seed++) {
-            own_problem *p = NULL;
-            own_plan *one, *two;
+            owned_problem *p = NULL;
+            owned_plan *one, *two;
             uint64_t ticks_one, ticks_two;
 
             assert_ok(ctx, mpl_problem_synthetic(ctx, 200, 40, seed, &p));
@@ -270,8 +269,8 @@ TEST(local_search_beats_hill_climb)
     uint64_t ours = 0, theirs = 0;
 
     for (uint64_t seed = 1; seed < 5; seed++) {
-        own_problem *p = NULL;
-        own_plan *climb = NULL;
+        owned_problem *p = NULL;
+        owned_plan *climb = NULL;
         const char *key = "attempts", *value = "1000000";
         mpl_run run;
 
@@ -343,8 +342,8 @@ TEST(placements_are_the_lowest)
     mpl_rng_init(&rng, 13);
     n_compared = 0;
     for (uint32_t round = 0; round < 320; round++) {
-        own_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
-        own_plan *plan = NULL;
+        owned_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
+        owned_plan *plan = NULL;
         mpl_run run;
 
         mpl_run_init(&run, ctx);
@@ -364,14 +363,14 @@ TEST(plans_to_begin_from_are_kept)
 
     mpl_rng_init(&rng, 17);
     for (uint32_t round = 0; round < 64; round++) {
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
-        own_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
-                 *poor = plain_plan(ctx, p);
+        owned_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
+                   *poor = plain_plan(ctx, p);
 
         assert_ok(ctx, mpl_verify(ctx, p, poor));
         for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
-            own_plan *plan = NULL;
+            owned_plan *plan = NULL;
             mpl_run run;
 
             mpl_run_init(&run, ctx);
@@ -389,8 +388,8 @@ TEST(proofs_are_taken_over)
 {
     static const uint32_t birth[] = {3, 2, 4, 5, 1, 3, 2, 1}, death[] = {5, 4, 7, 7, 2, 4, 5, 3};
     static const uint64_t bytes[] = {1, 3, 4, 4, 4, 1, 2, 3};
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
 
     assert_ok(ctx, mpl_problem_new(ctx, "above its load", 8, &p));
     p->n_steps = 7;
@@ -418,13 +417,13 @@ static const struct {
 
 TEST(portfolios_have_members)
 {
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     const char *key = "members";
     mpl_run run;
 
     assert_ok(ctx, mpl_problem_synthetic(ctx, 60, 20, 3, &p));
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        own_plan *plan = NULL;
+        owned_plan *plan = NULL;
 
         mpl_run_init(&run, ctx);
         run.budget_ticks = 8000000;
@@ -454,7 +453,7 @@ TEST(budgets_are_used)
             uint64_t last = UINT64_MAX;
 
             for (uint64_t ticks = 1000000; ticks <= 16000000; ticks *= 4) {
-                own_plan *plan = NULL;
+                owned_plan *plan = NULL;
                 mpl_run run;
 
                 mpl_run_init(&run, ctx);
@@ -476,7 +475,7 @@ TEST(budgets_are_used)
 /* Control flow has no parallel safety, and its carried values need not fit within the bound. */
 static bool has_blocks(mpl_ctx *ctx, const char *network)
 {
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     bool blocks;
 
     assert_ok(ctx, mpl_zoo_build(ctx, network, &g));
@@ -489,8 +488,8 @@ TEST(zoo_is_planned_at_its_bound)
 {
     for (uint32_t i = 0; mpl_zoo[i] != NULL; i++)
         for (int parallel = 0; parallel < 2 && !has_blocks(ctx, mpl_zoo[i]->name); parallel++) {
-            own_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
-            own_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
+            owned_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
+            owned_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
 
             if (plan->claim != MPL_OPTIMAL)
                 fail_msg("%s, %s: %" PRIu64 " bytes, bound %" PRIu64, mpl_zoo[i]->name,

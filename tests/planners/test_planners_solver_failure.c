@@ -65,7 +65,7 @@ TEST(the_start_stands)
         skip();
     mpl_rng_init(&rng, 7);
     for (int i = 0; i < 400; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_run run;
         mpl_plan *whole, *plan;
 

@@ -56,8 +56,8 @@ static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, u
  * the exact planner. */
 static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t capacity)
 {
-    own_problem *q = NULL;
-    own_plan *plan = NULL;
+    owned_problem *q = NULL;
+    owned_plan *plan = NULL;
     mpl_run run;
     uint32_t new_id[MOST], from[64], to[64], n = 0, n_arcs = 0, n_pairs = 0;
     mpl_before *before = NULL;
@@ -181,10 +181,10 @@ TEST(costs_are_those_of_brute_force)
 
     mpl_rng_init(&rng, 4);
     for (uint32_t i = 0; i < 3000; i++) {
-        own_problem *p = next_problem(ctx, &rng, i);
+        owned_problem *p = next_problem(ctx, &rng, i);
         memories m = random_memories(&rng, p);
         uint64_t want = brute_cost(ctx, p, &m), least = 0;
-        own_plan *plan = NULL;
+        owned_plan *plan = NULL;
 
         assert_ok(ctx, spill(ctx, p, &m, 1, UINT64_MAX, &plan));
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -277,14 +277,14 @@ TEST(wrong_plans_are_refused)
             {"costs 36 and claims to be optimal", {0, 0, 8}, {0, 1, 0}, 36, 35, 0, MPL_OPTIMAL},
             {"nobody to pay less than 37", {0, 0, 8}, {0, 1, 0}, 36, 37, 0, MPL_FEASIBLE},
             {"a bound on bytes", {0, 0, 8}, {0, 1, 0}, 36, 36, 20, MPL_OPTIMAL});
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
 
     assert_ok(ctx, mpl_problem_new(ctx, "three", 3, &p));
     p->n_steps = 1;
     for (mpl_buffer b = 0; b < 3; b++)
         p->bytes[b] = b < 2 ? 8 : 4, p->death[b] = 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_plan *plan = NULL;
+        owned_plan *plan = NULL;
 
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         assert_ok(ctx, mpl_plan_spread(ctx, plan, 2));
@@ -316,7 +316,7 @@ TEST(wrong_memories_are_refused)
             {"8/-", "2/1", "memory 1 is cheaper than memory 0"}, {"-/8", "1/2", "only the last"},
             {"8/-", "1/-", "is no whole number"}, {"8/-", "1/9223372036854775807", "passes 2^63"},
             {"1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1", "1", "more than 16"}, {"8/8", "1/2", NULL});
-    own_problem *p = NULL;
+    owned_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
 
@@ -358,7 +358,7 @@ TEST(longer_lists_are_valid_and_repeatable)
 {
     for (uint32_t i = 0; i < 12; i++) {
         uint32_t n = 20 + 25 * i;
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_plan *plan[2] = {NULL, NULL}, *less = NULL;
         memories m = {.n = 3, .price = {1, 4, 16}};
         uint64_t live;
@@ -401,8 +401,8 @@ TEST(files_keep_the_memories)
                    {"\"memories\":", "\"memories\":[],\"other\":", MPL_EINPUT, MPL_OK});
     memories m = {.n = 3, .capacity = {500000, 800000, MPL_NO_CAPACITY}, .price = {0, 2, 5}};
     char path[] = "spill_XXXXXX", text[200000], changed[200000];
-    own_problem *p = NULL;
-    own_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
     FILE *f;
     size_t n;
 
@@ -491,16 +491,17 @@ TEST(every_allocation_may_fail)
 
     mpl_rng_init(&rng, 12);
     for (uint32_t i = 0; i < 4; i++) {
-        own_problem *p = i == 0 ? problem_of(ctx, &roots[1])
-                                : random_problem(ctx, &rng, 9,
-                                                 (i > 1 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0) |
-                                                     (i > 2 ? RANDOM_PARALLEL : 0) | RANDOM_POOLS);
+        owned_problem *p = i == 0
+                               ? problem_of(ctx, &roots[1])
+                               : random_problem(ctx, &rng, 9,
+                                                (i > 1 ? RANDOM_PAIRS | RANDOM_ALIGNED : 0) |
+                                                    (i > 2 ? RANDOM_PARALLEL : 0) | RANDOM_POOLS);
         memories m = {
             .n = 3, .capacity = {i == 0 ? 9 : 20, 12, MPL_NO_CAPACITY}, .price = {0, 1, 3}};
 
         set_text(&m);
         EACH_ALLOCATION_FAILS (ctx, st) {
-            own_plan *plan = NULL;
+            owned_plan *plan = NULL;
 
             st = spill(ctx, p, &m, 1, 20000, &plan);
             ctx->fail_after = -1;

@@ -92,8 +92,8 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_problem *p = NULL;
-    own_graph *g = NULL;
-    mpl_op *order;
+    owned_graph *g = NULL;
+    owned_memory mpl_op *order;
 
     options.parallel = parallel;
     assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
@@ -101,7 +101,6 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
     assert_non_null(order);
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, map));
-    mpl_free(ctx, order);
     return p;
 }
 
@@ -142,8 +141,8 @@ TEST(requests_follow_lifetimes)
 TEST(memory_may_run_out)
 {
     mpl_status st = MPL_EMEM;
-    own_map *map = NULL, *other = NULL;
-    own_problem *p, *parallel;
+    owned_map *map = NULL, *other = NULL;
+    owned_problem *p, *parallel;
     mpl_request *request = NULL;
     uint32_t n = 0;
 

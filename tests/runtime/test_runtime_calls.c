@@ -72,7 +72,7 @@ static void run_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_exec_facts *facts)
 
 static void run(mpl_ctx *ctx, const char *text, mpl_exec_facts *facts)
 {
-    own_graph *g;
+    owned_graph *g;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "calls", text, strlen(text), &g));
     run_graph(ctx, g, facts);
@@ -125,7 +125,7 @@ TEST(runs_end_when_the_device_has_finished)
 TEST(control_flow_is_not_prepared)
 {
     mpl_exec_facts facts;
-    own_graph *g;
+    owned_graph *g;
     uint32_t n_control = 0;
 
     assert_ok(ctx, mpl_zoo_build(ctx, "pingpong", &g));

@@ -172,7 +172,7 @@ TEST(shared_operands_keep_the_outputs)
     uint32_t n_saved = 0, n_copied = 0, n_lower = 0;
 
     for (uint64_t seed = 0; seed < 400; seed++) {
-        own_graph *g = random_rows(ctx, seed);
+        owned_graph *g = random_rows(ctx, seed);
         bool parallel = seed % 5 == 2 || seed % 11 == 4;
         const mpl_planner *planner = planner_of(seed / 3, parallel);
         result alone = run(ctx, g, NULL, NULL, false), by[3] = {{0}};
@@ -280,10 +280,10 @@ TEST(drawn_storage_needs_no_more)
             uint64_t got[4] = {0};
 
             for (uint64_t seed = 0; seed < 300; seed++) {
-                own_graph *g = boxes ? random_boxes(ctx, seed) : random_rows(ctx, seed);
+                owned_graph *g = boxes ? random_boxes(ctx, seed) : random_rows(ctx, seed);
                 mpl_problem_options o = mpl_problem_options_default();
-                own_map *map = NULL;
-                own_problem *p = NULL;
+                owned_map *map = NULL;
+                owned_problem *p = NULL;
                 mpl_op order[64];
 
                 o.concat = (mpl_concat)concat;
@@ -320,10 +320,10 @@ TEST(images_need_no_copies)
         skip_without("the backend cpu");
     for (size_t i = 0; i < 2 * (sizeof networks / sizeof *networks); i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_problem *p = NULL;
-        own_map *map = NULL;
-        own_graph *g = NULL;
-        mpl_op *order = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
+        owned_graph *g = NULL;
+        owned_memory mpl_op *order = NULL;
         uint64_t hash[2] = {MPL_HASH_SEED, MPL_HASH_SEED}, copied = 0;
 
         assert_ok(ctx, mpl_zoo_build(ctx, networks[i / 2], &g));
@@ -364,7 +364,6 @@ TEST(images_need_no_copies)
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
                      i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ",
                      copied);
-        mpl_free(ctx, order);
     }
 }
 
@@ -431,9 +430,9 @@ TEST(layouts_are_as_said)
         const mpl_backend *backend = mpl_backend_find(backends[i % 2]);
         mpl_problem_options o = mpl_problem_options_default();
         const char *text = layouts[i / 2].text;
-        own_map *map = NULL;
-        own_problem *p = NULL;
-        own_graph *g = NULL;
+        owned_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_graph *g = NULL;
         result alone, shared;
         mpl_op order[64];
 
@@ -481,10 +480,10 @@ TEST(values_apart_are_not_overwritten)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         mpl_buffer in, out;
-        own_map *map = NULL;
-        own_problem *p = NULL;
-        own_plan *plan = NULL;
-        own_graph *g = NULL;
+        owned_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
+        owned_graph *g = NULL;
         mpl_op order[64];
         mpl_run call;
 
@@ -589,7 +588,7 @@ TEST(parts_make_room)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = NULL;
+        owned_graph *g = NULL;
         result alone, exact, greedy, pool;
 
         o.in_place = false;
@@ -652,16 +651,16 @@ TEST(short_lives_are_caught)
     o.concat = MPL_CONCAT_SHARE;
     o.in_place = false;
     for (uint64_t seed = 0; seed < 120; seed++) {
-        own_graph *g = random_rows(ctx, seed);
+        owned_graph *g = random_rows(ctx, seed);
         uint64_t hash = run(ctx, g, NULL, NULL, false).hash;
-        own_map *map = NULL;
-        own_problem *p = NULL;
+        owned_map *map = NULL;
+        owned_problem *p = NULL;
         mpl_op order[64];
 
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++) {
-            own_plan *plan = NULL;
+            owned_plan *plan = NULL;
             bool equal = false;
             mpl_run call;
             mpl_status st;

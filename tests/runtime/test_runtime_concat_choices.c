@@ -19,9 +19,9 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                          const mpl_problem_options *options, const uint8_t *shared)
 {
     mpl_problem_options o = *options;
-    own_map *map = NULL;
-    own_problem *p = NULL;
-    own_plan *plan = NULL;
+    owned_map *map = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
     uint64_t bytes;
     mpl_run call;
 
@@ -71,7 +71,7 @@ TEST(choices_are_the_best)
 
     for (uint64_t seed = 0; seed < 400; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = random_rows(ctx, seed);
+        owned_graph *g = random_rows(ctx, seed);
         mpl_concats *concats = NULL;
         mpl_concat_found found;
         uint8_t shared[64];
@@ -118,7 +118,7 @@ TEST(many_are_given_up)
     mpl_concats *concats = NULL;
     mpl_value_map *map = NULL;
     mpl_problem *p = NULL;
-    own_graph *g = NULL;
+    owned_graph *g = NULL;
     uint64_t bound[2];
     uint32_t n_shared = 0;
     uint8_t all[8 * N];
@@ -181,10 +181,10 @@ TEST(relations_of_parts_are_the_graphs)
 
     for (uint64_t seed = 0; seed < 300; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = random_rows(ctx, seed);
-        own_map *map = NULL;
-        own_problem *p = NULL;
-        own_plan *plan = NULL;
+        owned_graph *g = random_rows(ctx, seed);
+        owned_map *map = NULL;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
         uint64_t home[128];
         mpl_op order[64];
         mpl_run call;
@@ -234,7 +234,7 @@ TEST(orders_count_parts)
 
     for (uint64_t seed = 0; seed < 200; seed++) {
         mpl_problem_options o = mpl_problem_options_default();
-        own_graph *g = random_rows(ctx, seed);
+        owned_graph *g = random_rows(ctx, seed);
         mpl_value_map *map = NULL;
         mpl_problem *p = NULL;
         mpl_order_run found;
@@ -270,10 +270,10 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
                  uint64_t *bound)
 {
     mpl_problem_options o = mpl_problem_options_default();
-    own_graph *g = NULL;
-    own_problem *p = NULL;
-    own_map *map = NULL;
-    mpl_op *order = NULL;
+    owned_graph *g = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
+    owned_memory mpl_op *order = NULL;
 
     o.concat = concat;
     assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
@@ -285,7 +285,6 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_concat && !map->op_nothing[op])
             *copied += g->value_bytes[g->op_out[g->op_out_begin[op]]];
-    mpl_free(ctx, order);
 }
 
 /* In networks built of concats hardly one needs to copy, and the peak stays that of copying. */

@@ -337,8 +337,8 @@ TEST(unshared_as_computed_by_hand)
         assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
         for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
             for (int checked = 0; checked < 2; checked++) {
-                own_graph *g = graph_of(ctx, &programs[i]);
-                mpl_op *order = mpl_alloc(ctx, g->n_ops, sizeof *order);
+                owned_graph *g = graph_of(ctx, &programs[i]);
+                owned_memory mpl_op *order = mpl_alloc(ctx, g->n_ops, sizeof *order);
                 mpl_exec *exec;
 
                 assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
@@ -346,7 +346,6 @@ TEST(unshared_as_computed_by_hand)
                                             &(mpl_exec_options){.checked = checked}, &exec));
                 run_program(ctx, &programs[i], g, exec, checked ? WHATEVER : EXACTLY);
                 mpl_exec_free(ctx, exec);
-                mpl_free(ctx, order);
             }
         backend->close(dev);
     }

@@ -652,7 +652,7 @@ TEST(streams_keep_every_edge)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         uint8_t skipped[64] = {0};
         mpl_op order[64];
-        own_graph *g = graph_of(ctx, shapes[i].ops, skipped);
+        owned_graph *g = graph_of(ctx, shapes[i].ops, skipped);
         mpl_cuda_streams *s = NULL;
 
         for (mpl_op op = 0; op < g->n_ops; op++)
@@ -674,7 +674,7 @@ TEST(streams_keep_every_edge_of_random_graphs)
         char text[1024], *at = text;
         uint8_t skipped[64] = {0};
         mpl_op order[64];
-        own_graph *g;
+        owned_graph *g;
         mpl_cuda_streams *s = NULL;
         char made[32];
         int n = 20;

@@ -378,7 +378,7 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
 TEST(shared_equals_unshared)
 {
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        own_graph *g = graph_of(ctx, graphs[i]);
+        owned_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             if (mpl_backend_absent(mpl_backends[k]) != NULL ||
@@ -401,7 +401,7 @@ TEST(options_do_not_change_outputs)
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         if (mpl_backend_absent(mpl_backends[k]) != NULL)
             continue;
-        char *want = unshared_outputs(ctx, mpl_backends[k], g);
+        owned_memory char *want = unshared_outputs(ctx, mpl_backends[k], g);
         for (uint32_t mask = 0; mask < 128; mask++) {
             mpl_problem_options o = mpl_problem_options_default();
             bound b;
@@ -425,7 +425,6 @@ TEST(options_do_not_change_outputs)
             mpl_free(ctx, got);
             unbind(&b);
         }
-        mpl_free(ctx, want);
     }
     mpl_graph_free(ctx, g);
 }
@@ -484,7 +483,7 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
 TEST(wrong_plans_are_caught)
 {
     mpl_backend lazy = *mpl_backend_find("ref");
-    own_graph *g;
+    owned_graph *g;
 
     lazy.run_op = lazy_run_op;
     g = small_graph(ctx);
@@ -499,7 +498,7 @@ TEST(wrong_plans_are_caught)
 
 TEST(plans_outside_of_their_arena_are_refused)
 {
-    own_graph *g;
+    owned_graph *g;
     bound b;
     mpl_exec *exec;
 
@@ -621,7 +620,7 @@ TEST(wild_kernels_are_caught)
                    {"sum", "conv1", 8 * 144 * 4}, {"tanh1", "relu0", -1}, {"scaled", "flat", 100},
                    {"twice", "both", 24 * 144 * 4 + 4095});
     mpl_backend backend = *mpl_backend_find("ref");
-    own_graph *g;
+    owned_graph *g;
 
     backend.run_op = wild_run_op;
     backend.arena_new = wild_arena_new;
@@ -655,7 +654,7 @@ static uint64_t whole_pages(uint64_t bytes)
 
 TEST(only_planned_pages_become_resident)
 {
-    own_graph *g;
+    owned_graph *g;
     mpl_exec_facts facts;
 
     g = graph_of(ctx, "resnet18:image=64");
@@ -687,7 +686,7 @@ TEST(only_planned_pages_become_resident)
 /* copied_bytes counts concat and split, and views only if copied. */
 TEST(copies_are_counted)
 {
-    own_graph *g;
+    owned_graph *g;
     mpl_exec_facts facts;
 
     g = small_graph(ctx);
@@ -717,7 +716,7 @@ TEST(nothing_is_allocated_while_running)
         skip();
     }
     for (size_t i = 0; i < 5; i++) {
-        own_graph *g = graph_of(ctx, graphs[i]);
+        owned_graph *g = graph_of(ctx, graphs[i]);
 
         for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
             bool is_ref = strcmp(mpl_backends[k]->name, "ref") == 0;
@@ -794,8 +793,8 @@ TEST(random_weights_are_sane)
                                        "mobilenet_v2:image=32"};
 
     for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
-        own_graph *g = graph_of(ctx, deep[i]);
-        float *out = (float *)unshared_outputs(ctx, mpl_backend_find("cpu"), g);
+        owned_graph *g = graph_of(ctx, deep[i]);
+        owned_memory float *out = (float *)unshared_outputs(ctx, mpl_backend_find("cpu"), g);
         uint64_t n = output_bytes(g) / sizeof *out;
         float low = out[0], high = out[0];
 
@@ -804,7 +803,6 @@ TEST(random_weights_are_sane)
             low = fminf(low, out[k]), high = fmaxf(high, out[k]);
         }
         assert_true(high - low > 1e-4f && high < 1e6f && low > -1e6f);
-        mpl_free(ctx, out);
     }
 }
 

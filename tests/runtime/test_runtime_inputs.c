@@ -7,7 +7,7 @@
 
 TEST(inputs_are_ramps_or_random)
 {
-    own_graph *g;
+    owned_graph *g;
     mpl_value v;
     float a[6], b[6];
     int64_t whole[4];

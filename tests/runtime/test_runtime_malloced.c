@@ -116,11 +116,10 @@ static void try_row(mpl_ctx *ctx, size_t row, const mpl_backend *backend, bool c
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &live, NULL));
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &how, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        void *data = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1);
+        owned_memory void *data = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1);
 
         assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 1, data));
         assert_ok(ctx, mpl_exec_set_input(exec, i, data));
-        mpl_free(ctx, data);
     }
     if (checked)
         assert_status(ctx, mpl_malloced_new(ctx, exec, &m), MPL_EUNAVAIL);

@@ -321,7 +321,7 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
 {
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         mpl_value v = g->input[i];
-        float *data = mpl_alloc(ctx, g->value_bytes[v], 1);
+        owned_memory float *data = mpl_alloc(ctx, g->value_bytes[v], 1);
 
         assert_non_null(data);
         assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
@@ -332,7 +332,6 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
             data[g->value_bytes[v] / sizeof *data / 2] =
                 data[g->value_bytes[v] / sizeof *data - 1] = special;
         assert_ok(ctx, mpl_exec_set_input(exec, i, data));
-        mpl_free(ctx, data);
     }
 }
 
@@ -469,10 +468,10 @@ static int check_row(mpl_ctx *ctx, const row *r)
     const mpl_backend *backends[8] = {fake_backend(), fake_backend()};
     int bad = 0;
     operand how[MOST_OPERANDS] = {0};
-    own_graph *g = build(ctx, r, how);
+    owned_graph *g = build(ctx, r, how);
     char name[64];
     uint64_t bytes;
-    char *want = run(ctx, mpl_backend_find("ref"), g, how, &bytes, name);
+    owned_memory char *want = run(ctx, mpl_backend_find("ref"), g, how, &bytes, name);
 
     if (lone_backend() != NULL)
         backends[0] = mpl_backend_find(lone_backend()), backends[1] = NULL;
@@ -499,7 +498,6 @@ static int check_row(mpl_ctx *ctx, const row *r)
         }
         mpl_free(ctx, got);
     }
-    mpl_free(ctx, want);
     return bad;
 }
 
@@ -605,7 +603,7 @@ TEST(little_workspace)
 static bool is_taken(mpl_ctx *ctx, size_t k)
 {
     operand scale[MOST_OPERANDS] = {0};
-    own_graph *g = build(ctx, &rows[k], scale);
+    owned_graph *g = build(ctx, &rows[k], scale);
     mpl_cuda_choice choice = {.workspace_limit = UINT64_C(1) << 28};
     mpl_cuda_dnn *dnn = NULL;
     uint64_t bytes;

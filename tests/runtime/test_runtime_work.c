@@ -99,7 +99,7 @@ TEST(windows_count)
     static const char text[] =
         "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
         "b = relu(x)\noutput a\noutput b\n";
-    own_graph *g;
+    owned_graph *g;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
     assert_true(mpl_run_work(g, 0) > 1000 * mpl_run_work(g, 1));
@@ -111,7 +111,7 @@ TEST(folding_ends)
     const float data[16] = {1, 2, 3};
     const mpl_shape shape = {1, {16}};
     mpl_attr axis[1] = {MPL_INT(axis, 0)};
-    own_graph *g;
+    owned_graph *g;
     mpl_value w, out;
 
     assert_ok(ctx, mpl_graph_new(ctx, "t", &g));

@@ -137,7 +137,7 @@ static inline uint64_t least_peak(mpl_ctx *ctx, const mpl_problem *p)
 {
     bool placed[16] = {false};
     uint64_t least = UINT64_MAX;
-    own_plan *plan = NULL;
+    owned_plan *plan = NULL;
 
     assert_true(p->n <= 16);
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));

@@ -108,8 +108,8 @@ static inline mpl_problem_options random_options(uint64_t seed)
 static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                  const mpl_problem_options *o)
 {
-    own_problem *p = NULL;
-    own_map *map = NULL;
+    owned_problem *p = NULL;
+    owned_map *map = NULL;
     uint64_t peak = 0;
 
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));

@@ -136,7 +136,7 @@ static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mp
     mpl_status st = MPL_OK;
     layers l = {0};
     mpl_rng rng;
-    own_problem *p = NULL;
+    mpl_problem *p = NULL;
     mpl_access *a = NULL;
     mpl_before *before = NULL;
     uint32_t n_made;
@@ -158,6 +158,7 @@ static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mp
 out:
     mpl_free(ctx, l.jump);
     mpl_free(ctx, l.side);
+    mpl_problem_free(ctx, p);
     return st;
 }
 

@@ -35,28 +35,35 @@ typedef void mpl_test(mpl_ctx *ctx);
 
 static mpl_ctx *test_ctx; /* of the test that runs */
 
-/* What a variable of these types holds when its block ends is freed, in the test's context. */
-#define own_graph   __attribute__((cleanup(free_own_graph))) mpl_graph
-#define own_problem __attribute__((cleanup(free_own_problem))) mpl_problem
-#define own_plan    __attribute__((cleanup(free_own_plan))) mpl_plan
-#define own_map     __attribute__((cleanup(free_own_map))) mpl_value_map
+/* What a variable of these types holds when its block ends is freed, in the test's context;
+ * owned_memory stands before the type of a pointer that mpl_free takes. */
+#define owned_memory  __attribute__((cleanup(free_owned_memory)))
+#define owned_graph   __attribute__((cleanup(free_owned_graph))) mpl_graph
+#define owned_problem __attribute__((cleanup(free_owned_problem))) mpl_problem
+#define owned_plan    __attribute__((cleanup(free_owned_plan))) mpl_plan
+#define owned_map     __attribute__((cleanup(free_owned_map))) mpl_value_map
 
-static inline void free_own_graph(mpl_graph **g)
+static inline void free_owned_memory(void *variable)
+{
+    mpl_free(test_ctx, *(void **)variable);
+}
+
+static inline void free_owned_graph(mpl_graph **g)
 {
     mpl_graph_free(test_ctx, *g);
 }
 
-static inline void free_own_problem(mpl_problem **p)
+static inline void free_owned_problem(mpl_problem **p)
 {
     mpl_problem_free(test_ctx, *p);
 }
 
-static inline void free_own_plan(mpl_plan **plan)
+static inline void free_owned_plan(mpl_plan **plan)
 {
     mpl_plan_free(test_ctx, *plan);
 }
 
-static inline void free_own_map(mpl_value_map **map)
+static inline void free_owned_map(mpl_value_map **map)
 {
     mpl_value_map_free(test_ctx, *map);
 }

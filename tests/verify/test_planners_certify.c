@@ -47,7 +47,7 @@ static void assert_proved(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, ui
 
 static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    own_problem *p = problem_of(ctx, from);
+    owned_problem *p = problem_of(ctx, from);
     mpl_plan *plan = planned(ctx, p);
 
     assert_int_equal(plan->claim, MPL_OPTIMAL);
@@ -228,8 +228,8 @@ TEST(cheats_are_refused)
         const struct cheat *cheat = &cheats[k];
         small from = {.n = cheat->n};
         mpl_certified proved;
-        own_problem *p;
-        own_plan *plan;
+        owned_problem *p;
+        owned_plan *plan;
 
         for (uint32_t i = 0; i < from.n; i++) {
             from.birth[i] = cheat->item[i].birth;
@@ -254,11 +254,11 @@ TEST(loose_texts_are_refused)
                                            "z0,", "z0,0", "c0,0 r0,0,730000000000000000 z0"),
                              *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
-    own_problem *p;
+    owned_problem *p;
 
     p = problem_of(ctx, &from);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-        own_plan *plan = refuted(ctx, p, 1, texts[k]);
+        owned_plan *plan = refuted(ctx, p, 1, texts[k]);
         mpl_certified proved;
 
         if (mpl_certify(ctx, p, plan, &proved) != MPL_EINVALID)
@@ -274,8 +274,8 @@ TEST(loose_texts_are_refused)
 TEST(splits_and_children_are_neighbours)
 {
     small hard = roots[0];
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     mpl_certified proved;
     char *steps, *first;
 
@@ -359,8 +359,8 @@ static const struct claimed {
 TEST(claims_need_their_certificates)
 {
     for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
-        own_problem *p = two_pools(ctx);
-        own_plan *plan = NULL;
+        owned_problem *p = two_pools(ctx);
+        owned_plan *plan = NULL;
         mpl_certified proved;
 
         p->pool_capacity[0] = claims[k].capacity;
@@ -382,8 +382,8 @@ TEST(no_capacity_is_enough_beyond_ample)
     small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
 
     for (uint32_t within = 3; within <= 5; within++) {
-        own_problem *p = problem_of(ctx, &from);
-        own_plan *plan = refuted(ctx, p, within, "c0,0 c1,0 o0 x0,0");
+        owned_problem *p = problem_of(ctx, &from);
+        owned_plan *plan = refuted(ctx, p, within, "c0,0 c1,0 o0 x0,0");
         mpl_certified proved;
 
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
@@ -409,8 +409,8 @@ TEST(witnesses_are_of_pool_0)
             {"less than is claimed", 1, {0}, 5, 2, MPL_EINVALID});
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        own_problem *p = two_pools(ctx);
-        own_plan *plan = NULL;
+        owned_problem *p = two_pools(ctx);
+        owned_plan *plan = NULL;
         mpl_certified proved;
 
         p->birth[0] = rows[k].death == 1 ? 1 : 0;
@@ -451,8 +451,8 @@ TEST(memories_are_not_the_pool)
         {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK});
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        own_problem *p = two_pools(ctx);
-        own_plan *plan = NULL;
+        owned_problem *p = two_pools(ctx);
+        owned_plan *plan = NULL;
         mpl_certified proved;
 
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
@@ -478,10 +478,10 @@ TEST(memories_are_not_the_pool)
 TEST(work_is_bounded)
 {
     enum { MANY = 150, RECORDS = 6000 };
-    char *steps;
+    owned_memory char *steps;
     size_t n = 0;
-    own_problem *p = NULL;
-    own_plan *plan;
+    owned_problem *p = NULL;
+    owned_plan *plan;
     mpl_certified proved;
 
     assert_ok(ctx, mpl_problem_new(ctx, "many", MANY, &p));
@@ -497,15 +497,14 @@ TEST(work_is_bounded)
     plan = refuted(ctx, p, 160, steps);
     assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
     assert_non_null(strstr(ctx->message, "more work than its size allows"));
-    mpl_free(ctx, steps);
 }
 
 /* Conflicts follow the problem: lifetimes or an order, except between the two of a pair. */
 TEST(other_problems)
 {
     for (int kind = 0; kind < 5; kind++) {
-        own_problem *p = two_pools(ctx);
-        own_plan *plan = refuted(ctx, p, 3, "c0,0 c1,0 x0,0");
+        owned_problem *p = two_pools(ctx);
+        owned_plan *plan = refuted(ctx, p, 3, "c0,0 c1,0 x0,0");
         mpl_certified proved;
         mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
 
@@ -554,9 +553,9 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     small p = below(rng, 2) == 0 ? mutated(rng, base) : *base;
     uint32_t optimum = brute_optimum(&p);
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
-    own_problem *problem = problem_of(ctx, &p);
+    owned_problem *problem = problem_of(ctx, &p);
     mpl_certified proved;
-    own_plan *plan;
+    owned_plan *plan;
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
@@ -624,8 +623,8 @@ TEST(mutants_prove_nothing_false)
 TEST(memory_runs_out)
 {
     small hard = roots[1];
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     mpl_status st = MPL_EMEM;
 
     p = problem_of(ctx, &hard);

@@ -104,8 +104,8 @@ static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
 {
     small from = {.n = cheat->n};
     mpl_certified proved;
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     mpl_status st;
 
     for (uint32_t i = 0; i < from.n; i++) {
@@ -143,8 +143,8 @@ TEST(cheats_are_refused)
 TEST(second_children_begin_anew)
 {
     small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     mpl_certified proved;
 
     couples("02031213", from.arc);
@@ -200,8 +200,8 @@ TEST(large_buffers_are_counted)
     small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
 
     for (int bits = 59; bits <= 60; bits++) {
-        own_problem *p = problem_of(ctx, &from);
-        own_plan *plan = refuted(ctx, p, 5, "z0");
+        owned_problem *p = problem_of(ctx, &from);
+        owned_plan *plan = refuted(ctx, p, 5, "z0");
         mpl_certified proved;
 
         p->bytes[0] = UINT64_C(1) << bits;
@@ -281,9 +281,9 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
     static text t;
     static char steps[sizeof t.record];
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
-    own_problem *problem = problem_of(ctx, p);
+    owned_problem *problem = problem_of(ctx, p);
     mpl_certified proved;
-    own_plan *plan;
+    owned_plan *plan;
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
@@ -320,7 +320,7 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
 /* The refutation of one byte less than the optimum, with a plan of the optimum. */
 static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum)
 {
-    own_problem *problem = problem_of(ctx, p);
+    owned_problem *problem = problem_of(ctx, p);
     mpl_plan *best = planned(ctx, "exact", problem), *none;
 
     problem->pool_capacity[0] = optimum - 1;
@@ -370,8 +370,8 @@ TEST(mutants_prove_nothing_false)
 TEST(memory_runs_out)
 {
     small hard = root(1);
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     mpl_status st = MPL_EMEM;
     mpl_rng rng;
 

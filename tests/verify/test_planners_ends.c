@@ -27,7 +27,7 @@ static uint64_t set_sum(const mpl_problem *p, const uint8_t *member)
 /* The verifier accepts every bound from `sum` to `bound`, and none above it. */
 static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uint64_t bound)
 {
-    own_plan *plan = NULL;
+    owned_plan *plan = NULL;
     mpl_run run;
 
     mpl_run_init(&run, ctx);
@@ -53,7 +53,7 @@ TEST(bounds_are_ends)
     for (uint32_t round = 0; round < 3000; round++) {
         unsigned what = RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) |
                         (round % 3 ? 0 : RANDOM_POOLS);
-        own_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
+        owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
         uint8_t member[8];
         uint64_t bound, again, sum, least;
 

@@ -149,7 +149,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner
 /* Whether the world is usable: valid, and not too high. Computes its heights. */
 static bool judge(mpl_ctx *ctx, world *w)
 {
-    own_problem *p = make_problem(ctx, w);
+    owned_problem *p = make_problem(ctx, w);
     bool sane = mpl_problem_check(ctx, p) == MPL_OK;
 
     if (sane && is_plain(w)) {
@@ -159,7 +159,7 @@ static bool judge(mpl_ctx *ctx, world *w)
                 ;
         }
     } else if (sane) {
-        own_plan *plan = planned(ctx, p, "exact", NULL, NULL);
+        owned_plan *plan = planned(ctx, p, "exact", NULL, NULL);
 
         sane = plan != NULL && plan->claim != MPL_INFEASIBLE;
         for (uint32_t k = 0; k < w->n_pools && sane; k++)

@@ -195,9 +195,9 @@ static void judge_problem(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, ta
 static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t)
 {
     uint32_t n = 2 + random_below(rng, 9);
-    own_problem *p = what & FAMILIES ? random_families(ctx, rng, n, what % FAMILIES)
-                                     : random_problem(ctx, rng, n, what % FAMILIES);
-    own_plan *plan;
+    owned_problem *p = what & FAMILIES ? random_families(ctx, rng, n, what % FAMILIES)
+                                       : random_problem(ctx, rng, n, what % FAMILIES);
+    owned_plan *plan;
     uint64_t offset[16], bytes[16];
     uint32_t memory[16];
 
@@ -261,8 +261,8 @@ TEST(plans_of_many)
 
     mpl_rng_init(&rng, 30);
     for (uint32_t round = 0; round < 24; round++) {
-        own_problem *p = NULL;
-        own_plan *plan;
+        owned_problem *p = NULL;
+        owned_plan *plan;
 
         assert_ok(ctx, mpl_problem_synthetic(ctx, sizes[round % 8], 1 + round / 8, round, &p));
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -375,7 +375,7 @@ static void draw_claim(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 
 static void judge_claims(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng, tally *t)
 {
-    own_plan *plan = plain_plan(ctx, p);
+    owned_plan *plan = plain_plan(ctx, p);
 
     assert_ok(ctx, mpl_new(ctx, plan->witness, p->n + 1));
     for (uint32_t i = 0; i < CHANGES; i++) {
@@ -424,8 +424,8 @@ TEST(claims_of_many)
         {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_problem *p = NULL;
-        own_plan *plan = NULL;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
 
         assert_ok(ctx, mpl_problem_new(ctx, "many", rows[i].n, &p));
         p->n_steps = 9;
@@ -740,9 +740,9 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
 {
     static seen s;
     mpl_problem_options o = random_options(seed);
-    own_graph *g = random_graph(ctx, seed, 4 + random_below(rng, MOST_OPS - 3), 3);
-    own_map *map = NULL;
-    own_problem *p = NULL;
+    owned_graph *g = random_graph(ctx, seed, 4 + random_below(rng, MOST_OPS - 3), 3);
+    owned_map *map = NULL;
+    owned_problem *p = NULL;
     mpl_plan *plan;
     mpl_op order[MOST_OPS];
     uint64_t offset[MOST_BUFFERS];

@@ -37,8 +37,8 @@ TEST(greedy_size_gives_the_known_bytes)
 {
     skip_without(lists[0].path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        own_problem *p = NULL;
-        own_plan *plan = NULL;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
         uint64_t live;
         mpl_run run;
 
@@ -59,11 +59,11 @@ TEST(every_planner_is_valid_on_every_list)
 {
     skip_without(lists[0].path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
 
         assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
-            own_plan *plan = NULL;
+            owned_plan *plan = NULL;
             mpl_run run;
 
             /* a partial order of lifetimes takes n^2 bits */
@@ -90,7 +90,7 @@ TEST(packings_are_what_they_are_said_to_be)
 
     skip_without(known[0].list);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        own_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_import import = {0};
         uint64_t live, first;
 

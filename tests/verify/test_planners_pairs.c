@@ -159,7 +159,7 @@ static mpl_problem *any_problem(mpl_ctx *ctx, mpl_rng *rng)
 
 static void expect_fold(mpl_ctx *ctx, const mpl_problem *p)
 {
-    own_problem *folded = NULL;
+    owned_problem *folded = NULL;
     uint32_t into[MOST];
 
     assert_ok(ctx, mpl_problem_fold(ctx, p, &folded, into));
@@ -179,7 +179,7 @@ static void expect_plans(mpl_ctx *ctx, const mpl_problem *p)
 
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
     for (int i = 0; mpl_planners[i] != NULL; i++) {
-        own_plan *plan = plainly_planned(ctx, mpl_planners[i], p, 20000000);
+        owned_plan *plan = plainly_planned(ctx, mpl_planners[i], p, 20000000);
 
         if (plan != NULL)
             assert_true(plan->peak_bytes >= bound && plan->peak_bytes >= plan->bound_bytes);
@@ -193,7 +193,7 @@ TEST(only_orders_are_accepted)
 
     mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; round < n_problems; round++) {
-        own_problem *p = any_problem(ctx, &rng);
+        owned_problem *p = any_problem(ctx, &rng);
         mpl_status st = mpl_problem_check(ctx, p);
         bool right = every_choice_is_an_order(p);
 
@@ -221,7 +221,7 @@ TEST(lifetimes_give_possible_pairs)
 
     mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < 2000; round++) {
-        own_problem *p =
+        owned_problem *p =
             random_problem(ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
 
         n += p->n_in_place;

@@ -82,8 +82,8 @@ TEST(write_and_read_back)
 
     mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 96; round++) {
-        own_problem *p;
-        own_plan *plan;
+        owned_problem *p;
+        owned_plan *plan;
         mpl_plan_file file = {0};
         char *first, *second;
 
@@ -107,8 +107,8 @@ TEST(write_and_read_back)
 TEST(keep_large_numbers)
 {
     const uint64_t large = (UINT64_C(1) << 62) + 1;
-    own_problem *p = NULL;
-    own_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
     mpl_plan_file file = {0};
 
     assert_ok(ctx, mpl_problem_new(ctx, "large", 1, &p));
@@ -200,8 +200,8 @@ static mpl_problem *three(mpl_ctx *ctx)
 
 TEST(refuse_tampered_files)
 {
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     char *text, *changed;
 
     p = three(ctx);
@@ -245,8 +245,8 @@ TEST(refuse_tampered_files)
 /* A failed write leaves the old file and no temporary file. */
 TEST(write_whole_or_not)
 {
-    own_problem *p;
-    own_plan *plan;
+    owned_problem *p;
+    owned_plan *plan;
     char *before, *after;
 
     p = three(ctx);
@@ -303,8 +303,8 @@ TEST(survive_lost_memory)
     mpl_rng_init(&rng, 12);
     json_set_alloc_funcs(json_alloc, json_release);
     for (unsigned round = 0; round < 8; round++) {
-        own_problem *p;
-        own_plan *plan;
+        owned_problem *p;
+        owned_plan *plan;
 
         make(ctx, &rng, 2 * round + 1, &p, &plan);
         for (int theirs = 0; theirs < 2; theirs++)
@@ -385,9 +385,9 @@ TEST(pack_blocks)
 
     mpl_rng_init(&rng, 13);
     for (unsigned round = 0; round < 3000; round++) {
-        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
-                                        round % 16 & ~(unsigned)RANDOM_PAIRS);
-        own_plan *plan = plain_plan(ctx, p);
+        owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
+                                          round % 16 & ~(unsigned)RANDOM_PAIRS);
+        owned_plan *plan = plain_plan(ctx, p);
         uint64_t base = 0, packed = 0;
         uint32_t n = 0;
 

@@ -165,8 +165,8 @@ TEST(judge_cases)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const plan_case *c = &cases[i];
-        own_problem *p = case_problem(ctx, c);
-        own_plan *plan = case_plan(ctx, c, p);
+        owned_problem *p = case_problem(ctx, c);
+        owned_plan *plan = case_plan(ctx, c, p);
         mpl_status st = mpl_verify(ctx, p, plan);
 
         if (st != (c->want == NULL ? MPL_OK : MPL_EINVALID))
@@ -322,8 +322,8 @@ TEST(judge_random)
 
     mpl_rng_init(&rng, 1);
     for (uint32_t round = 0; n_plans < wanted; round++) {
-        own_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
-        own_plan *plan = plain_plan(ctx, p);
+        owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
+        owned_plan *plan = plain_plan(ctx, p);
         uint64_t right[16];
 
         memcpy(right, plan->offset, p->n * sizeof *right);
@@ -345,8 +345,8 @@ TEST(survive_lost_memory)
 
     mpl_rng_init(&rng, 7);
     for (unsigned what = 0; what < 32; what++) {
-        own_problem *p = random_problem(ctx, &rng, 10, what);
-        own_plan *plan = plain_plan(ctx, p);
+        owned_problem *p = random_problem(ctx, &rng, 10, what);
+        owned_plan *plan = plain_plan(ctx, p);
 
         for (int wrong = 0; wrong < 2; wrong++) {
             int64_t live = ctx->n_live;
@@ -367,8 +367,8 @@ TEST(survive_lost_memory)
 TEST(sweep_many)
 {
     enum { N = 200000, LIVE = 100 };
-    own_problem *p = NULL;
-    own_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
     int64_t start;
 
     assert_ok(ctx, mpl_problem_new(ctx, "staircase", N, &p));
