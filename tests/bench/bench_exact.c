@@ -253,8 +253,7 @@ out:
 static int usage(void)
 {
     fputs("bench_exact: [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] "
-          "[-l SECONDS] "
-          "[-r REPEATS] [-o FILE] [LIST ..]\n",
+          "[-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]\n",
           stderr);
     return 2;
 }

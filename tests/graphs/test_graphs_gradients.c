@@ -279,12 +279,10 @@ static const row rows[] = {
     {MPL_OP_batch_norm,
      "graph t\nweight w f32 [5,3]\nweight scale f32 [3]\nweight b f32 [3]\nweight mean f32 [3]\n"
      "weight var f32 [3]\ny = batch_norm(w, scale, b, mean, var)\noutput y\n"},
-    {MPL_OP_concat, "graph t\nweight a f32 [2,3]\ninput x f32 [2,1]\nweight b f32 [2,2]\ny = "
-                    "concat(x, a, b, a) axis=1\n"
-                    "output y\n"},
-    {MPL_OP_split, "graph t\nweight w f32 [2,6]\na, b, c = split(w) axis=1 split=[1,2,3]\nd = "
-                   "mul(c, c)\ne = tanh(a)\n"
-                   "y = concat(d, e) axis=1\noutput y\n"},
+    {MPL_OP_concat, "graph t\nweight a f32 [2,3]\ninput x f32 [2,1]\nweight b f32 [2,2]\n"
+                    "y = concat(x, a, b, a) axis=1\noutput y\n"},
+    {MPL_OP_split, "graph t\nweight w f32 [2,6]\na, b, c = split(w) axis=1 split=[1,2,3]\n"
+                   "d = mul(c, c)\ne = tanh(a)\ny = concat(d, e) axis=1\noutput y\n"},
     GATHER("[5,2]", "[2,3]", "0"),
     GATHER("[2,5,3]", "[4]", "1"),
     GATHER("[2,2,5]", "[2,2]", "-1"),
@@ -361,10 +359,8 @@ static const pieces piece_rows[] = {
      1, 0, 1, 0},
     {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0,
      0},
-    ROW(PIECES("",
-               "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd "
-               "= mul(a, c)\n"
-               "y = concat(b, d) axis=0\n"),
+    ROW(PIECES("", "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\n"
+                   "d = mul(a, c)\ny = concat(b, d) axis=0\n"),
         1, 0, 2, 1),
     /* read whole, once */
     {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
@@ -509,10 +505,8 @@ TEST(updates_are_their_formulas)
 
         mpl_ctx_init(ctx);
         snprintf(text, sizeof text,
-                 "graph t\ninput g f64 []\nweight w f64 [] = data 2\nweight m f64 [] = data "
-                 "1\nweight v f64 "
-                 "[] = data 2\n"
-                 "weight t i64 [] = data 2\n%s\noutput w1\n",
+                 "graph t\ninput g f64 []\nweight w f64 [] = data 2\nweight m f64 [] = data 1\n"
+                 "weight v f64 [] = data 2\nweight t i64 [] = data 2\n%s\noutput w1\n",
                  want[i].op);
         assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
         it = interpret_begin(ctx, g);
@@ -537,14 +531,12 @@ static const refusal refused_updates[] = {
     {"graph t\ninput g f32 [2]\nweight w f32 [2]\ny = relu(w)\nw1 = sgd_update(g, w)\noutput "
      "y\noutput w1\n",
      "need not wait"},
-    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\nv = reshape(w) shape=[1,2]\ny = relu(v)\nw1 = "
-        "sgd_update(g, w, v)\n"
-        "output y\noutput w1\n",
+    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\nv = reshape(w) shape=[1,2]\ny = relu(v)\n"
+        "w1 = sgd_update(g, w, v)\noutput y\noutput w1\n",
         "need not wait"),
     {"graph t\ninput g f32 [2]\ninput w f32 [2]\nw1 = sgd_update(g, w)\noutput w1\n", "no weight"},
-    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\nb = sgd_update(g, w, "
-        "a)\noutput a\n"
-        "output b\n",
+    ROW("graph t\ninput g f32 [2]\nweight w f32 [2]\na = sgd_update(g, w)\n"
+        "b = sgd_update(g, w, a)\noutput a\noutput b\n",
         "twice"),
     {"graph t\ninput g f32 [2]\nweight w f32 [3]\na = sgd_update(g, w)\noutput a\n", "gradient"},
 };
@@ -574,8 +566,7 @@ static const refusal refused_graphs[] = {
     {"graph t\nweight w f32 [2,3]\ny = resize(w) mode=linear sizes=[4,3]\noutput y\n",
      "nearest element"},
     ROW("graph t\nweight w f32 [2,3]\ny = resize(w) mode=nearest coordinate_mode=asymmetric "
-        "nearest_mode=floor "
-        "sizes=[2,4]\noutput y\n",
+        "nearest_mode=floor sizes=[2,4]\noutput y\n",
         "whole numbers of times"),
     {"graph t\nweight w f32 [2,3]\ny = access(w) dims=[2,2] strides=[0,1]\noutput y\n", "twice"},
     {"graph t\nweight w f32 [2,3]\na = relu(w)\nb = exp(w)\noutput a\noutput b\n", "outputs"},

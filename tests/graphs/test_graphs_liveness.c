@@ -635,9 +635,8 @@ TEST(know_published_peaks)
 TEST(pieces_are_not_written_over)
 {
     static const char text[] =
-        "graph g\ninput x f32 [1,48]\na, b, c = split(x) axis=1 split=[16,16,16]\n"
-        "p = relu(a)\nq = relu(b)\nr = add(a, b)\ns = add(a, a)\noutput p\noutput q\n"
-        "output r\noutput s\n";
+        "graph g\ninput x f32 [1,48]\na, b, c = split(x) axis=1 split=[16,16,16]\np = relu(a)\n"
+        "q = relu(b)\nr = add(a, b)\ns = add(a, a)\noutput p\noutput q\noutput r\noutput s\n";
     static const struct {
         const char *op;
         uint32_t i;

@@ -12,24 +12,19 @@
 
 static const char head[] =
     "graph g\ninput x f32 [2,3]\ninput y f32 [2,3]\ninput s f32 [1]\ninput i i32 [2,3]\n"
-    "input row f32 [1,3]\ninput v f32 [1,2,4,4]\n"
-    "weight zero f32 [2,3] = splat 0\nweight minus f32 [1] = splat -0\n"
-    "weight one f32 [2,3] = data 1 1 1 1 1 1\nweight nearly f32 [2,3] = data 1 1 1 1 1 2\n"
-    "weight i0 i32 [1] = splat 0\nweight i1 i32 [] = splat 1\n"
-    "weight tiny f32 [] = splat 1e-32\nweight small f32 [] = splat 1e-8\n"
-    "weight tall f32 [4,2,3] = splat 1\n"
+    "input row f32 [1,3]\ninput v f32 [1,2,4,4]\nweight zero f32 [2,3] = splat 0\n"
+    "weight minus f32 [1] = splat -0\nweight one f32 [2,3] = data 1 1 1 1 1 1\n"
+    "weight nearly f32 [2,3] = data 1 1 1 1 1 2\nweight i0 i32 [1] = splat 0\n"
+    "weight i1 i32 [] = splat 1\nweight tiny f32 [] = splat 1e-32\n"
+    "weight small f32 [] = splat 1e-8\nweight tall f32 [4,2,3] = splat 1\n"
     "weight w f32 [3,2,1,1] = data 1 2 3 4 5 6\nweight b f32 [3] = data 1 2 3\n"
-    "weight p f32 [3] = data 0.5 1 1.5\nweight q f32 [3] = data 4 5 6\n"
-    "weight f0 f32 [] = splat 0\nweight f6 f32 [] = splat 6\nweight image f32 [1,2,4,4] = splat 2\n"
-    "weight w3 f32 [2,2,1,1] = data 1 -2 0.5 -1\nweight o2 f32 [2] = data 0.5 -1\nweight p2 f32 "
-    "[2] = data 2 "
-    "3\n"
-    "weight by2 f32 [2,1,1] = data -2 0.25\nweight i2 f32 [1,2,1,1] = data 7 -3\nweight column f32 "
-    "[4] = "
-    "data 1 2 3 4\n"
-    "weight more f32 [1,1,2,1,1] = data 1 2\nweight w1 f32 [2,1,1,1] = data 3 -2\nweight endless "
-    "f32 [] = "
-    "splat inf\nweight e1 f32 [1] = splat 2\n";
+    "weight p f32 [3] = data 0.5 1 1.5\nweight q f32 [3] = data 4 5 6\nweight f0 f32 [] = splat 0\n"
+    "weight f6 f32 [] = splat 6\nweight image f32 [1,2,4,4] = splat 2\n"
+    "weight w3 f32 [2,2,1,1] = data 1 -2 0.5 -1\nweight o2 f32 [2] = data 0.5 -1\n"
+    "weight p2 f32 [2] = data 2 3\nweight by2 f32 [2,1,1] = data -2 0.25\n"
+    "weight i2 f32 [1,2,1,1] = data 7 -3\nweight column f32 [4] = data 1 2 3 4\n"
+    "weight more f32 [1,1,2,1,1] = data 1 2\nweight w1 f32 [2,1,1,1] = data 3 -2\n"
+    "weight endless f32 [] = splat inf\nweight e1 f32 [1] = splat 2\n";
 
 /* Lines separated by ';'; the last value is the output. places: edits of all passes; n_ops:
  * operations left. */
@@ -87,9 +82,8 @@ static const struct {
     {"gemm turned back", "dot_transpose",
      "t = transpose(x); z = gemm(t, y) trans_a=1 trans_b=1 alpha=2.0", 1, 1},
     ROW("turned for two", "dot_transpose",
-        "t = transpose(y); a = matmul(x, t); c = matmul(t, x); d = reduce_sum(c); "
-        "z = add(a, d)",
-        0, 5),
+        "t = transpose(y); a = matmul(x, t); c = matmul(t, x); d = reduce_sum(c); z = add(a, d)", 0,
+        5),
     {"not turned", "dot_transpose",
      "t = transpose(row) perm=[0,1]; u = reshape(t) shape=[3,1]; z = matmul(x, u)", 0, 3},
     {"identity", "identity", "a = identity(x); z = neg(a)", 1, 1},
@@ -192,8 +186,7 @@ static const struct {
      "t = tanh(o2); n = batch_norm(v, t, o2, o2, p2); z = mul(n, by2)", 0, 3},
     ROW("batch norm of narrow floats", "bn_scale",
         "h = cast(v) to=f16; c = cast(p2) to=f16; k = cast(by2) to=f16; n = batch_norm(h, c, c, c, "
-        "c); "
-        "z = mul(n, k)",
+        "c); z = mul(n, k)",
         0, 5),
     {"minus a number a channel", "bn_scale", "n = batch_norm(v, p2, o2, o2, p2); z = sub(n, i2)", 1,
      1},
@@ -250,9 +243,7 @@ static const struct {
     {"gemm of integers, then relu", "gemm_relu", "a = gemm(i, i) trans_b=1; z = relu(a)", 0, 2},
     ROW("dense layer", "dot_transpose,gemm_bias,gemm_sum,gemm_relu",
         "t = transpose(y); a = matmul(x, t); c = add(a, o2); e = gemm(y, y) trans_b=1; d = "
-        "tanh(e); f "
-        "= add(d, "
-        "c); z = relu(f)",
+        "tanh(e); f = add(d, c); z = relu(f)",
         4, 3),
     {"conv, then relu", "conv_relu", "a = conv(v, w, b) strides=[2,1]; z = relu(a)", 1, 1},
     {"conv, then relu6", "conv_relu", "a = conv(v, w); z = clip(a, f0, f6)", 1, 1},
@@ -498,9 +489,8 @@ TEST(test_random)
 
 static const char loop[] =
     "graph g\ninput x f32 [2,3]\nweight one f32 [] = splat 1\nweight trips i64 [] = splat 3\n"
-    "a = mul(x, one)\nc = tanh(a)\nd = tanh(a)\n"
-    "block body\n  param t i64 []\n  param h f32 [2,3]\n  e = mul(h, one)\n"
-    "  f = add(e, d)\nyield _, f\nr = while body(trips, _, c) carried=1\n"
+    "a = mul(x, one)\nc = tanh(a)\nd = tanh(a)\nblock body\n  param t i64 []\n  param h f32 [2,3]\n"
+    "  e = mul(h, one)\n  f = add(e, d)\nyield _, f\nr = while body(trips, _, c) carried=1\n"
     "k = mul(r, one)\nz = add(k, d)\noutput z\n";
 
 TEST(test_blocks)
@@ -600,11 +590,9 @@ TEST(test_lists)
 TEST(test_memory)
 {
     static const char lines[] =
-        "a = sub(x, zero); c = conv(v, w); d = batch_norm(c, p, b, b, q); e = "
-        "mul(one, s); f = add(nearly, one); "
-        "h = mul(a, f); k = add(h, e); l = tanh(k); n = tanh(k); o = mul(l, n); r = "
-        "reduce_sum(d); u = mul(i, i0); "
-        "t = cast(u) to=f32; q2 = add(o, t); z = add(q2, r)";
+        "a = sub(x, zero); c = conv(v, w); d = batch_norm(c, p, b, b, q); e = mul(one, s); f = "
+        "add(nearly, one); h = mul(a, f); k = add(h, e); l = tanh(k); n = tanh(k); o = mul(l, n); "
+        "r = reduce_sum(d); u = mul(i, i0); t = cast(u) to=f32; q2 = add(o, t); z = add(q2, r)";
     mpl_status st = MPL_EMEM;
 
     for (int64_t k = 0; st != MPL_OK; k++) {

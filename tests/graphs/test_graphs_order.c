@@ -371,9 +371,9 @@ TEST(blocks_stay_whole)
 TEST(torn_blocks_are_refused)
 {
     static const char text[] =
-        "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\n"
-        "block b\nc = relu(x)\nd = relu(x)\nyield c\nblock e\nf = relu(x)\nyield f\n"
-        "y = case b, e(i)\noutput y\n"; /* 0 a, 1 c, 2 d, 3 f, 4 y */
+        "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\nblock b\nc = relu(x)\nd = relu(x)\n"
+        "yield c\nblock e\nf = relu(x)\nyield f\ny = case b, e(i)\noutput y\n"; /* 0 a, 1 c, 2 d, 3
+                                                                                   f, 4 y */
     static const mpl_op orders_of[][5] = {{0, 1, 2, 3, 4}, {0, 2, 1, 3, 4}, {1, 2, 3, 4, 0},
                                           {1, 0, 2, 3, 4}, {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4},
                                           {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};

@@ -38,9 +38,8 @@ static const row rows[] = {
     ROW("a case beside a loop",
         "graph g\ninput i f32 [64]\ninput k i64 []\nu = cos(i)\n" LOOP(
             "p", "u",
-            "m") "block one\n  s = tan(i)\n  t = sin(s)\nyield t\nblock two\n  w = cos(i)\n  z = "
-                 "tan(w)\nyield z\n"
-                 "c = case one, two(k, i)\nout = add(m, c)\noutput out\n",
+            "m") "block one\n  s = tan(i)\n  t = sin(s)\nyield t\nblock two\n  w = cos(i)\n"
+                 "  z = tan(w)\nyield z\nc = case one, two(k, i)\nout = add(m, c)\noutput out\n",
         1024, "pa s, pa w, pa t, u w; s w"),
     {"a value that a branch at the same time captures",
      "graph g\ninput i f32 [64]\ninput k i64 []\nu = cos(i)\nv = tan(i)\n"

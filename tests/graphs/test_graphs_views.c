@@ -290,15 +290,9 @@ TEST(the_example_needs_one_assign)
     steps s = {.ctx = ctx};
     mpl_op assign = MPL_NONE, add = MPL_NONE;
 
-    program = read_text(ctx, "program example\n"
-                             "input A f32 [3,4]\n"
-                             "weight two f32 [] = splat 2\n"
-                             "B = view(A) index=\"1,:\"\n"
-                             "C = view(A) index=\"2,:\"\n"
-                             "D = add(B, C)\n"
-                             "add_into(C, two)\n"
-                             "E = add(A, D)\n"
-                             "output E\n");
+    program = read_text(ctx, "program example\ninput A f32 [3,4]\nweight two f32 [] = splat 2\n"
+                             "B = view(A) index=\"1,:\"\nC = view(A) index=\"2,:\"\nD = add(B, C)\n"
+                             "add_into(C, two)\nE = add(A, D)\noutput E\n");
     assert_ok(ctx, mpl_tensor_ssa(ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s},
                                   &facts, &ssa));
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)

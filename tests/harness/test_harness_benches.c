@@ -232,11 +232,10 @@ TEST(only_executed_rows_are_drawn)
 TEST(folded_weights)
 {
     static const char graph[] =
-        "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\nweight b f32 [3] = data "
-        "1 2 3\n"
-        "weight p f32 [3] = splat 1\nweight q f32 [3] = splat 2\nweight f f32 [3,1,1] = splat 3\n"
-        "a = conv(x, w, b)\nc = mul(a, f)\nn = batch_norm(c, p, b, b, q)\ny = add(n, f)\noutput "
-        "y\n";
+        "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\n"
+        "weight b f32 [3] = data 1 2 3\nweight p f32 [3] = splat 1\nweight q f32 [3] = splat 2\n"
+        "weight f f32 [3,1,1] = splat 3\na = conv(x, w, b)\nc = mul(a, f)\n"
+        "n = batch_norm(c, p, b, b, q)\ny = add(n, f)\noutput y\n";
     static const char *const pass[] = {"conv_scale", "bn_scale", "conv_scale,conv_bn"};
     char line[200];
 
@@ -259,22 +258,14 @@ TEST(folded_weights)
 TEST(weights_outlive_passes)
 {
     static const char graph[] =
-        "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 "
-        "[1]\nweight r "
-        "f32 [1,3]\n"
-        "weight h f32 [2,3]\nweight h2 f32 [2,3]\nweight h3 f32 [2,3]\nweight f f32 "
-        "[2,2,1,1]\nweight image "
-        "f32 [1,2,4,4]\nweight c f32 [1]\nweight u "
-        "f32 [3,1]\n"
-        "t = transpose(w)\na = matmul(x, t)\ne = expand(r) shape=[2,3]\nb = add(x, e)\nd = "
-        "expand(k) "
-        "shape=[2,3]\n"
-        "m = mul(b, d)\no = tile(h) repeats=[1,1]\nn = mul(m, o)\ns1 = slice(h2) starts=[0] "
-        "ends=[2] "
-        "axes=[0]\nn2 = mul(n, s1)\ns2 = cast(h3) to=f32\nn3 = mul(n2, s2)\nj = matmul(n3, u)\nl = "
-        "add(j, "
-        "c)\n"
-        "p = conv(v, f)\nq = add(p, image)\ny = relu(q)\noutput a\noutput l\noutput y\n";
+        "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 [1]\n"
+        "weight r f32 [1,3]\nweight h f32 [2,3]\nweight h2 f32 [2,3]\nweight h3 f32 [2,3]\n"
+        "weight f f32 [2,2,1,1]\nweight image f32 [1,2,4,4]\nweight c f32 [1]\nweight u f32 [3,1]\n"
+        "t = transpose(w)\na = matmul(x, t)\ne = expand(r) shape=[2,3]\nb = add(x, e)\n"
+        "d = expand(k) shape=[2,3]\nm = mul(b, d)\no = tile(h) repeats=[1,1]\nn = mul(m, o)\n"
+        "s1 = slice(h2) starts=[0] ends=[2] axes=[0]\nn2 = mul(n, s1)\ns2 = cast(h3) to=f32\n"
+        "n3 = mul(n2, s2)\nj = matmul(n3, u)\nl = add(j, c)\np = conv(v, f)\nq = add(p, image)\n"
+        "y = relu(q)\noutput a\noutput l\noutput y\n";
     static const char *const changed[] = {"--layout auto",        "--optimise dot_transpose",
                                           "--optimise broadcast", "--optimise copy",
                                           "--optimise gemm_bias", "--optimise all --layout auto"};

@@ -285,8 +285,7 @@ TEST(command_line)
         snprintf(
             arguments, sizeof arguments,
             "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
-            "--changed data "
-            "--planner greedy_size --repeat 2 %s",
+            "--changed data --planner greedy_size --repeat 2 %s",
             runs[i]);
         if (command(arguments, text, sizeof text) != 0 ||
             strstr(text, "equal to a whole evaluation") == NULL)

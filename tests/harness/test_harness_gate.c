@@ -41,9 +41,8 @@ static void shut(mpl_ctx *ctx, opened *o)
 static const char *raised(char path[400])
 {
     folder_put_text("raised.offsets.csv",
-                    "id,lower,upper,size,offset\n"
-                    "a,3,5,13,0\nb,2,4,30,100\nc,4,7,41,200\nd,5,7,42,400\ne,1,2,40,400\n"
-                    "f,3,4,8,500\ng,2,5,15,600\nh,1,3,32,700\n");
+                    "id,lower,upper,size,offset\na,3,5,13,0\nb,2,4,30,100\nc,4,7,41,200\n"
+                    "d,5,7,42,400\ne,1,2,40,400\nf,3,4,8,500\ng,2,5,15,600\nh,1,3,32,700\n");
     snprintf(path, 400, "%s/raised.offsets.csv", folder);
     return path;
 }

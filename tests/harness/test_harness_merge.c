@@ -383,9 +383,7 @@ TEST(a_worker_that_dies_is_rows)
     for (int i = 1; i <= 2; i++) {
         snprintf(arguments, sizeof arguments,
                  "bench t.suite -q --backends none --planners 'none,best_fit,pool,exec:axe=kill -9 "
-                 "$PPID' "
-                 "--jobs 2 "
-                 "--shard %d/2 -o axe%d.jsonl",
+                 "$PPID' --jobs 2 --shard %d/2 -o axe%d.jsonl",
                  i, i);
         if (run(arguments) == 2) {
             print_message("skip: %s: one core\n", __func__);
@@ -407,11 +405,9 @@ TEST(a_bench_that_stops_leaves_nothing)
 
     snprintf(command, sizeof command,
              "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl "
-             "--planners "
-             "'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out 2>err "
-             "</dev/null & m=$!; "
-             "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT "
-             "$m; wait $m",
+             "--planners 'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out "
+             "2>err </dev/null & m=$!; until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done "
+             "2>/dev/null; kill -INT $m; wait $m",
              folder, program, folder, folder, folder, folder);
     if (system(command) < 0)
         fail();

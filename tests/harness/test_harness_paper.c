@@ -380,10 +380,8 @@ static const struct {
             ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
                 ORDERED("i", "given", "1048576") ORDERED("i", "best", "1048576"),
         "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied "
-        "MiB\tby\tless\t~search ms\n"
-        "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 "
-        "%\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
-        "concats copied\t75.0 %\t-\n"
+        "MiB\tby\tless\t~search ms\ng:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 "
+        "%\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, concats copied\t75.0 %\t-\n"
         "i\t1.000\t1.000\t1.000\tcut, concats copied\t0.0 %\t-\nmean\t-\t-\t-\t-\t41.7 %\t-\n"
         "mean without h\t-\t-\t-\t-\t25.0 %\t-\nOLLA, as published\t-\t-\t-\t-\t33.3 %\t-\n"),
     ROW("safety",
@@ -392,9 +390,8 @@ static const struct {
                 SIDE("../l/A.7.csv", "p", "parallel", "true", "3145728", "2097152")
                     SIDE("b", "p", "serial", "true", "1048576", "1"),
         "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best "
-        "MiB\tparallel "
-        "by\tparallel over "
-        "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"),
+        "MiB\tparallel by\tparallel over serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\n"
+        "b\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"),
     {"in_place",
      SIDE("g", "p", "serial", "false", "2097152", "1048576")
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),
@@ -421,13 +418,10 @@ static const struct {
                 PROBLEM("mlp", "p", "parallel", "h3", "1048576", "1048576")
                     PROBLEM("other", "q", "serial", "h4", "2", "2"),
         "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: "
-        "mean\tresidual: "
-        "most\tdense: least\tdense: mean\tdense: most\tinception: least\tinception: "
-        "mean\tinception: "
-        "most\trecurrent: least\trecurrent: mean\trecurrent: most\n"
-        "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 "
-        "%\t0.00 "
-        "%\n"),
+        "mean\tresidual: most\tdense: least\tdense: mean\tdense: most\tinception: "
+        "least\tinception: mean\tinception: most\trecurrent: least\trecurrent: mean\trecurrent: "
+        "most\np\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 "
+        "%\t0.00 %\n"),
     ROW("savings",
         SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial", "100") SWITCHED(
             "g", "q", "3145728", "true", "given", "auto", "null", "serial",
@@ -441,11 +435,9 @@ static const struct {
                             SWITCHED("g", "p", "4194304", "true", "given", "auto", "null",
                                      "parallel", "null"),
         "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies "
-        "less "
-        "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
+        "less MiB\torder\tfusion\tagain\tseveral\tparallel\n"
         "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 "
-        "%\t+100.00 "
-        "%\n"),
+        "%\t+100.00 %\n"),
     {"passes",
      SWITCHED("../l/g.1.csv", "p", "2097152", "true", "given", "auto", "null", "serial", "null")
          SWITCHED("../l/g.1.csv", "q", "1048576", "true", "given", "auto", "null", "serial", "null")
@@ -469,8 +461,7 @@ static const struct {
 TEST(test_tables)
 {
     put("results/published.tsv",
-        "# a "
-        "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
+        "# a book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
         "A\tserial\tp\tplanned_kib\t1024\tbook\tpublished: a book\t\n"
         "A\tserial\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
         "A\tparallel\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"

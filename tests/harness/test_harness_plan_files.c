@@ -248,11 +248,10 @@ static void check_dims(const char *file, const char *dims)
 TEST(rows_of_a_loop_that_ends_early)
 {
     static const char text[] =
-        "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\nweight limit f32 [] = splat "
-        "2.2\n"
-        "block body\n  param i i64 []\n  param a f32 [2]\n  b = add(a, one)\n"
-        "  most = reduce_max(b) keepdims=0\n  go = less(most, limit)\nyield go, b, b\n"
-        "last, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
+        "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\n"
+        "weight limit f32 [] = splat 2.2\nblock body\n  param i i64 []\n  param a f32 [2]\n"
+        "  b = add(a, one)\n  most = reduce_max(b) keepdims=0\n  go = less(most, limit)\n"
+        "yield go, b, b\nlast, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
         "output last\noutput rows\noutput r\n";
 
     folder_put_text("early.graph", text);
@@ -311,10 +310,9 @@ TEST(rows_of_all_kinds_of_loops)
                      0);
     assert_non_null(strstr(
         out,
-        "early     loop 'last' ran 2 of 4 rounds, output 'rows' has as many rows; "
-        "loop 'low' ran 2 of 4 rounds, what reads 'back' sees 4 rows, zero where no round was; "
-        "loop 'deep' ran 2 of 4 rounds, what reads 'deep_rows' sees 4 rows, zero where no round "
-        "was\n"));
+        "early     loop 'last' ran 2 of 4 rounds, output 'rows' has as many rows; loop 'low' ran 2 "
+        "of 4 rounds, what reads 'back' sees 4 rows, zero where no round was; loop 'deep' ran 2 of "
+        "4 rounds, what reads 'deep_rows' sees 4 rows, zero where no round was\n"));
     check_dims("kinds/last.npy", "(2,)");
     check_dims("kinds/rows.npy", "(2, 2,)");
     check_dims("kinds/back.npy", "(4, 2,)");

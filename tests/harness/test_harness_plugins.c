@@ -265,16 +265,10 @@ TEST(groups_end_together)
         ROW({"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
             {"? plan @/list.csv --time-limit 2 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
             ROW("? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s "
-                "@/pid; "
-                "do sleep "
-                "0.02; done; "
-                "kill -INT $m; wait $m",
+                "@/pid; do sleep 0.02; done; kill -INT $m; wait $m",
                 3),
             ROW("? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s "
-                "@/pid; "
-                "do sleep "
-                "0.02; done; "
-                "kill -TERM $m; wait $m",
+                "@/pid; do sleep 0.02; done; kill -TERM $m; wait $m",
                 3));
     char state_path[100], line[200], pid[40];
 
@@ -314,8 +308,7 @@ TEST(graphs_and_safeties)
          "so:%/planners/example/first_fit_plugin.so",
          0, "outputs:  equal"},
         ROW("? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size "
-            "--format csv -o "
-            "{out}'",
+            "--format csv -o {out}'",
             0, "outputs:  equal"),
         {"? plan mnist_conv:batch=2 -b cpu -p 'exec:? export {in} -p greedy_size --format csv -o "
          "{out}'",
@@ -398,11 +391,10 @@ TEST(bench_goes_on)
                    {"so:bad", "ok"}, {"exec:good", "ok"}, {"exec:echo", "garbage"});
     static const char command[] =
         "? bench @/two.suite --time-limit 1 -o @/rows.jsonl --planners "
-        "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
-        "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/"
-        "plugin/"
-        "newer.so,best_fit,so:%/tests/plugin/bad.so:do=files,"
-        "'exec:good=echo a,b >/dev/null; cat @/good.csv' --planners 'exec:echo , no list' ";
+        "greedy_size,so:%/tests/plugin/bad.so:do=segv,so:%/tests/plugin/bad.so:do=hang,so:%/planner"
+        "s/example/first_fit_plugin.so,so:%/tests/plugin/newer.so,best_fit,so:%/tests/plugin/bad.so"
+        ":do=files,'exec:good=echo a,b >/dev/null; cat @/good.csv' --planners 'exec:echo , no "
+        "list' ";
     enum { N = sizeof want / sizeof *want };
     char text[2000];
     mpl_rows rows = {0};
@@ -452,9 +444,8 @@ TEST(peers_take_turns)
     expand("--backends none\n--capacity 24\n@/list.csv\n", text, sizeof text);
     put("one.suite", text, 0600);
     expand("#!/bin/sh\ntest \"$1$4\" = --capacity=24--output=${4#--output=} && grep -q 16 "
-           "${3#--input=} && "
-           "cat @/good.csv "
-           ">${4#--output=} && printf b >>@/turns && printf 0.250 >&2\n",
+           "${3#--input=} && cat @/good.csv >${4#--output=} && printf b >>@/turns && printf 0.250 "
+           ">&2\n",
            text, sizeof text);
     put("it's a solver", text, 0700);
     assert_int_equal(
@@ -535,10 +526,8 @@ TEST(installed_header_is_enough)
     if (shell(text) != 0)
         fail_msg("make install: %s", err);
     if (shell("cd '@/a  prefix' && cc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC "
-              "-shared -o "
-              "first_fit.so "
-              "share/doc/memplan/first_fit_plugin.c && bin/memplan plan ../list.csv -p "
-              "so:first_fit.so") != 0)
+              "-shared -o first_fit.so share/doc/memplan/first_fit_plugin.c && bin/memplan plan "
+              "../list.csv -p so:first_fit.so") != 0)
         fail_msg("the example: %s", err);
     assert_non_null(strstr(out, "planned            24 bytes"));
     snprintf(text, sizeof text,

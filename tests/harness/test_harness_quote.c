@@ -101,19 +101,18 @@ TEST(each_language_gets_its_text)
     static const struct {
         put *put;
         const char *from, *to;
-    } rows[] = ROW({mpl_put_gnuplot, "it's `x` \\\n\"@y", "'it''s `x` \\?\"@y'"},
-                   {mpl_put_gnuplot_cell, "a \"b\\\" `c`\nEOD", "\"a 'b/' `c`?EOD\""},
-                   {mpl_put_markup, "<a href='x\">&\x1b", "&lt;a href=&#39;x&quot;&gt;&amp;?"},
-                   ROW(mpl_put_script, "</script>\\\"\xe2\x80\xa8",
-                       "\"\\u003c/script>\\\\\\\"?"
-                       "??\""),
-                   {mpl_put_dot, "a\"]; b\\N\n", "a\\\"]; b\\\\N?"},
-                   {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t",
-                    "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
-                   {mpl_put_tsv, "=1+1\t", "'=1+1?"}, {mpl_put_tsv, "@sum", "'@sum"},
-                   {mpl_put_tsv, "-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
-                   {mpl_put_tsv, "+3.21 %", "+3.21 %"}, {mpl_put_tsv, "-", "-"},
-                   {mpl_put_tsv, "-1e-05", "-1e-05"});
+    } rows[] =
+        ROW({mpl_put_gnuplot, "it's `x` \\\n\"@y", "'it''s `x` \\?\"@y'"},
+            {mpl_put_gnuplot_cell, "a \"b\\\" `c`\nEOD", "\"a 'b/' `c`?EOD\""},
+            {mpl_put_markup, "<a href='x\">&\x1b", "&lt;a href=&#39;x&quot;&gt;&amp;?"},
+            ROW(mpl_put_script, "</script>\\\"\xe2\x80\xa8", "\"\\u003c/script>\\\\\\\"???\""),
+            {mpl_put_dot, "a\"]; b\\N\n", "a\\\"]; b\\\\N?"},
+            {mpl_put_markdown, "a|b\\|c <img> [x](y) `z`\t",
+             "a\\|b\\\\\\|c &lt;img> \\[x](y) \\`z\\`?"},
+            {mpl_put_tsv, "=1+1\t", "'=1+1?"}, {mpl_put_tsv, "@sum", "'@sum"},
+            {mpl_put_tsv, "-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
+            {mpl_put_tsv, "+3.21 %", "+3.21 %"}, {mpl_put_tsv, "-", "-"},
+            {mpl_put_tsv, "-1e-05", "-1e-05"});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = NULL;

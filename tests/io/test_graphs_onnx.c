@@ -125,9 +125,8 @@ TEST(cut_and_flipped)
     static const char *const texts[] = {
         "input x f32 [1,3,8,8]\ninit w f32 [2,3,1,1] = 1 2 3 4 5 6\nc = Conv(x, w) pads=[0,0,0,0]\n"
         "r = Relu(c)\np = MaxPool(r) kernel_shape=[2,2] strides=[2,2]\ny = Flatten(p)\noutput y\n",
-        "input go bool []\ninput x f32 [2]\ny = If(go)\ngraph then_branch\n  y = Neg(x)\n  output "
-        "y\nend\n"
-        "graph else_branch\n  y = Exp(x)\n  output y\nend\noutput y\n",
+        "input go bool []\ninput x f32 [2]\ny = If(go)\ngraph then_branch\n  y = Neg(x)\n"
+        "  output y\nend\ngraph else_branch\n  y = Exp(x)\n  output y\nend\noutput y\n",
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -358,9 +357,8 @@ TEST(dims_from_options)
 /* n and k decide a shape, n through an Add; x does not, and is not bound although its contents are
  * given. */
 static const char bound_model[] =
-    "input n i64 [1]\ninput x f32 [2,3]\ninput k i64 [1]\ninit one i64 [1] = 1\n"
-    "n1 = Add(n, one)\nshape = Concat(n1, k) axis=0\nname the node\ny = Reshape(x, shape)\noutput "
-    "y\n";
+    "input n i64 [1]\ninput x f32 [2,3]\ninput k i64 [1]\ninit one i64 [1] = 1\nn1 = Add(n, one)\n"
+    "shape = Concat(n1, k) axis=0\nname the node\ny = Reshape(x, shape)\noutput y\n";
 
 TEST(inputs_that_decide_shapes)
 {
@@ -440,12 +438,11 @@ TEST(no_own_node)
 TEST(pruned)
 {
     owned_graph *g = NULL;
-    message m = onnx_model("# w: as IR version 3 lists its initialisers\n"
-                           "input x f32 [2,3]\ninput unused f32 [9]\ninput w f32 [3]\n"
-                           "init w f32 [3] = 1 2 3\ninit never f32 [3] = 1 2 3\nminus = Neg(w)\n"
-                           "name dead\ngone = Exp(x)\nkept, mask = Dropout(x)\ns = Shape(x)\n"
-                           "z = Add(kept, minus)\ny = Reshape(z, s)\n"
-                           "output y\noutput s\noutput x\n");
+    message m = onnx_model("# w: as IR version 3 lists its initialisers\ninput x f32 [2,3]\n"
+                           "input unused f32 [9]\ninput w f32 [3]\ninit w f32 [3] = 1 2 3\n"
+                           "init never f32 [3] = 1 2 3\nminus = Neg(w)\nname dead\ngone = Exp(x)\n"
+                           "kept, mask = Dropout(x)\ns = Shape(x)\nz = Add(kept, minus)\n"
+                           "y = Reshape(z, s)\noutput y\noutput s\noutput x\n");
 
     assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 3);

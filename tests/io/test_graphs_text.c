@@ -537,12 +537,10 @@ TEST(test_files)
 /* The k-th allocation fails while reading, checking for a cycle, or writing. */
 TEST(test_out_of_memory)
 {
-    static const char *const texts[] = ROW(
-        HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\nz = "
-             "add(y, w) "
-             "axes=[1] "
-             "alpha=2 mode=\"a\" : f32 [1,2]\noutput z\n",
-        HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n");
+    static const char *const texts[] =
+        ROW(HEAD "weight w f32 [2] = data 1 2\nbound b i64 [1] = data 4\ny, m = dropout(x) @\"n\"\n"
+                 "z = add(y, w) axes=[1] alpha=2 mode=\"a\" : f32 [1,2]\noutput z\n",
+            HEAD "a = relu(c)\nb = relu(a)\nc = relu(b)\n");
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         mpl_status st = MPL_EMEM;

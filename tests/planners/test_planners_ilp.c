@@ -747,8 +747,7 @@ static int compare_with_exact(char **argv)
         print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i,
                       p->birth[i], p->death[i], p->bytes[i], p->align[i], p->fixed[i]);
     print_message("exact = ilp on %u of %u problems, %u above the bound (%u more not finished by "
-                  "ilp, %u by exact); "
-                  "%u of %u refutations confirmed (%u more not finished); %s\n",
+                  "ilp, %u by exact); %u of %u refutations confirmed (%u more not finished); %s\n",
                   tally.total, n_equal, tally.above, tally.unfinished, tally.exact_unfinished,
                   tally.refuted, n_refuted, tally.refuted_unfinished,
                   failed == 0 ? "no disagreement" : "then a DISAGREEMENT");

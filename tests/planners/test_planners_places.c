@@ -342,9 +342,7 @@ static const struct row {
 
     ROW("swaps: room for one is room for the next", SWAPS,
         "a 0; b 1; c 2; d 3; x 0; y 1; z 2; w 3; s 0; t 1; o 2; p 3; copy body 1; copy body 2; "
-        "copy "
-        "body 3; "
-        "copy body 4; staging body 4",
+        "copy body 3; copy body 4; staging body 4",
         NULL),
 
     {"stage: by way of a place of its own", STAGE, STAGED "staging body 6", NULL},
@@ -390,9 +388,7 @@ static const struct row {
      "'c' lies where 'li' leaves it"},
     ROW("left: behind the loop, where the branch's loop leaves it", LEFT,
         "r 3; e cycle outer 0 0 1; x cycle outer 1 v 0 1; p cycle inner 0 x; o final li x x; c "
-        "case k "
-        "o x; y "
-        "final lo v o",
+        "case k o x; y final lo v o",
         "'lo' leaves"),
 };
 

@@ -80,8 +80,7 @@ TEST(the_model_follows_its_rules)
             f.reserved_bytes != r->reserved || f.n_segments != r->n_segments ||
             f.n_splits != r->n_splits || f.n_flushes != r->n_flushes)
             fail_msg("%s: requested %" PRIu64 ", allocated %" PRIu64 ", reserved %" PRIu64
-                     ", %u segments, %u splits, "
-                     "%u flushes",
+                     ", %u segments, %u splits, %u flushes",
                      r->name, f.requested_bytes, f.allocated_bytes, f.reserved_bytes, f.n_segments,
                      f.n_splits, f.n_flushes);
         assert_int_equal(ctx->n_live, 0);

@@ -170,8 +170,7 @@ TEST(widths_agree)
  * overwritten. */
 static const char *const chains[] = {
     "input a f32 [70000]\ny = fused(_, a) dims=[70000] loads=[1,0,1,1,0,1] expr=\"0,1,mul,neg\" : "
-    "f32 "
-    "[70000]\n",
+    "f32 [70000]\n",
     "input a f32 [300,301]\ny = access(a) dims=[299,300] strides=[301,1] offset=302 : f32 "
     "[299,300]\n",
     "input a f32 [300,301]\ny = access(a) dims=[301,300] strides=[1,301] offset=0 : f32 "
@@ -181,12 +180,9 @@ static const char *const chains[] = {
     "input a f32 [85,2704]\ninput b f32 [2704]\ny = fused(_, a, b) dims=[2704,80] "
     "loads=[1,13520,1,2704,2,0,1,0] expr=\"0,1,add\" : f32 [2704,80]\n",
     "input a f32 [9000,4]\ninput b f32 [9000,2]\ny = fused(a, b) dims=[9000,2] "
-    "loads=[0,2,4,1,1,1,2,-1] "
-    "expr=\"0,1,sub\" strides=[4,1] offset=2 : f32 [9000,4]\n",
+    "loads=[0,2,4,1,1,1,2,-1] expr=\"0,1,sub\" strides=[4,1] offset=2 : f32 [9000,4]\n",
     "input a f32 [9000,4]\ny = fused(a) dims=[9000] loads=[0,0,4,0,3,4] expr=\"0,1,max\" "
-    "strides=[4] "
-    "offset=0 "
-    ": f32 [9000,4]\n",
+    "strides=[4] offset=0 : f32 [9000,4]\n",
     "input a f32 [7,900,4]\ninput s f32 []\ninput t f32 [7,1,1]\ny = fused(_, s, t, a) "
     "dims=[7,900,4] "
     "loads=[1,0,0,0,0,2,0,1,0,0,3,0,3600,4,1] expr=\"2,0,mul,1,add,0,div,abs\" : f32 [7,900,4]\n",
@@ -199,8 +195,7 @@ static const char *const chains[] = {
     "expr=\"1,2,add,3,4,add,add,0,sub\" : f32 [512,512]\n",
     "input a f32 [40,1,333]\ninput b f32 [33,1]\ny = sub(a, b) : f32 [40,33,333]\n",
     "input a f32 [3,5,7,11,13]\ny = access(a) dims=[13,7,5,11,3] strides=[1,143,1001,13,5005] "
-    "offset=0 : f32 "
-    "[13,7,5,11,3]\n",
+    "offset=0 : f32 [13,7,5,11,3]\n",
     "input a f32 [5]\ny = fused(_, a) dims=[0,3] loads=[1,0,0,1] expr=\"0\" : f32 [0,3]\n",
     "input a f32 []\ny = floor(a) : f32 []\n",
 };

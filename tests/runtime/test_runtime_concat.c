@@ -375,29 +375,23 @@ static const struct {
     uint32_t n_pairs;
 } layouts[] = {
     {"an operand seen through other dims, of a concat that lies in a box",
-     "graph g\ninput x f32 [2,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
-     "relu(s)\n"
-     "r = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nc = tanh(x)\no = concat(i, c) axis=1\n"
-     "y = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
+     "graph g\ninput x f32 [2,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\n"
+     "b = relu(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nc = tanh(x)\n"
+     "o = concat(i, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
      128 + 128 + 128, 2},
     ROW("the same, a concat further in",
-        "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = "
-        "relu(s)\n"
-        "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) "
-        "axis=0\n"
-        "c = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
+        "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\n"
+        "b = relu(s)\nd = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\n"
+        "j = concat(i, d) axis=0\nc = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\n"
+        "z = softplus(r)\noutput y\noutput z\n",
         128 + 128 + 192, 2),
     ROW("a run that begins between two multiples of the alignment",
-        "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
-        "softplus(c)\noutput "
-        "y\n",
+        "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\n"
+        "y = softplus(c)\noutput y\n",
         20, 1),
     ROW("an operand that lies apart is read last: nothing is written over it",
-        "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = "
-        "reduce_sum(c) "
-        "axes=[1] "
-        "keepdims=1\n"
-        "t = add(a, s)\ny = softplus(t)\noutput y\n",
+        "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\n"
+        "s = reduce_sum(c) axes=[1] keepdims=1\nt = add(a, s)\ny = softplus(t)\noutput y\n",
         128 + 128 + 128, 1),
     {"the last operand ends between two multiples",
      "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = slice(a) starts=[0] ends=[5] axes=[1]\n"
@@ -464,10 +458,8 @@ static const struct {
      "s = reduce_sum(c) axes=[1] keepdims=1\nt = add(a, s)\ny = softplus(t)\noutput y\n",
      "c", "t"},
     ROW("the operand that is made lies apart",
-        "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb "
-        "= "
-        "relu(a)\n"
-        "c = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
+        "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\n"
+        "b = relu(a)\nc = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
         "x", "c"),
     {"the piece that is read begins elsewhere",
      "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[2] ends=[4] axes=[0]\na = sigmoid(s)\n"
@@ -568,14 +560,12 @@ static const struct {
     uint64_t parts, whole; /* least bytes without in-place pairs */
 } texts[] = {
     ROW("a piece that nobody needs any more makes room",
-        "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\nr = "
-        "softplus(p)\n"
-        "t = softplus(r)\nu = add(t, q)\noutput u\n",
+        "graph g\ninput x f32 [1,64]\na = softplus(x)\np, q = split(a) axis=1 split=[32,32]\n"
+        "r = softplus(p)\nt = softplus(r)\nu = add(t, q)\noutput u\n",
         384, 512),
     ROW("where the last operand will be there is room until then",
-        "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\nz = "
-        "softplus(v)\n"
-        "c = concat(y, z) axis=1\nu = softplus(c)\noutput u\n",
+        "graph g\ninput x f32 [1,32]\ny = softplus(x)\nw = softplus(y)\nv = softplus(w)\n"
+        "z = softplus(v)\nc = concat(y, z) axis=1\nu = softplus(c)\noutput u\n",
         384, 512),
     {"what lies behind a slice ends at once",
      "graph g\ninput x f32 [1,64]\na = softplus(x)\ns = slice(a) starts=[0] ends=[16] axes=[1]\n"

@@ -103,8 +103,7 @@ TEST(choices_are_the_best)
         mpl_concats_free(ctx, concats);
     }
     print_message("%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in "
-                  "%u; %u are left to "
-                  "bounds\n",
+                  "%u; %u are left to bounds\n",
                   n_graphs, n_choices, n_other, n_lower, n_undecided);
     assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
 }
@@ -127,13 +126,11 @@ TEST(many_are_given_up)
     int n = snprintf(text, sizeof text, "graph g\ninput x f32 [2,16]\n");
 
     for (int k = 0; k < N; k++)
-        n += snprintf(
-            text + n, sizeof text - (size_t)n,
-            "a%d = tanh(x)\nm%d = concat(x, x, x, x, x, x) axis=1\ns%d = reduce_sum(m%d) axes=[1] "
-            "keepdims=1\n"
-            "b%d = add(a%d, s%d)\nc%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) "
-            "axes=[1]\noutput y%d\n",
-            k, k, k, k, k, k, k, k, k, k, k, k, k);
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "a%d = tanh(x)\nm%d = concat(x, x, x, x, x, x) axis=1\n"
+                      "s%d = reduce_sum(m%d) axes=[1] keepdims=1\nb%d = add(a%d, s%d)\n"
+                      "c%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) axes=[1]\noutput y%d\n",
+                      k, k, k, k, k, k, k, k, k, k, k, k, k);
     assert_ok(ctx, mpl_text_read_memory(ctx, "many", text, (size_t)n, &g));
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_concats_new(ctx, g, order, &o, &concats));

@@ -19,206 +19,130 @@ static const struct {
     int64_t number; /* contents of i64 inputs */
 } graphs[] = {
     ROW("carried, captured",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
-        "[2,3]\n"
-        "  p = matmul(h, w)\n  q = tanh(p)\nyield _, q\ny = while b(_, _, x) carried=1 "
-        "trips=3\noutput y\n",
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n"
+        "  param h f32 [2,3]\n  p = matmul(h, w)\n  q = tanh(p)\nyield _, q\n"
+        "y = while b(_, _, x) carried=1 trips=3\noutput y\n",
         0),
     ROW("initial value trained, added to what was",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock b\n  param r "
-        "i64 "
-        "[]\n  param "
-        "h f32 [2,3]\n"
-        "  p = matmul(h, w)\n  q = sigmoid(p)\n  s = add(q, h)\n  t = mul(s, x)\nyield _, t\n"
-        "y = while b(_, _, i) carried=1 trips=3\nz = add(y, i)\noutput z\n",
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock b\n"
+        "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  q = sigmoid(p)\n"
+        "  s = add(q, h)\n  t = mul(s, x)\nyield _, t\ny = while b(_, _, i) carried=1 trips=3\n"
+        "z = add(y, i)\noutput z\n",
         0),
     ROW("slices of a trained value, rows",
-        "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h "
-        "f32 "
-        "[2,3]\n  "
-        "param s f32 [2,3]\n"
-        "  p = matmul(h, w)\n  q = add(p, s)\n  t = sigmoid(q)\nyield _, t, q\nweight i f32 [2,3]\n"
-        "y, rows = while b(_, _, i, x) carried=1\nu = reduce_sum(rows) axes=[0] keepdims=0\nz = "
-        "mul(y, "
-        "u)\noutput z\n",
-        0),
-    ROW("the same the other way round",
-        "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h "
-        "f32 "
-        "[2,3]\n  "
-        "param s f32 [2,3]\n"
-        "  p = matmul(h, w)\n  q = add(p, s)\n  t = sigmoid(q)\nyield _, t, q\nweight i f32 "
-        "[2,3]\nweight k f32 "
-        "[4,2,3]\n"
-        "y, rows = while b(_, _, i, x) carried=1 scan_reverse=[1,1]\nm = mul(rows, k)\nu = "
-        "reduce_sum(m) "
-        "axes=[0] keepdims=0\n"
+        "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n"
+        "  param h f32 [2,3]\n  param s f32 [2,3]\n  p = matmul(h, w)\n  q = add(p, s)\n"
+        "  t = sigmoid(q)\nyield _, t, q\nweight i f32 [2,3]\n"
+        "y, rows = while b(_, _, i, x) carried=1\nu = reduce_sum(rows) axes=[0] keepdims=0\n"
         "z = mul(y, u)\noutput z\n",
         0),
+    ROW("the same the other way round",
+        "graph g\nweight x f32 [4,2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n"
+        "  param h f32 [2,3]\n  param s f32 [2,3]\n  p = matmul(h, w)\n  q = add(p, s)\n"
+        "  t = sigmoid(q)\nyield _, t, q\nweight i f32 [2,3]\nweight k f32 [4,2,3]\n"
+        "y, rows = while b(_, _, i, x) carried=1 scan_reverse=[1,1]\nm = mul(rows, k)\n"
+        "u = reduce_sum(m) axes=[0] keepdims=0\nz = mul(y, u)\noutput z\n",
+        0),
     ROW("as many rounds as an input says",
-        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight k f32 "
-        "[5,2,3]\nblock "
-        "b\n  param "
-        "r i64 []\n"
-        "  param h f32 [2,3]\n  p = matmul(h, w)\n  q = tanh(p)\nyield _, q, p\n"
-        "y, rows = while b(n, _, x) carried=1 trips=5\nm = mul(rows, k)\nu = reduce_sum(m) "
-        "axes=[0] "
-        "keepdims=0\n"
-        "z = add(y, u)\noutput z\n",
+        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight k f32 [5,2,3]\n"
+        "block b\n  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  q = tanh(p)\n"
+        "yield _, q, p\ny, rows = while b(n, _, x) carried=1 trips=5\nm = mul(rows, k)\n"
+        "u = reduce_sum(m) axes=[0] keepdims=0\nz = add(y, u)\noutput z\n",
         3),
     ROW("no round",
-        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight i f32 [2,3]\nblock "
-        "b\n  param r "
-        "i64 []\n"
-        "  param h f32 [2,3]\n  p = matmul(h, w)\nyield _, p\n"
+        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight i f32 [2,3]\n"
+        "block b\n  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\nyield _, p\n"
         "y = while b(n, _, i) carried=1 trips=5\nv = mul(y, x)\nz = matmul(v, w)\noutput z\n",
         0),
     ROW("an exit test, rows backwards, the round's number",
-        "graph g\ninput x f32 [2,3]\ninput s f32 [6,2,3]\nweight w f32 [3,3]\nblock b\n  param r "
-        "i64 "
-        "[]\n  "
-        "param h f32 [2,3]\n"
-        "  param a f32 [2,3]\n  weight most i64 [] = splat 4\n  go = less(r, most)\n  "
-        "exit_unless(go)\n  f = "
-        "cast(r) to=f32\n"
-        "  p = matmul(h, w)\n  q = add(p, a)\n  t = tanh(q)\n  v = mul(t, f)\nyield _, t, v\n"
-        "y, rows = while b(_, _, x, s) carried=1 scan_reverse=[1,1]\nu = reduce_sum(rows) axes=[0] "
-        "keepdims=0\n"
-        "z = add(y, u)\noutput z\n",
+        "graph g\ninput x f32 [2,3]\ninput s f32 [6,2,3]\nweight w f32 [3,3]\nblock b\n"
+        "  param r i64 []\n  param h f32 [2,3]\n  param a f32 [2,3]\n"
+        "  weight most i64 [] = splat 4\n  go = less(r, most)\n  exit_unless(go)\n"
+        "  f = cast(r) to=f32\n  p = matmul(h, w)\n  q = add(p, a)\n  t = tanh(q)\n"
+        "  v = mul(t, f)\nyield _, t, v\ny, rows = while b(_, _, x, s) carried=1 "
+        "scan_reverse=[1,1]\nu = reduce_sum(rows) axes=[0] keepdims=0\nz = add(y, u)\noutput z\n",
         0),
     ROW("values that rotate, shift and stay",
-        "graph g\nweight a f32 [2,3]\nweight c f32 [2,3]\nweight e f32 [2,3]\nweight w f32 "
-        "[3,3]\nblock b\n  "
-        "param r i64 []\n"
-        "  param x0 f32 [2,3]\n  param x1 f32 [2,3]\n  param x2 f32 [2,3]\n  param x3 f32 [2,3]\n  "
-        "p "
-        "= "
-        "matmul(x2, w)\n  q = sigmoid(p)\n"
-        "  t = mul(q, x3)\nyield _, x1, x0, t, x2\n"
-        "y0, y1, y2, y3 = while b(_, _, a, c, e, a) carried=4 trips=4\nu = mul(y0, y2)\nz = add(u, "
-        "y3)\noutput "
-        "z\n",
+        "graph g\nweight a f32 [2,3]\nweight c f32 [2,3]\nweight e f32 [2,3]\nweight w f32 [3,3]\n"
+        "block b\n  param r i64 []\n  param x0 f32 [2,3]\n  param x1 f32 [2,3]\n"
+        "  param x2 f32 [2,3]\n  param x3 f32 [2,3]\n  p = matmul(x2, w)\n  q = sigmoid(p)\n"
+        "  t = mul(q, x3)\nyield _, x1, x0, t, x2\ny0, y1, y2, y3 = while b(_, _, a, c, e, a) "
+        "carried=4 trips=4\nu = mul(y0, y2)\nz = add(u, y3)\noutput z\n",
         0),
     ROW("a loop in a loop",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nblock b\n  param r "
-        "i64 "
-        "[]\n  param "
-        "h f32 [2,3]\n"
-        "  p = matmul(h, v)\n  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = "
-        "matmul(i, "
-        "w)\n    s "
-        "= add(q, p)\n"
-        "    t = tanh(s)\n  yield _, t\n  y = while c(_, _, p) carried=1 trips=2\n  o = add(y, "
-        "h)\nyield _, o\n"
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nblock b\n"
+        "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, v)\n  block c\n    param k i64 []\n"
+        "    param i f32 [2,3]\n    q = matmul(i, w)\n    s = add(q, p)\n    t = tanh(s)\n"
+        "  yield _, t\n  y = while c(_, _, p) carried=1 trips=2\n  o = add(y, h)\nyield _, o\n"
         "z = while b(_, _, x) carried=1 trips=3\noutput z\n",
         0),
     ROW("an inner loop of as many rounds as the outer one has had",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n  param h f32 "
-        "[2,3]\n"
-        "  block c\n    param k i64 []\n    param i f32 [2,3]\n    q = matmul(i, w)\n    t = "
-        "tanh(q)\n  yield "
-        "_, t\n"
-        "  y = while c(r, _, h) carried=1 trips=4\nyield _, y\nz = while b(_, _, x) carried=1 "
-        "trips=3\noutput "
-        "z\n",
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nblock b\n  param r i64 []\n"
+        "  param h f32 [2,3]\n  block c\n    param k i64 []\n    param i f32 [2,3]\n"
+        "    q = matmul(i, w)\n    t = tanh(q)\n  yield _, t\n"
+        "  y = while c(r, _, h) carried=1 trips=4\nyield _, y\n"
+        "z = while b(_, _, x) carried=1 trips=3\noutput z\n",
         0),
     ROW("a branch in a loop",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nweight o f32 "
-        "[2,3]\nblock b\n  "
-        "param r i64 []\n"
-        "  param h f32 [2,3]\n  weight two i64 [] = splat 3\n  m = mod(r, two)\n  weight one i64 "
-        "[] = "
-        "splat 1\n "
-        " i = sub(m, one)\n"
-        "  block c\n    p = matmul(h, w)\n    q = tanh(p)\n  yield q\n  block d\n    s = matmul(h, "
-        "v)\n    t = "
-        "mul(s, o)\n  yield t\n"
-        "  y = case c, d(i, h)\nyield _, y\nz = while b(_, _, x) carried=1 trips=5\noutput z\n",
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight v f32 [3,3]\nweight o f32 [2,3]\n"
+        "block b\n  param r i64 []\n  param h f32 [2,3]\n  weight two i64 [] = splat 3\n"
+        "  m = mod(r, two)\n  weight one i64 [] = splat 1\n  i = sub(m, one)\n  block c\n"
+        "    p = matmul(h, w)\n    q = tanh(p)\n  yield q\n  block d\n    s = matmul(h, v)\n"
+        "    t = mul(s, o)\n  yield t\n  y = case c, d(i, h)\nyield _, y\n"
+        "z = while b(_, _, x) carried=1 trips=5\noutput z\n",
         0),
     ROW("a loop in a branch, a value handed on as it is",
-        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock "
-        "a\n  block "
-        "b\n    param r i64 []\n"
-        "    param h f32 [2,3]\n    p = matmul(h, w)\n    q = tanh(p)\n  yield _, q\n  y = while "
-        "b(_, "
-        "_, v) "
-        "carried=1 trips=2\nyield y, v\n"
+        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\n"
+        "block a\n  block b\n    param r i64 []\n    param h f32 [2,3]\n    p = matmul(h, w)\n"
+        "    q = tanh(p)\n  yield _, q\n  y = while b(_, _, v) carried=1 trips=2\nyield y, v\n"
         "block e\n  f = mul(v, x)\nyield f, x\no, m = case a, e(n)\nz = add(o, m)\noutput z\n",
         0),
     ROW("the other branch",
-        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nblock "
-        "a\n  k = "
-        "matmul(v, w)\nyield k, v\n"
-        "block e\n  f = mul(v, x)\n  h = matmul(f, w)\nyield f, h\no, m = case a, e(n)\nz = mul(o, "
-        "m)\noutput "
-        "z\n",
+        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\n"
+        "block a\n  k = matmul(v, w)\nyield k, v\nblock e\n  f = mul(v, x)\n  h = matmul(f, w)\n"
+        "yield f, h\no, m = case a, e(n)\nz = mul(o, m)\noutput z\n",
         1),
     ROW("pieces, in the loop and around it",
-        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight k f32 [4,3]\ns = slice(k) "
-        "starts=[0] "
-        "ends=[2]\nblock b\n"
-        "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  t = slice(k) starts=[1] "
-        "ends=[3]\n  q = "
-        "mul(p, t)\n"
-        "  m = tanh(q)\nyield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) "
-        "starts=[2] "
-        "ends=[4]\n"
+        "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight k f32 [4,3]\n"
+        "s = slice(k) starts=[0] ends=[2]\nblock b\n  param r i64 []\n  param h f32 [2,3]\n"
+        "  p = matmul(h, w)\n  t = slice(k) starts=[1] ends=[3]\n  q = mul(p, t)\n  m = tanh(q)\n"
+        "yield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) starts=[2] ends=[4]\n"
         "v = mul(y, s)\nz = add(v, u)\noutput z\n",
         0),
     ROW("batch norm in a loop, on the carried value and on slices",
-        "graph g\nweight x f32 [3,4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 "
-        "[2]\n"
-        "weight mean f32 [2]\nweight var f32 [2]\nweight mean2 f32 [2]\nweight var2 f32 "
-        "[2]\nweight i "
-        "f32 "
-        "[4,2]\nblock c\n"
-        "  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n  p = matmul(h, w)\n"
-        "  n = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  m = batch_norm(s, scale, b, "
-        "mean2, "
-        "var2) "
-        "epsilon=0.1\n"
-        "  q = add(n, m)\n  t = tanh(q)\nyield _, t\ny = while c(_, _, i, x) carried=1\noutput y\n",
+        "graph g\nweight x f32 [3,4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\n"
+        "weight b f32 [2]\nweight mean f32 [2]\nweight var f32 [2]\nweight mean2 f32 [2]\n"
+        "weight var2 f32 [2]\nweight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n"
+        "  param s f32 [4,2]\n  p = matmul(h, w)\n  n = batch_norm(p, scale, b, mean, var) "
+        "epsilon=0.1\n  m = batch_norm(s, scale, b, mean2, var2) epsilon=0.1\n  q = add(n, m)\n"
+        "  t = tanh(q)\nyield _, t\ny = while c(_, _, i, x) carried=1\noutput y\n",
         0),
     ROW("batch norm in a loop that ends early, and the same one behind it",
-        "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 "
-        "[2]\nweight "
-        "b f32 "
-        "[2]\n"
-        "weight mean f32 [2]\nweight var f32 [2]\nblock c\n"
-        "  param r i64 []\n  param h f32 [4,2]\n  p = matmul(h, w)\n"
-        "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  t = tanh(m)\nyield _, t\n"
-        "z = while c(n, _, x) carried=1 trips=5\nu = matmul(z, w)\n"
-        "y = batch_norm(u, scale, b, mean, var) epsilon=0.1\noutput y\n",
+        "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\n"
+        "weight b f32 [2]\nweight mean f32 [2]\nweight var f32 [2]\nblock c\n  param r i64 []\n"
+        "  param h f32 [4,2]\n  p = matmul(h, w)\n  m = batch_norm(p, scale, b, mean, var) "
+        "epsilon=0.1\n  t = tanh(m)\nyield _, t\nz = while c(n, _, x) carried=1 trips=5\n"
+        "u = matmul(z, w)\ny = batch_norm(u, scale, b, mean, var) epsilon=0.1\noutput y\n",
         3),
     ROW("batch norm in one branch, its input in the other",
-        "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 "
-        "[2]\nweight "
-        "b f32 "
-        "[2]\n"
-        "weight mean f32 [2]\nweight var f32 [2]\np = matmul(x, w)\nblock a\n"
-        "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\nyield m\nblock e\n  t = "
-        "tanh(p)\nyield "
-        "t\n"
-        "z = case a, e(n)\ny = matmul(z, w)\noutput y\n",
+        "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\n"
+        "weight b f32 [2]\nweight mean f32 [2]\nweight var f32 [2]\np = matmul(x, w)\nblock a\n"
+        "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\nyield m\nblock e\n  t = tanh(p)\n"
+        "yield t\nz = case a, e(n)\ny = matmul(z, w)\noutput y\n",
         0),
     ROW("batch norm in a branch in a loop in a loop",
         "graph g\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
         "weight mean f32 [2]\nweight var f32 [2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n"
-        "  block d\n    param r2 i64 []\n    param h2 f32 [4,2]\n    p = matmul(h2, w)\n    weight "
-        "one i64 [] = "
-        "splat 1\n"
-        "    k = sub(r2, one)\n    block a\n      m = batch_norm(p, scale, b, mean, var) "
-        "epsilon=0.1\n      t = "
-        "sigmoid(m)\n"
+        "  block d\n    param r2 i64 []\n    param h2 f32 [4,2]\n    p = matmul(h2, w)\n"
+        "    weight one i64 [] = splat 1\n    k = sub(r2, one)\n    block a\n"
+        "      m = batch_norm(p, scale, b, mean, var) epsilon=0.1\n      t = sigmoid(m)\n"
         "    yield t\n    j = case a(k, p)\n  yield _, j\n  o = while d(_, _, h) carried=1 "
-        "trips=2\nyield _, o\n"
-        "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
+        "trips=2\nyield _, o\ny = while c(_, _, x) carried=1 trips=2\noutput y\n",
         0),
     ROW("what is bypassed",
-        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nt = "
-        "sigmoid(v)\nblock a\n"
-        "  k = matmul(v, w)\nyield k\no = case a(n, t)\nz = mul(o, x)\nu = matmul(z, w)\noutput "
-        "u\n",
+        "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\n"
+        "t = sigmoid(v)\nblock a\n  k = matmul(v, w)\nyield k\no = case a(n, t)\nz = mul(o, x)\n"
+        "u = matmul(z, w)\noutput u\n",
         -1),
 };
 
@@ -482,14 +406,12 @@ static const struct {
     int ran[8];
 } moving[] = {
     ROW(NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n"
-              "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 "
-              "[4,2]\n"
-              "y = while c(_, _, i, x) carried=1\noutput y\n",
+              "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\n"
+              "weight i f32 [4,2]\ny = while c(_, _, i, x) carried=1\noutput y\n",
         0, {0, 1, 2, -1}),
     ROW(NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  s = gather(x, r)\n"
-              "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 "
-              "[4,2]\n"
-              "z = while c(n, _, i) carried=1 trips=3\nu = gather(x, last)\n"
+              "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\n"
+              "weight i f32 [4,2]\nz = while c(n, _, i) carried=1 trips=3\nu = gather(x, last)\n"
               "v = batch_norm(u, scale, b, mean, var)\ny = add(z, v)\noutput y\n",
         2, {0, 1, 2, -1}),
     {NORMS "u = gather(x, last)\nm = batch_norm(u, scale, b, mean, var)\ns = gather(x, n)\n"
@@ -503,15 +425,12 @@ static const struct {
               "block d\n  s = mul(u, w)\nyield s\ny = case c, d(n)\noutput y\n",
         1, {-1}),
     ROW(NORMS "u = gather(x, last)\nz = mul(u, w)\nblock c\n  m = batch_norm(u, scale, b, mean, "
-              "var)\nyield m\n"
-              "y = case c(n, z)\noutput y\n",
+              "var)\nyield m\ny = case c(n, z)\noutput y\n",
         -1, {-1}),
-    ROW(NORMS "weight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n  block d\n    "
-              "param k i64 []\n"
-              "    param e f32 [4,2]\n    s = gather(x, k)\n    m = batch_norm(s, scale, b, mean, "
-              "var)\n    q = "
-              "add(e, m)\n"
-              "  yield _, q\n  o = while d(r, _, h) carried=1 trips=3\n  t = tanh(o)\nyield _, t\n"
+    ROW(NORMS "weight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n  block d\n"
+              "    param k i64 []\n    param e f32 [4,2]\n    s = gather(x, k)\n"
+              "    m = batch_norm(s, scale, b, mean, var)\n    q = add(e, m)\n  yield _, q\n"
+              "  o = while d(r, _, h) carried=1 trips=3\n  t = tanh(o)\nyield _, t\n"
               "y = while c(_, _, i) carried=1 trips=3\noutput y\n",
         0, {0, 0, 1, -1}),
 };
@@ -617,18 +536,13 @@ TEST(refused)
 {
     static const struct {
         const char *text, *message;
-    } rows[] = ROW(ROW("graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nblock b\n  "
-                       "param r i64 "
-                       "[]\n  param "
-                       "h f32 [2,3]\n"
-                       "  p = matmul(h, w)\nyield _, p\ny = while b(n, _, x) carried=1\noutput y\n",
+    } rows[] = ROW(ROW("graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nblock b\n"
+                       "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\nyield _, p\n"
+                       "y = while b(n, _, x) carried=1\noutput y\n",
                        "give it trips=N"),
-                   ROW("graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [4,2,3]\nblock "
-                       "b\n  param r i64 "
-                       "[]\n  "
-                       "param h f32 [2,3]\n"
-                       "  param s f32 [2,3]\n  p = mul(h, s)\nyield _, p\ny = while b(n, _, x, w) "
-                       "carried=1\noutput y\n",
+                   ROW("graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [4,2,3]\nblock b\n"
+                       "  param r i64 []\n  param h f32 [2,3]\n  param s f32 [2,3]\n"
+                       "  p = mul(h, s)\nyield _, p\ny = while b(n, _, x, w) carried=1\noutput y\n",
                        "may end early, and its scanned input 'w' is trained"));
     bench *b = &opened;
 
@@ -739,13 +653,11 @@ static void planned_on(const char *backend)
         "nested_loop:image=8,channels=4,mode=train,update=momentum",
         "piecewise:image=8,channels=4,mode=train,update=sgd",
         "seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=adam",
-        "graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b "
-        "f32 [4]\n"
-        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 "
-        "[2,4,6,6]\n"
-        "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\n"
-        "  weight one i64 [] = splat 1\n  k = sub(r, one)\n  block a\n    e = conv(t, w) "
-        "pads=[1,1,1,1]\n"
+        "graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\n"
+        "weight b f32 [4]\nweight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n"
+        "  param h f32 [2,4,6,6]\n  p = conv(h, w) pads=[1,1,1,1]\n"
+        "  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\n  weight one i64 [] = splat 1\n"
+        "  k = sub(r, one)\n  block a\n    e = conv(t, w) pads=[1,1,1,1]\n"
         "    f = batch_norm(e, scale, b, mean, var)\n  yield f\n  j = case a(k, t)\nyield _, j\n"
         "y = while c(_, _, x) carried=1 trips=2\noutput y\n");
     bench b = opened;

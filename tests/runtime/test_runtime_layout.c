@@ -38,91 +38,64 @@ typedef struct text_case {
 } text_case;
 
 static const text_case texts[] = {
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) "
-        "pads=[1,1,1,1] "
-        "strides=[2,1]\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\n"
+        "y = conv(x, w, b) pads=[1,1,1,1] strides=[2,1]\noutput y\n",
         2),
-    ROW("input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = "
-        "relu(c)\noutput "
-        "y\noutput "
-        "c\n",
+    ROW("input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\n"
+        "output y\noutput c\n",
         3),
-    ROW("input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm "
-        "= "
-        "mul(c, s)\n"
-        "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
+    ROW("input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\n"
+        "m = mul(c, s)\na = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) "
-        "kernel_shape=[2,3] "
-        "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = "
-        "global_avg_pool(q)\ny "
-        "= "
-        "flatten(g)\n"
-        "output y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "p = max_pool(c) kernel_shape=[2,3] strides=[2,2] pads=[0,1,1,0]\n"
+        "q = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = flatten(g)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat "
-        "2\nc = "
-        "conv(x, w)\n"
-        "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) "
-        "perm=[0,2,3,1]\ny = "
-        "relu(t)\n"
-        "z = sum(d, c, n)\noutput y\noutput z\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\n"
+        "weight v f32 [5] = splat 2\nc = conv(x, w)\nn = batch_norm(c, k, k, k, v)\nl = clip(n)\n"
+        "d = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = relu(t)\nz = sum(d, c, n)\n"
+        "output y\noutput z\n",
         3),
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = "
-        "mul(c, "
-        "k)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\n"
+        "y = mul(c, k)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny "
-        "= "
-        "mul(c, "
-        "g)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\n"
+        "y = mul(c, g)\noutput y\n",
         2),
     {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight t f32 [1,5,1,1]\n"
      "weight h f32 [] = splat 2\nc = conv(x, w)\na = mul(c, k)\nb = sub(a, t)\nd = div(b, h)\n"
      "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput "
      "y\n",
      2},
-    ROW("input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-        "mul(q, "
-        "c)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "y = mul(q, c)\noutput y\n",
         3),
-    ROW("input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny "
-        "= "
-        "mul(t, "
-        "c)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "y = mul(t, c)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm "
-        "= "
-        "mul(c, k)\n"
-        "y = sub(k, m)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "m = mul(c, k)\ny = sub(k, m)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny "
-        "= "
-        "sub(g, "
-        "c)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\n"
+        "y = sub(g, c)\noutput y\n",
         3),
-    ROW("input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-        "mul(q, "
-        "c)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "y = mul(q, c)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = "
-        "mul(c, "
-        "q)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\n"
+        "y = mul(c, q)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-        "add(c, "
-        "r)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "y = add(c, r)\noutput y\n",
         2),
     {"input x f32 [2,3,9,8]\nweight r f32 [7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
      "r)\noutput y\n",
      2},
-    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = "
-        "mul(c, "
-        "q)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "y = mul(c, q)\noutput y\n",
         2),
-    ROW("input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = "
-        "mul(c, "
-        "q)\noutput y\n",
+    ROW("input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\n"
+        "y = mul(c, q)\noutput y\n",
         2),
     {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 "
      "[16,1,3,3]\n"
@@ -134,24 +107,18 @@ static const text_case texts[] = {
     {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput "
      "z\n",
      2},
-    ROW("input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = "
-        "conv_act(x, "
-        "f, b) "
-        "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] "
-        "axes=[1]\ny = "
-        "conv(r, "
-        "w)\noutput y\noutput f\n",
+    ROW("input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\n"
+        "c = conv_act(x, f, b) activation=relu\np = max_pool(c) kernel_shape=[2,2]\n"
+        "r = slice(p) starts=[0] ends=[3] axes=[1]\ny = conv(r, w)\noutput y\noutput f\n",
         -1),
     {"input x f32 [4,4,3,3]\nc = conv(x, x)\nf = conv(x, x) pads=[1,1,1,1]\nd = conv(f, c)\ns = "
      "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
      -1},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
-    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = "
-        "splat 0.5\nc = "
-        "conv(x, w)\n"
-        "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = "
-        "relu(q)\ny = "
-        "global_max_pool(r)\noutput y\n",
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\n"
+        "weight h f32 [1] = splat 0.5\nc = conv(x, w)\nm = max(c, k)\nl = min(m, c)\n"
+        "p = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = relu(q)\ny = global_max_pool(r)\n"
+        "output y\n",
         -1),
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
 };
@@ -421,15 +388,12 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
     w->n = (size_t)snprintf(
         w->text, sizeof w->text,
-        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 "
-        "f32 "
-        "[4,8,1,1]\nweight offset "
-        "f32 "
-        "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 "
-        "[4,1,1]\nweight "
-        "pixel f32 [1,4,1,1]\nweight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 "
-        "[4,6,1]\nweight "
-        "whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\nweight twos f32 [4,1,1] = splat -2\n",
+        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\n"
+        "weight w8 f32 [4,8,1,1]\nweight offset f32 [4]\nweight variance f32 [4] = splat 2\n"
+        "weight number f32 []\nweight channels f32 [4,1,1]\nweight pixel f32 [1,4,1,1]\n"
+        "weight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 [4,6,1]\n"
+        "weight whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\n"
+        "weight twos f32 [4,1,1] = splat -2\n",
         batch, seed % 4 == 0 ? "input" : "weight", batch);
     w->made[IMAGE][w->n_made[IMAGE]++] = w->next++;
     line(w, IMAGE, "conv(v0, w1)");
@@ -474,9 +438,8 @@ TEST(sums_in_place_change_no_bit)
     static const char text[] =
         "graph t\ninput x f32 [2,48,9,8]\nweight w f32 [48,48,3,3]\nweight k f32 [48,48,1,1]\n"
         "weight b f32 [48]\na = tanh(x)\ns = conv_sum(a, x, w, b) pads=[1,1,1,1] activation=relu\n"
-        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\ny = "
-        "tanh(u)\n"
-        "output y\n";
+        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\n"
+        "y = tanh(u)\noutput y\n";
     static const char *const name[] = {"ref", "cpu"};
 
     for (int last = 0; last < 2; last++)

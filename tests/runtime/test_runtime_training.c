@@ -30,13 +30,10 @@ static const setting settings[] = {
     {"offset2bbox:batch=2,boxes=30,mode=train,update=sgd", 1e-5},
     {"ssd_boxes:batch=2,boxes=30,classes=3,mode=train,update=adagrad", 1e-5},
     {"yolo_boxes:cells=4,classes=3,mode=train,update=sgd", 1e-5},
-    ROW("graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b "
-        "f32 "
-        "[4]\n"
-        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 "
-        "[2,4,6,6]\n"
-        "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = "
-        "relu(m)\nyield _, t\n"
+    ROW("graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\n"
+        "weight b f32 [4]\nweight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n"
+        "  param h f32 [2,4,6,6]\n  p = conv(h, w) pads=[1,1,1,1]\n"
+        "  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\nyield _, t\n"
         "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
         1e-4),
 };

@@ -18,20 +18,15 @@ static const struct {
     {"graph t\ninput n i64 []\ninput x f32 [8]\na = relu(x)\nb = relu(a)\noutput b\n",
      {0, 0, 0},
      {2, 2, 2}},
-    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nq = "
-        "relu(p)\n"
-        "yield _, q\ny = while b(n, _, x) carried=1\noutput y\n",
+    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\n"
+        "q = relu(p)\nyield _, q\ny = while b(n, _, x) carried=1\noutput y\n",
         {0, 1, 2}, {0, 1, 2}),
-    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nyield x\nblock c\nq = relu(x)\nr = "
-        "relu(q)\nyield "
-        "r\n"
-        "block d\ns = relu(x)\nyield s\ny = case b, c, d(n)\noutput y\n",
+    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nyield x\nblock c\nq = relu(x)\n"
+        "r = relu(q)\nyield r\nblock d\ns = relu(x)\nyield s\ny = case b, c, d(n)\noutput y\n",
         {1, 1, 1}, {0, 2, 1}),
-    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nblock "
-        "c\n"
-        "param j i64 []\nparam q f32 [8]\nr = relu(q)\nyield _, r\ns = while c(n, _, p) "
-        "carried=1\nyield _, s\n"
-        "y = while b(n, _, x) carried=1\noutput y\n",
+    ROW("graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\n"
+        "block c\nparam j i64 []\nparam q f32 [8]\nr = relu(q)\nyield _, r\n"
+        "s = while c(n, _, p) carried=1\nyield _, s\ny = while b(n, _, x) carried=1\noutput y\n",
         {0, 2, 6}, {0, 1, 4}),
 };
 

@@ -277,8 +277,7 @@ TEST(plans_of_control_flow)
     for (uint64_t seed = 0; b.accepted + b.refused < asked(); seed++)
         judge_graph(&b, seed);
     print_message("%u accepted, %u refused; %u of those would run right in all executions, and "
-                  "break a rule; %u have "
-                  "too many\n",
+                  "break a rule; %u have too many\n",
                   b.accepted, b.refused, b.cautious, b.too_many);
     print_message("%u where the rules say otherwise than the verifier\n", b.unexplained);
     assert_true(b.unexplained <= asked() / 2000); /* rules not specified in full detail */
