@@ -1,6 +1,8 @@
 /* random_control.c -- see random_control.h. */
 #include "tests/support/random_control.h"
 
+#include "tests/support/interpret.h"
+
 #include "runtime/exec.h"
 
 enum { DEEPEST = 3, MOST_ROUNDS = 4, MOST_VISIBLE = 400, MOST_CARRIED = 6 };
@@ -462,171 +464,17 @@ void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *d
         *(uint8_t *)data = (uint8_t)mpl_rng_below(&rng, 2);
 }
 
-/* ---- direct evaluation ---- */
-
-typedef struct direct {
-    mpl_ctx *ctx;
-    const mpl_graph *g;
-    char **data; /* [n_values] */
-} direct;
-
-static void run_block(direct *d, uint32_t block, bool *stay);
-
-static int64_t number_of(const direct *d, mpl_value v, int64_t otherwise)
-{
-    int32_t small;
-    int64_t number;
-
-    if (v == MPL_NONE)
-        return otherwise;
-    if (d->g->value_type[v] == MPL_TYPE_i64)
-        return memcpy(&number, d->data[v], sizeof number), number;
-    if (d->g->value_type[v] == MPL_TYPE_i32)
-        return memcpy(&small, d->data[v], sizeof small), small;
-    return d->data[v][0] != 0;
-}
-
-static void copy_value(direct *d, mpl_value to, const char *from)
-{
-    if (to != MPL_NONE && d->g->value_bytes[to] > 0)
-        memmove(d->data[to], from, d->g->value_bytes[to]);
-}
-
-static void eval_op(direct *d, mpl_op op)
-{
-    const mpl_graph *g = d->g;
-    mpl_tensor in[8] = {{0}}, out[4] = {{0}};
-    mpl_op_call call = {.graph = g, .op = op, .in = in, .out = out};
-
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++, call.n_in++)
-        if (g->op_in[i] != MPL_NONE)
-            in[call.n_in] = (mpl_tensor){(mpl_type)g->value_type[g->op_in[i]],
-                                         g->value_shape[g->op_in[i]], d->data[g->op_in[i]]};
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++, call.n_out++)
-        if (g->op_out[i] != MPL_NONE)
-            out[call.n_out] = (mpl_tensor){(mpl_type)g->value_type[g->op_out[i]],
-                                           g->value_shape[g->op_out[i]], d->data[g->op_out[i]]};
-    assert_ok(d->ctx, mpl_eval(d->ctx, &call));
-}
-
-static uint64_t row_at(const direct *d, mpl_op op, uint32_t flag, uint64_t round)
-{
-    uint32_t n;
-    const int64_t *reverse = mpl_attr_ints(d->g, op, MPL_ATTR_scan_reverse, &n);
-
-    return flag < n && reverse[flag] != 0 ? (uint64_t)mpl_while_most_rounds(d->g, op) - 1 - round
-                                          : round;
-}
-
-/* Runs one round; false if an exit test ended it. */
-static bool run_round(direct *d, mpl_op op, uint32_t body, uint32_t n, uint64_t round)
-{
-    const mpl_graph *g = d->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
-    const mpl_value *param = g->block_param + g->block_param_begin[body];
-    const mpl_value *result = g->block_result + g->block_result_begin[body];
-    uint32_t n_scans = g->block_n_params[body] - 1 - n, n_rows = g->block_n_results[body] - 1 - n;
-    char *next[MOST_CARRIED];
-    bool stay = true;
-
-    memcpy(d->data[param[0]], &round, sizeof round);
-    for (uint32_t i = 0; i < n_scans; i++)
-        copy_value(d, param[1 + n + i],
-                   d->data[in[2 + n + i]] +
-                       row_at(d, op, i, round) * g->value_bytes[param[1 + n + i]]);
-    run_block(d, body, &stay);
-    for (uint32_t i = 0; stay && i < n_rows; i++)
-        if (out[n + i] != MPL_NONE)
-            memcpy(d->data[out[n + i]] +
-                       row_at(d, op, n_scans + i, round) * g->value_bytes[result[1 + n + i]],
-                   d->data[result[1 + n + i]], g->value_bytes[result[1 + n + i]]);
-    for (uint32_t i = 0; stay && i < n; i++) {
-        next[i] = mpl_alloc(d->ctx, g->value_bytes[param[1 + i]], 1);
-        memcpy(next[i], d->data[result[1 + i]], g->value_bytes[param[1 + i]]);
-    }
-    for (uint32_t i = 0; stay && i < n; i++) {
-        copy_value(d, param[1 + i], next[i]);
-        mpl_free(d->ctx, next[i]);
-    }
-    return stay;
-}
-
-static void run_while(direct *d, mpl_op op)
-{
-    const mpl_graph *g = d->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
-    uint32_t body = g->op_body[g->op_body_begin[op]],
-             n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-    int64_t trips = number_of(d, in[0], INT64_MAX), most = mpl_while_most_rounds(g, op);
-    bool go = number_of(d, in[1], 1) != 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        copy_value(d, g->block_param[g->block_param_begin[body] + 1 + i], d->data[in[2 + i]]);
-    for (uint32_t i = n; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
-        if (out[i] != MPL_NONE)
-            memset(d->data[out[i]], 0, g->value_bytes[out[i]]);
-    for (int64_t round = 0; go && round < trips && (most < 0 || round < most); round++)
-        go = run_round(d, op, body, n, (uint64_t)round) &&
-             number_of(d, g->block_result[g->block_result_begin[body]], 1) != 0;
-    for (uint32_t i = 0; i < n; i++)
-        copy_value(d, out[i], d->data[g->block_param[g->block_param_begin[body] + 1 + i]]);
-}
-
-static void run_case(direct *d, mpl_op op)
-{
-    const mpl_graph *g = d->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[op], *from = in + 1;
-    int64_t index = number_of(d, in[0], 0);
-    bool stay;
-
-    if (index >= 0) {
-        uint32_t block = g->op_body[g->op_body_begin[op] + (uint32_t)index];
-
-        run_block(d, block, &stay);
-        from = g->block_result + g->block_result_begin[block];
-    }
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE)
-            copy_value(d, g->op_out[i], d->data[from[i - g->op_out_begin[op]]]);
-}
-
-static void run_block(direct *d, uint32_t block, bool *stay)
-{
-    const mpl_graph *g = d->g;
-
-    for (mpl_op op = g->block_op_begin[block]; op < g->block_op_end[block]; op++) {
-        if (g->op_block[op] != block)
-            continue;
-        if (g->op_kind[op] == MPL_OP_while)
-            run_while(d, op);
-        else if (g->op_kind[op] == MPL_OP_case)
-            run_case(d, op);
-        else if (g->op_kind[op] != MPL_OP_exit_unless)
-            eval_op(d, op);
-        else if (number_of(d, g->op_in[g->op_in_begin[op]], 1) == 0) {
-            *stay = false;
-            return;
-        }
-    }
-}
-
 void direct_run(mpl_ctx *ctx, const mpl_graph *g, const void *const *input, void *const *output)
 {
-    direct d = {.ctx = ctx, .g = g};
-    bool stay;
+    interpreter it = interpret_begin(ctx, g);
 
-    assert_ok(ctx, mpl_new(ctx, d.data, g->n_values));
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        assert_non_null(d.data[v] = mpl_alloc(ctx, g->value_bytes[v] + 1, 1));
-        if (g->value_role[v] == MPL_WEIGHT)
-            mpl_exec_make_weight(g, &(mpl_exec_options){0}, v, d.data[v]);
-    }
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        memcpy(d.data[g->input[i]], input[i], g->value_bytes[g->input[i]]);
-    run_block(&d, 0, &stay);
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        memcpy(output[i], d.data[g->output[i]], g->value_bytes[g->output[i]]);
     for (mpl_value v = 0; v < g->n_values; v++)
-        mpl_free(ctx, d.data[v]);
-    mpl_free(ctx, d.data);
+        if (g->value_role[v] == MPL_WEIGHT)
+            mpl_exec_make_weight(g, &(mpl_exec_options){0}, v, it.data[v]);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        memcpy(it.data[g->input[i]], input[i], g->value_bytes[g->input[i]]);
+    assert_ok(ctx, interpret(&it));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        memcpy(output[i], it.data[g->output[i]], g->value_bytes[g->output[i]]);
+    interpret_end(&it);
 }
