@@ -2,14 +2,11 @@
  * with a rule, and whole zoo networks. Fault: a wrong rule, loop or sum of parts; updates at the
  * wrong place; an order that reads a weight after its update. */
 #include "graphs/ir/counts.h"
-#include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
 
 #include <math.h>
 

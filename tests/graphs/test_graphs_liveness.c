@@ -1,12 +1,10 @@
 /* Liveness and the problem of a graph: data-flow solution against the closed form; every buffer,
  * lifetime and in-place pair of random graphs against a step-by-step replay. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/liveness.h"
 #include "graphs/core/rng.h"
-#include "graphs/source.h"
 
 /* ---- data flow ---- */
 
@@ -514,10 +512,9 @@ TEST(roots_of_views_and_updates)
     uint32_t n_views = 0, n_updates = 0;
 
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
-        owned_graph *g = NULL;
         owned_memory mpl_value *root = NULL;
+        owned_graph *g = zoo_graph(ctx, graphs[k]);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, graphs[k], &g));
         assert_ok(ctx, mpl_new(ctx, root, g->n_values));
         mpl_value_roots(g, root);
         for (mpl_value v = 0; v < g->n_values; v++) {
@@ -531,14 +528,13 @@ TEST(roots_of_views_and_updates)
 
 TEST(workspaces_and_bad_orders)
 {
-    mpl_graph *g;
     mpl_op order[MAX_OPS];
     uint64_t bytes[MAX_OPS];
     mpl_problem_options o = mpl_problem_options_default();
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
+    mpl_graph *g = random_graph(ctx, 4);
 
-    g = random_graph(ctx, 4);
     assert_true(g->n_ops > 3);
     for (uint32_t i = 0; i < g->n_ops; i++)
         order[i] = i, bytes[i] = i % 2 * (i + 1);
@@ -575,12 +571,11 @@ TEST(workspaces_and_bad_orders)
 
 TEST(survive_lost_memory)
 {
-    owned_graph *g;
     mpl_op order[MAX_OPS];
     uint64_t bytes[MAX_OPS];
     mpl_problem_options o = mpl_problem_options_default();
+    owned_graph *g = random_graph(ctx, 4);
 
-    g = random_graph(ctx, 4);
     for (uint32_t i = 0; i < g->n_ops; i++)
         order[i] = i, bytes[i] = i;
     o.op_workspace_bytes = bytes;
@@ -613,8 +608,7 @@ TEST(know_published_peaks)
         owned_memory mpl_op *order = NULL;
 
         assert_ok(ctx, mpl_onnx_read(ctx, models[i].path, &(mpl_read_options){0}, &g));
-        assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        order = order_by(ctx, g, "given");
         for (int pin = 0; pin < 2; pin++) {
             mpl_problem_options o = mpl_problem_options_default();
             owned_problem *p = NULL;

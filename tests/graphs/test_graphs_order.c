@@ -1,11 +1,8 @@
 /* Orders: permutations that respect the graph, each compared with a naive implementation of its
  * definition. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
 
 static const mpl_shape shapes[] = {{1, {1}}, {1, {10}}, {1, {100}}, {2, {7, 3}}};
 

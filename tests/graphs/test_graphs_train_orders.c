@@ -7,7 +7,6 @@
 #include "tests/support/random_training.h"
 
 #include "graphs/orders/orders_priv.h"
-#include "graphs/source.h"
 
 /* All readers of a weight or its views precede its update; checked from the graph alone, without
  * its update dependences. */
@@ -239,10 +238,9 @@ TEST(parts_lie_with_their_sum)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t live[3] = {0};
-        owned_graph *g = NULL;
         mpl_op *order;
+        owned_graph *g = zoo_graph(ctx, specs[i]);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, specs[i], &g));
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
         for (mpl_op op = 0; op < g->n_ops; op++)

@@ -1,13 +1,9 @@
 /* Safety parallel for graphs with loops and branches: which buffers may be needed at once, from
  * hand-made tables and from every interleaving of the outermost operations' steps. Fault: a
  * lifetime that holds for one order only. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/steps.h"
 #include "tests/support/random_control.h"
-
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
 
 /* ---- by hand ---- */
 
@@ -62,8 +58,7 @@ static void open_problem(bench *b, bool in_place)
 
     options.parallel = true;
     options.in_place = in_place;
-    b->order = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->order);
-    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
+    b->order = order_by(&b->ctx, b->g, "given");
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     assert_non_null(b->p->before);
 }
@@ -409,8 +404,7 @@ TEST(lose_memory)
         options.parallel = true;
         mpl_ctx_init(&b.ctx);
         b.g = random_control(&b.ctx, seed);
-        b.order = mpl_alloc(&b.ctx, b.g->n_ops, sizeof *b.order);
-        assert_ok(&b.ctx, mpl_order_of(&b.ctx, b.g, mpl_order_find("given"), b.order));
+        b.order = order_by(&b.ctx, b.g, "given");
         live = b.ctx.n_live;
         for (int64_t k = 0; st == MPL_EMEM; k++) {
             b.ctx.n_allocs = 0, b.ctx.fail_after = k;

@@ -6,7 +6,6 @@
 
 #include "graphs/build/views.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 #include "tests/support/interpret.h"
 
 static uint64_t n_programs = 2000;
@@ -203,9 +202,8 @@ TEST(compositions_give_the_same_elements)
 
 static mpl_graph *read_text(mpl_ctx *ctx, const char *text)
 {
-    mpl_graph *g = NULL;
+    mpl_graph *g = text_graph(ctx, text);
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, "text", text, strlen(text), &g));
     return g;
 }
 

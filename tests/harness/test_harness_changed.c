@@ -3,16 +3,14 @@
 #include "tests/support/interpret.h"
 
 #include "graphs/passes/incremental.h"
-#include "graphs/source.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
 
 static mpl_graph *open_graph(mpl_ctx *ctx, const char *text)
 {
-    mpl_graph *g = NULL;
+    mpl_graph *g = text_graph(ctx, text);
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
     return g;
 }
 

@@ -8,11 +8,9 @@
 #include <string.h>
 
 #include "graphs/core/file.h"
-#include "graphs/source.h"
 #include "harness/commands/export.h"
 #include "harness/view/unroll.h"
 #include "harness/view/viewer.h"
-#include "planners/planner.h"
 #include "tests/support/random_problem.h"
 
 /* The page of a plan, which the caller frees. */
@@ -30,11 +28,8 @@ static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, s
 
 static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_run run;
-    mpl_plan *plan = NULL;
+    mpl_plan *plan = planned_by(ctx, "greedy_size", p);
 
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
     return plan;
 }
 
@@ -356,8 +351,7 @@ TEST(test_unrolled)
 
         snprintf(path, sizeof path, "tests/data/%s.graph", rows[i].name);
         assert_ok(ctx, mpl_text_read(ctx, path, &g));
-        order = mpl_alloc(ctx, g->n_ops, sizeof *order);
-        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        order = order_by(ctx, g, "given");
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         plan = plan_of(ctx, p);
         assert_ok(ctx, mpl_unroll(ctx, g, order, p, map, plan, &u));

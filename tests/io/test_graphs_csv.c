@@ -4,8 +4,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
-#include "graphs/problem/problem.h"
-
 #define FILE_NAME "build/test_graphs_csv.csv"
 
 static void write_file(const char *path, const char *text, size_t size)

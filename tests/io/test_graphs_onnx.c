@@ -10,7 +10,6 @@
 #include "graphs/core/file.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 
 #include <sys/stat.h>
 

@@ -6,7 +6,6 @@
 
 #include "graphs/core/file.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 
 #include <math.h>
 

@@ -7,8 +7,6 @@
 #include "tests/support/interpret.h"
 #include "tests/support/onnx_text.h"
 
-#include "graphs/source.h"
-
 #include <math.h>
 
 enum { STEPS = 5, BATCH = 3, INPUT = 2, HIDDEN = 4, MAX_GATES = 4 };

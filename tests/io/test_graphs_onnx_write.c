@@ -6,7 +6,6 @@
 #include "tests/support/folder.h"
 
 #include "graphs/core/file.h"
-#include "graphs/source.h"
 #include "onnx.pb-c.h"
 
 static int make_folder(void)
@@ -263,9 +262,8 @@ static const char text_of_model[] =
 
 static mpl_graph *small(mpl_ctx *ctx)
 {
-    mpl_graph *g = NULL;
+    mpl_graph *g = text_graph(ctx, text_of_model);
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, "small", text_of_model, strlen(text_of_model), &g));
     return g;
 }
 

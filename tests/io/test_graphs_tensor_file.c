@@ -3,8 +3,6 @@
 #include "tests/support/onnx_message.h"
 #include "tests/support/folder.h"
 
-#include "graphs/source.h"
-
 #include <sys/stat.h>
 
 /* The file must hold exactly these n elements and dims ("[3]"). */

@@ -105,9 +105,8 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 TEST(test_zoo_round_trip)
 {
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        owned_graph *g = NULL;
+        owned_graph *g = zoo_graph(ctx, mpl_zoo[i]->name);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, mpl_zoo[i]->name, &g));
         assert_round_trip(ctx, g);
     }
 }
@@ -196,11 +195,10 @@ static mpl_graph *awkward(mpl_ctx *ctx)
 
 TEST(test_awkward_round_trip)
 {
-    owned_graph *g;
     owned_memory char *text = NULL;
     size_t n;
+    owned_graph *g = awkward(ctx);
 
-    g = awkward(ctx);
     assert_round_trip(ctx, g);
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
     assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
@@ -309,11 +307,10 @@ static const char *const loose[][2] = {
 TEST(test_loose)
 {
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
-        owned_graph *g = NULL;
         owned_memory char *text = NULL;
         size_t n;
+        owned_graph *g = text_graph(ctx, loose[i][1]);
 
-        assert_ok(ctx, mpl_text_read_memory(ctx, "loose", loose[i][1], strlen(loose[i][1]), &g));
         assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
         assert_string_equal(text, loose[i][0]);
     }
@@ -491,11 +488,10 @@ TEST(test_wrong)
  * crash or a leak. */
 TEST(test_damaged)
 {
-    mpl_graph *g;
     owned_memory char *text = NULL;
     size_t n;
+    mpl_graph *g = awkward(ctx);
 
-    g = awkward(ctx);
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &n));
     mpl_graph_free(ctx, g);
     for (size_t i = 0; i < n; i++)

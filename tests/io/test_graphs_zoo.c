@@ -2,8 +2,6 @@
  * requests. */
 #include "tests/support/interpret.h"
 
-#include "graphs/source.h"
-
 #include <math.h>
 
 /* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes.
@@ -37,9 +35,8 @@ static const struct {
 
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
 {
-    mpl_graph *g = NULL;
+    mpl_graph *g = zoo_graph(ctx, spec);
 
-    assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
     assert_true(mpl_graph_ok(g));
     return g;
 }
@@ -379,11 +376,10 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
 TEST(test_gru_cell)
 {
     enum { H = 3 };
-    owned_graph *g;
     interpreter it;
     float z[H], r[H], rh[H], want[H];
+    owned_graph *g = build(ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
 
-    g = build(ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
     it = interpret_begin(ctx, g);
     fill_all(&it, 1);
 #define OF(name) ((const float *)it.data[mpl_graph_find(g, name)])
@@ -753,10 +749,9 @@ static void assert_regions(const interpreter *it, const char *from, const char *
 
 TEST(test_mask_rcnn)
 {
-    owned_graph *g;
     interpreter it;
+    owned_graph *g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
 
-    g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
     it = interpret_begin(ctx, g);
     fill_deep(&it);
     assert_ok(ctx, interpret(&it));

@@ -1,8 +1,6 @@
 /* Zoo networks against the ONNX models of the same names, operation by operation. */
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
-
 /* A constant Mul or Add after a batch norm, which Caffe's models have and ours do not. */
 static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
 {

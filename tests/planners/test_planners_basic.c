@@ -6,8 +6,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
 
-#include "planners/planner.h"
-
 #define REFUSED UINT64_MAX
 
 enum { MAX_ROW = 6 };
@@ -347,15 +345,13 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
     sorted_by_rank = rank;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         owned_plan *plan = NULL, *want = NULL;
-        mpl_run run;
 
         for (mpl_buffer b = 0; b < p->n; b++)
             order[b] = b;
         qsort(order, p->n, sizeof *order, kinds[i].compare);
         assert_ok(ctx, mpl_plan_new(ctx, p, &want));
         oracle_place(p, order, kinds[i].best, want);
-        mpl_run_init(&run, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find(kinds[i].name), &run, p, &plan));
+        plan = planned_by(ctx, kinds[i].name, p);
         for (uint32_t k = 0; k < p->n; k++)
             if (plan->offset[order[k]] != want->offset[order[k]])
                 fail_msg("%s of %u: buffer %u, placed as number %u, lies at %" PRIu64
@@ -440,7 +436,6 @@ TEST(partial_orders_are_placed_plainly)
         uint64_t n_before[16] = {0};
         mpl_buffer order[16];
         mpl_plan *plan = NULL, *want = NULL;
-        mpl_run run;
 
         for (mpl_buffer a = 0; a < p->n; a++) {
             order[a] = a;
@@ -453,9 +448,7 @@ TEST(partial_orders_are_placed_plainly)
         for (int best = 0; best < 2; best++) {
             assert_ok(ctx, mpl_plan_new(ctx, p, &want));
             oracle_place(p, order, best != 0, want);
-            mpl_run_init(&run, ctx);
-            assert_ok(ctx, mpl_planner_run(mpl_planner_find(best ? "best_fit" : "first_fit"), &run,
-                                           p, &plan));
+            plan = planned_by(ctx, best ? "best_fit" : "first_fit", p);
             assert_memory_equal(plan->offset, want->offset, p->n * sizeof *plan->offset);
             mpl_plan_free(ctx, plan);
             mpl_plan_free(ctx, want);

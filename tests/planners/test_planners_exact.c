@@ -8,10 +8,8 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_problem.h"
 
-#include "graphs/source.h"
 #include "planners/verify/certify.h"
 #include "planners/exact/exact_priv.h"
-#include "planners/planner.h"
 
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uint64_t seed,
                          mpl_run *run)

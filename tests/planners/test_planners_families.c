@@ -7,7 +7,6 @@
 #include "graphs/problem/fold_pairs.h"
 #include "planners/exact/exact_general.h"
 #include "planners/place/packing.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 extern const mpl_planner mpl_planner_greedy_size;
@@ -320,10 +319,8 @@ TEST(parts_let_others_in)
         mpl_plan_free(ctx, plan);
         plan = NULL;
         {
-            mpl_run run;
 
-            mpl_run_init(&run, ctx);
-            assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, hull, &plan));
+            plan = planned_by(ctx, "exact", hull);
         }
         assert_int_equal(plan->peak_bytes, cases[i].whole);
         mpl_plan_free(ctx, plan);

@@ -5,7 +5,6 @@
 
 #include "graphs/problem/fold_pairs.h"
 #include "planners/verify/certify.h"
-#include "planners/planner.h"
 
 enum { ROUNDS = 400 };
 

@@ -1,13 +1,10 @@
 /* The exact planner with partial orders and in-place pairs, against an independent brute force on
  * thousands of small problems, above all those whose optimum lies above the bound. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_general.h"
 
-#include "graphs/source.h"
 #include "planners/verify/certify.h"
 #include "planners/exact/exact_general.h"
-#include "planners/planner.h"
 
 /* ---- comparing ---- */
 
@@ -240,8 +237,7 @@ TEST(training_keeps_the_budget)
         options.parallel = rows[i / 2].parallel;
         options.in_place = rows[i / 2].in_place;
         assert_ok(ctx, mpl_source_open(ctx, rows[i / 2].graph, &(mpl_read_options){0}, &source));
-        order = mpl_alloc(ctx, source.graph->n_ops, sizeof *order);
-        assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
+        order = order_by(ctx, source.graph, "given");
         assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));
         mpl_run_init(&run, ctx);
         run.budget_ticks = budget;

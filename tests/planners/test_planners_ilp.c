@@ -1,16 +1,13 @@
 /* The integer program against brute force and the exact search, above all where the optimum lies
  * above the bound and needs a proof; what ends a search, GLPK's memory, the file. Two numbers as
  * arguments: only that many problems and refutations against the exact search (make ilp-oracle). */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/root_problems.h"
 
-#include "graphs/source.h"
 #include "planners/verify/certify.h"
 #include "planners/ilp/ilp.h"
 #include "planners/ilp/lp.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 enum { MOST = 20, KEPT = 200 };
@@ -722,8 +719,7 @@ TEST(a_network_is_solved)
     owned_memory mpl_op *order = NULL;
 
     assert_ok(ctx, mpl_source_open(ctx, "densenet121", &read, &source));
-    assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
+    order = order_by(ctx, source.graph, "given");
     for (int i = 0; i < 2; i++) { /* families are not decomposed: too large without a start */
         options.concat = i == 0 ? MPL_CONCAT_AUTO : MPL_CONCAT_COPY;
         assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));

@@ -290,9 +290,8 @@ TEST(above_the_least_peak)
 
 TEST(survive_lost_memory)
 {
-    owned_graph *g;
+    owned_graph *g = random_graph(ctx, 3, 6, 4);
 
-    g = random_graph(ctx, 3, 6, 4);
     EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_op order[16];
 

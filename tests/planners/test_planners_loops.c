@@ -1,12 +1,9 @@
 /* Loops planned without copies: the measured figures of the NNC allocator, reached or beaten, and
  * the least bytes for each program. What random programs need, to the byte: reveals storage that is
  * lost or shared by accident. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_control.h"
 
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 /* In units of the program's own size: what production needs, and the least: all values alive at
@@ -40,8 +37,7 @@ static loaded load(mpl_ctx *ctx, const char *file, bool copy)
     options.loop_copy = copy;
     snprintf(path, sizeof path, "tests/data/loops/%s.graph", file);
     assert_ok(ctx, mpl_text_read(ctx, path, &l.g));
-    assert_ok(ctx, mpl_new(ctx, l.order, l.g->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, l.g, mpl_order_find("given"), l.order));
+    l.order = order_by(ctx, l.g, "given");
     assert_ok(ctx, mpl_problem_from_graph(ctx, l.g, l.order, &options, &l.p, &l.map));
     return l;
 }
@@ -56,12 +52,9 @@ static void unload(mpl_ctx *ctx, loaded *l)
 
 static uint64_t planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner)
 {
-    mpl_run run;
-    owned_plan *plan = NULL;
     uint64_t bytes;
+    owned_plan *plan = planned_by(ctx, planner, p);
 
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
     bytes = plan->pool_bytes[0];
     return bytes;
 }
@@ -149,10 +142,7 @@ static need drawn_need(mpl_ctx *ctx, mpl_problem_options options)
 
         options.align = seed % 5 == 0 ? 4 : 64;
         options.pin_inputs = options.pin_outputs = options.pin_weights = seed % 3 != 0;
-        assert_ok(ctx, mpl_new(ctx, l.order, l.g->n_ops));
-        assert_ok(ctx, mpl_order_of(ctx, l.g,
-                                    mpl_order_find(seed % 2 == 0 || k >= DRAWN ? "given" : "dfs"),
-                                    l.order));
+        l.order = order_by(ctx, l.g, seed % 2 == 0 || k >= DRAWN ? "given" : "dfs");
         if (k >= DRAWN)
             assert_ok(ctx, mpl_order_shuffle(ctx, l.g, seed, l.order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, l.g, l.order, &options, &l.p, &l.map));
@@ -200,12 +190,9 @@ TEST(test_drawn_programs_need_no_more)
  * the plan. */
 TEST(test_one_instance_twice)
 {
-    mpl_run run;
-    mpl_plan *plan = NULL;
     loaded l = load(ctx, "one_instance_twice", false);
+    mpl_plan *plan = planned_by(ctx, "greedy_size", l.p);
 
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, l.p, &plan));
     assert_ok(ctx, mpl_verify_places(ctx, l.g, l.map, l.p, plan));
     mpl_plan_free(ctx, plan);
     unload(ctx, &l);

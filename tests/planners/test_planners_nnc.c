@@ -6,7 +6,6 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/core/rng.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 /* Planned bytes of one planner on a problem, verified by the entry check. */

@@ -1,10 +1,6 @@
 /* Two networks from Owl's layers against a simulation of Owl's rule: operations, bytes of all
  * outputs, planned bytes, blocks. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
-
-#include "graphs/source.h"
-#include "planners/planner.h"
 
 /* Batch 1. "With fma": the product and sum of a batch norm are one operation. The planned bytes are
  * those of Owl's code; the paper's rule (always in place) takes more: rule=paper, within these
@@ -64,8 +60,7 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
 
     options.views = false;
     options.align = 1;
-    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("dfs"), order));
+    order = order_by(ctx, g, "dfs");
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     mpl_run_init(&run, ctx);
     run.n_params = 1;
@@ -85,9 +80,8 @@ TEST(test_figures)
     uint32_t n_blocks;
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        owned_graph *g = NULL;
+        owned_graph *g = zoo_graph(ctx, figures[i].spec);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, figures[i].spec, &g));
         assert_sums(g, i);
         assert_float_equal((double)planned_bytes(ctx, g, "code", &n_blocks) * 1e-6,
                            figures[i].planned, 0.005);

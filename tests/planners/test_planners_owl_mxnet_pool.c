@@ -2,9 +2,6 @@
  * buffer and the block sizes. */
 #include "tests/support/test.h"
 
-#include "graphs/problem/problem.h"
-#include "planners/planner.h"
-
 enum { MAX = 8 };
 
 typedef struct example {

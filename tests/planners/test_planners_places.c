@@ -5,9 +5,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/problem/before.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
-#include "planners/plan/plan.h"
 #include "planners/verify/verify.h"
 
 enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };

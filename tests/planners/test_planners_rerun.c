@@ -7,8 +7,6 @@
 #include "graphs/orders/work.h"
 #include "graphs/core/rng.h"
 #include "planners/recompute/recompute_priv.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "runtime/exec.h"
 
 /* Segments within the budget. */
@@ -33,9 +31,8 @@ static const char *const specs[] = {
 
 static mpl_graph *zoo(mpl_ctx *ctx, const char *spec)
 {
-    mpl_graph *g = NULL;
+    mpl_graph *g = zoo_graph(ctx, spec);
 
-    assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
     return g;
 }
 
@@ -315,10 +312,10 @@ TEST(work_is_counted)
 TEST(memory_may_run_out)
 {
     mpl_problem_options options = mpl_problem_options_default();
-    owned_graph *g;
     mpl_status st = MPL_EMEM;
+    owned_graph *g =
+        zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
 
-    g = zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
     for (int64_t k = 0; st == MPL_EMEM; k = k < 300 ? k + 1 : k * 2) {
         int64_t live = ctx->n_live;
         mpl_graph *made = NULL;

@@ -2,15 +2,12 @@
  * worse than their start, within their budgets, deterministic, never worse with more ticks; and out
  * of memory. */
 #include "graphs/io/lists/lists.h"
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
 #include "planners/place/packing.h"
 #include "planners/place/placement.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 extern const mpl_planner mpl_planner_greedy_size;
@@ -127,8 +124,7 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
 
     options.parallel = parallel;
     assert_ok(ctx, mpl_zoo_build(ctx, net, &g));
-    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    order = order_by(ctx, g, "given");
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     return p;
 }
@@ -475,10 +471,9 @@ TEST(budgets_are_used)
 /* Control flow has no parallel safety, and its carried values need not fit within the bound. */
 static bool has_blocks(mpl_ctx *ctx, const char *network)
 {
-    owned_graph *g = NULL;
     bool blocks;
+    owned_graph *g = zoo_graph(ctx, network);
 
-    assert_ok(ctx, mpl_zoo_build(ctx, network, &g));
     blocks = g->n_blocks > 1;
     return blocks;
 }

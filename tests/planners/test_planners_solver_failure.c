@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include "planners/ilp/ilp.h"
-#include "planners/planner.h"
 
 static uint32_t n_failing, n_calls;
 

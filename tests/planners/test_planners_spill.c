@@ -58,7 +58,6 @@ static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t 
 {
     owned_problem *q = NULL;
     owned_plan *plan = NULL;
-    mpl_run run;
     uint32_t new_id[MOST], from[64], to[64], n = 0, n_arcs = 0, n_pairs = 0;
     mpl_before *before = NULL;
     small s = {0};
@@ -98,8 +97,7 @@ static bool set_fits(mpl_ctx *ctx, const mpl_problem *p, uint32_t set, uint64_t 
     if (p->before != NULL)
         assert_ok(ctx, mpl_before_from_arcs(ctx, n, n_arcs, from, to, &before));
     q->before = before;
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, q, &plan));
+    plan = planned_by(ctx, "exact", q);
     fits = plan->claim != MPL_INFEASIBLE;
     return fits;
 }

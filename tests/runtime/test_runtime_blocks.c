@@ -1,12 +1,9 @@
 /* Blocks of an executor and their lifetimes: each buffer's block against the problem that liveness
  * made of the same graph, own memory for unplanned values, arenas of pools and memories, what is
  * reported of operations. */
-#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_graph.h"
 
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "runtime/exec/exec_priv.h"
 
 typedef struct bound {

@@ -2,10 +2,8 @@
  *
  * Fault: wrong rounding, pools or segments; a fit that is not the best; remainders split off or
  * kept wrongly; neighbours not merged; a peak that misses a step; requests out of order. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
 #include "runtime/exec/caching.h"
 
 #define K *UINT64_C(1024)
@@ -96,9 +94,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
 
     options.parallel = parallel;
     assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
-    order = mpl_alloc(ctx, g->n_ops, sizeof *order);
-    assert_non_null(order);
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    order = order_by(ctx, g, "given");
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, map));
     return p;
 }

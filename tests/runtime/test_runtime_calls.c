@@ -4,7 +4,6 @@
  * control flow, bytes moved but not counted, or counted but not moved. */
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
 #include "runtime/exec.h"
 
 #define MOST_OPS 64
@@ -72,9 +71,8 @@ static void run_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_exec_facts *facts)
 
 static void run(mpl_ctx *ctx, const char *text, mpl_exec_facts *facts)
 {
-    owned_graph *g;
+    owned_graph *g = text_graph(ctx, text);
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, "calls", text, strlen(text), &g));
     run_graph(ctx, g, facts);
 }
 
@@ -125,10 +123,9 @@ TEST(runs_end_when_the_device_has_finished)
 TEST(control_flow_is_not_prepared)
 {
     mpl_exec_facts facts;
-    owned_graph *g;
     uint32_t n_control = 0;
+    owned_graph *g = zoo_graph(ctx, "pingpong");
 
-    assert_ok(ctx, mpl_zoo_build(ctx, "pingpong", &g));
     for (mpl_op op = 0; op < g->n_ops; op++)
         n_control += (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0;
     assert_true(n_control > 0);

@@ -3,9 +3,7 @@
  * loops, bit for bit, on one to four threads. */
 #include "tests/support/test.h"
 
-#include "graphs/graph.h"
 #include "graphs/ir/counts.h"
-#include "graphs/source.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/chain_priv.h"
 

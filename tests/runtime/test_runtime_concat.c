@@ -1,14 +1,11 @@
 /* Operands of concats inside their results, and parts inside their wholes: outputs as without
  * sharing, fewer bytes moved, and no more memory than copying needs. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_rows.h"
 
 #include "graphs/core/rng.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 #include "planners/search/concat.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec/exec_priv.h"
 
@@ -322,15 +319,13 @@ TEST(images_need_no_copies)
         mpl_problem_options o = mpl_problem_options_default();
         owned_problem *p = NULL;
         owned_map *map = NULL;
-        owned_graph *g = NULL;
         owned_memory mpl_op *order = NULL;
         uint64_t hash[2] = {MPL_HASH_SEED, MPL_HASH_SEED}, copied = 0;
+        owned_graph *g = zoo_graph(ctx, networks[i / 2]);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, networks[i / 2], &g));
         if (i % 2 == 1)
             assert_ok(ctx, mpl_graph_channels_last(ctx, &g));
-        assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+        order = order_by(ctx, g, "given");
         o.concat = MPL_CONCAT_SHARE;
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (int shared = 0; shared < 2; shared++) {
@@ -477,7 +472,6 @@ TEST(values_apart_are_not_overwritten)
         owned_plan *plan = NULL;
         owned_graph *g = NULL;
         mpl_op order[64];
-        mpl_run call;
 
         o.concat = MPL_CONCAT_SHARE;
         o.parallel = true;
@@ -486,8 +480,7 @@ TEST(values_apart_are_not_overwritten)
                                             strlen(refused[i].text), &g));
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        plan = planned_by(ctx, "none", p);
         assert_ok(ctx, mpl_verify_graph(ctx, g, map, p, plan));
         in = map->value_buffer[mpl_graph_find(g, refused[i].in)];
         out = map->value_buffer[mpl_graph_find(g, refused[i].out)];
@@ -520,7 +513,6 @@ TEST(wrong_places_are_refused)
         mpl_buffer part;
         mpl_op order[64];
         mpl_value b;
-        mpl_run call;
 
         o.concat = MPL_CONCAT_SHARE;
         o.in_place = false;
@@ -528,8 +520,7 @@ TEST(wrong_places_are_refused)
                   mpl_text_read_memory(ctx, "wrong", text[fault % 2], strlen(text[fault % 2]), &g));
         assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        plan = planned_by(ctx, "none", p);
         b = mpl_graph_find(g, "b");
         part = map->value_buffer[b];
         if (fault == 2)
@@ -652,14 +643,12 @@ TEST(short_lives_are_caught)
         for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++) {
             owned_plan *plan = NULL;
             bool equal = false;
-            mpl_run call;
             mpl_status st;
 
             if (p->death[b] - p->birth[b] < 2)
                 continue;
             p->death[b]--;
-            mpl_run_init(&call, ctx);
-            assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
+            plan = planned_by(ctx, "greedy_size", p);
             st = run_checked(ctx, g, order, p, map, plan, hash, &equal);
             assert_true(st == MPL_EINVALID || (st == MPL_OK && equal));
             n_caught += st == MPL_EINVALID;

@@ -1,14 +1,11 @@
 /* test_runtime_concat_choices.c -- which operands share the storage of a concat: the best choice,
  * limits, relations of parts, orders that count them, the zoo. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_rows.h"
 
 #include "graphs/core/rng.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 #include "planners/search/concat.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec/exec_priv.h"
 
@@ -23,12 +20,10 @@ static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     owned_problem *p = NULL;
     owned_plan *plan = NULL;
     uint64_t bytes;
-    mpl_run call;
 
     o.concat_shared = shared;
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-    mpl_run_init(&call, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &call, p, &plan));
+    plan = planned_by(ctx, "exact", p);
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     bytes = plan->pool_bytes[0];
     return bytes;
@@ -184,15 +179,13 @@ TEST(relations_of_parts_are_the_graphs)
         owned_plan *plan = NULL;
         uint64_t home[128];
         mpl_op order[64];
-        mpl_run call;
 
         o.parallel = true;
         o.concat = MPL_CONCAT_SHARE;
         o.align = 4; /* all sizes are multiples of 32: 4 further no other begins */
         assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        plan = planned_by(ctx, "none", p);
         plan->claim = MPL_FEASIBLE;
         plan->bound_bytes = plan->n_witness = 0;
         memcpy(home, plan->offset, p->n * sizeof *home);
@@ -274,8 +267,7 @@ static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *co
 
     o.concat = concat;
     assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
-    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    order = order_by(ctx, g, "given");
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, bound, NULL));
     *copied = 0;

@@ -4,13 +4,10 @@
  * `exit_unless`. Fault: a round too many or too few, values carried one after the other instead of
  * at once, slices and rows at the wrong offset, rows of rounds that did not run, wrong branches and
  * bypasses, state left from the previous run, uncounted copies. */
-#include "graphs/orders/order.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/file.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 

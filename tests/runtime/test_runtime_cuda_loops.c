@@ -5,10 +5,7 @@
  * after what it reads, a host wait in each round, memory of graphs not freed. */
 #include "tests/support/random_control.h"
 
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
 #include "harness/job/measure.h"
-#include "planners/planner.h"
 #include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 

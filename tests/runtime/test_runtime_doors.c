@@ -8,8 +8,6 @@
 #include "graphs/problem/control/storage.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/liveness.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "runtime/exec/exec_priv.h"
 
 #include <string.h>

@@ -4,13 +4,10 @@
  * alarms as well as missed ones: contents that never arrive, checks of values that do not exist.
  * EDGES_ORACLE=N: that many graphs, each under every combination of options (make edges-oracle),
  * from seed EDGES_SEED on. */
-#include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/random_edges.h"
 
-#include "graphs/problem/problem.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 #include "runtime/exec/malloced.h"
@@ -206,9 +203,7 @@ static void graph_open(bench *b, uint64_t seed)
     b->seed = seed;
     b->g = random_edges(&b->ctx, seed);
     assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
-    assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx,
-              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    b->order = order_by(&b->ctx, b->g, seed % 2 ? "given" : "dfs");
     make_inputs(b);
     find_wanted(b);
 }

@@ -3,10 +3,8 @@
  * Fault: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong
  * plans and kernels that --checked must name, pages touched beyond the plan, memory allocated while
  * running, leaks. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 #include "runtime/machine.h"
@@ -258,9 +256,7 @@ static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_grap
 {
     *b = (bound){.ctx = ctx, .backend = backend, .g = g};
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &b->dev));
-    b->order = mpl_alloc(ctx, g->n_ops, sizeof *b->order);
-    assert_non_null(b->order);
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find(order), b->order));
+    b->order = order_by(ctx, g, order);
 }
 
 static void bind_plan(bound *b, mpl_problem_options options, bool workspaces, int way)
@@ -395,9 +391,8 @@ TEST(shared_equals_unshared)
 /* Every combination of planning options: bit i of `mask` changes option i from its default. */
 TEST(options_do_not_change_outputs)
 {
-    mpl_graph *g;
+    mpl_graph *g = small_graph(ctx);
 
-    g = small_graph(ctx);
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         if (mpl_backend_absent(mpl_backends[k]) != NULL)
             continue;
@@ -498,11 +493,10 @@ TEST(wrong_plans_are_caught)
 
 TEST(plans_outside_of_their_arena_are_refused)
 {
-    owned_graph *g;
     bound b;
     mpl_exec *exec;
+    owned_graph *g = small_graph(ctx);
 
-    g = small_graph(ctx);
     bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
     bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
     for (mpl_buffer i = 0; i < b.p->n; i++) {
@@ -654,10 +648,9 @@ static uint64_t whole_pages(uint64_t bytes)
 
 TEST(only_planned_pages_become_resident)
 {
-    owned_graph *g;
     mpl_exec_facts facts;
+    owned_graph *g = graph_of(ctx, "resnet18:image=64");
 
-    g = graph_of(ctx, "resnet18:image=64");
     for (int way = 0; way < N_WAYS; way++) {
         const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* uncovered pages stay untouched */
         bound b;
@@ -686,10 +679,9 @@ TEST(only_planned_pages_become_resident)
 /* copied_bytes counts concat and split, and views only if copied. */
 TEST(copies_are_counted)
 {
-    owned_graph *g;
     mpl_exec_facts facts;
+    owned_graph *g = small_graph(ctx);
 
-    g = small_graph(ctx);
     for (int views = 0; views < 2; views++) {
         mpl_problem_options o = mpl_problem_options_default();
         uint64_t both = 24 * 144 * 4, halves = both, flat = 12 * 36 * 4, again = 4 * 144 * 4;
@@ -747,9 +739,8 @@ TEST(nothing_is_allocated_while_running)
 
 TEST(failing_allocations_leave_nothing)
 {
-    mpl_graph *g;
+    mpl_graph *g = small_graph(ctx);
 
-    g = small_graph(ctx);
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         bound b;
         mpl_status st = MPL_EMEM;

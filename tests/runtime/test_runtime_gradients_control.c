@@ -1,14 +1,10 @@
 /* Gradients through loops and branches: against central differences in f64, against the unrolled
  * network, and in plans of every planner. Fault: a gradient part of a round, branch, capture or
  * carried value that is omitted, counted twice, or taken from another round. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 
@@ -671,8 +667,7 @@ static void planned_on(const char *backend)
         mpl_op *order;
         mpl_exec *apart;
 
-        order = mpl_alloc(&b.ctx, g->n_ops, sizeof *order);
-        assert_ok(&b.ctx, mpl_order_of(&b.ctx, g, mpl_order_find("given"), order));
+        order = order_by(&b.ctx, g, "given");
         apart = run(&b, g, 0);
         check_plan(&b, g, order, false, apart);
         check_plan(&b, g, order, true, apart);

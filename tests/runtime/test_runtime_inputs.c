@@ -1,7 +1,6 @@
 /* Inputs of runs: ramps or random, and their pages. */
 #include "tests/support/test.h"
 
-#include "graphs/graph.h"
 #include "runtime/exec.h"
 #include "runtime/machine.h"
 

@@ -2,16 +2,12 @@
  * executed on `cpu` in a plan's arena, against the plain graph on `ref` and on `cpu`. Fault:
  * operators that misread a layout, missing or superfluous reorders, weights reordered wrongly, and
  * concats that share although their operands are not contiguous. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
 #include "graphs/ir/layout.h"
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 
@@ -143,7 +139,6 @@ static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_grap
     mpl_value_map *map;
     mpl_plan *plan;
     mpl_exec *exec;
-    mpl_run run;
     mpl_op *order = calloc(g->n_ops + 1, sizeof *order);
     size_t bytes = 1;
     char *all, *at;
@@ -153,8 +148,7 @@ static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_grap
     options.align = backend->align;
     options.in_place = in_place;
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+    plan = planned_by(ctx, "greedy_size", p);
     assert_ok(ctx, mpl_verify(ctx, p, plan));
     for (uint32_t i = 0; i < p->n_in_place && n_over != NULL; i++)
         *n_over += plan->offset[p->in_place_in[i]] == plan->offset[p->in_place_out[i]];

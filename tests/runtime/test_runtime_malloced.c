@@ -1,15 +1,12 @@
 /* test_runtime_malloced.c -- a run with one malloc per buffer: the outputs of the planned run, in
  * other memory, all of which is freed. Under MODE=asan a lifetime a step too short is a use after
  * free. */
-#include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include <stdlib.h>
 
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "runtime/exec/exec_priv.h"
 #include "runtime/exec/malloced.h"
 
@@ -96,7 +93,6 @@ static void try_row(mpl_ctx *ctx, size_t row, const mpl_backend *backend, bool c
     mpl_plan *plan = NULL;
     mpl_exec *exec = NULL;
     mpl_malloced *m = NULL;
-    mpl_run call;
     mpl_op *order;
     uint64_t live;
     char what[200];
@@ -107,12 +103,10 @@ static void try_row(mpl_ctx *ctx, size_t row, const mpl_backend *backend, bool c
     options.views = rows[row].views;
     options.concat = rows[row].concat;
     options.align = backend->align;
-    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    order = order_by(ctx, g, "given");
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    mpl_run_init(&call, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find(rows[row].planner), &call, p, &plan));
+    plan = planned_by(ctx, rows[row].planner, p);
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &live, NULL));
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &how, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -171,8 +165,7 @@ TEST(weights_are_reordered_once)
 
         assert_ok(ctx, mpl_source_open(ctx, nets[i].graph, NULL, &source));
         assert_ok(ctx, mpl_graph_channels_last(ctx, &source.graph));
-        assert_ok(ctx, mpl_new(ctx, order, source.graph->n_ops));
-        assert_ok(ctx, mpl_order_of(ctx, source.graph, mpl_order_find("given"), order));
+        order = order_by(ctx, source.graph, "given");
         assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
         assert_ok(ctx, mpl_exec_new(ctx, backend, dev, source.graph, order, NULL, NULL, NULL,
                                     &(mpl_exec_options){.weight_seed = 3}, &exec));

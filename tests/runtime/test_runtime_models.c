@@ -8,8 +8,6 @@
  * Fault: a network read, planned or executed wrongly although each operator alone is right. */
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "runtime/exec.h"
 
 #include <math.h>
@@ -194,13 +192,11 @@ TEST(checked_runs_find_nothing)
 {
     for (size_t i = 0; i < 3; i++) {
         session s;
-        mpl_run how;
         mpl_plan *plan;
         float *want, *got;
 
         begin(ctx, i, "cpu", &s);
-        mpl_run_init(&how, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &how, s.p, &plan));
+        plan = planned_by(ctx, "greedy_size", s.p);
         want = run(&s, NULL, true, false);
         got = run(&s, plan, true, true);
         assert_memory_equal(got, want, output_bytes(&s));

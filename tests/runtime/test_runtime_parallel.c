@@ -1,11 +1,8 @@
 /* Parallel safety in execution: plans verified from the graph, then run in random topological
  * orders and with concurrent independent operations; outputs must equal, bit for bit, those of a
  * run without sharing. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 

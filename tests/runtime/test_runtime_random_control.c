@@ -2,11 +2,8 @@
  * Outputs must equal those of a direct interpreter that does not share or plan. Fault: any in
  * storage, planners, verifiers or execution. CONTROL_ORACLE=N: that many graphs (make
  * control-oracle), from seed CONTROL_SEED on. */
-#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 
-#include "graphs/problem/problem.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 
@@ -55,9 +52,7 @@ static void bench_open(bench *b, uint64_t seed)
     b->seed = seed;
     b->g = random_control(&b->ctx, seed);
     assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
-    assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx,
-              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    b->order = order_by(&b->ctx, b->g, seed % 2 ? "given" : "dfs");
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     for (uint32_t r = 0; r < N_RUNS; r++) {
         for (uint32_t i = 0; i < b->g->n_inputs; i++) {

@@ -5,9 +5,6 @@
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff.h"
-#include "graphs/problem/problem.h"
-#include "graphs/source.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"

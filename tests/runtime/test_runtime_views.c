@@ -3,12 +3,9 @@
  * read what they overwrite, missing copies.
  *
  *  test_runtime_views [PROGRAMS]      number of random programs (400) */
-#include "graphs/orders/order.h"
 #include "tests/support/program.h"
 
 #include "graphs/passes/passes.h"
-#include "graphs/problem/problem.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
@@ -93,7 +90,6 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
     mpl_plan *plan = NULL;
     mpl_exec *exec = NULL;
     mpl_exec_facts facts;
-    mpl_run run;
 
     assert_ok(&b->ctx, mpl_tensor_ssa(&b->ctx, b->program, level, NULL, NULL, &g));
     options.pin_inputs = options.pin_outputs = seed % 2 == 0 || g->n_ops == 0;
@@ -102,8 +98,7 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
     order = calloc(g->n_ops + 1, sizeof *order);
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, g, mpl_order_find("given"), order));
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, g, order, &options, &p, &map));
-    mpl_run_init(&run, &b->ctx);
-    assert_ok(&b->ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+    plan = planned_by(&b->ctx, "greedy_size", p);
     assert_ok(&b->ctx, mpl_verify(&b->ctx, p, plan));
     assert_ok(&b->ctx, mpl_exec_new(&b->ctx, backend, dev, g, order, p, map, plan,
                                     &(mpl_exec_options){.checked = seed % 4 == 0}, &exec));

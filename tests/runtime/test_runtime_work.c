@@ -1,12 +1,10 @@
 /* test_runtime_work.c -- limits of work: of runs, to the last unit, and of computing while building
  * a graph. Fault: rounds or branches not counted, or counted again in the next run; memory
  * allocated before a refusal. */
-#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/orders/work.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 #include "runtime/exec.h"
 
 /* A run's work, for each value of the one input, a number. */
@@ -94,9 +92,8 @@ TEST(windows_count)
     static const char text[] =
         "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
         "b = relu(x)\noutput a\noutput b\n";
-    owned_graph *g;
+    owned_graph *g = text_graph(ctx, text);
 
-    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
     assert_true(mpl_run_work(g, 0) > 1000 * mpl_run_work(g, 1));
 }
 

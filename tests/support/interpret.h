@@ -6,8 +6,6 @@
 
 #include "tests/support/test.h"
 
-#include "graphs/graph.h"
-
 typedef struct interpreter {
     mpl_ctx *ctx;
     const mpl_graph *g;

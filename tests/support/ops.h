@@ -5,7 +5,6 @@
 
 #include "tests/support/test.h"
 
-#include "graphs/graph.h"
 #include "graphs/ops/ops_priv.h"
 
 #define TEST_MOST 8 /* inputs or outputs */

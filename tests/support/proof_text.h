@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "planners/plan/plan.h"
 
 #include <stdlib.h>
 

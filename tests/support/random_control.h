@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/graph.h"
 
 /* Loops nested in branches and loops. Carried values rotate, shift, are doubled, stay, are weights,
  * or are never read. Also captures; scans and rows in both directions; exit tests anywhere in a

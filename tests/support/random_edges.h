@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/graph.h"
 
 enum {
     EDGE_LINE,

@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
 
 /* Collects values made since `from` that no operation reads, at most 8; returns their number. */
 static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_value *unread)

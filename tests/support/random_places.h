@@ -5,7 +5,6 @@
 
 #include "tests/support/random_control.h"
 
-#include "graphs/problem/problem.h"
 #include "planners/verify/verify_flow_priv.h"
 
 enum { N_BUFFERS = 96, N_PLACES = 24, MOST_ITEMS = 4, MOST_SPOTS = 256, UNKNOWN = -1 };

@@ -7,8 +7,6 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
-#include "planners/planner.h"
 
 /* Gaps apply to serial problems only; under parallel the flag has no effect. */
 enum {

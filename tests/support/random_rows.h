@@ -5,7 +5,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/graph.h"
 
 static const mpl_shape row = {2, {1, 16}};
 

@@ -5,7 +5,6 @@
 #include "tests/support/random_graph.h"
 
 #include "graphs/passes/autodiff/autodiff.h"
-#include "graphs/source.h"
 
 /* Whether `op` depends on `other`; ids ascend. */
 static inline bool waits_for(const mpl_graph *g, mpl_op op, mpl_op other)

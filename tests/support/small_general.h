@@ -7,7 +7,6 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
 
 enum { MOST = 10 };
 

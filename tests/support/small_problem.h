@@ -7,7 +7,6 @@
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
 
 /* ---- brute force: items in the order of their offsets, each as low as possible ---- */
 

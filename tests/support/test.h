@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "graphs/orders/order.h"
 #include "graphs/problem/places.h"
-#include "planners/plan/plan.h"
+#include "graphs/source.h"
+#include "planners/planner.h"
 
 /* Data from `make data`: the Makefile links its folder here. Tests run in the project's root. */
 #define MPL_SHARED "build/data"
@@ -66,6 +68,42 @@ static inline void free_owned_plan(mpl_plan **plan)
 static inline void free_owned_map(mpl_value_map **map)
 {
     mpl_value_map_free(test_ctx, *map);
+}
+
+/* What most tests begin with; the caller frees it. */
+static inline mpl_graph *text_graph(mpl_ctx *ctx, const char *text)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+    return g;
+}
+
+static inline mpl_graph *zoo_graph(mpl_ctx *ctx, const char *spec)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
+    return g;
+}
+
+static inline mpl_op *order_by(mpl_ctx *ctx, const mpl_graph *g, const char *name)
+{
+    mpl_op *order = NULL;
+
+    assert_ok(ctx, mpl_new(ctx, order, g->n_ops + 1));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find(name), order));
+    return order;
+}
+
+static inline mpl_plan *planned_by(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
+    return plan;
 }
 
 static inline void test_in_context(void **state)

@@ -3,10 +3,7 @@
 #ifndef MPL_TAGGED_RUN_H
 #define MPL_TAGGED_RUN_H
 
-#include "graphs/problem/places.h"
 #include "tests/support/test.h"
-
-#include "planners/plan/plan.h"
 
 typedef struct tagged_verdict {
     bool right;          /* every read in every execution finds its value's bytes */

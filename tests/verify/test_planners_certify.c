@@ -7,7 +7,6 @@
 
 #include "graphs/problem/before.h"
 #include "planners/verify/certify.h"
-#include "planners/planner.h"
 
 #include <stdlib.h>
 
@@ -28,11 +27,8 @@ static small bred(mpl_rng *rng, const small *kept, uint32_t n_kept)
 
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_plan *plan = planned_by(ctx, "exact", p);
 
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
     return plan;
 }
 

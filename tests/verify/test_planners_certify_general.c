@@ -6,7 +6,6 @@
 #include "tests/support/proof_text.h"
 
 #include "planners/verify/certify.h"
-#include "planners/planner.h"
 
 /* ---- cheats ---- */
 
@@ -156,11 +155,8 @@ TEST(second_children_begin_anew)
 
 static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
 {
-    mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_plan *plan = planned_by(ctx, planner, p);
 
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
     return plan;
 }
 

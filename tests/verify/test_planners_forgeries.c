@@ -9,7 +9,6 @@
 #include "tests/support/root_problems.h"
 
 #include "planners/verify/certify.h"
-#include "planners/planner.h"
 
 enum { HEIGHTS = 100, LINES_EACH = 24, WORLDS = 3, OTHER = 3 };
 

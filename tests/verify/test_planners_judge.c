@@ -2,7 +2,6 @@
  * kind, claims, and plans of graphs with views, where each read must find its value. MPL_JUDGED=N:
  * that many modified plans of either kind (make judge-oracle). */
 #include "graphs/io/lists/lists.h"
-#include "graphs/orders/order.h"
 #include "tests/support/random_families.h"
 #include "tests/support/random_graph.h"
 
@@ -197,11 +196,10 @@ static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t
     uint32_t n = 2 + random_below(rng, 9);
     owned_problem *p = what & FAMILIES ? random_families(ctx, rng, n, what % FAMILIES)
                                        : random_problem(ctx, rng, n, what % FAMILIES);
-    owned_plan *plan;
     uint64_t offset[16], bytes[16];
     uint32_t memory[16];
+    owned_plan *plan = drawn_plan(ctx, p, rng);
 
-    plan = drawn_plan(ctx, p, rng);
     tie_down(ctx, p, plan, rng);
     if (what & MEMORIES)
         spread_out(ctx, p, plan, rng);

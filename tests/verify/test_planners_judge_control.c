@@ -2,7 +2,6 @@
  * with loops and branches, modified, judged, and run on tagged bytes (tagged_run.h). Accepted plans
  * are those that no execution spoils and no rule forbids (graphs/problem/control/LOOPS.md, "Where
  * the verifier is strict"). MPL_JUDGED=N: that many modified plans (make judge-oracle). */
-#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_problem.h"
 #include "tests/tagged/tagged_run.h"
@@ -255,9 +254,7 @@ static void judge_graph(bench *b, uint64_t seed)
     mpl_rng_init(&b->rng, seed);
     o = options_of(b);
     b->g = random_control_tiny(&b->ctx, seed, 3 + random_below(&b->rng, 12));
-    assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
-    assert_ok(&b->ctx,
-              mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    b->order = order_by(&b->ctx, b->g, seed % 2 ? "given" : "dfs");
     o.op_workspace_bytes = workspaces = drawn_workspaces(b);
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &o, &b->p, &b->map));
     if (b->p->n > 0 && b->map->places != NULL)

@@ -4,9 +4,7 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
-#include "graphs/problem/problem.h"
 #include "planners/import/import.h"
-#include "planners/planner.h"
 #include "planners/verify/verify.h"
 
 #define LISTS MPL_SHARED "/minimalloc/"
@@ -40,13 +38,11 @@ TEST(greedy_size_gives_the_known_bytes)
         owned_problem *p = NULL;
         owned_plan *plan = NULL;
         uint64_t live;
-        mpl_run run;
 
         assert_ok(ctx, mpl_csv_read(ctx, lists[i].path, &p, NULL));
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
         assert_int_equal(live, lists[i].live);
-        mpl_run_init(&run, ctx);
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+        plan = planned_by(ctx, "greedy_size", p);
         if (lists[i].planned != 0 && plan->peak_bytes != lists[i].planned)
             fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, lists[i].path, plan->peak_bytes,
                      lists[i].planned);
