@@ -329,6 +329,7 @@ reliability: deps-test all $(FUZZBIN) $(RELIABLE)
 
 paper-check: $O/memplan
 	$(Q)$O/memplan paper --check
+	$(Q)$O/memplan audit --compared 100000 results/raw/*.jsonl
 
 docs: $O/memplan
 	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/cli/OPTIONS.md

@@ -24,7 +24,21 @@ void mpl_rows_fini(mpl_ctx *ctx, mpl_rows *rows)
     memset(rows, 0, sizeof *rows);
 }
 
-mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
+static mpl_status check_schema(mpl_ctx *ctx, const char *where, const mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    uint64_t schema;
+
+    if (mpl_record_get_int(row, MPL_FIELD_schema, &schema) && schema > MPL_ROW_SCHEMA)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: a row of schema %" PRIu64
+                 "; this memplan reads up to %d: a newer one is needed",
+                 where, schema, MPL_ROW_SCHEMA);
+out:
+    return st;
+}
+
+mpl_status mpl_rows_each(mpl_ctx *ctx, const char *path, mpl_row_take *take, void *arg)
 {
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
@@ -32,7 +46,6 @@ mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
     size_t cap = 0;
     ssize_t n;
     uint32_t number = 0;
-    uint64_t schema;
     FILE *f = fopen(path, "r");
 
     if (f == NULL)
@@ -43,12 +56,10 @@ mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
             continue;
         snprintf(where, sizeof where, "%s:%" PRIu32, path, number);
         MPL_TRY(mpl_record_read(ctx, where, line, (size_t)n, &row));
-        if (mpl_record_get_int(row, MPL_FIELD_schema, &schema) && schema > MPL_ROW_SCHEMA)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "%s: a row of schema %" PRIu64
-                     "; this memplan reads up to %d: a newer one is needed",
-                     where, schema, MPL_ROW_SCHEMA);
-        MPL_TRY(mpl_rows_take(ctx, rows, &row));
+        MPL_TRY(check_schema(ctx, where, row));
+        MPL_TRY(take(arg, number, &row));
+        mpl_record_free(ctx, row);
+        row = NULL;
     }
     if (ferror(f))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
@@ -58,6 +69,26 @@ out:
     if (f != NULL)
         fclose(f);
     return st;
+}
+
+typedef struct collection {
+    mpl_ctx *ctx;
+    mpl_rows *rows;
+} collection;
+
+static mpl_status collect(void *arg, uint32_t line, mpl_record **row)
+{
+    collection *c = arg;
+
+    (void)line;
+    return mpl_rows_take(c->ctx, c->rows, row);
+}
+
+mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
+{
+    collection c = {ctx, rows};
+
+    return mpl_rows_each(ctx, path, collect, &c);
 }
 
 mpl_status mpl_folders_make(mpl_ctx *ctx, const char *path)

@@ -14,6 +14,10 @@ typedef struct mpl_rows {
  * (with its number). */
 mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows);
 mpl_status mpl_rows_take(mpl_ctx *ctx, mpl_rows *rows, mpl_record **row);
+/* Hands over one row after the other, with its line from 1; a row that is not taken (left NULL
+ * behind) is freed. Errors as of mpl_rows_read, and what `take` returns. */
+typedef mpl_status mpl_row_take(void *arg, uint32_t line, mpl_record **row);
+mpl_status mpl_rows_each(mpl_ctx *ctx, const char *path, mpl_row_take *take, void *arg);
 void mpl_rows_fini(mpl_ctx *ctx, mpl_rows *rows);
 
 /* Sorts by suite, graph, safety, order, backend, planner (as in planners.def, external ones last),

@@ -33,6 +33,8 @@ static const char *const commands[] = {
     "table planned --rows @/rows.jsonl",
     "diff @/rows.jsonl @/rows.jsonl",
     "merge @/rows.jsonl -o @/merged.jsonl",
+    "audit @/rows.jsonl @/merged.jsonl --compared 1",
+    "audit @/rows.jsonl --json",
     "export " NET " --format csv -o @/net.csv",
     "export " NET " --format graph -o @/net.graph",
     "export " NET " --format onnx -o @/net.onnx",

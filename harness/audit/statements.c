@@ -1,0 +1,374 @@
+/* statements.c -- what one row says: claims and plans, each with its scope. See audit.h. */
+#include <math.h>
+#include <stdarg.h>
+
+#include "harness/audit/audit.h"
+#include "harness/job/job.h"
+
+/* A row that is being read. */
+typedef struct reading {
+    mpl_ctx *ctx;
+    mpl_audit *audit;
+    const mpl_record *row;
+    uint32_t number;
+    unsigned may;  /* freedoms that its plan may have used */
+    unsigned sure; /* freedoms that its claims surely cover */
+    bool copies;   /* no concat shares; false: unknown */
+    uint32_t align;
+} reading;
+
+/* ---- texts ---- */
+
+/* Owns a copy of a text, printf-style, until the audit ends. */
+static mpl_status __attribute__((format(printf, 4, 5)))
+keep(mpl_ctx *ctx, mpl_audit *audit, const char **out, const char *format, ...)
+{
+    mpl_status st = MPL_OK;
+    char *text = NULL;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    MPL_TRY(mpl_new(ctx, text, (size_t)n + 1));
+    va_start(args, format);
+    vsnprintf(text, (size_t)n + 1, format, args);
+    va_end(args);
+    MPL_TRY(mpl_reserve(ctx, audit->text, audit->text_cap, (size_t)audit->n_texts + 1));
+    *out = audit->text[audit->n_texts++] = text, text = NULL;
+out:
+    mpl_free(ctx, text);
+    return st;
+}
+
+enum { SHOWN = 256 }; /* of a field in a scope; what is longer is odd, and compared with nothing */
+
+static bool show(const reading *r, mpl_field field, char text[SHOWN])
+{
+    mpl_record_show(r->row, field, text, SHOWN);
+    return strlen(text) < SHOWN - 1;
+}
+
+static const char *text_of(const reading *r, mpl_field field)
+{
+    return mpl_record_text_or(r->row, field, "");
+}
+
+/* ---- statements ---- */
+
+static mpl_status add(reading *r, mpl_statements *to, mpl_statement s)
+{
+    mpl_status st = MPL_OK;
+
+    s.row = r->number;
+    s.slot = s.slot == 0 ? 1 : s.slot;
+    MPL_TRY(mpl_reserve(r->ctx, to->item, to->cap, (size_t)to->n + 1));
+    to->item[to->n++] = s;
+out:
+    return st;
+}
+
+/* Adds the claim of `bound`, or, if `optimal`, of what was found: whichever says more. Fields are
+ * of whole numbers; a null one says nothing. */
+static mpl_status add_claim(reading *r, mpl_field bound, mpl_field found, bool optimal,
+                            mpl_statement s)
+{
+    mpl_status st = MPL_OK;
+    uint64_t proved = 0, best = 0;
+
+    mpl_record_get_int(r->row, bound, &proved);
+    if (optimal && mpl_record_get_int(r->row, found, &best) && best >= proved) {
+        proved = best;
+        s.what = "optimal";
+    }
+    s.amount = proved;
+    if (proved > 0)
+        MPL_TRY(add(r, &r->audit->claims, s));
+out:
+    return st;
+}
+
+static mpl_status add_plan(reading *r, mpl_field field, const char *what, mpl_statement s)
+{
+    s.what = what;
+    if (!mpl_record_get_int(r->row, field, &s.amount))
+        return MPL_OK;
+    return add(r, &r->audit->plans, s);
+}
+
+/* The arena of the row's plan, as it is and with its blocks packed. */
+static mpl_status add_arenas(reading *r, mpl_statement s)
+{
+    mpl_status st = MPL_OK;
+
+    if (!mpl_record_is_null(r->row, MPL_FIELD_cost))
+        return MPL_OK; /* several memories: their sum is no arena */
+    MPL_TRY(add_plan(r, MPL_FIELD_planned_bytes, "planned", s));
+    MPL_TRY(add_plan(r, MPL_FIELD_packed_bytes, "packed", s));
+out:
+    return st;
+}
+
+/* ---- one problem ---- */
+
+static mpl_status of_problem(reading *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_statement s = {.what = "bound", .unit = "bytes"};
+    const char *hash = text_of(r, MPL_FIELD_problem_hash);
+    bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal") &&
+                   mpl_record_is_null(r->row, MPL_FIELD_cost);
+
+    if (hash[0] == '\0')
+        return MPL_OK;
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "problem %s", hash));
+    MPL_TRY(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
+    s.what = "optimum";
+    MPL_TRY(add_claim(r, MPL_FIELD_optimum_bytes, MPL_FIELD_optimum_bytes, false, s));
+    MPL_TRY(add_arenas(r, s));
+out:
+    return st;
+}
+
+/* ---- one problem over several memories ---- */
+
+static mpl_status of_memories(reading *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_statement s = {.what = "bound", .unit = "of cost"};
+    const char *hash = text_of(r, MPL_FIELD_problem_hash);
+    bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
+    char capacities[SHOWN], price[SHOWN];
+
+    if (hash[0] == '\0' ||
+        !mpl_record_member_show(r->row, MPL_FIELD_params, "capacities", capacities, SHOWN) ||
+        !mpl_record_member_show(r->row, MPL_FIELD_params, "cost", price, SHOWN))
+        return MPL_OK;
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "problem %s in memories of %s at %s", hash,
+                 capacities, price));
+    MPL_TRY(add_claim(r, MPL_FIELD_cost_bound, MPL_FIELD_cost, optimal, s));
+    MPL_TRY(add_plan(r, MPL_FIELD_cost, "planned", s));
+out:
+    return st;
+}
+
+/* ---- one graph ---- */
+
+/* Whether the figures of the order are those of arenas, not of live bytes. */
+static bool is_joint(const reading *r)
+{
+    const char *order = text_of(r, MPL_FIELD_order);
+
+    return strncmp(order, "joint", 5) == 0 && (order[5] == '\0' || order[5] == ':');
+}
+
+/* Remembers that no concat of the graph shares: in all of its problems, or in this one. */
+static mpl_status note_copies(reading *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_audit *a = r->audit;
+    const char *graph = text_of(r, MPL_FIELD_graph_hash);
+    bool none = mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders");
+
+    if (!none && !r->copies)
+        return MPL_OK;
+    MPL_TRY(mpl_reserve(r->ctx, a->copied, a->copied_cap, (size_t)a->n_copied + 1));
+    MPL_TRY(keep(r->ctx, a, &a->copied[a->n_copied], "%s %s", graph,
+                 none ? "" : text_of(r, MPL_FIELD_problem_hash)));
+    a->n_copied++;
+out:
+    return st;
+}
+
+/* What an order that was searched for proves of all orders; concats are copied then. */
+static mpl_status of_orders(reading *r, const char *held)
+{
+    mpl_status st = MPL_OK;
+    bool joint = is_joint(r);
+    uint32_t align = mpl_problem_options_default().align; /* whatever the backend's */
+    unsigned kept = r->sure & MPL_FREE_IN_PLACE;
+    mpl_statement s = {.what = "bound of all orders", .unit = "bytes"};
+
+    s.scope.align = align;
+    s.scope.free = kept | MPL_FREE_ORDER | MPL_FREE_SERIAL;
+    if (!mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders") &&
+        !mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders with concats copied"))
+        return MPL_OK;
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s", held));
+    s.slot = joint ? 1 : align;
+    MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
+    s.scope.free |= r->may & MPL_FREE_IN_PLACE;
+    if (joint)
+        return add_plan(r, MPL_FIELD_order_live_bytes, "planned with its order", s);
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "live bytes of %s", held));
+    MPL_TRY(add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", s));
+    s.scope.free = kept | MPL_FREE_ORDER | MPL_FREE_SERIAL;
+    MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
+out:
+    return st;
+}
+
+/* The alignment of the row's buffers; false: of a backend that is not known here. */
+static bool alignment(reading *r)
+{
+    const char *name = mpl_record_get_text(r->row, MPL_FIELD_backend);
+    const mpl_backend *backend = name != NULL ? mpl_backend_find(name) : NULL;
+
+    r->align = mpl_problem_options_default().align;
+    if (backend != NULL)
+        r->align = (uint32_t)mpl_max_u64(r->align, backend->align);
+    return name == NULL || backend != NULL;
+}
+
+static mpl_status of_graph(reading *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_statement s = {.what = "bound", .unit = "bytes", .if_copied = !r->copies};
+    const char *hash = text_of(r, MPL_FIELD_graph_hash);
+    bool searched = mpl_record_is(r->row, MPL_FIELD_order_kept, "searched");
+    bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
+    char views[SHOWN], loop[SHOWN], pinned[SHOWN], pools[SHOWN];
+
+    if (hash[0] == '\0' || mpl_record_is_null(r->row, MPL_FIELD_order) || !alignment(r) ||
+        !show(r, MPL_FIELD_views, views) || !show(r, MPL_FIELD_loop, loop) ||
+        !show(r, MPL_FIELD_pinned, pinned) || !show(r, MPL_FIELD_own_pools, pools))
+        return MPL_OK;
+    MPL_TRY(note_copies(r));
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject,
+                 "graph %s, views %s, loop %s, pinned %s, own pools %s", hash, views, loop, pinned,
+                 pools));
+    MPL_TRY(of_orders(r, s.scope.subject));
+    s.scope.align = r->align;
+    s.scope.free = r->sure;
+    /* an order that was searched for is another one in each row; workspaces are the backend's */
+    if ((r->may & MPL_FREE_ORDER) == 0 && !mpl_record_is(r->row, MPL_FIELD_workspaces, "plan"))
+        MPL_TRY(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
+    s.scope.free = r->may;
+    MPL_TRY(add_arenas(r, s));
+    /* the plan that was not kept is of the other order */
+    s.scope.free = (r->may & ~(unsigned)MPL_FREE_ORDER) | (searched ? 0 : MPL_FREE_ORDER);
+    MPL_TRY(add_plan(r, MPL_FIELD_order_other_bytes, "planned, not kept,", s));
+out:
+    return st;
+}
+
+/* ---- what runs again ---- */
+
+/* The budget of live bytes of --recompute; 0: none, or not known. */
+static uint64_t budget_of(const reading *r, const mpl_recompute_spec *spec)
+{
+    uint64_t before = 0;
+
+    if (spec->budget != MPL_LEAST_PEAK)
+        return spec->budget;
+    mpl_record_get_int(r->row, MPL_FIELD_recompute_before_bytes, &before);
+    return spec->part > 0 ? (uint64_t)floor((double)before * spec->part) : 0;
+}
+
+/* Whether the method keeps the order of the graph, and so is held to what round proves of it. */
+static bool keeps_order(const char *method)
+{
+    return strcmp(method, "sqrt") == 0 || strcmp(method, "budget") == 0 ||
+           strcmp(method, "round") == 0;
+}
+
+static mpl_status of_repeats(reading *r)
+{
+    static const mpl_field held[] = {MPL_FIELD_graph,
+                                     MPL_FIELD_optimise,
+                                     MPL_FIELD_changed,
+                                     MPL_FIELD_dims,
+                                     MPL_FIELD_in_place,
+                                     MPL_FIELD_views,
+                                     MPL_FIELD_concat,
+                                     MPL_FIELD_loop,
+                                     MPL_FIELD_pinned,
+                                     MPL_FIELD_own_pools,
+                                     MPL_FIELD_all_work,
+                                     MPL_FIELD_forward_work,
+                                     MPL_FIELD_recompute_before_bytes};
+    mpl_status st = MPL_OK;
+    mpl_statement s = {.what = "bound", .unit = "of repeated work"};
+    const char *asked = mpl_record_get_text(r->row, MPL_FIELD_recompute);
+    bool optimal = mpl_record_is(r->row, MPL_FIELD_recompute_claim, "optimal");
+    mpl_recompute_spec spec = {0};
+    char text[SHOWN], subject[SHOWN * (sizeof held / sizeof *held + 1)] = "repeats of";
+
+    if (asked == NULL || mpl_recompute_spec_parse(r->ctx, asked, &spec) != MPL_OK ||
+        spec.method == NULL || (s.scope.within = budget_of(r, &spec)) == 0)
+        return MPL_OK; /* a method or budget that is not known here is held to nothing */
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+        if (!show(r, held[i], text))
+            return MPL_OK;
+        snprintf(subject + strlen(subject), sizeof subject - strlen(subject), "%s %s",
+                 i > 0 ? "," : "", text);
+    }
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s, by %s", subject, spec.method->name));
+    MPL_TRY(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
+    MPL_TRY(add_plan(r, MPL_FIELD_extra_work, "found", s));
+    if (!keeps_order(spec.method->name))
+        goto out;
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s, in that order", subject));
+    MPL_TRY(add_plan(r, MPL_FIELD_extra_work, "found", s));
+    if (strcmp(spec.method->name, "round") == 0)
+        MPL_TRY(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
+out:
+    return st;
+}
+
+/* ---- a row ---- */
+
+static void read_freedoms(reading *r)
+{
+    bool in_place, known = mpl_record_get_bool(r->row, MPL_FIELD_in_place, &in_place);
+    const char *safety = text_of(r, MPL_FIELD_safety);
+    bool given = mpl_record_is(r->row, MPL_FIELD_order, "given") ||
+                 mpl_record_is(r->row, MPL_FIELD_order_kept, "given");
+
+    r->copies = mpl_record_is(r->row, MPL_FIELD_concat, "copy");
+    r->may = (given ? 0 : MPL_FREE_ORDER) | (r->copies ? 0 : MPL_FREE_SHARE) |
+             (known && !in_place ? 0 : MPL_FREE_IN_PLACE) |
+             (strcmp(safety, "parallel") == 0 ? 0 : MPL_FREE_SERIAL);
+    r->sure = (known && in_place ? MPL_FREE_IN_PLACE : 0) |
+              (strcmp(safety, "serial") == 0 ? MPL_FREE_SERIAL : 0);
+}
+
+static mpl_status name_row(reading *r, const char *file, uint32_t line)
+{
+    mpl_status st = MPL_OK;
+    mpl_audit *a = r->audit;
+    mpl_audited_row *row;
+    char planner[MPL_PLANNER_LABEL];
+
+    MPL_TRY(mpl_reserve(r->ctx, a->row, a->row_cap, (size_t)a->n_rows + 1));
+    row = &a->row[a->n_rows];
+    *row = (mpl_audited_row){.file = file, .line = line};
+    MPL_TRY(keep(r->ctx, a, &row->graph, "%s", text_of(r, MPL_FIELD_graph)));
+    MPL_TRY(keep(r->ctx, a, &row->graph_hash, "%s", text_of(r, MPL_FIELD_graph_hash)));
+    MPL_TRY(keep(r->ctx, a, &row->problem_hash, "%s", text_of(r, MPL_FIELD_problem_hash)));
+    MPL_TRY(keep(r->ctx, a, &row->planner, "%s", mpl_planner_label(r->row, planner)));
+    r->number = a->n_rows++;
+out:
+    return st;
+}
+
+mpl_status mpl_audit_row(mpl_ctx *ctx, mpl_audit *audit, const char *file, uint32_t line,
+                         const mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    reading r = {.ctx = ctx, .audit = audit, .row = row};
+    bool verified = false;
+
+    MPL_TRY(name_row(&r, file, line));
+    mpl_record_get_bool(row, MPL_FIELD_verified, &verified);
+    if (!verified || !mpl_record_is(row, MPL_FIELD_status, "ok"))
+        goto out;
+    read_freedoms(&r);
+    MPL_TRY(of_problem(&r));
+    MPL_TRY(of_memories(&r));
+    MPL_TRY(of_graph(&r));
+    MPL_TRY(of_repeats(&r));
+out:
+    return st;
+}
