@@ -4,6 +4,7 @@
 #include "graphs/orders/orders_priv.h"
 
 #include "graphs/core/names.h"
+#include "graphs/orders/model/regions.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/concats.h"
 
@@ -229,7 +230,7 @@ out:
     return st;
 }
 
-/* Runs all engines on the model of one piece; improves order[m->n] and *peak. */
+/* Runs all engines on a model; improves order[m->n] and *peak. */
 static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
@@ -257,6 +258,99 @@ out:
     return st;
 }
 
+/* Writes the order of a reduced model to order[m->n], if it is better, with its *peak under m. */
+static mpl_status unfold(planner *x, const mpl_order_model *m, const mpl_order_reduced *r,
+                         const uint32_t *runs, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_walk walk = {0};
+    uint32_t *now = NULL, n = 0;
+    uint64_t found;
+
+    MPL_TRY(mpl_order_walk_init(x->ctx, m, &walk));
+    MPL_TRY(mpl_new(x->ctx, now, m->n));
+    for (uint32_t i = 0; i < r->model->n; i++)
+        for (uint32_t k = r->begin[runs[i]]; k < r->begin[runs[i] + 1]; k++)
+            now[n++] = r->item[k];
+    found = mpl_order_model_peak(&walk, now);
+    if (found < *peak) {
+        *peak = found;
+        memcpy(order, now, m->n * sizeof *order);
+    }
+out:
+    mpl_order_walk_fini(x->ctx, &walk);
+    mpl_free(x->ctx, now);
+    return st;
+}
+
+typedef struct placed {
+    uint32_t place, run;
+} placed;
+
+static int by_place(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+
+    if (x->place != y->place)
+        return x->place > y->place ? 1 : -1;
+    return (x->run > y->run) - (x->run < y->run);
+}
+
+/* The runs of a reduced model about as `order` has them: by the last place of what a run and those
+ * before it contain. */
+static mpl_status runs_of(planner *x, const mpl_order_reduced *r, const uint32_t *order, uint32_t n,
+                          uint32_t *runs)
+{
+    mpl_status st = MPL_OK;
+    const mpl_lists *before = &r->model->before;
+    uint32_t *place = NULL;
+    placed *at = NULL;
+
+    MPL_TRY(mpl_new(x->ctx, place, n));
+    MPL_TRY(mpl_new(x->ctx, at, r->model->n));
+    for (uint32_t i = 0; i < n; i++)
+        place[order[i]] = i;
+    for (uint32_t i = 0; i < r->model->n; i++) { /* ids are a valid order */
+        at[i].run = i;
+        for (uint32_t k = r->begin[i]; k < r->begin[i + 1]; k++)
+            at[i].place = at[i].place > place[r->item[k]] ? at[i].place : place[r->item[k]];
+        for (uint32_t k = before->begin[i]; k < before->begin[i + 1]; k++)
+            if (at[i].place < at[before->item[k]].place)
+                at[i].place = at[before->item[k]].place;
+    }
+    qsort(at, r->model->n, sizeof *at, by_place);
+    for (uint32_t i = 0; i < r->model->n; i++)
+        runs[i] = at[i].run;
+out:
+    mpl_free(x->ctx, place);
+    mpl_free(x->ctx, at);
+    return st;
+}
+
+/* Improves order[m->n] and *peak by orders of the model with its regions ordered. */
+static mpl_status improve_reduced(planner *x, const mpl_order_model *m, uint32_t *order,
+                                  uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_reduced r = {0};
+    mpl_order_walk walk = {0};
+    uint32_t *runs = NULL;
+    uint64_t found;
+
+    MPL_TRY(mpl_order_reduce(x->ctx, m, &x->effort.ticks, &r));
+    MPL_TRY(mpl_new(x->ctx, runs, r.model->n));
+    MPL_TRY(runs_of(x, &r, order, m->n, runs));
+    MPL_TRY(mpl_order_walk_init(x->ctx, r.model, &walk));
+    found = mpl_order_model_peak(&walk, runs);
+    MPL_TRY(improve(x, r.model, runs, &found));
+    MPL_TRY(unfold(x, m, &r, runs, order, peak));
+out:
+    mpl_order_reduced_fini(x->ctx, &r);
+    mpl_order_walk_fini(x->ctx, &walk);
+    mpl_free(x->ctx, runs);
+    return st;
+}
+
 static mpl_status improve_piece(planner *x, piece *p)
 {
     mpl_status st = MPL_OK;
@@ -271,7 +365,10 @@ static mpl_status improve_piece(planner *x, piece *p)
     MPL_TRY(mpl_order_model_part(x->ctx, x->m, ids, p->from, p->to, &part));
     for (uint32_t i = 0; i < n; i++)
         order[i] = x->order[p->from + i] - p->from;
-    MPL_TRY(improve(x, part, order, &p->peak));
+    if (uses(x, MPL_ORDER_RULE_regions))
+        MPL_TRY(improve_reduced(x, part, order, &p->peak));
+    else
+        MPL_TRY(improve(x, part, order, &p->peak));
     for (uint32_t i = 0; i < n; i++)
         x->order[p->from + i] = order[i] + p->from;
 out:

@@ -1,0 +1,773 @@
+/* regions.c -- parts of a model that one operation opens and another closes. See regions.h.
+ *
+ * Idea     The operations between a and b are a region if every way to them passes a, every way
+ *          from them passes b, and their buffers are used outside only before a or after b. Beside
+ *          them other operations may run, but share nothing with them. So a region has an order of
+ *          its own that is best whatever runs beside it: legs from valley to valley (valleys.c).
+ *          Inner regions come first. What is ordered counts as a chain of legs from then on, each
+ *          of them one operation with one buffer of the level after it. A run of operations that
+ *          follow each other one by one is a region, too.
+ * Source   regions by dominators: R. Johnson, D. Pearson, K. Pingali, "The program structure tree",
+ *          1994; the rest: see valleys.c. */
+#include "graphs/orders/model/regions.h"
+
+#include "graphs/orders/model/dominators.h"
+#include "graphs/orders/model/model_priv.h"
+#include "graphs/orders/model/valleys.h"
+
+#include <stdlib.h>
+
+enum { MOST_SETS = 10000, MOST_NODES = 400 }; /* of a region that is searched */
+
+/* An ordered part: legs[first .. first + n). */
+typedef struct chain {
+    uint32_t head; /* its first operation: what is before it is before all of the chain */
+    uint32_t first, n;
+    uint64_t level; /* live bytes before the first leg, of what it touches */
+} chain;
+
+/* What every way to an operation, and from it, passes. */
+typedef struct trees {
+    const mpl_order_model *m;
+    mpl_dominators entries, exits;
+} trees;
+
+/* A model and the parts of it that are ordered so far. */
+typedef struct frame {
+    mpl_ctx *ctx;
+    const mpl_order_model *m;
+    trees trees;
+    uint32_t *chain_of;      /* [n] or MPL_NONE */
+    uint32_t *birth, *death; /* [n_buffers] chain in which it becomes live, ceases; or MPL_NONE */
+    chain *chains;
+    mpl_leg *legs; /* into ops */
+    uint32_t *ops;
+    uint32_t n_chains;
+    size_t n_legs, n_ops, chain_cap, leg_cap, op_cap;
+    /* scratch, MPL_NONE but while a local model is built */
+    uint32_t *node;   /* [n] its node; of a chain's operations, the last leg */
+    uint32_t *opened; /* [n] by head: the first leg of a chain */
+    uint32_t *mark;   /* [n] of a run's operations: 0 */
+    uint32_t *id;     /* [n_buffers] in the local model */
+} frame;
+
+/* Operations between two: after `entry`, before `exit`; or a run from entry to exit. What is
+ * before one of them and no part of them is before all of them; alike after. */
+typedef struct range {
+    uint32_t entry, exit;
+} range;
+
+/* A local model: nodes are operations of a frame, or legs. */
+typedef struct local {
+    mpl_order_model *m;
+    uint32_t *op;  /* [m->n] an operation of the frame; of a leg, MPL_NONE */
+    uint32_t *leg; /* [m->n] into frame->legs */
+    uint32_t *way; /* [m->n] the way in which a leg replaces the level before it, or MPL_NONE */
+    mpl_order_arcs arcs;
+} local;
+
+static mpl_status trees_init(mpl_ctx *ctx, const mpl_order_model *m, trees *t)
+{
+    mpl_status st = MPL_OK;
+
+    t->m = m;
+    MPL_TRY(mpl_dominators_new(ctx, m, false, &t->entries));
+    MPL_TRY(mpl_dominators_new(ctx, m, true, &t->exits));
+out:
+    return st;
+}
+
+static void trees_fini(mpl_ctx *ctx, trees *t)
+{
+    mpl_dominators_fini(ctx, &t->entries);
+    mpl_dominators_fini(ctx, &t->exits);
+}
+
+static void frame_fini(frame *f)
+{
+    void *const arrays[] = {f->chain_of, f->birth, f->death,  f->chains, f->legs,
+                            f->ops,      f->node,  f->opened, f->id,     f->mark};
+
+    trees_fini(f->ctx, &f->trees);
+    MPL_FREE_ALL(f->ctx, arrays);
+}
+
+static mpl_status filled(mpl_ctx *ctx, uint32_t n, uint32_t **out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, *out, n));
+    if (n > 0)
+        memset(*out, 0xff, n * sizeof **out);
+out:
+    return st;
+}
+
+static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *m, frame *f)
+{
+    mpl_status st = MPL_OK;
+
+    *f = (frame){.ctx = ctx, .m = m};
+    MPL_TRY(trees_init(ctx, m, &f->trees));
+    MPL_TRY(filled(ctx, m->n, &f->chain_of));
+    MPL_TRY(filled(ctx, m->n_buffers, &f->birth));
+    MPL_TRY(filled(ctx, m->n_buffers, &f->death));
+    MPL_TRY(filled(ctx, m->n, &f->node));
+    MPL_TRY(filled(ctx, m->n, &f->opened));
+    MPL_TRY(filled(ctx, m->n, &f->mark));
+    MPL_TRY(filled(ctx, m->n_buffers, &f->id));
+out:
+    return st;
+}
+
+static bool before_range(const trees *t, range r, uint32_t u)
+{
+    return r.entry != t->m->n && (u == r.entry || mpl_dominates(&t->entries, u, r.entry) ||
+                                  mpl_dominates(&t->exits, r.entry, u));
+}
+
+static bool after_range(const trees *t, range r, uint32_t u)
+{
+    return r.exit != t->m->n && (u == r.exit || mpl_dominates(&t->exits, u, r.exit) ||
+                                 mpl_dominates(&t->entries, r.exit, u));
+}
+
+/* How operations outside a range share buffer b, which some inside touch. */
+typedef struct shared {
+    bool first;  /* it is there before the range */
+    bool kept;   /* it is needed after the range */
+    bool beside; /* it may come or go meanwhile */
+} shared;
+
+/* of[v] == inside: v is inside. */
+static shared shared_outside(const trees *t, range r, uint32_t b, const uint32_t *of,
+                             uint32_t inside, bool equal)
+{
+    const mpl_order_model *m = t->m;
+    uint32_t n_makers = m->makers.begin[b + 1] - m->makers.begin[b];
+    shared s = {.first = m->from_start[b], .kept = m->kept[b]};
+    bool made_inside = false;
+
+    for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++) {
+        uint32_t u = m->makers.item[i];
+
+        if ((of[u] == inside) == equal)
+            made_inside = n_makers == 1;
+        else if (n_makers == 1 || before_range(t, r, u))
+            s.first = true;
+        else
+            s.beside = s.beside || !after_range(t, r, u);
+    }
+    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
+        uint32_t u = m->users.item[i];
+
+        if ((of[u] == inside) == equal)
+            continue;
+        if (made_inside || after_range(t, r, u))
+            s.kept = true;
+        else
+            s.beside = s.beside || !before_range(t, r, u);
+    }
+    return s;
+}
+
+/* ---- local models ---- */
+
+static void local_fini(mpl_ctx *ctx, local *l)
+{
+    mpl_order_model_free(ctx, l->m);
+    mpl_order_arcs_fini(ctx, &l->arcs);
+    mpl_free(ctx, l->op);
+    mpl_free(ctx, l->leg);
+    mpl_free(ctx, l->way);
+    memset(l, 0, sizeof *l);
+}
+
+/* Numbers the nodes: operations in ascending order, a chain where its first operation stands. */
+static mpl_status number_nodes(frame *f, const uint32_t *ops, uint32_t n, local *l)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_nodes = 0, n_buffers = 0;
+
+    MPL_TRY(mpl_new(f->ctx, l->op, n));
+    MPL_TRY(mpl_new(f->ctx, l->leg, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = ops[i], c = f->chain_of[v];
+        const chain *x = c != MPL_NONE ? &f->chains[c] : NULL;
+
+        n_buffers += f->m->makes.begin[v + 1] - f->m->makes.begin[v] + f->m->reads.begin[v + 1] -
+                     f->m->reads.begin[v];
+        if (x == NULL) {
+            l->op[n_nodes] = v;
+            f->node[v] = n_nodes++;
+            continue;
+        }
+        for (uint32_t k = 0; f->opened[x->head] == MPL_NONE && k < x->n; k++) {
+            l->op[n_nodes + k] = MPL_NONE;
+            l->leg[n_nodes + k] = x->first + k;
+        }
+        if (f->opened[x->head] == MPL_NONE) {
+            f->opened[x->head] = n_nodes;
+            n_nodes += x->n;
+        }
+        f->node[v] = f->opened[x->head] + x->n - 1;
+    }
+    MPL_TRY(filled(f->ctx, n_nodes, &l->way));
+    MPL_TRY(mpl_order_model_alloc(f->ctx, n_nodes, n_buffers + n_nodes, &l->m));
+    l->m->n_buffers = 0;
+    l->m->base = f->m->base;
+out:
+    return st;
+}
+
+/* Adds buffer b, if the range makes or frees it. */
+static mpl_status add_buffer(frame *f, range r, local *l, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = f->m;
+    uint32_t born = f->birth[b], dies = f->death[b], id = l->m->n_buffers;
+    shared s = shared_outside(&f->trees, r, b, f->node, MPL_NONE, false);
+
+    if (s.first && s.kept)
+        l->m->base += m->bytes[b];
+    if ((s.first && s.kept) || (born != MPL_NONE && born == dies))
+        return MPL_OK;
+    f->id[b] = id;
+    l->m->bytes[id] = m->bytes[b];
+    l->m->from_start[id] = s.first;
+    l->m->kept[id] = s.kept;
+    l->m->n_buffers++;
+    for (uint32_t i = m->makers.begin[b]; !s.first && i < m->makers.begin[b + 1]; i++) {
+        uint32_t u = m->makers.item[i];
+
+        if (f->node[u] != MPL_NONE && f->chain_of[u] == born)
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.makers, id, f->node[u]));
+    }
+    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
+        uint32_t u = m->users.item[i];
+
+        if (f->node[u] == MPL_NONE || f->chain_of[u] != dies)
+            continue;
+        if (dies != MPL_NONE)
+            u = f->opened[f->chains[dies].head];
+        else
+            u = f->node[u];
+        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.users, id, u));
+        if (l->way[u] != MPL_NONE)
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, l->way[u], id));
+    }
+out:
+    return st;
+}
+
+static mpl_status add_buffers(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = f->m;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            const mpl_lists *list = k == 0 ? &m->makes : &m->reads;
+
+            for (uint32_t j = list->begin[ops[i]]; j < list->begin[ops[i] + 1]; j++) {
+                uint32_t b = list->item[j];
+
+                if (f->id[b] != MPL_NONE)
+                    continue;
+                f->id[b] = MPL_NONE - 1; /* seen */
+                MPL_TRY(add_buffer(f, r, l, b));
+            }
+        }
+out:
+    return st;
+}
+
+/* Adds a way to write in place, as far as its buffers end at single operations. */
+static mpl_status add_way(frame *f, local *l, uint32_t node, uint32_t way)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = f->m;
+    uint32_t mine = l->m->n_ways;
+
+    for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++) {
+        uint32_t b = m->under.item[i];
+
+        if (f->id[b] >= MPL_NONE - 1 || f->death[b] != MPL_NONE)
+            continue;
+        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, mine, f->id[b]));
+        l->m->n_ways = mine + 1;
+    }
+    if (l->m->n_ways > mine)
+        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.ways, node, mine));
+out:
+    return st;
+}
+
+static mpl_status add_before(frame *f, local *l, uint32_t node, uint32_t v)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = f->m->before.begin[v]; i < f->m->before.begin[v + 1]; i++)
+        if (f->node[f->m->before.item[i]] != MPL_NONE)
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.before, node, f->node[f->m->before.item[i]]));
+out:
+    return st;
+}
+
+/* The legs of a chain: each frees the level before it and makes its own. The first frees, and the
+ * last makes, buffers that other operations see. */
+static mpl_status add_chain(frame *f, local *l, const chain *c)
+{
+    mpl_status st = MPL_OK;
+    uint32_t first = f->opened[c->head], last_buffer = MPL_NONE;
+    uint64_t before = c->level;
+
+    MPL_TRY(add_before(f, l, first, c->head));
+    for (uint32_t k = 0; k < c->n; k++) {
+        const mpl_leg *leg = &f->legs[c->first + k];
+        uint64_t both = before + leg->level;
+
+        if (k > 0) {
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.before, first + k, first + k - 1));
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.users, last_buffer, first + k));
+        }
+        l->m->extra[first + k] = leg->hill > both ? leg->hill - both : 0;
+        l->m->saves[first + k] = leg->hill < both ? both - leg->hill : 0;
+        if (leg->hill < both) {
+            l->way[first + k] = l->m->n_ways++;
+            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.ways, first + k, l->way[first + k]));
+            if (k > 0)
+                MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, l->way[first + k], last_buffer));
+        }
+        before = leg->level;
+        if (k + 1 == c->n)
+            break;
+        last_buffer = l->m->n_buffers++;
+        l->m->bytes[last_buffer] = leg->level;
+        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.makers, last_buffer, first + k));
+    }
+out:
+    return st;
+}
+
+/* The model of `ops`, ascending, which fill the range. */
+static mpl_status local_new(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = f->m;
+
+    MPL_TRY(number_nodes(f, ops, n, l));
+    for (uint32_t i = 0; i < n; i++)
+        if (f->chain_of[ops[i]] != MPL_NONE && f->chains[f->chain_of[ops[i]]].head == ops[i])
+            MPL_TRY(add_chain(f, l, &f->chains[f->chain_of[ops[i]]]));
+    MPL_TRY(add_buffers(f, ops, n, r, l));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = ops[i], node = f->node[v];
+
+        if (f->chain_of[v] != MPL_NONE)
+            continue;
+        l->m->extra[node] = m->extra[v];
+        l->m->saves[node] = m->saves[v];
+        MPL_TRY(add_before(f, l, node, v));
+        for (uint32_t k = m->ways.begin[v]; k < m->ways.begin[v + 1]; k++)
+            MPL_TRY(add_way(f, l, node, m->ways.item[k]));
+    }
+    MPL_TRY(mpl_order_model_finish(f->ctx, l->m, &l->arcs));
+out:
+    for (uint32_t i = 0; i < n; i++) {
+        f->node[ops[i]] = f->opened[ops[i]] = MPL_NONE;
+        for (uint32_t k = m->makes.begin[ops[i]]; k < m->makes.begin[ops[i] + 1]; k++)
+            f->id[m->makes.item[k]] = MPL_NONE;
+        for (uint32_t k = m->reads.begin[ops[i]]; k < m->reads.begin[ops[i] + 1]; k++)
+            f->id[m->reads.item[k]] = MPL_NONE;
+    }
+    return st;
+}
+
+/* Appends the operations of a node; returns their number. */
+static uint32_t unfold(const frame *f, const local *l, uint32_t node, uint32_t *ops)
+{
+    const mpl_leg *leg;
+
+    if (l->op[node] != MPL_NONE) {
+        ops[0] = l->op[node];
+        return 1;
+    }
+    leg = &f->legs[l->leg[node]];
+    memcpy(ops, f->ops + leg->begin, leg->n * sizeof *ops);
+    return leg->n;
+}
+
+/* ---- chains ---- */
+
+/* The buffers that an operation makes or uses: k = 0, 1. */
+static const mpl_lists *touched(const mpl_order_model *m, int k)
+{
+    return k == 0 ? &m->makes : &m->reads;
+}
+
+/* Whether operations beside the range leave all buffers of its operations alone. of[v] == inside: v
+ * is in the range. */
+static bool stands_alone(const trees *t, const uint32_t *ops, uint32_t n, range r,
+                         const uint32_t *of, uint32_t inside)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            const mpl_lists *l = touched(t->m, k);
+
+            for (uint32_t j = l->begin[ops[i]]; j < l->begin[ops[i] + 1]; j++)
+                if (shared_outside(t, r, l->item[j], of, inside, true).beside)
+                    return false;
+        }
+    return true;
+}
+
+/* Makes `ops`, ascending, a chain of these legs, whose operations are in f->ops. */
+static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t level,
+                               const mpl_leg *legs, uint32_t n_legs)
+{
+    mpl_status st = MPL_OK;
+    uint32_t id = f->n_chains;
+
+    MPL_TRY(mpl_reserve(f->ctx, f->chains, f->chain_cap, (size_t)id + 1));
+    MPL_TRY(mpl_reserve(f->ctx, f->legs, f->leg_cap, f->n_legs + n_legs));
+    f->chains[f->n_chains++] = (chain){ops[0], (uint32_t)f->n_legs, n_legs, level};
+    memcpy(f->legs + f->n_legs, legs, n_legs * sizeof *legs);
+    f->n_legs += n_legs;
+    for (uint32_t i = 0; i < n; i++)
+        f->chain_of[ops[i]] = id;
+    for (uint32_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            const mpl_lists *l = touched(f->m, k);
+
+            for (uint32_t j = l->begin[ops[i]]; j < l->begin[ops[i] + 1]; j++) {
+                uint32_t b = l->item[j];
+                shared s = shared_outside(&f->trees, r, b, f->chain_of, id, true);
+
+                if (!s.first)
+                    f->birth[b] = id;
+                if (!s.kept)
+                    f->death[b] = id;
+            }
+        }
+out:
+    return st;
+}
+
+/* Orders a local model along its sets and makes its operations a chain of the frame, if that is
+ * exact. ops: the operations of the frame, ascending. */
+static mpl_status order_local(frame *f, const local *l, const mpl_sets *sets, const uint32_t *ops,
+                              uint32_t n, range r, bool *exact)
+{
+    mpl_status st = MPL_OK;
+    mpl_leg *legs = NULL;
+    uint32_t *nodes = NULL, n_legs;
+    size_t from = f->n_ops;
+
+    MPL_TRY(mpl_new(f->ctx, legs, l->m->n));
+    MPL_TRY(mpl_new(f->ctx, nodes, l->m->n));
+    MPL_TRY(mpl_valleys(f->ctx, sets, l->m->n, legs, nodes, &n_legs, exact));
+    if (!*exact)
+        goto out;
+    MPL_TRY(mpl_reserve(f->ctx, f->ops, f->op_cap, f->n_ops + n));
+    for (uint32_t i = 0; i < n_legs; i++) {
+        uint32_t begin = (uint32_t)from;
+
+        for (uint32_t k = legs[i].begin; k < legs[i].begin + legs[i].n; k++)
+            from += unfold(f, l, nodes[k], f->ops + from);
+        legs[i].begin = begin;
+        legs[i].n = (uint32_t)from - begin;
+    }
+    mpl_assert(from == f->n_ops + n);
+    f->n_ops = from;
+    MPL_TRY(add_chain_of(f, ops, n, r, sets->live[0], legs, n_legs));
+out:
+    mpl_free(f->ctx, legs);
+    mpl_free(f->ctx, nodes);
+    return st;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* ---- runs ---- */
+
+static void mark_all(frame *f, const uint32_t *ops, uint32_t n, uint32_t mark)
+{
+    for (uint32_t i = 0; i < n; i++)
+        f->mark[ops[i]] = mark;
+}
+
+/* The operations of nodes of a local model; returns their number. */
+static uint32_t unfold_all(const frame *f, const local *l, const uint32_t *nodes, uint32_t n,
+                           uint32_t *ops)
+{
+    uint32_t n_ops = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        n_ops += unfold(f, l, nodes[i], ops + n_ops);
+    return n_ops;
+}
+
+/* Makes a chain of run[0 .. n), nodes of a local model that follow each other, if they stand alone.
+ * scratch[n_ops]. */
+static mpl_status order_run(frame *f, const local *of, const uint32_t *run, uint32_t n,
+                            uint32_t *scratch)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_ops = unfold_all(f, of, run, n, scratch);
+    range r = {scratch[0], scratch[n_ops - 1]};
+    local l = {0};
+    mpl_sets sets = {0};
+    bool exact, alone;
+
+    mark_all(f, scratch, n_ops, 0);
+    alone = stands_alone(&f->trees, scratch, n_ops, r, f->mark, 0);
+    mark_all(f, scratch, n_ops, MPL_NONE);
+    if (!alone)
+        return MPL_OK;
+    qsort(scratch, n_ops, sizeof *scratch, by_id);
+    MPL_TRY(local_new(f, scratch, n_ops, r, &l));
+    MPL_TRY(mpl_sets_along(f->ctx, l.m, &sets));
+    MPL_TRY(order_local(f, &l, &sets, scratch, n_ops, r, &exact));
+out:
+    local_fini(f->ctx, &l);
+    mpl_sets_fini(f->ctx, &sets);
+    return st;
+}
+
+/* The operation right after v, whatever runs beside them; or MPL_NONE. */
+static uint32_t follower(const trees *t, uint32_t v)
+{
+    uint32_t w = t->exits.parent[v];
+
+    return w != t->m->n && t->entries.parent[w] == v && t->entries.size[v] == t->entries.size[w] + 1
+               ? w
+               : MPL_NONE;
+}
+
+/* Cuts the run [0, n) where a node shares a buffer with what is beside it; orders the pieces.
+ * scratch, all: [n_ops]. alone[l->m->n]: result of the check, by node. */
+static mpl_status order_pieces(frame *f, const local *l, const uint32_t *run, uint32_t n,
+                               uint32_t *scratch, uint32_t *all, uint8_t *alone)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_all = unfold_all(f, l, run, n, all), from = 0;
+    range r = {all[0], all[n_all - 1]};
+
+    mark_all(f, all, n_all, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t n_ops = unfold(f, l, run[i], scratch);
+
+        alone[run[i]] = stands_alone(&f->trees, scratch, n_ops, r, f->mark, 0);
+    }
+    mark_all(f, all, n_all, MPL_NONE);
+    for (uint32_t i = 0; i <= n; i++) {
+        if (i < n && alone[run[i]])
+            continue;
+        if (i - from > 1)
+            MPL_TRY(order_run(f, l, run + from, i - from, scratch));
+        from = i + 1;
+    }
+out:
+    return st;
+}
+
+/* Makes chains of the runs of a local model of n_ops operations. */
+static mpl_status order_runs(frame *f, const local *l, uint32_t n_ops)
+{
+    mpl_status st = MPL_OK;
+    trees t = {0};
+    uint32_t *run = NULL, *scratch = NULL, *all = NULL;
+    uint8_t *seen = NULL, *alone = NULL;
+
+    MPL_TRY(trees_init(f->ctx, l->m, &t));
+    MPL_TRY(mpl_new(f->ctx, run, l->m->n));
+    MPL_TRY(mpl_new(f->ctx, scratch, n_ops));
+    MPL_TRY(mpl_new(f->ctx, all, n_ops));
+    MPL_TRY(mpl_new(f->ctx, seen, l->m->n));
+    MPL_TRY(mpl_new(f->ctx, alone, l->m->n));
+    for (uint32_t v = 0; v < l->m->n; v++) {
+        uint32_t n = 0;
+
+        for (uint32_t at = v; at != MPL_NONE && !seen[at]; at = follower(&t, at)) {
+            seen[at] = 1;
+            run[n++] = at;
+        }
+        if (n > 1)
+            MPL_TRY(order_pieces(f, l, run, n, scratch, all, alone));
+    }
+out:
+    trees_fini(f->ctx, &t);
+    mpl_free(f->ctx, run);
+    mpl_free(f->ctx, scratch);
+    mpl_free(f->ctx, all);
+    mpl_free(f->ctx, seen);
+    mpl_free(f->ctx, alone);
+    return st;
+}
+
+/* ---- regions ---- */
+
+/* The local model of `ops`, with chains for its runs. */
+static mpl_status fold(frame *f, const uint32_t *ops, uint32_t n, range r, local *out)
+{
+    mpl_status st = MPL_OK;
+    local plain = {0};
+
+    MPL_TRY(local_new(f, ops, n, r, &plain));
+    MPL_TRY(order_runs(f, &plain, n));
+    MPL_TRY(local_new(f, ops, n, r, out));
+out:
+    local_fini(f->ctx, &plain);
+    return st;
+}
+
+/* Makes a chain of a region, if it stands alone and has few sets. *small false: too many sets. */
+static mpl_status order_region(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t *ticks,
+                               bool *small)
+{
+    mpl_status st = MPL_OK;
+    local l = {0};
+    mpl_sets sets = {0};
+    bool exact;
+
+    MPL_TRY(fold(f, ops, n, r, &l));
+    *ticks += n;
+    *small = l.m->n <= MOST_NODES;
+    if (*small)
+        MPL_TRY(mpl_sets_of(f->ctx, l.m, MOST_SETS, ticks, &sets, small));
+    if (*small)
+        MPL_TRY(order_local(f, &l, &sets, ops, n, r, &exact));
+out:
+    local_fini(f->ctx, &l);
+    mpl_sets_fini(f->ctx, &sets);
+    return st;
+}
+
+/* A region: the operations between `entry` and `exit`, the next one that every way passes. */
+typedef struct region {
+    uint32_t n, entry, exit;
+} region;
+
+static int by_size(const void *a, const void *b)
+{
+    const region *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? 1 : -1;
+    return (x->exit > y->exit) - (x->exit < y->exit);
+}
+
+static uint32_t find_regions(const trees *t, region *out)
+{
+    uint32_t n = t->m->n, n_regions = 0;
+
+    for (uint32_t exit = 0; exit < n; exit++) {
+        uint32_t entry = t->entries.parent[exit],
+                 size = t->entries.size[entry] - 1 - t->entries.size[exit];
+
+        if (size > 0 && t->exits.parent[entry] == exit)
+            out[n_regions++] = (region){size, entry, exit};
+    }
+    if (n_regions > 0)
+        qsort(out, n_regions, sizeof *out, by_size);
+    return n_regions;
+}
+
+/* The operations of a region, ascending. */
+static void gather(const trees *t, region x, uint32_t *ops)
+{
+    const mpl_dominators *d = &t->entries;
+    uint32_t n = 0;
+
+    for (uint32_t at = d->place[x.entry] + 1; at < d->place[x.entry] + d->size[x.entry]; at++)
+        if (at < d->place[x.exit] || at >= d->place[x.exit] + d->size[x.exit])
+            ops[n++] = d->at[at];
+    mpl_assert(n == x.n);
+    qsort(ops, n, sizeof *ops, by_id);
+}
+
+/* Orders regions, the smallest first. What holds one of too many sets has too many itself. */
+static mpl_status order_regions(frame *f, uint64_t *ticks)
+{
+    mpl_status st = MPL_OK;
+    region *regions = NULL;
+    uint32_t *ops = NULL, *of = NULL, n;
+    uint8_t *large = NULL;
+
+    MPL_TRY(mpl_new(f->ctx, regions, f->m->n));
+    MPL_TRY(mpl_new(f->ctx, ops, f->m->n));
+    MPL_TRY(mpl_new(f->ctx, large, f->m->n));
+    MPL_TRY(filled(f->ctx, f->m->n, &of));
+    n = find_regions(&f->trees, regions);
+    for (uint32_t i = 0; i < n; i++) {
+        range r = {regions[i].entry, regions[i].exit};
+        bool small = true;
+
+        gather(&f->trees, regions[i], ops);
+        for (uint32_t k = 0; k < regions[i].n; k++) {
+            of[ops[k]] = i;
+            small = small && !large[ops[k]];
+        }
+        if (small && stands_alone(&f->trees, ops, regions[i].n, r, of, i))
+            MPL_TRY(order_region(f, ops, regions[i].n, r, ticks, &small));
+        for (uint32_t k = 0; !small && k < regions[i].n; k++)
+            large[ops[k]] = 1;
+    }
+out:
+    mpl_free(f->ctx, regions);
+    mpl_free(f->ctx, ops);
+    mpl_free(f->ctx, large);
+    mpl_free(f->ctx, of);
+    return st;
+}
+
+mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *m, uint64_t *ticks,
+                            mpl_order_reduced *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_reduced x = {0};
+    frame f = {0};
+    local l = {0};
+    uint32_t *all = NULL;
+    bool small;
+
+    mpl_assert(!m->backward);
+    MPL_TRY(frame_init(ctx, m, &f));
+    MPL_TRY(order_regions(&f, ticks));
+    MPL_TRY(mpl_new(ctx, all, m->n));
+    for (uint32_t v = 0; v < m->n; v++)
+        all[v] = v;
+    MPL_TRY(order_region(&f, all, m->n, (range){m->n, m->n}, ticks, &small));
+    MPL_TRY(local_new(&f, all, m->n, (range){m->n, m->n}, &l));
+    MPL_TRY(mpl_new(ctx, x.begin, (size_t)l.m->n + 1));
+    MPL_TRY(mpl_new(ctx, x.item, m->n));
+    for (uint32_t i = 0; i < l.m->n; i++)
+        x.begin[i + 1] = x.begin[i] + unfold(&f, &l, i, x.item + x.begin[i]);
+    mpl_assert(x.begin[l.m->n] == m->n);
+    for (uint32_t b = 0; b < m->n_buffers; b++) /* what no operation touches */
+        if (m->from_start[b] && m->users.begin[b + 1] == m->users.begin[b] &&
+            m->makers.begin[b + 1] == m->makers.begin[b])
+            l.m->base += m->bytes[b];
+    x.model = l.m, l.m = NULL;
+    *out = x, x = (mpl_order_reduced){0};
+out:
+    mpl_order_reduced_fini(ctx, &x);
+    frame_fini(&f);
+    local_fini(ctx, &l);
+    mpl_free(ctx, all);
+    return st;
+}
+
+void mpl_order_reduced_fini(mpl_ctx *ctx, mpl_order_reduced *r)
+{
+    mpl_order_model_free(ctx, r->model);
+    mpl_free(ctx, r->begin);
+    mpl_free(ctx, r->item);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,320 @@
+/* valleys.c -- legs through the closed sets of a part of a model. See valleys.h.
+ *
+ * Idea     From the empty set go to the nearest lower valley: the set with fewer live bytes that is
+ *          reached with the lowest peak, of several the one with the fewest bytes; on from there,
+ *          down to the fewest bytes of all. Backwards from the full set alike. Take any order of a
+ *          whole in which the part is ready throughout, and shares no buffer with what runs
+ *          meanwhile. As soon as the part's cost in it reaches a leg's hill, run that leg in one
+ *          go; after the part's last visit above a hill, do so backwards. At every moment the part
+ *          then has no more bytes live than it had, and no leg costs more than what the order paid
+ *          at that moment. So some best order runs the legs.
+ *          This needs that the next valley is as cheap to reach from the last one as from the
+ *          start, and that the highest hill is the least peak of the part. Both are checked here,
+ *          for the very sets at hand, so nothing rests on costs being submodular.
+ * Source   hills and valleys: J. Liu, "An application of generalized tree pebbling to sparse matrix
+ *          factorization", 1987; series-parallel graphs: E. Kayaaslan, T. Lambert, L. Marchal, B.
+ *          Ucar, 2018; from the end backwards, and sets instead of chains: as there, this project.
+ * Cost     O(moves) for each leg. */
+#include "graphs/orders/model/valleys.h"
+
+/* ---- closed sets ---- */
+
+void mpl_sets_fini(mpl_ctx *ctx, mpl_sets *s)
+{
+    mpl_free(ctx, s->live);
+    mpl_free(ctx, s->moves);
+    memset(s, 0, sizeof *s);
+}
+
+static mpl_status add_move(mpl_ctx *ctx, mpl_sets *s, mpl_move move)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(ctx, s->moves, s->move_cap, s->n_moves + 1));
+    s->moves[s->n_moves++] = move;
+out:
+    return st;
+}
+
+mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *m, mpl_sets *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_walk walk = {0};
+
+    *s = (mpl_sets){.n = m->n + 1};
+    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
+    MPL_TRY(mpl_new(ctx, s->live, (size_t)m->n + 1));
+    for (uint32_t v = 0; v < m->n; v++) {
+        s->live[v] = walk.live - m->base;
+        MPL_TRY(add_move(ctx, s, (mpl_move){v, v + 1, v, mpl_order_walk_cost(&walk, v) - m->base}));
+        mpl_order_walk_run(&walk, v);
+    }
+    s->live[m->n] = walk.live - m->base;
+out:
+    mpl_order_walk_fini(ctx, &walk);
+    return st;
+}
+
+/* A table of sets under construction. */
+typedef struct table {
+    mpl_ctx *ctx;
+    const mpl_order_model *m;
+    uint32_t n_words, size; /* size: of slot, a power of two */
+    uint64_t *words;        /* [s->n * n_words] */
+    size_t word_cap;
+    uint32_t *slot; /* [size] a set, or MPL_NONE */
+} table;
+
+static uint64_t *words_of(const table *t, uint32_t set)
+{
+    return t->words + (size_t)set * t->n_words;
+}
+
+/* The slot of the set that is stored last, or of an equal one. */
+static uint32_t *find(const table *t, uint32_t last)
+{
+    uint64_t h = MPL_HASH_SEED;
+    uint32_t at;
+
+    for (uint32_t i = 0; i < t->n_words; i++) {
+        h = (h ^ words_of(t, last)[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    at = (uint32_t)h & (t->size - 1);
+    while (t->slot[at] != MPL_NONE &&
+           memcmp(words_of(t, t->slot[at]), words_of(t, last), t->n_words * sizeof *t->words) != 0)
+        at = (at + 1) & (t->size - 1);
+    return &t->slot[at];
+}
+
+/* Adds the moves out of set `from`, whose operations the walk has run. */
+static mpl_status expand(table *t, mpl_sets *s, uint32_t from, const mpl_order_walk *w)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t v = 0; v < t->m->n; v++) {
+        uint32_t *slot;
+
+        if (w->done[v] || w->waits[v] > 0)
+            continue;
+        MPL_TRY(mpl_reserve(t->ctx, t->words, t->word_cap, (size_t)(s->n + 1) * t->n_words));
+        memcpy(words_of(t, s->n), words_of(t, from), t->n_words * sizeof *t->words);
+        words_of(t, s->n)[v / 64] |= UINT64_C(1) << v % 64;
+        slot = find(t, s->n);
+        if (*slot == MPL_NONE)
+            *slot = s->n++;
+        MPL_TRY(add_move(t->ctx, s,
+                         (mpl_move){from, *slot, v, mpl_order_walk_cost(w, v) - t->m->base}));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *m, uint32_t most, uint64_t *ticks,
+                       mpl_sets *s, bool *whole)
+{
+    mpl_status st = MPL_OK;
+    table t = {.ctx = ctx, .m = m, .n_words = (m->n + 63) / 64, .size = 64};
+    mpl_order_walk walk = {0};
+    uint32_t from = 0;
+
+    *s = (mpl_sets){.n = 1};
+    while (t.size < 2 * (most + m->n))
+        t.size *= 2;
+    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
+    MPL_TRY(mpl_new(ctx, t.slot, t.size));
+    memset(t.slot, 0xff, t.size * sizeof *t.slot);
+    MPL_TRY(mpl_reserve(ctx, t.words, t.word_cap, t.n_words));
+    memset(t.words, 0, t.n_words * sizeof *t.words);
+    *find(&t, 0) = 0;
+    for (; from < s->n && s->n <= most; from++) {
+        MPL_TRY(mpl_reserve(ctx, s->live, s->live_cap, (size_t)from + 1));
+        mpl_order_walk_reset(&walk);
+        for (uint32_t v = 0; v < m->n; v++)
+            if (mpl_bit_has(words_of(&t, from), v))
+                mpl_order_walk_run(&walk, v); /* ids are a valid order */
+        s->live[from] = walk.live - m->base;
+        MPL_TRY(expand(&t, s, from, &walk));
+        *ticks += m->n / 4 + 1;
+    }
+    *whole = from == s->n;
+out:
+    mpl_order_walk_fini(ctx, &walk);
+    mpl_free(ctx, t.words);
+    mpl_free(ctx, t.slot);
+    return st;
+}
+
+/* ---- legs ---- */
+
+typedef struct finder {
+    const mpl_sets *sets;
+    uint64_t *from_start; /* [sets->n] the lowest peak of a way from the empty set */
+    uint64_t *peak;       /* [sets->n] of a way from the set asked for last, or to it */
+    size_t *via;          /* [sets->n] its last (first) move */
+    size_t *begin;        /* [sets->n + 1] into moves */
+    mpl_leg *legs;
+    uint32_t *ops, n_ops, n_legs;
+    bool exact;
+} finder;
+
+static void reach_from(finder *f, uint32_t start)
+{
+    const mpl_sets *s = f->sets;
+
+    memset(f->peak, 0xff, s->n * sizeof *f->peak);
+    f->peak[start] = 0;
+    for (size_t i = f->begin[start]; i < s->n_moves; i++) {
+        const mpl_move *move = &s->moves[i];
+        uint64_t peak = mpl_max_u64(f->peak[move->from], move->cost);
+
+        if (peak < f->peak[move->to]) {
+            f->peak[move->to] = peak;
+            f->via[move->to] = i;
+        }
+    }
+}
+
+static void reach_to(finder *f, uint32_t end)
+{
+    const mpl_sets *s = f->sets;
+
+    memset(f->peak, 0xff, s->n * sizeof *f->peak);
+    f->peak[end] = 0;
+    for (size_t i = f->begin[end]; i-- > 0;) {
+        const mpl_move *move = &s->moves[i];
+        uint64_t peak = mpl_max_u64(f->peak[move->to], move->cost);
+
+        if (peak < f->peak[move->from]) {
+            f->peak[move->from] = peak;
+            f->via[move->from] = i;
+        }
+    }
+}
+
+/* The nearest set with fewer live bytes than `than`, or MPL_NONE. */
+static uint32_t nearest_lower(const finder *f, const uint64_t *peak, uint64_t than)
+{
+    uint32_t best = MPL_NONE;
+
+    for (uint32_t i = 0; i < f->sets->n; i++) {
+        if (f->sets->live[i] >= than || peak[i] == UINT64_MAX)
+            continue;
+        if (best == MPL_NONE || peak[i] < peak[best] ||
+            (peak[i] == peak[best] && f->sets->live[i] < f->sets->live[best]))
+            best = i;
+    }
+    return best;
+}
+
+/* Appends the way found by reach_from(from). */
+static void add_leg(finder *f, uint32_t from, uint32_t to)
+{
+    mpl_leg *leg = &f->legs[f->n_legs++];
+    uint32_t n = 0;
+
+    for (uint32_t at = to; at != from; at = f->sets->moves[f->via[at]].from)
+        n++;
+    *leg = (mpl_leg){f->peak[to], f->sets->live[to], f->n_ops, n};
+    f->n_ops += n;
+    for (uint32_t at = to, k = f->n_ops; at != from; at = f->sets->moves[f->via[at]].from)
+        f->ops[--k] = f->sets->moves[f->via[at]].op;
+}
+
+/* Down from the empty set; returns where it ends. */
+static uint32_t go_down(finder *f)
+{
+    uint32_t at = 0;
+
+    for (;;) {
+        uint64_t live = f->sets->live[at];
+        uint32_t from_start = nearest_lower(f, f->from_start, live), next;
+
+        if (from_start == MPL_NONE)
+            return at;
+        reach_from(f, at);
+        next = nearest_lower(f, f->peak, live);
+        if (next == MPL_NONE)
+            return at;
+        f->exact = f->exact && f->peak[next] == f->from_start[from_start];
+        add_leg(f, at, next);
+        at = next;
+    }
+}
+
+/* Backwards down from the full set. Writes the valleys, the lowest first; returns their number. */
+static uint32_t go_back(finder *f, const uint64_t *to_end, uint32_t *valleys, uint32_t most)
+{
+    uint32_t at = f->sets->n - 1, n = 0;
+
+    valleys[most - ++n] = at;
+    while (n < most) {
+        uint64_t live = f->sets->live[at];
+        uint32_t from_end = nearest_lower(f, to_end, live), next;
+
+        if (from_end == MPL_NONE)
+            break;
+        reach_to(f, at);
+        next = nearest_lower(f, f->peak, live);
+        if (next == MPL_NONE)
+            break;
+        f->exact = f->exact && f->peak[next] == to_end[from_end];
+        valleys[most - ++n] = at = next;
+    }
+    memmove(valleys, valleys + most - n, n * sizeof *valleys);
+    return n;
+}
+
+static mpl_status finder_init(mpl_ctx *ctx, finder *f)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = f->sets->n;
+
+    MPL_TRY(mpl_new(ctx, f->from_start, n));
+    MPL_TRY(mpl_new(ctx, f->peak, n));
+    MPL_TRY(mpl_new(ctx, f->via, n));
+    MPL_TRY(mpl_new(ctx, f->begin, (size_t)n + 1));
+    for (size_t i = 0; i < f->sets->n_moves; i++)
+        f->begin[f->sets->moves[i].from + 1] = i + 1;
+    for (uint32_t i = 0; i < n; i++) /* the full set has no moves */
+        f->begin[i + 1] = f->begin[i + 1] > f->begin[i] ? f->begin[i + 1] : f->begin[i];
+    reach_from(f, 0);
+    memcpy(f->from_start, f->peak, n * sizeof *f->peak);
+out:
+    return st;
+}
+
+mpl_status mpl_valleys(mpl_ctx *ctx, const mpl_sets *sets, uint32_t n_ops, mpl_leg *legs,
+                       uint32_t *ops, uint32_t *n_legs, bool *exact)
+{
+    mpl_status st = MPL_OK;
+    finder f = {.sets = sets, .legs = legs, .ops = ops, .exact = true};
+    uint64_t *to_end = NULL, hill = 0, lowest = UINT64_MAX;
+    uint32_t *valleys = NULL, n_valleys, at;
+
+    MPL_TRY(finder_init(ctx, &f));
+    MPL_TRY(mpl_new(ctx, to_end, sets->n));
+    MPL_TRY(mpl_new(ctx, valleys, (size_t)n_ops + 1));
+    reach_to(&f, sets->n - 1);
+    memcpy(to_end, f.peak, sets->n * sizeof *to_end);
+    n_valleys = go_back(&f, to_end, valleys, n_ops + 1);
+    at = go_down(&f);
+    for (uint32_t i = 0; i < sets->n; i++)
+        lowest = mpl_min_u64(lowest, sets->live[i]);
+    f.exact = f.exact && sets->live[at] == lowest && sets->live[valleys[0]] == lowest;
+    for (uint32_t i = 0; i < n_valleys && f.exact; at = valleys[i++]) {
+        reach_from(&f, at);
+        f.exact = f.peak[valleys[i]] < UINT64_MAX;
+        if (f.exact && valleys[i] != at)
+            add_leg(&f, at, valleys[i]);
+    }
+    for (uint32_t i = 0; i < f.n_legs; i++)
+        hill = mpl_max_u64(hill, legs[i].hill);
+    *exact = f.exact && f.n_ops == n_ops && hill == f.from_start[sets->n - 1];
+    *n_legs = f.n_legs;
+out:;
+    void *const arrays[] = {f.from_start, f.peak, f.via, f.begin, to_end, valleys};
+
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}
