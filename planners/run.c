@@ -146,8 +146,7 @@ static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_pla
         plan->claim = MPL_FEASIBLE;
     plan->bound_bytes = plan->spread.cost_bound = 0;
     plan->n_witness = 0;
-    mpl_free(run->ctx, plan->witness);
-    mpl_free(run->ctx, plan->refutation.steps);
+    mpl_free_each(run->ctx, plan->witness, plan->refutation.steps);
     plan->witness = NULL;
     plan->refutation = (mpl_refutation){0};
     return MPL_OK;

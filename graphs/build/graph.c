@@ -8,8 +8,7 @@ mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
     mpl_status st = MPL_OK;
     mpl_graph *g = NULL;
 
-    MPL_TRY(mpl_new(ctx, g, 1));
-    MPL_TRY(mpl_new(ctx, g->caps, 1));
+    MPL_TRY(mpl_new_each(ctx, 1, g, g->caps));
     MPL_TRY((g->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
     g->caps->n_slots = 16;
     MPL_TRY(mpl_new(ctx, g->caps->slot, g->caps->n_slots));
@@ -32,61 +31,22 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
     for (uint32_t i = 0; i < g->n_ops; i++)
         mpl_free(ctx, g->op_name[i]);
     for (uint32_t i = 0; i < g->n_values; i++) {
-        mpl_free(ctx, g->value_name[i]);
-        mpl_free(ctx, g->value_data[i]);
+        mpl_free_each(ctx, g->value_name[i], g->value_data[i]);
     }
     for (uint32_t i = 0; i < g->n_bound; i++)
         mpl_free(ctx, g->bound_input[i]);
     for (uint32_t i = 0; i < g->n_blocks; i++)
         mpl_free(ctx, g->block_name[i]);
-    void *arrays[] = {g->op_kind,
-                      g->op_name,
-                      g->op_in_begin,
-                      g->op_out_begin,
-                      g->op_attr_begin,
-                      g->op_in,
-                      g->op_out,
-                      g->attr_key,
-                      g->attr_begin,
-                      g->attr_n,
-                      g->attr_int,
-                      g->attr_float,
-                      g->attr_text,
-                      g->value_name,
-                      g->value_type,
-                      g->value_role,
-                      g->value_shape,
-                      g->value_bytes,
-                      g->value_op,
-                      g->value_data,
-                      g->value_splat,
-                      g->input,
-                      g->output,
-                      g->value_use_begin,
-                      g->value_use,
-                      g->bound_input,
-                      g->name,
-                      g->caps != NULL ? g->caps->slot : NULL,
-                      g->caps,
-                      g->block_name,
-                      g->block_parent,
-                      g->block_owner,
-                      g->block_param_begin,
-                      g->block_n_params,
-                      g->block_result_begin,
-                      g->block_n_results,
-                      g->block_op_begin,
-                      g->block_op_end,
-                      g->block_value_begin,
-                      g->block_value_end,
-                      g->block_param,
-                      g->block_result,
-                      g->op_block,
-                      g->value_block,
-                      g->op_body_begin,
-                      g->op_body,
-                      g};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, g->op_kind, g->op_name, g->op_in_begin, g->op_out_begin, g->op_attr_begin,
+                  g->op_in, g->op_out, g->attr_key, g->attr_begin, g->attr_n, g->attr_int,
+                  g->attr_float, g->attr_text, g->value_name, g->value_type, g->value_role,
+                  g->value_shape, g->value_bytes, g->value_op, g->value_data, g->value_splat,
+                  g->input, g->output, g->value_use_begin, g->value_use, g->bound_input, g->name,
+                  g->caps != NULL ? g->caps->slot : NULL, g->caps, g->block_name, g->block_parent,
+                  g->block_owner, g->block_param_begin, g->block_n_params, g->block_result_begin,
+                  g->block_n_results, g->block_op_begin, g->block_op_end, g->block_value_begin,
+                  g->block_value_end, g->block_param, g->block_result, g->op_block, g->value_block,
+                  g->op_body_begin, g->op_body, g);
 }
 
 bool mpl_op_lone_output(const mpl_graph *g, mpl_op op)
@@ -295,8 +255,7 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
     mpl_type *in_type = NULL;
     char why[sizeof ctx->message];
 
-    MPL_TRY(mpl_new(ctx, in_shape, n_in));
-    MPL_TRY(mpl_new(ctx, in_type, n_in));
+    MPL_TRY(mpl_new_each(ctx, n_in, in_shape, in_type));
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i] != MPL_NONE) {
             in_shape[i] = &g->value_shape[in[i]];
@@ -310,8 +269,7 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
                  mpl_op_table[g->op_kind[g->n_ops]].name, why);
     }
 out:
-    mpl_free(ctx, in_shape);
-    mpl_free(ctx, in_type);
+    mpl_free_each(ctx, in_shape, in_type);
     return st;
 }
 
@@ -332,10 +290,7 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
     MPL_TRY(mpl_graph_check_bodies(ctx, g, kind, name, n_bodies, body));
     MPL_TRY(reserve_op(ctx, g, n_in, n_out, n_bodies));
     MPL_TRY(mpl_graph_reserve_values(ctx, g, n_out));
-    MPL_TRY(mpl_new(ctx, out_shape, n_out));
-    MPL_TRY(mpl_new(ctx, out_type, n_out));
-    MPL_TRY(mpl_new(ctx, bytes, n_out));
-    MPL_TRY(mpl_new(ctx, names, n_out));
+    MPL_TRY(mpl_new_each(ctx, n_out, out_shape, out_type, bytes, names));
     MPL_TRY((op_name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
     for (uint32_t i = 0; i < n_attr; i++)
         MPL_TRY(push_attr(ctx, g, &attr[i]));
@@ -381,11 +336,7 @@ out:
     }
     for (uint32_t i = 0; i < n_out && names != NULL; i++)
         mpl_free(ctx, names[i]);
-    mpl_free(ctx, op_name);
-    mpl_free(ctx, names);
-    mpl_free(ctx, out_shape);
-    mpl_free(ctx, out_type);
-    mpl_free(ctx, bytes);
+    mpl_free_each(ctx, op_name, names, out_shape, out_type, bytes);
     return st;
 }
 
@@ -449,13 +400,11 @@ mpl_status mpl_graph_index_uses(mpl_ctx *ctx, mpl_graph *g)
                 use[begin[v]++] = op;
     memmove(begin + 1, begin, g->n_values * sizeof *begin);
     begin[0] = 0;
-    mpl_free(ctx, g->value_use_begin);
-    mpl_free(ctx, g->value_use);
+    mpl_free_each(ctx, g->value_use_begin, g->value_use);
     g->value_use_begin = begin, begin = NULL;
     g->value_use = use, use = NULL;
 out:
-    mpl_free(ctx, begin);
-    mpl_free(ctx, use);
+    mpl_free_each(ctx, begin, use);
     return st;
 }
 

@@ -182,10 +182,8 @@ mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g)
         any = any || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0;
     if (!any)
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, c.updater, g->n_values));
-    MPL_TRY(mpl_new(ctx, c.weight, g->n_values));
-    MPL_TRY(mpl_new(ctx, c.seen, g->n_ops));
-    MPL_TRY(mpl_new(ctx, c.stack, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, c.updater, c.weight));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, c.seen, c.stack));
     memset(c.updater, 0xff, g->n_values * sizeof *c.updater);
     for (mpl_value v = 0; v < g->n_values; v++)
         c.weight[v] = g->value_op[v] == MPL_NONE ? v : MPL_NONE;
@@ -200,9 +198,6 @@ mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g)
         if (c.updater[v] != MPL_NONE)
             MPL_TRY(check_readers(ctx, &c, v));
 out:
-    mpl_free(ctx, c.updater);
-    mpl_free(ctx, c.weight);
-    mpl_free(ctx, c.seen);
-    mpl_free(ctx, c.stack);
+    mpl_free_each(ctx, c.updater, c.weight, c.seen, c.stack);
     return st;
 }

@@ -115,10 +115,8 @@ mpl_status mpl_views_new(mpl_ctx *ctx, const mpl_graph *g, mpl_views **out)
 
     MPL_TRY(mpl_new(ctx, views, 1));
     views->n = g->n_values;
-    MPL_TRY(mpl_new(ctx, views->root, g->n_values));
-    MPL_TRY(mpl_new(ctx, views->parent, g->n_values));
-    MPL_TRY(mpl_new(ctx, views->of_root, g->n_values));
-    MPL_TRY(mpl_new(ctx, views->of_parent, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, views->root, views->parent, views->of_root,
+                         views->of_parent));
     for (mpl_value v = 0; v < g->n_values; v++) {
         views->root[v] = v;
         views->parent[v] = MPL_NONE;
@@ -138,9 +136,5 @@ void mpl_views_free(mpl_ctx *ctx, mpl_views *views)
 {
     if (views == NULL)
         return;
-    mpl_free(ctx, views->root);
-    mpl_free(ctx, views->parent);
-    mpl_free(ctx, views->of_root);
-    mpl_free(ctx, views->of_parent);
-    mpl_free(ctx, views);
+    mpl_free_each(ctx, views->root, views->parent, views->of_root, views->of_parent, views);
 }

@@ -100,6 +100,12 @@ void mpl_free(mpl_ctx *ctx, void *p)
     free(p);
 }
 
+void mpl_free_n(mpl_ctx *ctx, size_t n, void *const *p)
+{
+    for (size_t i = 0; i < n; i++)
+        mpl_free(ctx, p[i]);
+}
+
 char *mpl_strdup(mpl_ctx *ctx, const char *text)
 {
     size_t n = strlen(text) + 1;

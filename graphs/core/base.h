@@ -78,6 +78,23 @@ char *mpl_strdup(mpl_ctx *ctx, const char *text);
 
 /* MPL_TRY(mpl_new(ctx, p, n)): p = n zeroed items. */
 #define mpl_new(ctx, p, n) (((p) = mpl_alloc(ctx, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
+/* The same for several arrays of n items each, at most eight: mpl_new_each(ctx, n, p, q, ..). */
+#define mpl_new_each(ctx, n, ...)                                                                  \
+    MPL_NEW_PICK(__VA_ARGS__, MPL_NEW_8, MPL_NEW_7, MPL_NEW_6, MPL_NEW_5, MPL_NEW_4, MPL_NEW_3,    \
+                 MPL_NEW_2, MPL_NEW_1, )                                                           \
+    (ctx, n, __VA_ARGS__)
+#define MPL_NEW_PICK(p1, p2, p3, p4, p5, p6, p7, p8, picked, ...) picked
+
+#define MPL_NEW_1(ctx, n, p)         mpl_new(ctx, p, n)
+#define MPL_NEW_2(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_1(ctx, n, __VA_ARGS__))
+#define MPL_NEW_3(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_2(ctx, n, __VA_ARGS__))
+#define MPL_NEW_4(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_3(ctx, n, __VA_ARGS__))
+#define MPL_NEW_5(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_4(ctx, n, __VA_ARGS__))
+#define MPL_NEW_6(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_5(ctx, n, __VA_ARGS__))
+#define MPL_NEW_7(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_6(ctx, n, __VA_ARGS__))
+#define MPL_NEW_8(ctx, n, p, ...)    MPL_NEW_AND(ctx, n, p, MPL_NEW_7(ctx, n, __VA_ARGS__))
+#define MPL_NEW_AND(ctx, n, p, rest) (mpl_new(ctx, p, n) != MPL_OK ? MPL_EMEM : (rest))
+
 /* MPL_TRY(mpl_copy_text(ctx, p, text)): p = a copy of text. */
 #define mpl_copy_text(ctx, p, text) (((p) = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM)
 
@@ -154,12 +171,32 @@ static inline uint64_t mpl_min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Frees each of the pointers. */
+#define mpl_free_each(ctx, ...)                                                                    \
+    mpl_free_n(ctx, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *), (void *[]){__VA_ARGS__})
+void mpl_free_n(mpl_ctx *ctx, size_t n, void *const *p);
 /* Frees each pointer of a true array (not of a pointer to one). */
 #define MPL_FREE_ALL(ctx, arrays)                                                                  \
     do {                                                                                           \
         for (size_t mpl_i = 0; mpl_i < sizeof(arrays) / sizeof *(arrays); mpl_i++)                 \
             mpl_free(ctx, (arrays)[mpl_i]);                                                        \
     } while (0)
+
+/* Defines `name`, a comparator for qsort: by the first of the keys that differs. The keys are
+ * fields of `type`, as in MPL_ORDER_BY(by_size, buffer, MPL_FALLING(bytes) MPL_RISING(id)). */
+#define MPL_ORDER_BY(name, type, keys)                                                             \
+    static int name(const void *left, const void *right)                                           \
+    {                                                                                              \
+        const type *x = left, *y = right;                                                          \
+                                                                                                   \
+        keys return 0;                                                                             \
+    }
+#define MPL_RISING(key)                                                                            \
+    if (x->key != y->key)                                                                          \
+        return x->key < y->key ? -1 : 1;
+#define MPL_FALLING(key)                                                                           \
+    if (x->key != y->key)                                                                          \
+        return x->key > y->key ? -1 : 1;
 
 /* Bit sets as rows of 64-bit words. */
 static inline bool mpl_bit_has(const uint64_t *row, uint32_t i)

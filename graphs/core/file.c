@@ -112,7 +112,6 @@ void mpl_file_end(mpl_ctx *ctx, mpl_new_file *file)
         fclose(file->stream);
     if (file->temporary != NULL)
         unlink(file->temporary);
-    mpl_free(ctx, file->temporary);
-    mpl_free(ctx, file->path);
+    mpl_free_each(ctx, file->temporary, file->path);
     memset(file, 0, sizeof *file);
 }

@@ -83,14 +83,7 @@ typedef struct term {
     int64_t most;   /* multiples 0 .. most */
 } term;
 
-static int by_stride(const void *a, const void *b)
-{
-    const term *x = a, *y = b;
-
-    if (x->stride != y->stride)
-        return x->stride < y->stride ? 1 : -1;
-    return x->most < y->most ? -1 : x->most > y->most;
-}
+MPL_ORDER_BY(by_stride, term, MPL_FALLING(stride) MPL_RISING(most))
 
 /* Writes the nonzero strides of a nonempty view, made positive and descending; returns their
  * number. */

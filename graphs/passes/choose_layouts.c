@@ -145,8 +145,7 @@ static mpl_status add_last(laying *l, mpl_op op)
                              n_attr, attr, n_out, name, made));
     l->map[LAST][out] = made[0];
 out:
-    mpl_free(l->ctx, in);
-    mpl_free(l->ctx, attr);
+    mpl_free_each(l->ctx, in, attr);
     return st;
 }
 
@@ -211,7 +210,6 @@ out:
     mpl_graph_free(ctx, l.to);
     for (uint32_t i = 0; i < N_LAYOUTS; i++)
         mpl_free(ctx, l.map[i]);
-    mpl_free(ctx, l.is_output);
-    mpl_free(ctx, l.name);
+    mpl_free_each(ctx, l.is_output, l.name);
     return st;
 }

@@ -27,8 +27,7 @@ mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph
     mpl_attr *attr = NULL;
 
     MPL_TRY(mpl_new(ctx, in, (size_t)n_in + as->n_more));
-    MPL_TRY(mpl_new(ctx, out, n_out));
-    MPL_TRY(mpl_new(ctx, name, n_out));
+    MPL_TRY(mpl_new_each(ctx, n_out, out, name));
     MPL_TRY(mpl_new(ctx, body, n_bodies));
     MPL_TRY(mpl_copy_attrs(ctx, g, op, &n_attr, &attr));
     for (uint32_t i = 0; i < n_in; i++)
@@ -48,11 +47,7 @@ mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph
         if (from_out[i] != MPL_NONE)
             map[from_out[i]] = out[i];
 out:
-    mpl_free(ctx, in);
-    mpl_free(ctx, out);
-    mpl_free(ctx, name);
-    mpl_free(ctx, attr);
-    mpl_free(ctx, body);
+    mpl_free_each(ctx, in, out, name, attr, body);
     return st;
 }
 

@@ -88,9 +88,7 @@ static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation 
     *scratch = s, s = NULL;
 out:
     mpl_graph_free(ctx, s);
-    mpl_free(ctx, in);
-    mpl_free(ctx, out_name);
-    mpl_free(ctx, text);
+    mpl_free_each(ctx, in, out_name, text);
     return st;
 }
 
@@ -144,8 +142,7 @@ static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o,
 out:
     for (uint32_t i = 0; i < o->n_in && owned != NULL; i++)
         mpl_free(ctx, owned[i]);
-    mpl_free(ctx, owned);
-    mpl_free(ctx, operand);
+    mpl_free_each(ctx, owned, operand);
     return st;
 }
 

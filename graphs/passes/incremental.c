@@ -258,9 +258,7 @@ static mpl_status copy_again(twice *t, mpl_op op)
 out:
     for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
         mpl_free(ctx, out_name[i]);
-    mpl_free(ctx, out_name);
-    mpl_free(ctx, name);
-    mpl_free(ctx, more);
+    mpl_free_each(ctx, out_name, name, more);
     return st;
 }
 
@@ -289,10 +287,7 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
     mpl_graph *g = *graph;
     twice t = {.ctx = ctx, .g = g};
 
-    MPL_TRY(mpl_new(ctx, t.changed, g->n_values));
-    MPL_TRY(mpl_new(ctx, t.kept, g->n_values));
-    MPL_TRY(mpl_new(ctx, t.first, g->n_values));
-    MPL_TRY(mpl_new(ctx, t.second, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, t.changed, t.kept, t.first, t.second));
     memset(t.first, 0xff, g->n_values * sizeof *t.first);
     MPL_TRY(mpl_graph_new(ctx, g->name, &t.to));
     MPL_TRY(check(&t));
@@ -312,9 +307,6 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
     *graph = t.to, t.to = NULL;
 out:
     mpl_graph_free(ctx, t.to);
-    mpl_free(ctx, t.changed);
-    mpl_free(ctx, t.kept);
-    mpl_free(ctx, t.first);
-    mpl_free(ctx, t.second);
+    mpl_free_each(ctx, t.changed, t.kept, t.first, t.second);
     return st;
 }

@@ -45,8 +45,7 @@ mpl_status mpl_graph_prune(mpl_ctx *ctx, mpl_graph **graph)
     mpl_item item;
 
     MPL_TRY(mpl_new(ctx, live_op, g->n_ops));
-    MPL_TRY(mpl_new(ctx, live_value, g->n_values));
-    MPL_TRY(mpl_new(ctx, map, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, live_value, map));
     MPL_TRY(mpl_new(ctx, block, g->n_blocks));
     MPL_TRY(mpl_graph_new(ctx, g->name, &to));
     mark_live(g, live_op, live_value);
@@ -70,9 +69,6 @@ mpl_status mpl_graph_prune(mpl_ctx *ctx, mpl_graph **graph)
     *graph = to, to = NULL;
 out:
     mpl_graph_free(ctx, to);
-    mpl_free(ctx, live_op);
-    mpl_free(ctx, live_value);
-    mpl_free(ctx, map);
-    mpl_free(ctx, block);
+    mpl_free_each(ctx, live_op, live_value, map, block);
     return st;
 }

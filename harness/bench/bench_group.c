@@ -133,8 +133,7 @@ static mpl_status plan_in_turns(const group *g, unit *u)
     int64_t median = 0;
 
     for (uint32_t i = 0; i < b->n_specs; i++) {
-        MPL_PASS(mpl_new(b->ctx, u->cells[i].plan_ns, repeat));
-        MPL_PASS(mpl_new(b->ctx, u->cells[i].self_ns, repeat));
+        MPL_PASS(mpl_new_each(b->ctx, repeat, u->cells[i].plan_ns, u->cells[i].self_ns));
     }
     for (uint32_t r = 0; r < repeat; r++)
         for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
@@ -262,8 +261,7 @@ static mpl_status start_worker(const group *g, unit *u, cell *c)
 
     task.plan = c->plan;
     task.job = c->job;
-    MPL_PASS(mpl_new(ctx, c->run_ns, g->b->repeat));
-    MPL_PASS(mpl_new(ctx, c->other_ns, g->b->repeat));
+    MPL_PASS(mpl_new_each(ctx, g->b->repeat, c->run_ns, c->other_ns));
     at(g, u, PLANNING, PREPARING, (double)(c - u->cells) / g->b->n_specs, c->spec->planner->name);
     MPL_PASS(mpl_worker_start(ctx, &task, &c->worker));
     mpl_worker_wait(c->worker);
@@ -438,10 +436,7 @@ static void cells_fini(const group *g, unit *u)
 
         mpl_record_free(ctx, c->row);
         mpl_plan_free(ctx, c->plan);
-        mpl_free(ctx, c->run_ns);
-        mpl_free(ctx, c->other_ns);
-        mpl_free(ctx, c->plan_ns);
-        mpl_free(ctx, c->self_ns);
+        mpl_free_each(ctx, c->run_ns, c->other_ns, c->plan_ns, c->self_ns);
     }
     mpl_free(ctx, u->cells);
     u->cells = NULL;

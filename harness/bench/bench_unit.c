@@ -93,8 +93,7 @@ mpl_status mpl_bench_take_done(mpl_bench *b, mpl_bench_run run, const mpl_record
     }
 out:
     mpl_record_free(b->ctx, copy);
-    mpl_free(b->ctx, key);
-    mpl_free(b->ctx, other);
+    mpl_free_each(b->ctx, key, other);
     return st;
 }
 

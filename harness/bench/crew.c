@@ -218,7 +218,6 @@ out:
     }
     if (s.next != NULL)
         munmap(s.next, shared);
-    mpl_free(ctx, wait);
-    mpl_free(ctx, s.member);
+    mpl_free_each(ctx, wait, s.member);
     return st;
 }

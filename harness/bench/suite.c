@@ -227,9 +227,6 @@ out:
 
 void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite)
 {
-    mpl_free(ctx, suite->graph.item);
-    mpl_free(ctx, suite->own);
-    mpl_free(ctx, suite->text);
-    mpl_free(ctx, suite->name);
+    mpl_free_each(ctx, suite->graph.item, suite->own, suite->text, suite->name);
     memset(suite, 0, sizeof *suite);
 }

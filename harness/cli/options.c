@@ -100,8 +100,7 @@ void mpl_options_fini(mpl_ctx *ctx, mpl_options *options)
 {
     for (mpl_option_id i = 0; i < MPL_N_OPTIONS; i++)
         mpl_options_reset(ctx, i, options);
-    mpl_free(ctx, options->args.item);
-    mpl_free(ctx, options->result);
+    mpl_free_each(ctx, options->args.item, options->result);
     options->args = (mpl_strings){0};
     options->result = NULL;
 }

@@ -118,9 +118,7 @@ out:
 
 void mpl_params_fini(mpl_ctx *ctx, mpl_params *params)
 {
-    mpl_free(ctx, params->store);
-    mpl_free(ctx, params->key.item);
-    mpl_free(ctx, params->value.item);
+    mpl_free_each(ctx, params->store, params->key.item, params->value.item);
     *params = (mpl_params){0};
 }
 

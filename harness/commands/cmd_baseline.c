@@ -160,8 +160,7 @@ static mpl_status add_from_suite(update *u, const char *graph)
     else
         MPL_TRY(add_graph(u, path, mpl_suite_graph_name(graph)));
 out:
-    mpl_free(u->ctx, path);
-    mpl_free(u->ctx, file);
+    mpl_free_each(u->ctx, path, file);
     return st;
 }
 

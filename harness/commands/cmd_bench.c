@@ -79,8 +79,7 @@ static mpl_status parse_backends(mpl_bench *b)
     if (b->options->device != NULL && !takes_params)
         MPL_FAIL(ctx, MPL_EINPUT, "--device: none of these backends takes it");
 out:
-    mpl_free(ctx, parts.item);
-    mpl_free(ctx, store);
+    mpl_free_each(ctx, parts.item, store);
     return st;
 }
 
@@ -248,14 +247,8 @@ static void bench_fini(mpl_bench *b)
         mpl_planner_spec_fini(b->ctx, &b->spec[i]);
     for (uint32_t i = 0; i < b->n_done; i++)
         mpl_free(b->ctx, b->done[i]);
-    mpl_free(b->ctx, b->spec);
-    mpl_free(b->ctx, b->backend);
-    mpl_free(b->ctx, b->done);
-    mpl_free(b->ctx, b->path);
-    mpl_free(b->ctx, b->skipped);
-    mpl_free(b->ctx, b->seen);
-    mpl_free(b->ctx, b->safeties.item);
-    mpl_free(b->ctx, b->safety_store);
+    mpl_free_each(b->ctx, b->spec, b->backend, b->done, b->path, b->skipped, b->seen,
+                  b->safeties.item, b->safety_store);
     mpl_rows_fini(b->ctx, &b->rows);
     mpl_rows_fini(b->ctx, &b->old);
     mpl_suite_fini(b->ctx, &b->suite);

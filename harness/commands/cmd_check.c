@@ -191,8 +191,7 @@ static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
     *out = (mpl_optimum){job.bound_bytes, job.bound_kind, UINT64_MAX, .by = NULL};
     MPL_TRY(mpl_optimum_find(g->ctx, g->options, &job, out));
 out:
-    mpl_free(g->ctx, pool);
-    mpl_free(g->ctx, capacity);
+    mpl_free_each(g->ctx, pool, capacity);
     return st;
 }
 

@@ -142,8 +142,7 @@ static mpl_status diff_buffers(report *r, const mpl_plan_file *a, const mpl_plan
             MPL_TRY(differs(r, "added", y[k++].name, NULL, bytes));
     }
 out:
-    mpl_free(r->ctx, x);
-    mpl_free(r->ctx, y);
+    mpl_free_each(r->ctx, x, y);
     return st;
 }
 

@@ -159,8 +159,6 @@ mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
     printf("%" PRIu32 " files are what the rows make\n", p.n_files);
 out:
     mpl_paper_fini(ctx, &paper);
-    mpl_free(ctx, text);
-    mpl_free(ctx, filled);
-    mpl_free(ctx, faults);
+    mpl_free_each(ctx, text, filled, faults);
     return st;
 }

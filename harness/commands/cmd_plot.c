@@ -230,8 +230,7 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
             p->before == NULL ? what : "", p->before == NULL ? "', " : "",
             (double)job->bound_bytes / in.bytes);
 out:
-    mpl_free(ctx, live);
-    mpl_free(ctx, across);
+    mpl_free_each(ctx, live, across);
     return st;
 }
 

@@ -454,8 +454,7 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
         printf("             %14s  %4" PRIu32 " slower\n", mpl_sized(point[i].bound_bytes).text,
                point[i].n_slower);
 out:
-    mpl_free(ctx, point);
-    mpl_free(ctx, way);
+    mpl_free_each(ctx, point, way);
     mpl_ways_free(ctx, ways);
     return st;
 }

@@ -47,8 +47,7 @@ static mpl_status put_pools(mpl_ctx *ctx, const mpl_problem *p, const mpl_spans_
         name = NULL;
     }
 out:
-    mpl_free(ctx, name);
-    mpl_free(ctx, unit);
+    mpl_free_each(ctx, name, unit);
     return st;
 }
 
@@ -119,8 +118,7 @@ mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *pa
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
     mpl_file_end(ctx, &file);
-    mpl_free(ctx, unit);
-    mpl_free(ctx, about);
+    mpl_free_each(ctx, unit, about);
     mpl_across_fini(ctx, &across);
     return st;
 }

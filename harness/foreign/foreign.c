@@ -204,7 +204,5 @@ void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *f)
 {
     if (f == NULL)
         return;
-    mpl_free(ctx, f->name);
-    mpl_free(ctx, f->target);
-    mpl_free(ctx, f);
+    mpl_free_each(ctx, f->name, f->target, f);
 }

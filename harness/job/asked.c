@@ -8,9 +8,7 @@ mpl_status mpl_asked_dims(mpl_ctx *ctx, const mpl_options *options, mpl_reading 
 {
     uint32_t n = options->dim.n;
 
-    MPL_PASS(mpl_new(ctx, out->name_store, n));
-    MPL_PASS(mpl_new(ctx, out->dim_name, n));
-    MPL_PASS(mpl_new(ctx, out->dim_value, n));
+    MPL_PASS(mpl_new_each(ctx, n, out->name_store, out->dim_name, out->dim_value));
     for (uint32_t i = 0; i < n; i++) {
         char *name = mpl_strdup(ctx, options->dim.item[i]);
         size_t name_bytes;
@@ -33,9 +31,7 @@ void mpl_reading_fini(mpl_ctx *ctx, mpl_reading *reading)
 {
     for (uint32_t i = 0; i < reading->n_names; i++)
         mpl_free(ctx, reading->name_store[i]);
-    mpl_free(ctx, reading->name_store);
-    mpl_free(ctx, reading->dim_name);
-    mpl_free(ctx, reading->dim_value);
+    mpl_free_each(ctx, reading->name_store, reading->dim_name, reading->dim_value);
 }
 
 /* Whether a SET contains a word. */

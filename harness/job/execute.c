@@ -157,8 +157,7 @@ mpl_status mpl_execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
     MPL_TRY(compare_expected(ctx, g, &expect, NULL, NULL, &o->expect_error));
     MPL_TRY(mpl_inputs_make(ctx, options, job, &inputs));
-    MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
-    MPL_TRY(mpl_new(ctx, o->other_ns, options->repeat));
+    MPL_TRY(mpl_new_each(ctx, options->repeat, o->run_ns, o->other_ns));
     if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(job->backend->open(ctx, &device_options, &dev));
@@ -218,8 +217,6 @@ mpl_status mpl_executed_judge(mpl_ctx *ctx, const char *graph, const mpl_execute
 
 void mpl_executed_fini(mpl_ctx *ctx, mpl_executed *o)
 {
-    mpl_free(ctx, o->run_ns);
-    mpl_free(ctx, o->other_ns);
-    mpl_free(ctx, o->outputs);
+    mpl_free_each(ctx, o->run_ns, o->other_ns, o->outputs);
     mpl_early_fini(ctx, &o->early);
 }

@@ -18,9 +18,7 @@ static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_st
 {
     uint32_t n = 0;
 
-    MPL_PASS(mpl_new(ctx, s->name, inputs->n));
-    MPL_PASS(mpl_new(ctx, s->index, inputs->n));
-    MPL_PASS(mpl_new(ctx, s->tensor, inputs->n));
+    MPL_PASS(mpl_new_each(ctx, inputs->n, s->name, s->index, s->tensor));
     for (uint32_t i = 0; i < inputs->n; i++) {
         if (inputs->item[i].ramp)
             continue;
@@ -50,10 +48,7 @@ static mpl_status open_source(mpl_ctx *ctx, const mpl_options *options, const ch
     MPL_TRY(mpl_program_text(ctx, options, &graph, &program));
     MPL_TRY(mpl_source_open(ctx, graph, &read.options, &job->source));
 out:
-    mpl_free(ctx, program);
-    mpl_free(ctx, inputs.name);
-    mpl_free(ctx, inputs.index);
-    mpl_free(ctx, inputs.tensor);
+    mpl_free_each(ctx, program, inputs.name, inputs.index, inputs.tensor);
     mpl_reading_fini(ctx, &read);
     return st;
 }
@@ -129,8 +124,7 @@ static mpl_status evaluate_twice(mpl_ctx *ctx, const mpl_options *options, mpl_j
     MPL_TRY(mpl_strings_split(ctx, options->changed, "--changed", &store, &names));
     MPL_TRY(mpl_graph_incremental(ctx, &job->source.graph, names.n, names.item, &job->twice));
 out:
-    mpl_free(ctx, names.item);
-    mpl_free(ctx, store);
+    mpl_free_each(ctx, names.item, store);
     return st;
 }
 

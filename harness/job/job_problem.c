@@ -140,8 +140,7 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
 {
     if (job->given != NULL) {
         problem_fini(ctx, job->given);
-        mpl_free(ctx, job->given->order);
-        mpl_free(ctx, job->given);
+        mpl_free_each(ctx, job->given->order, job->given);
     }
     problem_fini(ctx, job);
     if (job->order != job->choices.order)

@@ -79,8 +79,7 @@ mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_j
     bool *given = NULL;
 
     MPL_TRY(mpl_job_check_claims(ctx, options, job));
-    MPL_TRY(mpl_new(ctx, inputs.data, g->n_inputs));
-    MPL_TRY(mpl_new(ctx, given, g->n_inputs));
+    MPL_TRY(mpl_new_each(ctx, g->n_inputs, inputs.data, given));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         if ((inputs.data[i] = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1)) == NULL)
             MPL_TRY(MPL_EMEM);

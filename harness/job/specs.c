@@ -71,9 +71,7 @@ mpl_status mpl_planner_list(mpl_ctx *ctx, const char *text, mpl_planner_take *ta
     if (exec != NULL)
         MPL_TRY(take(arg, exec + (exec[0] == ',')));
 out:
-    mpl_free(ctx, parts.item);
-    mpl_free(ctx, store);
-    mpl_free(ctx, list);
+    mpl_free_each(ctx, parts.item, store, list);
     return st;
 }
 

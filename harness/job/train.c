@@ -15,8 +15,7 @@ enum { COMPARED = 3, DRAWN = 10000 };
 
 void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits)
 {
-    mpl_free(ctx, digits->pixel);
-    mpl_free(ctx, digits->label);
+    mpl_free_each(ctx, digits->pixel, digits->label);
     *digits = (mpl_digits){0};
 }
 
@@ -73,8 +72,7 @@ mpl_status mpl_digits_read(mpl_ctx *ctx, const char *folder, mpl_digits *out)
     *out = d, d = (mpl_digits){0};
 out:
     mpl_digits_fini(ctx, &d);
-    mpl_free(ctx, images);
-    mpl_free(ctx, labels);
+    mpl_free_each(ctx, images, labels);
     return st;
 }
 
@@ -320,9 +318,6 @@ out:
     if (t.dev != NULL)
         job->backend->close(t.dev);
     mpl_digits_fini(ctx, &t.digits);
-    mpl_free(ctx, t.image);
-    mpl_free(ctx, t.label);
-    mpl_free(ctx, t.got);
-    mpl_free(ctx, t.want);
+    mpl_free_each(ctx, t.image, t.label, t.got, t.want);
     return st;
 }

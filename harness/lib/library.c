@@ -302,8 +302,7 @@ void memplan_plan_free(memplan_plan *plan)
     if (plan == NULL)
         return;
     mpl_plan_free(ctx, plan->plan);
-    mpl_free(ctx, plan->planner);
-    mpl_free(ctx, plan);
+    mpl_free_each(ctx, plan->planner, plan);
 }
 
 uint64_t memplan_offset(const memplan_plan *plan, uint32_t buffer)

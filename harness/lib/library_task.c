@@ -32,8 +32,7 @@ static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_orde
     options.concat_shared = shared;
     MPL_TRY(mpl_problem_from_graph(ctx, g, order, &options, problem, map));
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, shared);
+    mpl_free_each(ctx, order, shared);
     return st;
 }
 
@@ -130,12 +129,7 @@ void memplan_task_free(memplan_task *t)
     mpl_value_map_free(ctx, t->map);
     mpl_problem_free(ctx, t->problem);
     mpl_graph_free(ctx, t->graph);
-    mpl_free(ctx, t->arcs.a);
-    mpl_free(ctx, t->arcs.b);
-    mpl_free(ctx, t->in_place.a);
-    mpl_free(ctx, t->in_place.b);
-    mpl_free(ctx, t->text);
-    mpl_free(ctx, t);
+    mpl_free_each(ctx, t->arcs.a, t->arcs.b, t->in_place.a, t->in_place.b, t->text, t);
 }
 
 /* ---- built ---- */
@@ -255,16 +249,7 @@ typedef struct pair {
     uint32_t step, out, in;
 } pair;
 
-static int by_step(const void *a, const void *b)
-{
-    const pair *x = a, *y = b;
-
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    if (x->out != y->out)
-        return x->out < y->out ? -1 : 1;
-    return (x->in > y->in) - (x->in < y->in);
-}
+MPL_ORDER_BY(by_step, pair, MPL_RISING(step) MPL_RISING(out) MPL_RISING(in))
 
 /* Makes the pairs in the problem's order, without duplicates; the step is the birth of `out`. */
 static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *t, mpl_problem *p)
@@ -277,9 +262,7 @@ static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *t, mpl_problem *p
     for (size_t i = 0; i < t->in_place.n; i++)
         pairs[i] = (pair){p->birth[t->in_place.b[i]], t->in_place.b[i], t->in_place.a[i]};
     qsort(pairs, t->in_place.n, sizeof *pairs, by_step);
-    MPL_TRY(mpl_new(ctx, p->in_place_in, t->in_place.n));
-    MPL_TRY(mpl_new(ctx, p->in_place_out, t->in_place.n));
-    MPL_TRY(mpl_new(ctx, p->in_place_step, t->in_place.n));
+    MPL_TRY(mpl_new_each(ctx, t->in_place.n, p->in_place_in, p->in_place_out, p->in_place_step));
     for (size_t i = 0; i < t->in_place.n; i++) {
         if (i > 0 && by_step(&pairs[i - 1], &pairs[i]) == 0)
             continue;
@@ -324,9 +307,7 @@ static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
 static void forget(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_before_free(ctx, (mpl_before *)p->before);
-    mpl_free(ctx, p->in_place_in);
-    mpl_free(ctx, p->in_place_out);
-    mpl_free(ctx, p->in_place_step);
+    mpl_free_each(ctx, p->in_place_in, p->in_place_out, p->in_place_step);
     p->before = NULL;
     p->in_place_in = p->in_place_out = p->in_place_step = NULL;
     p->n_in_place = 0;

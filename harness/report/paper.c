@@ -234,9 +234,7 @@ static mpl_status choose(mpl_ctx *ctx, const asked *a, const mpl_grid *all, mpl_
             MPL_FAIL(ctx, MPL_EINPUT, "%s has no column for '%s'", a->word[2], lacks);
     }
 out:
-    mpl_free(ctx, names.item);
-    mpl_free(ctx, store);
-    mpl_free(ctx, chosen);
+    mpl_free_each(ctx, names.item, store, chosen);
     return st;
 }
 
@@ -244,9 +242,7 @@ out:
 
 static void item_fini(mpl_ctx *ctx, mpl_paper_item *item)
 {
-    mpl_free(ctx, item->name);
-    mpl_free(ctx, item->caption);
-    mpl_free(ctx, item->script);
+    mpl_free_each(ctx, item->name, item->caption, item->script);
     mpl_grid_fini(ctx, &item->table);
 }
 
@@ -337,8 +333,7 @@ static mpl_status read_asked(mpl_ctx *ctx, const char *file, mpl_paper *paper)
         }
     }
 out:
-    mpl_free(ctx, text);
-    mpl_free(ctx, suite);
+    mpl_free_each(ctx, text, suite);
     return st;
 }
 

@@ -68,8 +68,7 @@ static mpl_status read_file(mpl_ctx *ctx, const char *path, bool csv, mpl_grid *
     s.at = text;
     MPL_TRY(read_cells(&s, buffer, grid));
 out:
-    mpl_free(ctx, text);
-    mpl_free(ctx, buffer);
+    mpl_free_each(ctx, text, buffer);
     return st;
 }
 

@@ -184,7 +184,6 @@ mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *wher
     *out = filled, filled = NULL;
     *faults = found, found = NULL;
 out:
-    mpl_free(ctx, filled);
-    mpl_free(ctx, found);
+    mpl_free_each(ctx, filled, found);
     return st;
 }

@@ -184,8 +184,7 @@ mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_recor
                  file->path, strerror(why));
     }
 out:
-    mpl_free(ctx, line);
-    mpl_free(ctx, text);
+    mpl_free_each(ctx, line, text);
     return st;
 }
 

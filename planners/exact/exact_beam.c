@@ -110,14 +110,7 @@ static mpl_status run_all(crowd *g, void (*job)(worker *w))
 
 /* ---- the best of a level ---- */
 
-static int by_score(const void *a, const void *b)
-{
-    const entry *x = a, *y = b;
-
-    if (x->score != y->score)
-        return x->score < y->score ? -1 : 1;
-    return (x->origin > y->origin) - (x->origin < y->origin);
-}
+MPL_ORDER_BY(by_score, entry, MPL_RISING(score) MPL_RISING(origin))
 
 /* Sorts the entries and moves the kept ones to the front: at most `width`, each state once. Returns
  * their number; the rest is in any order. */
@@ -358,13 +351,9 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
     w->ctx = index == 0 ? ctx : &w->own;
     MPL_PASS(mpl_exact_state_new(w->ctx, g->c, &w->x));
     MPL_PASS(mpl_exact_search_init(&w->q, w->x));
-    MPL_PASS(mpl_new(w->ctx, w->rank, n));
-    MPL_PASS(mpl_new(w->ctx, w->est, n));
-    MPL_PASS(mpl_new(w->ctx, w->placed, n));
-    MPL_PASS(mpl_new(w->ctx, w->entries, 2 * width));
-    MPL_PASS(mpl_new(w->ctx, w->free_row, 2 * width));
-    MPL_PASS(mpl_new(w->ctx, w->rows[0], 2 * width * n));
-    MPL_PASS(mpl_new(w->ctx, w->rows[1], 2 * width * n));
+    MPL_PASS(mpl_new_each(w->ctx, n, w->rank, w->est, w->placed));
+    MPL_PASS(mpl_new_each(w->ctx, 2 * width, w->entries, w->free_row));
+    MPL_PASS(mpl_new_each(w->ctx, 2 * width * n, w->rows[0], w->rows[1]));
     MPL_PASS(mpl_new(w->ctx, w->seen, g->n_seen));
     w->q.rank = g->o->rank[0];
     w->q.without = g->o->without;
@@ -376,14 +365,12 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
 
 static void worker_fini(worker *w)
 {
-    void *arrays[] = {w->rank,     w->est,     w->placed,  w->entries,
-                      w->free_row, w->rows[0], w->rows[1], w->seen};
-
     if (w->ctx == NULL)
         return;
     mpl_exact_search_fini(&w->q);
     mpl_exact_state_free(w->ctx, w->x);
-    MPL_FREE_ALL(w->ctx, arrays);
+    mpl_free_each(w->ctx, w->rank, w->est, w->placed, w->entries, w->free_row, w->rows[0],
+                  w->rows[1], w->seen);
 }
 
 static void set_weights(crowd *g)
@@ -487,12 +474,10 @@ mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_e
     g.n_workers = o->n_threads < MPL_EXACT_THREADS ? o->n_threads : MPL_EXACT_THREADS;
     while (g.n_seen < 4 * (size_t)o->width)
         g.n_seen *= 2;
-    MPL_TRY(mpl_new(ctx, g.weight, sections));
-    MPL_TRY(mpl_new(ctx, g.load, sections));
+    MPL_TRY(mpl_new_each(ctx, sections, g.weight, g.load));
     MPL_TRY(mpl_new(ctx, g.worker, g.n_workers));
     MPL_TRY(mpl_new(ctx, g.level, (size_t)o->width * g.n_workers));
-    MPL_TRY(mpl_new(ctx, g.probe, (size_t)o->probes));
-    MPL_TRY(mpl_new(ctx, g.probe_ticks, (size_t)o->probes));
+    MPL_TRY(mpl_new_each(ctx, (size_t)o->probes, g.probe, g.probe_ticks));
     set_weights(&g);
     for (uint32_t k = 0; k < g.n_workers; k++)
         MPL_TRY(worker_init(&g, &g.worker[k], k, ctx));
@@ -500,11 +485,6 @@ mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_e
 out:
     for (uint32_t k = 0; g.worker != NULL && k < g.n_workers; k++)
         worker_fini(&g.worker[k]);
-    mpl_free(ctx, g.weight);
-    mpl_free(ctx, g.load);
-    mpl_free(ctx, g.worker);
-    mpl_free(ctx, g.level);
-    mpl_free(ctx, g.probe);
-    mpl_free(ctx, g.probe_ticks);
+    mpl_free_each(ctx, g.weight, g.load, g.worker, g.level, g.probe, g.probe_ticks);
     return st;
 }

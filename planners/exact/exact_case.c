@@ -49,10 +49,7 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
     int32_t *section = NULL, closed = 0;
     bool open = false;
 
-    MPL_TRY(mpl_new(ctx, time, 2 * (size_t)n));
-    MPL_TRY(mpl_new(ctx, begins, 2 * (size_t)n));
-    MPL_TRY(mpl_new(ctx, ends, 2 * (size_t)n));
-    MPL_TRY(mpl_new(ctx, section, 2 * (size_t)n));
+    MPL_TRY(mpl_new_each(ctx, 2 * (size_t)n, time, begins, ends, section));
     for (uint32_t i = 0; i < n; i++)
         time[2 * i] = item[i].birth, time[2 * i + 1] = item[i].death;
     mpl_sort_u32(time, 2 * (size_t)n);
@@ -76,10 +73,7 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
     }
     *n_sections = closed;
 out:
-    mpl_free(ctx, time);
-    mpl_free(ctx, begins);
-    mpl_free(ctx, ends);
-    mpl_free(ctx, section);
+    mpl_free_each(ctx, time, begins, ends, section);
     return st;
 }
 
@@ -87,15 +81,9 @@ static mpl_status fill_items(mpl_ctx *ctx, mpl_exact_case *c, const ranged *rang
 {
     size_t n = (size_t)c->n;
 
-    MPL_PASS(mpl_new(ctx, c->left, n));
-    MPL_PASS(mpl_new(ctx, c->right, n));
-    MPL_PASS(mpl_new(ctx, c->size, n));
-    MPL_PASS(mpl_new(ctx, c->align, n));
-    MPL_PASS(mpl_new(ctx, c->start, n));
-    MPL_PASS(mpl_new(ctx, c->limit, n));
-    MPL_PASS(mpl_new(ctx, c->duration, n));
-    MPL_PASS(mpl_new(ctx, c->item, n));
-    MPL_PASS(mpl_new(ctx, c->twin, n));
+    MPL_PASS(mpl_new_each(ctx, n, c->left, c->right, c->size, c->align, c->start, c->limit,
+                          c->duration));
+    MPL_PASS(mpl_new_each(ctx, n, c->item, c->twin));
     for (int32_t i = 0; i < c->n; i++) {
         const mpl_exact_item *item = range[i].item;
 
@@ -117,8 +105,7 @@ static mpl_status fill_sections(mpl_ctx *ctx, mpl_exact_case *c)
     size_t n_members = 0;
     int32_t *used = NULL;
 
-    MPL_TRY(mpl_new(ctx, c->first, (size_t)c->n_sections + 1));
-    MPL_TRY(mpl_new(ctx, c->begin, (size_t)c->n_sections + 1));
+    MPL_TRY(mpl_new_each(ctx, (size_t)c->n_sections + 1, c->first, c->begin));
     MPL_TRY(mpl_new(ctx, used, (size_t)c->n_sections));
     for (int32_t i = 0; i < c->n; i++) {
         n_members += (size_t)(c->right[i] - c->left[i]);
@@ -173,9 +160,8 @@ void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c)
 {
     if (c == NULL)
         return;
-    void *arrays[] = {c->left,     c->right, c->size, c->align, c->start, c->limit,
-                      c->duration, c->item,  c->twin, c->first, c->begin, c->member};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, c->left, c->right, c->size, c->align, c->start, c->limit, c->duration,
+                  c->item, c->twin, c->first, c->begin, c->member);
     mpl_free(ctx, c);
 }
 

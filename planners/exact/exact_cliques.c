@@ -161,8 +161,7 @@ static mpl_status grow_all(lister *l)
     mpl_status st = MPL_OK;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(l->ctx, key, l->n));
-    MPL_TRY(mpl_new(l->ctx, l->by_size, l->n));
+    MPL_TRY(mpl_new_each(l->ctx, l->n, key, l->by_size));
     for (uint32_t m = 0; m < l->n; m++)
         key[m] = UINT64_MAX - l->b->member_size[m];
     mpl_ids_ascending(l->n, l->by_size);
@@ -220,10 +219,7 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
     *out = l.q, l.q = NULL;
 out:
     mpl_cliques_free(ctx, l.q);
-    mpl_free(ctx, l.row);
-    mpl_free(ctx, l.chosen);
-    mpl_free(ctx, l.hash);
-    mpl_free(ctx, l.by_size);
+    mpl_free_each(ctx, l.row, l.chosen, l.hash, l.by_size);
     return st;
 }
 
@@ -231,11 +227,7 @@ void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q)
 {
     if (q == NULL)
         return;
-    mpl_free(ctx, q->begin);
-    mpl_free(ctx, q->member);
-    mpl_free(ctx, q->of_begin);
-    mpl_free(ctx, q->of_item);
-    mpl_free(ctx, q);
+    mpl_free_each(ctx, q->begin, q->member, q->of_begin, q->of_item, q);
 }
 
 uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q)

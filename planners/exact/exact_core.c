@@ -57,8 +57,7 @@ static void core_fini(mpl_ctx *ctx, core *t)
     mpl_graph_search_free(t->search);
     for (int k = 0; k < N_ORDERS; k++)
         mpl_free(ctx, t->rank[k]);
-    void *arrays[] = {t->dominator, t->dropped, t->id, t->offset, t->noisy};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, t->dominator, t->dropped, t->id, t->offset, t->noisy);
 }
 
 static bool uses(const solver *s, mpl_exact_rule rule)
@@ -123,11 +122,7 @@ static mpl_status core_init(solver *s, const mpl_bodies *all, core *t)
 
     t->n_all = all->n;
     t->height = UINT64_MAX;
-    MPL_TRY(mpl_new(s->ctx, t->dominator, all->n));
-    MPL_TRY(mpl_new(s->ctx, t->dropped, all->n));
-    MPL_TRY(mpl_new(s->ctx, t->id, all->n));
-    MPL_TRY(mpl_new(s->ctx, t->offset, all->n));
-    MPL_TRY(mpl_new(s->ctx, kept, all->n));
+    MPL_TRY(mpl_new_each(s->ctx, all->n, t->dominator, t->dropped, t->id, t->offset, kept));
     mpl_ids_ascending(all->n, t->id);
     mpl_ids_ascending(all->n, kept);
     n_kept = all->n;
@@ -220,8 +215,7 @@ static mpl_status make_ranks(mpl_ctx *ctx, core *t)
     uint64_t *key = NULL;
     uint32_t *sorted = NULL, n = t->b->n;
 
-    MPL_TRY(mpl_new(ctx, key, n));
-    MPL_TRY(mpl_new(ctx, sorted, n));
+    MPL_TRY(mpl_new_each(ctx, n, key, sorted));
     for (int order = 0; order < N_ORDERS; order++) {
         MPL_TRY(mpl_new(ctx, t->rank[order], n));
         for (uint32_t i = 0; i < n; i++)
@@ -233,8 +227,7 @@ static mpl_status make_ranks(mpl_ctx *ctx, core *t)
     }
     MPL_TRY(mpl_new(ctx, t->noisy, n));
 out:
-    mpl_free(ctx, key);
-    mpl_free(ctx, sorted);
+    mpl_free_each(ctx, key, sorted);
     return st;
 }
 
@@ -275,8 +268,7 @@ static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint
 
     *found = false;
     MPL_TRY(mpl_new(s->ctx, ahead, (size_t)b->n * b->n_words));
-    MPL_TRY(mpl_new(s->ctx, n_before, b->n));
-    MPL_TRY(mpl_new(s->ctx, sorted, b->n));
+    MPL_TRY(mpl_new_each(s->ctx, b->n, n_before, sorted));
     if (s->p->gap_begin != NULL && b->n == b->n_members)
         *found = copy_lifetimes(s->p, b, birth, death);
     if (s->p->before == NULL || b->n < b->n_members)
@@ -314,9 +306,7 @@ static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint
         death[j] = death[j] == MPL_NONE ? step + 1 : death[j];
     *found = true;
 out:
-    mpl_free(s->ctx, ahead);
-    mpl_free(s->ctx, n_before);
-    mpl_free(s->ctx, sorted);
+    mpl_free_each(s->ctx, ahead, n_before, sorted);
     return st;
 }
 
@@ -341,8 +331,7 @@ static mpl_status make_serial(solver *s, const core *t, mpl_problem **out)
     }
     *out = p, p = NULL;
 out:
-    mpl_free(s->ctx, begin);
-    mpl_free(s->ctx, item);
+    mpl_free_each(s->ctx, begin, item);
     mpl_problem_free(s->ctx, p);
     return st;
 }

@@ -340,13 +340,8 @@ static mpl_status add_members(search *s, uint32_t pool)
     for (mpl_buffer b = 0; b < p->n; b++)
         n += p->pool[b] == pool;
     MPL_TRY(mpl_new(s->ctx, of, p->n));
-    MPL_TRY(mpl_new(s->ctx, s->buffer, n));
-    MPL_TRY(mpl_new(s->ctx, s->family, n));
-    MPL_TRY(mpl_new(s->ctx, s->at, n));
-    MPL_TRY(mpl_new(s->ctx, s->sorted, n));
-    MPL_TRY(mpl_new(s->ctx, s->align, n));
-    MPL_TRY(mpl_new(s->ctx, s->end, n));
-    MPL_TRY(mpl_new(s->ctx, s->fixed, n));
+    MPL_TRY(mpl_new_each(s->ctx, n, s->buffer, s->family, s->at, s->sorted, s->align, s->end,
+                         s->fixed));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == pool && p->inside[b] == b)
             of[b] = s->n_families++;
@@ -455,11 +450,9 @@ static mpl_status add_cliques(search *s)
 
 static void search_fini(search *s)
 {
-    void *arrays[] = {s->buffer, s->family,     s->at,           s->align,  s->end,   s->fixed,
-                      s->pair,   s->sorted,     s->clique_begin, s->clique, s->start, s->head,
-                      s->arcs,   s->trail.step, s->queue,        s->queued};
-
-    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_free_each(s->ctx, s->buffer, s->family, s->at, s->align, s->end, s->fixed, s->pair,
+                  s->sorted, s->clique_begin, s->clique, s->start, s->head, s->arcs, s->trail.step,
+                  s->queue, s->queued);
 }
 
 static mpl_status search_init(search *s, uint32_t pool, bool *fits)
@@ -470,8 +463,7 @@ static mpl_status search_init(search *s, uint32_t pool, bool *fits)
     if (!*fits)
         return MPL_OK;
     MPL_PASS(add_cliques(s));
-    MPL_PASS(mpl_new(s->ctx, s->start, s->n_families));
-    MPL_PASS(mpl_new(s->ctx, s->head, s->n_families));
+    MPL_PASS(mpl_new_each(s->ctx, s->n_families, s->start, s->head));
     MPL_PASS(mpl_new(s->ctx, s->queue, (size_t)s->n_families + 1));
     MPL_PASS(mpl_new(s->ctx, s->queued, s->n_families));
     for (uint32_t f = 0; f < s->n_families; f++) {
@@ -566,8 +558,7 @@ static mpl_status repair(first *f)
     mpl_buffer *order = NULL, *next = NULL;
     uint64_t best = UINT64_MAX;
 
-    MPL_TRY(mpl_new(f->run->ctx, order, p->n));
-    MPL_TRY(mpl_new(f->run->ctx, next, p->n));
+    MPL_TRY(mpl_new_each(f->run->ctx, p->n, order, next));
     mpl_ids_ascending(p->n, order);
     MPL_TRY(mpl_sort_ids(f->run->ctx, p->n, order, f->trial->offset));
     MPL_TRY(place_order(f, order));
@@ -590,8 +581,7 @@ static mpl_status repair(first *f)
         MPL_TRY(place_order(f, order));
     }
 out:
-    mpl_free(f->run->ctx, order);
-    mpl_free(f->run->ctx, next);
+    mpl_free_each(f->run->ctx, order, next);
     return st;
 }
 
@@ -660,9 +650,7 @@ mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exac
     first f = {.run = run, .p = p, .solve = solve, .effort = effort, .offset = offset};
 
     MPL_TRY(mpl_plan_new(run->ctx, p, &f.trial));
-    MPL_TRY(mpl_new(run->ctx, f.height, p->n_pools));
-    MPL_TRY(mpl_new(run->ctx, f.goal, p->n_pools));
-    MPL_TRY(mpl_new(run->ctx, f.got, p->n_pools));
+    MPL_TRY(mpl_new_each(run->ctx, p->n_pools, f.height, f.goal, f.got));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &f.goal[pool], NULL));
         f.goal[pool] = mpl_run_enough(run, f.goal[pool]);
@@ -679,8 +667,6 @@ mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exac
         MPL_TRY(plan_whole(&f));
 out:
     mpl_plan_free(run->ctx, f.trial);
-    mpl_free(run->ctx, f.height);
-    mpl_free(run->ctx, f.goal);
-    mpl_free(run->ctx, f.got);
+    mpl_free_each(run->ctx, f.height, f.goal, f.got);
     return st;
 }

@@ -59,15 +59,9 @@ mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *b, const mpl_cli
     s->ctx = s->memo.ctx = ctx;
     s->b = b;
     s->q = q;
-    MPL_TRY(mpl_new(ctx, s->est, b->n));
-    MPL_TRY(mpl_new(ctx, s->placed, b->n));
-    MPL_TRY(mpl_new(ctx, s->twin, b->n));
-    MPL_TRY(mpl_new(ctx, s->lowest, b->n));
-    MPL_TRY(mpl_new(ctx, s->seen, b->n));
+    MPL_TRY(mpl_new_each(ctx, b->n, s->est, s->placed, s->twin, s->lowest, s->seen));
     MPL_TRY(mpl_new(ctx, s->order, q->begin[q->n]));
-    MPL_TRY(mpl_new(ctx, s->queue, q->n));
-    MPL_TRY(mpl_new(ctx, s->queued, q->n));
-    MPL_TRY(mpl_new(ctx, s->visited, q->n));
+    MPL_TRY(mpl_new_each(ctx, q->n, s->queue, s->queued, s->visited));
     MPL_TRY(mpl_new(ctx, s->inside, b->n));
     memcpy(s->order, q->member, q->begin[q->n] * sizeof *s->order);
     find_twins(s);
@@ -81,10 +75,9 @@ void mpl_graph_search_free(mpl_graph_search *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->est,   s->placed, s->twin,    s->lowest,     s->seen, s->order,
-                      s->queue, s->queued, s->visited, s->trail.step, s->rows, s->stack,
-                      s->set,   s->first,  s->several, s->inside};
-    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_free_each(s->ctx, s->est, s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,
+                  s->queued, s->visited, s->trail.step, s->rows, s->stack, s->set, s->first,
+                  s->several, s->inside);
     mpl_exact_memo_fini(&s->memo);
     mpl_free(s->ctx, s);
 }

@@ -574,8 +574,7 @@ static mpl_status spread(const merger *m, const mpl_exact_part *rest, uint64_t *
         }
     }
 out:
-    mpl_free(m->ctx, at);
-    mpl_free(m->ctx, stack);
+    mpl_free_each(m->ctx, at, stack);
     return st;
 }
 
@@ -638,10 +637,8 @@ static mpl_status merger_init(mpl_ctx *ctx, const mpl_exact_part *part, merger *
 
 static void merger_fini(mpl_ctx *ctx, merger *m)
 {
-    void *arrays[] = {m->node, m->slack,   m->left,    m->at,      m->spare,
-                      m->log,  m->head[0], m->head[1], m->next[0], m->next[1]};
-
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, m->node, m->slack, m->left, m->at, m->spare, m->log, m->head[0], m->head[1],
+                  m->next[0], m->next[1]);
 }
 
 /* Runs on several threads. The result is that of the first run, in order, that finds a plan. */
@@ -803,8 +800,7 @@ static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort,
 out:
     for (uint32_t k = 0; worker != NULL && k < n; k++)
         mpl_free(ctx, worker[k].offset);
-    mpl_free(ctx, worker);
-    mpl_free(ctx, g->ticks);
+    mpl_free_each(ctx, worker, g->ticks);
     return st;
 }
 

@@ -183,8 +183,7 @@ static mpl_status pairs_init(pairs *s, uint32_t pool)
     const mpl_problem *p = s->p;
     uint32_t *place = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, s->buffer, p->n));
-    MPL_TRY(mpl_new(s->ctx, place, p->n));
+    MPL_TRY(mpl_new_each(s->ctx, p->n, s->buffer, place));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == pool)
             place[b] = s->n, s->buffer[s->n++] = b;
@@ -208,10 +207,7 @@ out:
 
 static void pairs_fini(pairs *s)
 {
-    mpl_free(s->ctx, s->buffer);
-    mpl_free(s->ctx, s->rival);
-    mpl_free(s->ctx, s->state);
-    mpl_free(s->ctx, s->body);
+    mpl_free_each(s->ctx, s->buffer, s->rival, s->state, s->body);
 }
 
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,

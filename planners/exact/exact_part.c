@@ -97,8 +97,7 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
     part->node_limit = (uint64_t)NODES_PER_ITEM * n;
     part->n_members = sizeof members / sizeof *members;
     part->unit = find_unit(p, buffer, n);
-    MPL_PASS(mpl_new(ctx, part->item, n));
-    MPL_PASS(mpl_new(ctx, part->offset, n));
+    MPL_PASS(mpl_new_each(ctx, n, part->item, part->offset));
     for (uint32_t i = 0; i < n; i++) {
         mpl_buffer b = buffer[i];
         uint64_t fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
@@ -157,9 +156,7 @@ void mpl_exact_part_fini(mpl_exact_part *part)
     side_fini(part->ctx, &part->side[0]);
     side_fini(part->ctx, &part->side[1]);
     mpl_exact_memo_fini(&part->memo);
-    mpl_free(part->ctx, part->buffer);
-    mpl_free(part->ctx, part->item);
-    mpl_free(part->ctx, part->offset);
+    mpl_free_each(part->ctx, part->buffer, part->item, part->offset);
 }
 
 uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes)
@@ -235,8 +232,7 @@ static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
 out:
     for (int k = 0; k < N_KEYS; k++)
         mpl_free(ctx, key[k]);
-    mpl_free(ctx, sorted);
-    mpl_free(ctx, load);
+    mpl_free_each(ctx, sorted, load);
     return st;
 }
 

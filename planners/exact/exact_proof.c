@@ -36,8 +36,7 @@ static mpl_status try_member(const mpl_exact_part *part, const struct member *me
     mpl_exact_case_limit(c, part->item, part->unit, cap);
     MPL_TRY(mpl_exact_state_new(ctx, c, &x));
     MPL_TRY(mpl_exact_search_init(&q, x));
-    MPL_TRY(mpl_new(ctx, rank, part->n));
-    MPL_TRY(mpl_new(ctx, id, part->n));
+    MPL_TRY(mpl_new_each(ctx, part->n, rank, id));
     MPL_TRY(mpl_new(ctx, set, (size_t)c->n_sections));
     for (uint32_t i = 0; i < part->n; i++)
         id[i] = part->buffer[c->item[i]];
@@ -60,9 +59,7 @@ out:
     mpl_exact_search_fini(&q);
     mpl_exact_state_free(ctx, x);
     mpl_exact_case_free(ctx, c);
-    mpl_free(ctx, rank);
-    mpl_free(ctx, id);
-    mpl_free(ctx, set);
+    mpl_free_each(ctx, rank, id, set);
     return st;
 }
 

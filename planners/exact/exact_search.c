@@ -630,10 +630,8 @@ mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
 
     *q = (mpl_exact_search){
         .x = x, .node_limit = UINT64_MAX, .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX};
-    MPL_TRY(mpl_new(x->ctx, q->value_left, sections + 1));
-    MPL_TRY(mpl_new(x->ctx, q->value_right, sections + 1));
-    MPL_TRY(mpl_new(x->ctx, q->run_begin, sections));
-    MPL_TRY(mpl_new(x->ctx, q->run_end, sections));
+    MPL_TRY(mpl_new_each(x->ctx, sections + 1, q->value_left, q->value_right));
+    MPL_TRY(mpl_new_each(x->ctx, sections, q->run_begin, q->run_end));
 out:
     if (st != MPL_OK)
         mpl_exact_search_fini(q);

@@ -52,10 +52,7 @@ static mpl_status make_parts(solver *s)
     uint64_t *key = NULL;
     uint32_t begin = 0, death = 0;
 
-    MPL_TRY(mpl_new(ctx, order, p->n));
-    MPL_TRY(mpl_new(ctx, key, p->n));
-    MPL_TRY(mpl_new(ctx, s->part, p->n));
-    MPL_TRY(mpl_new(ctx, s->pool, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, order, key, s->part, s->pool));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
@@ -72,8 +69,7 @@ static mpl_status make_parts(solver *s)
     if (p->n > 0)
         MPL_TRY(add_part(s, p->pool[order[begin]], order + begin, p->n - begin));
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, order, key);
     return st;
 }
 
@@ -245,9 +241,7 @@ static mpl_status try_greedy(solver *s, bool repairs)
     greed g = {0};
 
     MPL_TRY(mpl_plan_new(ctx, p, &g.plan));
-    MPL_TRY(mpl_new(ctx, g.order, p->n));
-    MPL_TRY(mpl_new(ctx, g.next, p->n));
-    MPL_TRY(mpl_new(ctx, g.key, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, g.order, g.next, g.key));
     MPL_TRY(mpl_new(ctx, g.peak, p->n_pools));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t live;
@@ -271,10 +265,7 @@ static mpl_status try_greedy(solver *s, bool repairs)
     }
 out:
     mpl_plan_free(ctx, g.plan);
-    mpl_free(ctx, g.order);
-    mpl_free(ctx, g.next);
-    mpl_free(ctx, g.key);
-    mpl_free(ctx, g.peak);
+    mpl_free_each(ctx, g.order, g.next, g.key, g.peak);
     return st;
 }
 
@@ -385,8 +376,7 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
         *verdict = MPL_EXACT_FOUND;
 out:
     mpl_bodies_free(ctx, b);
-    mpl_free(ctx, body);
-    mpl_free(ctx, rival);
+    mpl_free_each(ctx, body, rival);
     return st;
 }
 
@@ -541,8 +531,7 @@ static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refuta
 out:
     for (uint32_t k = 0; k < s->n_parts; k++)
         mpl_exact_part_fini(&s->part[k]);
-    mpl_free(s->run->ctx, s->part);
-    mpl_free(s->run->ctx, s->pool);
+    mpl_free_each(s->run->ctx, s->part, s->pool);
     s->part = NULL;
     s->pool = NULL;
     s->n_parts = 0;

@@ -27,21 +27,12 @@ mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_
     for (int32_t s = 0; s < c->n_sections; s++)
         if (longest < (size_t)(c->begin[s + 1] - c->begin[s]))
             longest = (size_t)(c->begin[s + 1] - c->begin[s]);
-    MPL_TRY(mpl_new(ctx, x->est, n));
-    MPL_TRY(mpl_new(ctx, x->placed, n));
-    MPL_TRY(mpl_new(ctx, x->order, (size_t)c->begin[sections]));
-    MPL_TRY(mpl_new(ctx, x->key, (size_t)c->begin[sections]));
-    MPL_TRY(mpl_new(ctx, x->count, sections));
-    MPL_TRY(mpl_new(ctx, x->cross, sections));
-    MPL_TRY(mpl_new(ctx, x->rest, sections));
-    MPL_TRY(mpl_new(ctx, x->floor, sections));
-    MPL_TRY(mpl_new(ctx, x->cap, sections));
-    MPL_TRY(mpl_new(ctx, x->dirty, x->n_words));
-    MPL_TRY(mpl_new(ctx, x->stale, x->n_words));
-    MPL_TRY(mpl_new(ctx, x->changed, x->n_words));
+    MPL_TRY(mpl_new_each(ctx, n, x->est, x->placed));
+    MPL_TRY(mpl_new_each(ctx, (size_t)c->begin[sections], x->order, x->key));
+    MPL_TRY(mpl_new_each(ctx, sections, x->count, x->cross, x->rest, x->floor, x->cap));
+    MPL_TRY(mpl_new_each(ctx, x->n_words, x->dirty, x->stale, x->changed));
     MPL_TRY(mpl_new(ctx, x->sums, MAX_SUM_WORDS + 2));
-    MPL_TRY(mpl_new(ctx, x->end, longest));
-    MPL_TRY(mpl_new(ctx, x->end_size, longest));
+    MPL_TRY(mpl_new_each(ctx, longest, x->end, x->end_size));
     MPL_TRY(mpl_new(ctx, x->sorted, 2 * n));
     *out = x, x = NULL;
 out:
@@ -53,10 +44,9 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
 {
     if (x == NULL)
         return;
-    void *arrays[] = {x->est,  x->placed, x->order,    x->key,        x->count, x->cross,
-                      x->rest, x->floor,  x->cap,      x->dirty,      x->stale, x->changed,
-                      x->sums, x->end,    x->end_size, x->trail.step, x->sorted};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, x->est, x->placed, x->order, x->key, x->count, x->cross, x->rest, x->floor,
+                  x->cap, x->dirty, x->stale, x->changed, x->sums, x->end, x->end_size,
+                  x->trail.step, x->sorted);
     mpl_free(ctx, x);
 }
 

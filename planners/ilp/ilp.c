@@ -100,8 +100,7 @@ static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
         any = any || p->inside[s->id[i]] != s->id[i];
     if (!any)
         return MPL_OK;
-    MPL_PASS(mpl_new(s->ctx, s->lowest, s->n));
-    MPL_PASS(mpl_new(s->ctx, s->apart, s->n));
+    MPL_PASS(mpl_new_each(s->ctx, s->n, s->lowest, s->apart));
     for (uint32_t i = 0; i < s->n; i++) {
         s->lowest[i] = index[p->inside[s->id[i]]];
         s->apart[i] = p->inside_at[s->id[i]] / s->unit;
@@ -116,8 +115,7 @@ static mpl_status open_pool(mpl_ilp_driver *d, uint32_t pool)
     const mpl_problem *p = s->p;
     uint32_t *index = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, s->id, p->n));
-    MPL_TRY(mpl_new(s->ctx, index, p->n));
+    MPL_TRY(mpl_new_each(s->ctx, p->n, s->id, index));
     for (mpl_buffer b = 0; b < p->n; b++) {
         index[b] = p->pool[b] == pool ? s->n : MPL_NONE;
         if (p->pool[b] == pool)
@@ -126,13 +124,10 @@ static mpl_status open_pool(mpl_ilp_driver *d, uint32_t pool)
     if (s->n > MAX_BUFFERS || s->n == 0)
         goto out;
     s->n_words = (s->n + 63) / 64;
-    MPL_TRY(mpl_new(s->ctx, s->size, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->step, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->at, s->n));
+    MPL_TRY(mpl_new_each(s->ctx, s->n, s->size, s->step, s->at));
     MPL_TRY(mpl_new(s->ctx, s->row, (size_t)s->n * s->n_words));
     MPL_TRY(mpl_new(s->ctx, d->placed, s->n_words));
-    MPL_TRY(mpl_new(s->ctx, d->stack, s->n));
-    MPL_TRY(mpl_new(s->ctx, d->by_at, s->n));
+    MPL_TRY(mpl_new_each(s->ctx, s->n, d->stack, d->by_at));
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (mpl_conflict(p, s->id[i], s->id[j])) {
@@ -150,10 +145,9 @@ out:
 static void close_pool(mpl_ilp_driver *d)
 {
     mpl_ilp *s = &d->s;
-    void *arrays[] = {s->id,     s->size,  s->step,   s->row,   s->joins, s->at,
-                      s->lowest, s->apart, d->placed, d->stack, d->by_at};
 
-    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_free_each(s->ctx, s->id, s->size, s->step, s->row, s->joins, s->at, s->lowest, s->apart,
+                  d->placed, d->stack, d->by_at);
 }
 
 /* ---- one pool ---- */

@@ -478,11 +478,8 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
         if (s->lowest[k] != k)
             b.linked[k] = b.linked[s->lowest[k]] = 1;
     MPL_TRY(mpl_new(s->ctx, b.pair, (size_t)part->n * part->n));
-    MPL_TRY(mpl_new(s->ctx, b.low, part->n));
-    MPL_TRY(mpl_new(s->ctx, b.high, part->n));
-    MPL_TRY(mpl_new(s->ctx, b.clique, part->n));
-    MPL_TRY(mpl_new(s->ctx, b.col, most_terms(s, part)));
-    MPL_TRY(mpl_new(s->ctx, b.value, most_terms(s, part)));
+    MPL_TRY(mpl_new_each(s->ctx, part->n, b.low, b.high, b.clique));
+    MPL_TRY(mpl_new_each(s->ctx, most_terms(s, part), b.col, b.value));
     for (uint32_t k = 0; k < part->n; k++)
         mpl_bit_add(b.inside, part->member[k]);
     bound_offsets(&b);
@@ -494,7 +491,6 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
     *out = b.lp, b.lp = NULL;
 out:
     mpl_lp_free(s->ctx, b.lp);
-    void *arrays[] = {b.inside, b.linked, b.pair, b.low, b.high, b.clique, b.col, b.value};
-    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_free_each(s->ctx, b.inside, b.linked, b.pair, b.low, b.high, b.clique, b.col, b.value);
     return st;
 }

@@ -82,8 +82,7 @@ static mpl_status place_part(mpl_ilp_driver *d, const mpl_ilp_part *part, int or
     uint64_t *key = NULL;
     uint32_t *list = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, key, part->n));
-    MPL_TRY(mpl_new(s->ctx, list, part->n));
+    MPL_TRY(mpl_new_each(s->ctx, part->n, key, list));
     for (uint32_t k = 0; k < part->n; k++) {
         uint32_t i = part->member[k], to = k;
         uint64_t mine = mpl_ilp_fixed(s, i) ? UINT64_MAX : order_key(d, order, part, i, plan);
@@ -107,8 +106,7 @@ static mpl_status place_part(mpl_ilp_driver *d, const mpl_ilp_part *part, int or
         *height = mpl_max_u64(*height, mpl_ilp_end_bytes(s, list[k]));
     }
 out:
-    mpl_free(s->ctx, key);
-    mpl_free(s->ctx, list);
+    mpl_free_each(s->ctx, key, list);
     return st;
 }
 
@@ -258,8 +256,7 @@ mpl_status mpl_ilp_solve_part(mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t *h
         mpl_max_u64(d->proved_bytes, mpl_min_u64(proved_by_answer(d, part, &answer), *height));
 out:
     mpl_lp_free(s->ctx, lp);
-    mpl_free(s->ctx, x);
-    mpl_free(s->ctx, first);
+    mpl_free_each(s->ctx, x, first);
     return st;
 }
 
@@ -436,7 +433,6 @@ mpl_status mpl_ilp_pack(mpl_ilp_driver *d, uint64_t *set, uint64_t base, const u
         MPL_TRY(pack_leaf(d, &part, plan));
     }
 out:
-    mpl_free(s->ctx, below);
-    mpl_free(s->ctx, part.member);
+    mpl_free_each(s->ctx, below, part.member);
     return st;
 }

@@ -57,9 +57,8 @@ void mpl_lp_free(mpl_ctx *ctx, mpl_lp *lp)
 {
     if (lp == NULL)
         return;
-    void *arrays[] = {lp->name,      lp->col,         lp->row_low, lp->row_begin,
-                      lp->entry_col, lp->entry_value, lp};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, lp->name, lp->col, lp->row_low, lp->row_begin, lp->entry_col,
+                  lp->entry_value, lp);
 }
 
 mpl_status mpl_lp_add_column(mpl_lp *lp, bool integer, double low, double high, double cost,

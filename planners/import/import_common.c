@@ -183,14 +183,12 @@ static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_probl
     mpl_status st = MPL_OK;
     uint64_t *birth = NULL, *death = NULL;
 
-    MPL_TRY(mpl_new(ctx, birth, list->n));
-    MPL_TRY(mpl_new(ctx, death, list->n));
+    MPL_TRY(mpl_new_each(ctx, list->n, birth, death));
     for (uint32_t b = 0; b < list->n; b++)
         birth[b] = list->item[b].birth, death[b] = list->item[b].death;
     MPL_TRY(mpl_problem_set_times(ctx, birth, death, p));
 out:
-    mpl_free(ctx, birth);
-    mpl_free(ctx, death);
+    mpl_free_each(ctx, birth, death);
     return st;
 }
 

@@ -43,9 +43,7 @@ static mpl_status place_blocks(mpl_ctx *ctx, const mpl_import_in *in, const mpl_
     for (mpl_buffer b = 0; b < p->n; b++)
         plan->offset[b] = base[plan->block[b]] + record->offset[b];
 out:
-    mpl_free(ctx, end);
-    mpl_free(ctx, base);
-    mpl_free(ctx, names.slot);
+    mpl_free_each(ctx, end, base, names.slot);
     return st;
 }
 

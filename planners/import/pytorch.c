@@ -204,14 +204,7 @@ static mpl_status read_trace(reader *r)
     return MPL_OK;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-    const range *x = a, *y = b;
-
-    if (x->addr != y->addr)
-        return x->addr > y->addr ? 1 : -1;
-    return (x->end > y->end) - (x->end < y->end);
-}
+MPL_ORDER_BY(by_addr, range, MPL_RISING(addr) MPL_RISING(end))
 
 /* Merges ranges that touch or overlap, then computes their begins in the arena. */
 static void merge_ranges(reader *r)
@@ -355,8 +348,7 @@ mpl_status mpl_import_read_pytorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_im
     write_note(&r, out);
 out:
     mpl_import_list_fini(ctx, &r.list);
-    mpl_free(ctx, r.event);
-    mpl_free(ctx, r.range);
+    mpl_free_each(ctx, r.event, r.range);
     json_decref(root);
     return st;
 }

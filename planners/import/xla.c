@@ -243,20 +243,9 @@ typedef struct place {
 } place;
 
 /* Sorts equal places and first steps by the longest life first. */
-static int by_start(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-
-    if (x->offset != y->offset)
-        return x->offset > y->offset ? 1 : -1;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? 1 : -1;
-    if (x->birth != y->birth)
-        return x->birth > y->birth ? 1 : -1;
-    if (x->death != y->death)
-        return x->death < y->death ? 1 : -1;
-    return (x->i > y->i) - (x->i < y->i);
-}
+MPL_ORDER_BY(by_start, place,
+             MPL_RISING(offset) MPL_RISING(bytes) MPL_RISING(birth) MPL_FALLING(death)
+                 MPL_RISING(i))
 
 static mpl_status drop_aliases(reader *r)
 {
@@ -301,29 +290,9 @@ typedef struct pair {
     mpl_buffer out, in;
 } pair;
 
-static int by_place(const void *a, const void *b)
-{
-    const event *x = a, *y = b;
+MPL_ORDER_BY(by_place, event, MPL_RISING(offset) MPL_RISING(step) MPL_RISING(ends) MPL_RISING(b))
 
-    if (x->offset != y->offset)
-        return x->offset > y->offset ? 1 : -1;
-    if (x->step != y->step)
-        return x->step > y->step ? 1 : -1;
-    if (x->ends != y->ends)
-        return x->ends > y->ends ? 1 : -1;
-    return (x->b > y->b) - (x->b < y->b);
-}
-
-static int by_step(const void *a, const void *b)
-{
-    const pair *x = a, *y = b;
-
-    if (x->step != y->step)
-        return x->step > y->step ? 1 : -1;
-    if (x->out != y->out)
-        return x->out > y->out ? 1 : -1;
-    return (x->in > y->in) - (x->in < y->in);
-}
+MPL_ORDER_BY(by_step, pair, MPL_RISING(step) MPL_RISING(out) MPL_RISING(in))
 
 /* Pairs each buffer with each large enough one that ends at the place and step where it begins. */
 static mpl_status find_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, pair **pairs,
@@ -364,9 +333,7 @@ static mpl_status offer_pairs(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan
     size_t n = 0;
 
     MPL_TRY(find_pairs(ctx, p, plan, &pairs, &n));
-    MPL_TRY(mpl_new(ctx, p->in_place_in, n));
-    MPL_TRY(mpl_new(ctx, p->in_place_out, n));
-    MPL_TRY(mpl_new(ctx, p->in_place_step, n));
+    MPL_TRY(mpl_new_each(ctx, n, p->in_place_in, p->in_place_out, p->in_place_step));
     for (size_t i = 0; i < n; i++) {
         p->in_place_in[i] = pairs[i].in;
         p->in_place_out[i] = pairs[i].out;
@@ -398,10 +365,7 @@ mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import
                  " bytes are parameters, constants, outputs or thread-local: not planned",
                  r.n_left_out, r.left_out_bytes);
 out:
-    mpl_free(ctx, beside);
-    mpl_free(ctx, r.ranges.slot);
-    mpl_free(ctx, r.ids.slot);
-    mpl_free(ctx, r.range);
+    mpl_free_each(ctx, beside, r.ranges.slot, r.ids.slot, r.range);
     mpl_import_list_fini(ctx, &r.list);
     return st;
 }

@@ -193,18 +193,7 @@ typedef struct keyed {
     bool fixed;
 } keyed;
 
-static int by_key(const void *left, const void *right)
-{
-    const keyed *x = left, *y = right;
-
-    if (x->fixed != y->fixed)
-        return x->fixed ? -1 : 1;
-    if (x->key != y->key)
-        return x->key > y->key ? -1 : 1;
-    if (x->second != y->second)
-        return x->second > y->second ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
+MPL_ORDER_BY(by_key, keyed, MPL_FALLING(fixed) MPL_FALLING(key) MPL_FALLING(second) MPL_RISING(id))
 
 /* Sums and counts the rivals of a body. [byte] */
 static void weigh_rivals(const mpl_bodies *b, uint32_t i, uint64_t *bytes, uint64_t *count)
@@ -277,11 +266,7 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
     if (b->n == 0)
         return MPL_OK;
     mpl_rng_init(&s.rng, effort->seed);
-    MPL_TRY(mpl_new(ctx, s.order, b->n));
-    MPL_TRY(mpl_new(ctx, s.trial, b->n));
-    MPL_TRY(mpl_new(ctx, s.best, b->n));
-    MPL_TRY(mpl_new(ctx, s.at, b->n));
-    MPL_TRY(mpl_new(ctx, s.offset, b->n));
+    MPL_TRY(mpl_new_each(ctx, b->n, s.order, s.trial, s.best, s.at, s.offset));
     MPL_TRY(mpl_new(ctx, s.sorted, (size_t)b->n + 1));
     MPL_TRY(try_orders(ctx, &s, bound, offset, &peak));
     if (peak > bound)
@@ -293,11 +278,6 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
     }
     effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
 out:
-    mpl_free(ctx, s.order);
-    mpl_free(ctx, s.trial);
-    mpl_free(ctx, s.best);
-    mpl_free(ctx, s.at);
-    mpl_free(ctx, s.offset);
-    mpl_free(ctx, s.sorted);
+    mpl_free_each(ctx, s.order, s.trial, s.best, s.at, s.offset, s.sorted);
     return st;
 }

@@ -34,10 +34,7 @@ static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
 {
     uint64_t grain = UINT64_C(1) << 32, sum = 0;
 
-    MPL_PASS(mpl_new(ctx, b->body, b->n_members));
-    MPL_PASS(mpl_new(ctx, b->buffer, b->n_members));
-    MPL_PASS(mpl_new(ctx, b->member_size, b->n_members));
-    MPL_PASS(mpl_new(ctx, b->member_bytes, b->n_members));
+    MPL_PASS(mpl_new_each(ctx, b->n_members, b->body, b->buffer, b->member_size, b->member_bytes));
     for (uint32_t m = 0; m < b->n_members; m++)
         grain = mpl_min_u64(grain, p->align[buffer[m]]);
     for (uint32_t m = 0; m < b->n_members; m++) {
@@ -58,9 +55,7 @@ static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
 
 static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
 {
-    MPL_PASS(mpl_new(ctx, b->size, b->n));
-    MPL_PASS(mpl_new(ctx, b->bytes, b->n));
-    MPL_PASS(mpl_new(ctx, b->align, b->n));
+    MPL_PASS(mpl_new_each(ctx, b->n, b->size, b->bytes, b->align));
     for (uint32_t m = 0; m < b->n_members; m++) {
         mpl_buffer from = b->buffer[m];
         uint32_t i = b->body[m];
@@ -145,8 +140,7 @@ mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
     uint32_t *body = NULL, n = 0, n_words;
     uint64_t *rival = NULL, *all = NULL;
 
-    MPL_TRY(mpl_new(ctx, buffer, p->n));
-    MPL_TRY(mpl_new(ctx, body, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, buffer, body));
     if (p->before != NULL)
         MPL_TRY(mpl_conflict_rows(ctx, p, &all));
     for (mpl_buffer i = 0; i < p->n; i++)
@@ -164,10 +158,7 @@ mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
     }
     MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n, &rival, out));
 out:
-    mpl_free(ctx, buffer);
-    mpl_free(ctx, body);
-    mpl_free(ctx, rival);
-    mpl_free(ctx, all);
+    mpl_free_each(ctx, buffer, body, rival, all);
     return st;
 }
 
@@ -179,9 +170,7 @@ mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
     uint32_t *body = NULL, *member = NULL, *place = NULL, n_members = 0, n_words;
     uint64_t *rival = NULL;
 
-    MPL_TRY(mpl_new(ctx, buffer, from->n_members));
-    MPL_TRY(mpl_new(ctx, body, from->n_members));
-    MPL_TRY(mpl_new(ctx, member, from->n_members));
+    MPL_TRY(mpl_new_each(ctx, from->n_members, buffer, body, member));
     MPL_TRY(mpl_new(ctx, place, from->n));
     for (uint32_t i = 0; i < n; i++)
         place[id[i]] = i + 1;
@@ -200,11 +189,7 @@ mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
                 mpl_bit_add(rival + (size_t)i * n_words, j);
     MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n_members, &rival, out));
 out:
-    mpl_free(ctx, buffer);
-    mpl_free(ctx, body);
-    mpl_free(ctx, member);
-    mpl_free(ctx, place);
-    mpl_free(ctx, rival);
+    mpl_free_each(ctx, buffer, body, member, place, rival);
     return st;
 }
 
@@ -212,9 +197,8 @@ void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b)
 {
     if (b == NULL)
         return;
-    void *arrays[] = {b->rival, b->size,   b->bytes,       b->align,        b->fixed,       b->dist,
-                      b->body,  b->buffer, b->member_size, b->member_bytes, b->member_rival};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, b->rival, b->size, b->bytes, b->align, b->fixed, b->dist, b->body, b->buffer,
+                  b->member_size, b->member_bytes, b->member_rival);
     mpl_free(ctx, b);
 }
 

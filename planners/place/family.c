@@ -12,14 +12,7 @@ typedef struct wall {
     int64_t low, high;
 } wall;
 
-static int by_low(const void *left, const void *right)
-{
-    const wall *x = left, *y = right;
-
-    if (x->low != y->low)
-        return x->low > y->low ? 1 : -1;
-    return (x->high > y->high) - (x->high < y->high);
-}
+MPL_ORDER_BY(by_low, wall, MPL_RISING(low) MPL_RISING(high))
 
 static const mpl_buffer *parts_of(const mpl_placement *s, mpl_buffer first, uint32_t *n)
 {

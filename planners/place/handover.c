@@ -78,14 +78,7 @@ static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
     return MPL_OK;
 }
 
-static int by_time(const void *left, const void *right)
-{
-    const owner *x = left, *y = right;
-
-    if (x->time != y->time)
-        return x->time < y->time ? -1 : 1;
-    return (x->b > y->b) - (x->b < y->b);
-}
+MPL_ORDER_BY(by_time, owner, MPL_RISING(time) MPL_RISING(b))
 
 /* Extends the latest range of `from` if it continues to the same `to`, else begins one. */
 static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
@@ -169,9 +162,7 @@ mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *pla
     place *cuts = NULL;
     size_t n_cuts;
 
-    MPL_TRY(mpl_new(ctx, t.time, p->n));
-    MPL_TRY(mpl_new(ctx, t.live, p->n));
-    MPL_TRY(mpl_new(ctx, t.by_place, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, t.time, t.live, t.by_place));
     MPL_TRY(mpl_new(ctx, t.last, (size_t)p->n + 1));
     MPL_TRY(set_times(&t));
     MPL_TRY(cut(&t, &cuts, &n_cuts));
@@ -182,11 +173,6 @@ mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *pla
     *list = t.list, t.list = NULL;
     *n = t.n;
 out:
-    mpl_free(ctx, t.time);
-    mpl_free(ctx, t.live);
-    mpl_free(ctx, t.by_place);
-    mpl_free(ctx, t.last);
-    mpl_free(ctx, t.list);
-    mpl_free(ctx, cuts);
+    mpl_free_each(ctx, t.time, t.live, t.by_place, t.last, t.list, cuts);
     return st;
 }

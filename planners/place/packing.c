@@ -323,8 +323,7 @@ static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fit
     uint32_t n = 0;
     uint64_t *birth = NULL;
 
-    MPL_TRY(mpl_new(ctx, by_birth, q->p->n));
-    MPL_TRY(mpl_new(ctx, birth, q->p->n));
+    MPL_TRY(mpl_new_each(ctx, q->p->n, by_birth, birth));
     MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 2));
     for (mpl_buffer b = 0; b < q->p->n; b++) {
         birth[b] = q->p->birth[b];
@@ -341,8 +340,7 @@ static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fit
         MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n + 1]));
     each_pair(q, member, by_birth, n);
 out:
-    mpl_free(ctx, by_birth);
-    mpl_free(ctx, birth);
+    mpl_free_each(ctx, by_birth, birth);
     return st;
 }
 
@@ -351,18 +349,8 @@ typedef struct entry {
     mpl_packing_wall wall;
 } entry;
 
-static int by_rival(const void *left, const void *right)
-{
-    const entry *x = left, *y = right;
-
-    if (x->rival != y->rival)
-        return x->rival > y->rival ? 1 : -1;
-    if (x->wall.same != y->wall.same)
-        return x->wall.same > y->wall.same ? 1 : -1;
-    if (x->wall.low != y->wall.low)
-        return x->wall.low > y->wall.low ? 1 : -1;
-    return (x->wall.high > y->wall.high) - (x->wall.high < y->wall.high);
-}
+MPL_ORDER_BY(by_rival, entry,
+             MPL_RISING(rival) MPL_RISING(wall.same) MPL_RISING(wall.low) MPL_RISING(wall.high))
 
 /* Opens one of the intervals between two partners where both lie at one offset. */
 static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
@@ -461,11 +449,9 @@ static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
 
 static void packing_fini(mpl_packing *q)
 {
-    void *arrays[] = {q->buffer, q->bytes,       q->align, q->fixed,   q->begin,
-                      q->rival,  q->pair_begin,  q->pair,  q->pair_at, q->offset,
-                      q->at,     q->best_offset, q->wall,  q->entry};
-
-    MPL_FREE_ALL(q->run->ctx, arrays);
+    mpl_free_each(q->run->ctx, q->buffer, q->bytes, q->align, q->fixed, q->begin, q->rival,
+                  q->pair_begin, q->pair, q->pair_at, q->offset, q->at, q->best_offset, q->wall,
+                  q->entry);
     mpl_families_free(q->run->ctx, &q->family);
 }
 
@@ -485,13 +471,8 @@ static mpl_status members_alloc(mpl_packing *q)
 {
     mpl_ctx *ctx = q->run->ctx;
 
-    MPL_PASS(mpl_new(ctx, q->buffer, q->n));
-    MPL_PASS(mpl_new(ctx, q->bytes, q->n));
-    MPL_PASS(mpl_new(ctx, q->align, q->n));
-    MPL_PASS(mpl_new(ctx, q->fixed, q->n));
-    MPL_PASS(mpl_new(ctx, q->offset, q->n));
-    MPL_PASS(mpl_new(ctx, q->at, q->n));
-    MPL_PASS(mpl_new(ctx, q->best_offset, q->n));
+    MPL_PASS(mpl_new_each(ctx, q->n, q->buffer, q->bytes, q->align, q->fixed, q->offset, q->at,
+                          q->best_offset));
     if (q->p->inside != NULL)
         MPL_PASS(mpl_families_new(ctx, q->p, &q->family));
     return MPL_OK;
@@ -615,8 +596,7 @@ static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_pl
     MPL_TRY(at_bounds(run, p, offset, &at));
     if (at)
         goto out;
-    MPL_TRY(mpl_new(run->ctx, into, p->n));
-    MPL_TRY(mpl_new(run->ctx, start, p->n));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, into, start));
     MPL_TRY(mpl_problem_hull(run->ctx, p, &hull, into));
     MPL_TRY(mpl_plan_new(run->ctx, hull, &whole));
     MPL_TRY(first->plan(run, hull, whole));
@@ -632,8 +612,7 @@ out:
     run->deadline_ns = deadline;
     mpl_problem_free(run->ctx, hull);
     mpl_plan_free(run->ctx, whole);
-    mpl_free(run->ctx, into);
-    mpl_free(run->ctx, start);
+    mpl_free_each(run->ctx, into, start);
     return st;
 }
 

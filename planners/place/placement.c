@@ -151,9 +151,7 @@ mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *o
     mpl_buffer *id = NULL;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(ctx, id, p->n));
-    MPL_TRY(mpl_new(ctx, s.placed, p->n));
-    MPL_TRY(mpl_new(ctx, s.slot, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, id, s.placed, s.slot));
     MPL_TRY(index_partners(ctx, &s));
     if (p->inside != NULL)
         MPL_TRY(mpl_families_new(ctx, p, &s.family));
@@ -173,12 +171,7 @@ mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *o
     }
     out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(ctx, id);
-    mpl_free(ctx, key);
-    mpl_free(ctx, s.placed);
-    mpl_free(ctx, s.slot);
-    mpl_free(ctx, s.partner_begin);
-    mpl_free(ctx, s.partner);
+    mpl_free_each(ctx, id, key, s.placed, s.slot, s.partner_begin, s.partner);
     mpl_families_free(ctx, &s.family);
     return st;
 }

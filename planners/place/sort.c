@@ -35,8 +35,7 @@ mpl_status mpl_sort_ids(mpl_ctx *ctx, uint32_t n, uint32_t *id, const uint64_t *
     entry *a = NULL, *b = NULL;
     uint64_t differ = 0;
 
-    MPL_TRY(mpl_new(ctx, a, n));
-    MPL_TRY(mpl_new(ctx, b, n));
+    MPL_TRY(mpl_new_each(ctx, n, a, b));
     for (uint32_t i = 0; i < n; i++) {
         a[i] = (entry){.key = key[id[i]], .id = id[i]};
         differ |= a[i].key ^ a[0].key;
@@ -53,7 +52,6 @@ mpl_status mpl_sort_ids(mpl_ctx *ctx, uint32_t n, uint32_t *id, const uint64_t *
     for (uint32_t i = 0; i < n; i++)
         id[i] = a[i].id;
 out:
-    mpl_free(ctx, a);
-    mpl_free(ctx, b);
+    mpl_free_each(ctx, a, b);
     return st;
 }

@@ -18,10 +18,7 @@ static void sweep_close(mpl_placement *s)
 
     if (s->space == NULL)
         return;
-    mpl_free(ctx, s->space->hole.item);
-    mpl_free(ctx, s->space->by_death);
-    mpl_free(ctx, s->space->held);
-    mpl_free(ctx, s->space);
+    mpl_free_each(ctx, s->space->hole.item, s->space->by_death, s->space->held, s->space);
     s->space = NULL;
 }
 
@@ -33,9 +30,7 @@ static mpl_status sweep_open(mpl_placement *s)
     uint64_t *death = NULL;
 
     MPL_TRY(mpl_new(ctx, s->space, 1));
-    MPL_TRY(mpl_new(ctx, s->space->by_death, s->n_members));
-    MPL_TRY(mpl_new(ctx, s->space->held, s->n_members));
-    MPL_TRY(mpl_new(ctx, death, s->n_members));
+    MPL_TRY(mpl_new_each(ctx, s->n_members, s->space->by_death, s->space->held, death));
     mpl_ids_ascending(s->n_members, s->space->by_death);
     for (uint32_t i = 0; i < s->n_members; i++)
         death[i] = p->death[s->member[i]];

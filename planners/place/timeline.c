@@ -88,18 +88,9 @@ static void timeline_close(mpl_placement *s)
         if (space->cover != NULL)
             mpl_free(ctx, space->cover[i].item);
     }
-    void *arrays[] = {space->from,
-                      space->to,
-                      space->group_birth,
-                      space->group_reach,
-                      space->group_guest,
-                      space->n_guests,
-                      space->guest,
-                      space->all,
-                      space->cover,
-                      space->filtered,
-                      space};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, space->from, space->to, space->group_birth, space->group_reach,
+                  space->group_guest, space->n_guests, space->guest, space->all, space->cover,
+                  space->filtered, space);
     s->space = NULL;
 }
 
@@ -113,9 +104,7 @@ static mpl_status index_time(mpl_placement *s, uint32_t *events)
     uint64_t *key = NULL;
     uint32_t *step = NULL;
 
-    MPL_TRY(mpl_new(s->run->ctx, slot, n));
-    MPL_TRY(mpl_new(s->run->ctx, key, n));
-    MPL_TRY(mpl_new(s->run->ctx, step, n));
+    MPL_TRY(mpl_new_each(s->run->ctx, n, slot, key, step));
     mpl_ids_ascending(n, slot);
     for (uint32_t i = 0; i < n; i++)
         key[i] = p->birth[s->member[i]];
@@ -139,9 +128,7 @@ static mpl_status index_time(mpl_placement *s, uint32_t *events)
             events[at]++;
     }
 out:
-    mpl_free(s->run->ctx, slot);
-    mpl_free(s->run->ctx, key);
-    mpl_free(s->run->ctx, step);
+    mpl_free_each(s->run->ctx, slot, key, step);
     return st;
 }
 
@@ -174,8 +161,8 @@ static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
     mpl_space *space = s->space;
     uint32_t total = 0, inside = 0, largest = 0;
 
-    MPL_PASS(mpl_new(ctx, space->group_birth, (size_t)space->n_births + 1));
-    MPL_PASS(mpl_new(ctx, space->group_guest, (size_t)space->n_births + 1));
+    MPL_PASS(
+        mpl_new_each(ctx, (size_t)space->n_births + 1, space->group_birth, space->group_guest));
     for (uint32_t i = 0; i < space->n_births; i++) {
         if (inside > 0 && inside + events[i] > GROUP_EVENTS) {
             space->n_groups++;
@@ -205,15 +192,12 @@ static mpl_status timeline_open(mpl_placement *s)
     size_t n_nodes;
 
     MPL_TRY(mpl_new(ctx, s->space, 1));
-    MPL_TRY(mpl_new(ctx, s->space->from, s->n_members));
-    MPL_TRY(mpl_new(ctx, s->space->to, s->n_members));
-    MPL_TRY(mpl_new(ctx, events, s->n_members));
+    MPL_TRY(mpl_new_each(ctx, s->n_members, s->space->from, s->space->to, events));
     MPL_TRY(index_time(s, events));
     MPL_TRY(make_groups(s, events));
     MPL_TRY(measure_reach(s));
     n_nodes = 2 * (size_t)s->space->n_groups - 1;
-    MPL_TRY(mpl_new(ctx, s->space->all, n_nodes));
-    MPL_TRY(mpl_new(ctx, s->space->cover, n_nodes));
+    MPL_TRY(mpl_new_each(ctx, n_nodes, s->space->all, s->space->cover));
 out:
     mpl_free(ctx, events);
     return st;

@@ -11,8 +11,7 @@ static void rows_close(mpl_placement *s)
 {
     if (s->space == NULL)
         return;
-    mpl_free(s->run->ctx, s->space->by_offset);
-    mpl_free(s->run->ctx, s->space);
+    mpl_free_each(s->run->ctx, s->space->by_offset, s->space);
     s->space = NULL;
 }
 

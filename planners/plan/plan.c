@@ -25,9 +25,7 @@ mpl_status mpl_plan_spread(mpl_ctx *ctx, mpl_plan *plan, uint32_t n)
     mpl_status st = MPL_OK;
     mpl_spread *spread = &plan->spread;
 
-    MPL_TRY(mpl_new(ctx, spread->capacity, n));
-    MPL_TRY(mpl_new(ctx, spread->price, n));
-    MPL_TRY(mpl_new(ctx, spread->bytes, n));
+    MPL_TRY(mpl_new_each(ctx, n, spread->capacity, spread->price, spread->bytes));
     MPL_TRY(mpl_new(ctx, spread->memory, plan->n));
     spread->n = n;
 out:
@@ -38,16 +36,9 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
 {
     if (plan == NULL)
         return;
-    mpl_free(ctx, plan->offset);
-    mpl_free(ctx, plan->block);
-    mpl_free(ctx, plan->witness);
-    mpl_free(ctx, plan->refutation.steps);
-    mpl_free(ctx, plan->spread.capacity);
-    mpl_free(ctx, plan->spread.price);
-    mpl_free(ctx, plan->spread.memory);
-    mpl_free(ctx, plan->spread.bytes);
-    mpl_free(ctx, plan->pool_bytes);
-    mpl_free(ctx, plan);
+    mpl_free_each(ctx, plan->offset, plan->block, plan->witness, plan->refutation.steps,
+                  plan->spread.capacity, plan->spread.price, plan->spread.memory,
+                  plan->spread.bytes, plan->pool_bytes, plan);
 }
 
 const char *mpl_claim_name(mpl_claim claim)
@@ -214,8 +205,7 @@ static mpl_status index_serial(packer *k, block **order)
     for (k->leaves = 1; k->leaves < k->n;)
         k->leaves *= 2;
     MPL_PASS(mpl_new(k->ctx, k->last, 2 * (size_t)k->leaves));
-    MPL_PASS(mpl_new(k->ctx, k->by_birth, k->n));
-    MPL_PASS(mpl_new(k->ctx, k->rank, k->n));
+    MPL_PASS(mpl_new_each(k->ctx, k->n, k->by_birth, k->rank));
     qsort(order, k->n, sizeof *order, earlier_first);
     for (uint32_t i = 0; i < k->n; i++)
         k->by_birth[i] = order[i]->id, k->rank[order[i]->id] = i;
@@ -276,8 +266,7 @@ mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *p
         return MPL_OK;
     }
     MPL_TRY(gather_blocks(&k));
-    MPL_TRY(mpl_new(ctx, order, k.n));
-    MPL_TRY(mpl_new(ctx, k.met, k.n));
+    MPL_TRY(mpl_new_each(ctx, k.n, order, k.met));
     for (uint32_t i = 0; i < k.n; i++)
         order[i] = &k.block[i];
     MPL_TRY(p->before == NULL ? index_serial(&k, order) : index_parallel(&k));
@@ -289,8 +278,7 @@ mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *p
     *bytes = top;
 out:
     mpl_free(ctx, order);
-    void *arrays[] = {k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met);
     return st;
 }
 

@@ -24,8 +24,7 @@ void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t
 
 void mpl_proof_fini(mpl_proof *proof)
 {
-    mpl_free(proof->ctx, proof->record);
-    mpl_free(proof->ctx, proof->slot);
+    mpl_free_each(proof->ctx, proof->record, proof->slot);
     *proof = (mpl_proof){.ctx = proof->ctx};
 }
 
@@ -128,7 +127,6 @@ mpl_status mpl_proof_text(const mpl_proof *proof, char **text)
     }
     *text = out, out = NULL;
 out:
-    mpl_free(proof->ctx, number);
-    mpl_free(proof->ctx, out);
+    mpl_free_each(proof->ctx, number, out);
     return st;
 }

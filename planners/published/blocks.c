@@ -33,8 +33,7 @@ static mpl_status make_classes(mpl_ctx *ctx, mpl_blocks *s, mpl_block_group grou
     uint64_t *key = NULL;
     uint32_t *id = NULL, class = 0, first = 0;
 
-    MPL_TRY(mpl_new(ctx, key, p->n));
-    MPL_TRY(mpl_new(ctx, id, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, key, id));
     mpl_ids_ascending(p->n, id);
     for (int part = 0; part < 4; part++) {
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -56,8 +55,7 @@ static mpl_status make_classes(mpl_ctx *ctx, mpl_blocks *s, mpl_block_group grou
                               ? s->class_end[c + 1]
                               : c + 1;
 out:
-    mpl_free(ctx, key);
-    mpl_free(ctx, id);
+    mpl_free_each(ctx, key, id);
     return st;
 }
 
@@ -276,9 +274,7 @@ mpl_status mpl_blocks_write(const mpl_blocks *s, mpl_plan *out)
     uint64_t *base = NULL, *top = NULL;
     uint32_t *align = NULL, *pool = NULL;
 
-    MPL_TRY(mpl_new(ctx, base, s->n_blocks));
-    MPL_TRY(mpl_new(ctx, align, s->n_blocks));
-    MPL_TRY(mpl_new(ctx, pool, s->n_blocks));
+    MPL_TRY(mpl_new_each(ctx, s->n_blocks, base, align, pool));
     MPL_TRY(mpl_new(ctx, top, p->n_pools));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t block = s->block_of[b];
@@ -301,10 +297,7 @@ mpl_status mpl_blocks_write(const mpl_blocks *s, mpl_plan *out)
     }
     out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(ctx, base);
-    mpl_free(ctx, align);
-    mpl_free(ctx, pool);
-    mpl_free(ctx, top);
+    mpl_free_each(ctx, base, align, pool, top);
     return st;
 }
 
@@ -342,8 +335,7 @@ static mpl_status index_pairs(mpl_ctx *ctx, mpl_blocks *s)
 
     if (p->n_in_place == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(ctx, s->pair_first, p->n));
-    MPL_PASS(mpl_new(ctx, s->pair_end, p->n));
+    MPL_PASS(mpl_new_each(ctx, p->n, s->pair_first, s->pair_end));
     for (uint32_t i = p->n_in_place; i-- > 0;) {
         mpl_buffer x = p->in_place_out[i];
 
@@ -366,22 +358,12 @@ mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group gr
     s->p = p;
     for (s->n_leaves = 1; s->n_leaves < p->n;)
         s->n_leaves *= 2;
-    MPL_TRY(mpl_new(ctx, s->class_bytes, p->n));
-    MPL_TRY(mpl_new(ctx, s->class_first, p->n));
-    MPL_TRY(mpl_new(ctx, s->class_end, p->n));
-    MPL_TRY(mpl_new(ctx, s->buffer_class, p->n));
-    MPL_TRY(mpl_new(ctx, s->shelf_oldest, p->n));
-    MPL_TRY(mpl_new(ctx, s->shelf_newest, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, s->class_bytes, s->class_first, s->class_end, s->buffer_class,
+                         s->shelf_oldest, s->shelf_newest));
     MPL_TRY(mpl_new(ctx, s->oldest_age, 2 * (size_t)s->n_leaves));
-    MPL_TRY(mpl_new(ctx, s->block_class, p->n));
-    MPL_TRY(mpl_new(ctx, s->block_age, p->n));
-    MPL_TRY(mpl_new(ctx, s->block_older, p->n));
-    MPL_TRY(mpl_new(ctx, s->block_newer, p->n));
-    MPL_TRY(mpl_new(ctx, s->block_of, p->n));
-    MPL_TRY(mpl_new(ctx, s->handed_on, p->n));
-    MPL_TRY(mpl_new(ctx, s->by_birth, p->n));
-    MPL_TRY(mpl_new(ctx, s->by_size, p->n));
-    MPL_TRY(mpl_new(ctx, s->by_death, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, s->block_class, s->block_age, s->block_older, s->block_newer,
+                         s->block_of, s->handed_on, s->by_birth));
+    MPL_TRY(mpl_new_each(ctx, p->n, s->by_size, s->by_death));
     MPL_TRY(make_classes(ctx, s, group));
     MPL_TRY(make_events(ctx, s));
     MPL_TRY(index_pairs(ctx, s));
@@ -395,24 +377,8 @@ void mpl_blocks_free(mpl_ctx *ctx, mpl_blocks *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->class_bytes,
-                      s->class_first,
-                      s->class_end,
-                      s->buffer_class,
-                      s->shelf_oldest,
-                      s->shelf_newest,
-                      s->oldest_age,
-                      s->block_class,
-                      s->block_age,
-                      s->block_older,
-                      s->block_newer,
-                      s->block_of,
-                      s->handed_on,
-                      s->by_birth,
-                      s->by_size,
-                      s->by_death,
-                      s->pair_first,
-                      s->pair_end,
-                      s};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, s->class_bytes, s->class_first, s->class_end, s->buffer_class,
+                  s->shelf_oldest, s->shelf_newest, s->oldest_age, s->block_class, s->block_age,
+                  s->block_older, s->block_newer, s->block_of, s->handed_on, s->by_birth,
+                  s->by_size, s->by_death, s->pair_first, s->pair_end, s);
 }

@@ -27,11 +27,7 @@ typedef struct steps {
 
 static void steps_fini(mpl_ctx *ctx, steps *s)
 {
-    mpl_free(ctx, s->from);
-    mpl_free(ctx, s->to);
-    mpl_free(ctx, s->live);
-    mpl_free(ctx, s->rank);
-    mpl_free(ctx, s->best);
+    mpl_free_each(ctx, s->from, s->to, s->live, s->rank, s->best);
 }
 
 /* Fills from, to and live. Sums above 2^64 wrap here; the placement rejects such problems. */
@@ -92,10 +88,7 @@ static mpl_status rank_serial(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *id
     mpl_status st = MPL_OK;
     steps s = {0};
 
-    MPL_TRY(mpl_new(ctx, s.from, p->n));
-    MPL_TRY(mpl_new(ctx, s.to, p->n));
-    MPL_TRY(mpl_new(ctx, s.live, p->n));
-    MPL_TRY(mpl_new(ctx, s.rank, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, s.from, s.to, s.live, s.rank));
     MPL_TRY(mpl_new(ctx, s.best, 2 * (size_t)p->n));
     MPL_TRY(measure(ctx, p, id, key, &s));
     mpl_ids_ascending(s.n, id);
@@ -130,9 +123,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     mpl_buffer *order = NULL;
     uint64_t *rank = NULL, *key = NULL;
 
-    MPL_TRY(mpl_new(run->ctx, order, p->n));
-    MPL_TRY(mpl_new(run->ctx, rank, p->n));
-    MPL_TRY(mpl_new(run->ctx, key, p->n));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, order, rank, key));
     if (p->before != NULL)
         rank_parallel(p, rank);
     else
@@ -147,9 +138,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, rank));
     MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_LOWEST, out));
 out:
-    mpl_free(run->ctx, order);
-    mpl_free(run->ctx, rank);
-    mpl_free(run->ctx, key);
+    mpl_free_each(run->ctx, order, rank, key);
     return st;
 }
 

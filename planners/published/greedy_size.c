@@ -44,8 +44,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     mpl_buffer *order = NULL;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(run->ctx, order, p->n));
-    MPL_TRY(mpl_new(run->ctx, key, p->n));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, order, key));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = UINT64_MAX - lifetime(p, b);
@@ -54,8 +53,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, key));
     MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_LOWEST, out));
 out:
-    mpl_free(run->ctx, order);
-    mpl_free(run->ctx, key);
+    mpl_free_each(run->ctx, order, key);
     return st;
 }
 

@@ -156,12 +156,10 @@ static mpl_status search(mpl_packing *q)
 
     mpl_rng_init(&s.rng, q->run->seed);
     MPL_TRY(mpl_run_param_int(q->run, "attempts", 1, INT32_MAX, ATTEMPTS, &attempts));
-    MPL_TRY(mpl_new(q->run->ctx, s.order, q->n));
-    MPL_TRY(mpl_new(q->run->ctx, s.kept, q->n));
+    MPL_TRY(mpl_new_each(q->run->ctx, q->n, s.order, s.kept));
     MPL_TRY(climb_run(&s, attempts));
 out:
-    mpl_free(q->run->ctx, s.order);
-    mpl_free(q->run->ctx, s.kept);
+    mpl_free_each(q->run->ctx, s.order, s.kept);
     return st;
 }
 

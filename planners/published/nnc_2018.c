@@ -23,18 +23,8 @@ typedef struct candidate {
     mpl_buffer k; /* MPL_NONE: a alone */
 } candidate;
 
-static int better_first(const void *left, const void *right)
-{
-    const candidate *x = left, *y = right;
-
-    if (x->size != y->size)
-        return x->size > y->size ? -1 : 1;
-    if (x->count != y->count)
-        return x->count > y->count ? -1 : 1;
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    return (x->k > y->k) - (x->k < y->k);
-}
+MPL_ORDER_BY(better_first, candidate,
+             MPL_FALLING(size) MPL_FALLING(count) MPL_RISING(a) MPL_RISING(k))
 
 static bool is_open(const mpl_nnc_graph *g, mpl_buffer b)
 {

@@ -62,8 +62,7 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool,
         offset[b->buffer[i]] = place[i];
 out:
     mpl_bodies_free(run->ctx, b);
-    mpl_free(run->ctx, place);
-    mpl_free(run->ctx, other);
+    mpl_free_each(run->ctx, place, other);
     return st;
 }
 
@@ -98,8 +97,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 out:
     mpl_plan_free(run->ctx, first);
     mpl_problem_free(run->ctx, folded);
-    mpl_free(run->ctx, offset);
-    mpl_free(run->ctx, into);
+    mpl_free_each(run->ctx, offset, into);
     return st;
 }
 

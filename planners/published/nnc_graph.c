@@ -17,10 +17,9 @@ static void graph_free(mpl_nnc_graph *g)
 {
     if (g == NULL)
         return;
-    void *arrays[] = {g->after,    g->open,        g->pool_mask,  g->size,  g->count,  g->edge,
-                      g->cursor,   g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank,
-                      g->time.pos, g->time.hop,    g->usable,     g->hops};
-    MPL_FREE_ALL(g->ctx, arrays);
+    mpl_free_each(g->ctx, g->after, g->open, g->pool_mask, g->size, g->count, g->edge, g->cursor,
+                  g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank, g->time.pos,
+                  g->time.hop, g->usable, g->hops);
     mpl_free(g->ctx, g);
 }
 
@@ -33,9 +32,7 @@ static mpl_status start_time(mpl_nnc_graph *g)
     t->begin = access != NULL ? access->edge_begin : g->p->before->red_begin;
     t->item = access != NULL ? access->edge_item : g->p->before->red_item;
     t->penalty = t->n + 1;
-    MPL_PASS(mpl_new(g->ctx, t->rank, t->n));
-    MPL_PASS(mpl_new(g->ctx, t->pos, t->n));
-    MPL_PASS(mpl_new(g->ctx, t->hop, t->n));
+    MPL_PASS(mpl_new_each(g->ctx, t->n, t->rank, t->pos, t->hop));
     if (access == NULL)
         MPL_PASS(mpl_before_rank(g->ctx, g->p->before, t->rank));
     for (uint32_t e = 0; access != NULL && e < t->n; e++)
@@ -95,11 +92,7 @@ static mpl_status graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **
     MPL_TRY(mpl_before_transpose(ctx, p->before, &g->after));
     MPL_TRY(mpl_new(ctx, g->open, g->n_words));
     MPL_TRY(mpl_new(ctx, g->pool_mask, (size_t)p->n_pools * g->n_words));
-    MPL_TRY(mpl_new(ctx, g->size, p->n));
-    MPL_TRY(mpl_new(ctx, g->count, p->n));
-    MPL_TRY(mpl_new(ctx, g->cursor, p->n));
-    MPL_TRY(mpl_new(ctx, g->block, p->n));
-    MPL_TRY(mpl_new(ctx, g->offset, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, g->size, g->count, g->cursor, g->block, g->offset));
     MPL_TRY(start_counts(g));
     MPL_TRY(start_time(g));
     *out = g, g = NULL;
@@ -429,8 +422,7 @@ static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const
     }
     out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(g->ctx, base);
-    mpl_free(g->ctx, end);
+    mpl_free_each(g->ctx, base, end);
     return st;
 }
 

@@ -53,8 +53,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     run->ticks = p->n;
     out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(run->ctx, end);
-    mpl_free(run->ctx, span);
+    mpl_free_each(run->ctx, end, span);
     return st;
 }
 

@@ -202,8 +202,7 @@ static mpl_status open_moment(moment *c)
     MPL_PASS(mpl_lp_new(m->ctx, "moment", &c->lp));
     MPL_PASS(mpl_new(m->ctx, c->again, m->n));
     MPL_PASS(mpl_new(m->ctx, c->there, m->n_lumps));
-    MPL_PASS(mpl_new(m->ctx, c->term, m->n_lumps + PATH + 4));
-    MPL_PASS(mpl_new(m->ctx, c->value, m->n_lumps + PATH + 4));
+    MPL_PASS(mpl_new_each(m->ctx, m->n_lumps + PATH + 4, c->term, c->value));
     memset(c->again, 0xff, m->n * sizeof *c->again);
     memset(c->there, 0xff, m->n_lumps * sizeof *c->there);
     for (uint32_t i = 0; i < m->n; i++)
@@ -216,9 +215,7 @@ static mpl_status open_moment(moment *c)
 
 static void close_moment(moment *c)
 {
-    void *arrays[] = {c->again, c->there, c->term, c->value};
-
-    MPL_FREE_ALL(c->m->ctx, arrays);
+    mpl_free_each(c->m->ctx, c->again, c->there, c->term, c->value);
     mpl_lp_free(c->m->ctx, c->lp);
 }
 
@@ -256,14 +253,7 @@ typedef struct need {
     mpl_op op;
 } need;
 
-static int by_bytes(const void *a, const void *b)
-{
-    const need *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
+MPL_ORDER_BY(by_bytes, need, MPL_FALLING(bytes) MPL_RISING(op))
 
 static mpl_status try_moments(const mpl_stage_model *m, mpl_recompute_task *task, bool *fits)
 {

@@ -49,8 +49,7 @@ static mpl_status find_readers(builder *b)
     const mpl_graph *g = b->m->g;
 
     MPL_PASS(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
-    MPL_PASS(mpl_new(ctx, b->n_readers, g->n_values));
-    MPL_PASS(mpl_new(ctx, b->final, g->n_values));
+    MPL_PASS(mpl_new_each(ctx, g->n_values, b->n_readers, b->final));
     MPL_PASS(mpl_new(ctx, b->reader, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
     for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
         if (g->op_in[i] != MPL_NONE)
@@ -133,11 +132,7 @@ static mpl_status make_lumps(builder *b)
     const mpl_graph *g = m->g;
     uint32_t first = 0, group = MPL_NONE;
 
-    MPL_PASS(mpl_new(m->ctx, m->maker, g->n_values));
-    MPL_PASS(mpl_new(m->ctx, m->bytes, g->n_values));
-    MPL_PASS(mpl_new(m->ctx, m->fixed, g->n_values));
-    MPL_PASS(mpl_new(m->ctx, m->stays, g->n_values));
-    MPL_PASS(mpl_new(m->ctx, m->last, g->n_values));
+    MPL_PASS(mpl_new_each(m->ctx, g->n_values, m->maker, m->bytes, m->fixed, m->stays, m->last));
     MPL_PASS(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
     MPL_PASS(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
     MPL_PASS(mpl_new(m->ctx, b->lump_of, g->n_values));
@@ -246,12 +241,8 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
         m->n += !view && (begins[op] || m->n == 0);
         m->group_of[op] = view ? MPL_NONE : m->n - 1;
     }
-    MPL_PASS(mpl_new(m->ctx, m->may, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->work, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->inner, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->need, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->overwrites, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->overwritable, m->n));
+    MPL_PASS(mpl_new_each(m->ctx, m->n, m->may, m->work, m->inner, m->need, m->overwrites,
+                          m->overwritable));
     memset(m->overwrites, 0xff, m->n * sizeof *m->overwrites);
     memset(m->may, 1, m->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -350,8 +341,7 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 out:
     mpl_stage_model_fini(&m);
     mpl_run_list_fini(&roots);
-    void *arrays[] = {b.lump_of, b.reader_at, b.reader, b.n_readers, b.final, size};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, b.lump_of, b.reader_at, b.reader, b.n_readers, b.final, size);
     return st;
 }
 
@@ -388,8 +378,7 @@ void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s)
 {
     if (m->ctx == NULL)
         return;
-    mpl_free(m->ctx, s->runs);
-    mpl_free(m->ctx, s->carried);
+    mpl_free_each(m->ctx, s->runs, s->carried);
     *s = (mpl_stages){0};
 }
 

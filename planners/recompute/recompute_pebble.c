@@ -472,7 +472,6 @@ mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule)
     task->found.ticks += a.ticks;
 out:
     mpl_stage_model_fini(&m);
-    void *arrays[] = {a.state, a.heap, a.slot, begins};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, a.state, a.heap, a.slot, begins);
     return st;
 }

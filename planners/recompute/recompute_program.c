@@ -281,9 +281,7 @@ static mpl_status add_paths(program *p, uint32_t v)
 
 static void program_fini(program *p)
 {
-    void *arrays[] = {p->run, p->carry, p->presence, p->column, p->value};
-
-    MPL_FREE_ALL(p->m->ctx, arrays);
+    mpl_free_each(p->m->ctx, p->run, p->carry, p->presence, p->column, p->value);
     mpl_lp_free(p->m->ctx, p->lp);
 }
 
@@ -304,8 +302,7 @@ static mpl_status program_init(program *p, uint64_t budget)
     MPL_PASS(mpl_new(ctx, p->run, n_runs));
     MPL_PASS(mpl_new(ctx, p->carry, n_carries));
     MPL_PASS(mpl_new(ctx, p->presence, n_q));
-    MPL_PASS(mpl_new(ctx, p->column, (size_t)m->n_lumps + n_runs + 4));
-    MPL_PASS(mpl_new(ctx, p->value, (size_t)m->n_lumps + n_runs + 4));
+    MPL_PASS(mpl_new_each(ctx, (size_t)m->n_lumps + n_runs + 4, p->column, p->value));
     memset(p->run, 0xff, n_runs * sizeof *p->run);
     memset(p->carry, 0xff, n_carries * sizeof *p->carry);
     memset(p->presence, 0xff, n_q * sizeof *p->presence);
@@ -463,8 +460,7 @@ mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *s
 out:
     program_fini(&p);
     mpl_stage_model_fini(&m);
-    mpl_free(ctx, known.run);
-    mpl_free(ctx, begins);
+    mpl_free_each(ctx, known.run, begins);
     return st;
 }
 

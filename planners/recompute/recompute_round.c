@@ -128,8 +128,7 @@ static mpl_status by_groups(mpl_recompute_task *task, candidate *c)
     uint8_t *begins = NULL, *forward = NULL;
     bool goes_on = true;
 
-    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
-    MPL_TRY(mpl_new(ctx, forward, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, begins, forward));
     MPL_TRY(mpl_find_forward(ctx, g, forward));
     if (g->n_ops <= FEW_GROUPS)
         memset(begins, 1, g->n_ops);
@@ -149,8 +148,7 @@ out:
     mpl_stages_fini(&m, &r.now);
     mpl_stages_fini(&m, &r.best);
     mpl_stage_model_fini(&m);
-    mpl_free(ctx, begins);
-    mpl_free(ctx, forward);
+    mpl_free_each(ctx, begins, forward);
     return st;
 }
 
@@ -211,7 +209,6 @@ mpl_status mpl_recompute_round(mpl_recompute_task *task)
     task->n = best->n;
     task->run = best->run, best->run = NULL;
 out:
-    mpl_free(task->ctx, rounded.run);
-    mpl_free(task->ctx, cut.run);
+    mpl_free_each(task->ctx, rounded.run, cut.run);
     return st;
 }

@@ -148,13 +148,8 @@ static mpl_status open_segments(segments *s)
 
     MPL_TRY(mpl_new(s->ctx, forward, g->n_ops));
     MPL_TRY(mpl_find_forward(s->ctx, g, forward));
-    MPL_TRY(mpl_new(s->ctx, s->op, g->n_ops));
-    MPL_TRY(mpl_new(s->ctx, s->at, g->n_ops));
-    MPL_TRY(mpl_new(s->ctx, s->root, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->last, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->back, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->small, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->bytes, g->n_values));
+    MPL_TRY(mpl_new_each(s->ctx, g->n_ops, s->op, s->at));
+    MPL_TRY(mpl_new_each(s->ctx, g->n_values, s->root, s->last, s->back, s->small, s->bytes));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         s->at[op] = forward[op] && !mpl_shows_input(g, s->options, op) ? s->n : MPL_NONE;
         if (s->at[op] != MPL_NONE) {
@@ -166,9 +161,7 @@ static mpl_status open_segments(segments *s)
     memcpy(s->root, roots.root, g->n_values * sizeof *s->root);
     note_reads(s, forward);
     MPL_TRY(choose_cuts(s));
-    MPL_TRY(mpl_new(s->ctx, s->reach, s->n_cuts));
-    MPL_TRY(mpl_new(s->ctx, s->end, s->n_cuts));
-    MPL_TRY(mpl_new(s->ctx, s->dropped, s->n_cuts));
+    MPL_TRY(mpl_new_each(s->ctx, s->n_cuts, s->reach, s->end, s->dropped));
 out:
     mpl_run_list_fini(&roots);
     mpl_free(s->ctx, forward);
@@ -177,10 +170,8 @@ out:
 
 static void close_segments(segments *s)
 {
-    void *arrays[] = {s->op,    s->at,  s->root,  s->last, s->back,   s->small,
-                      s->bytes, s->cut, s->reach, s->end,  s->dropped};
-
-    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_free_each(s->ctx, s->op, s->at, s->root, s->last, s->back, s->small, s->bytes, s->cut,
+                  s->reach, s->end, s->dropped);
 }
 
 /* ---- the best segments within a limit ---- */
@@ -372,8 +363,7 @@ static mpl_status write_run(segments *s, uint32_t *n, mpl_op **run)
     *run = w.list.run, w.list.run = NULL;
 out:
     mpl_run_list_fini(&w.list);
-    mpl_free(s->ctx, w.segment_of);
-    mpl_free(s->ctx, w.written);
+    mpl_free_each(s->ctx, w.segment_of, w.written);
     return st;
 }
 

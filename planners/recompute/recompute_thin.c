@@ -99,9 +99,7 @@ static mpl_status open_thinner(thinner *t, const mpl_value *root, uint32_t room)
 
     t->root = root;
     t->room = room;
-    MPL_PASS(mpl_new(t->ctx, t->bytes, g->n_values));
-    MPL_PASS(mpl_new(t->ctx, t->made, g->n_values));
-    MPL_PASS(mpl_new(t->ctx, t->last, g->n_values));
+    MPL_PASS(mpl_new_each(t->ctx, g->n_values, t->bytes, t->made, t->last));
     MPL_PASS(mpl_new(t->ctx, t->live, (size_t)room + 1));
     MPL_PASS(mpl_new(t->ctx, t->slid, room));
     MPL_PASS(mpl_new(t->ctx, t->ran, g->n_ops));
@@ -114,9 +112,7 @@ static mpl_status open_thinner(thinner *t, const mpl_value *root, uint32_t room)
 
 static void close_thinner(thinner *t)
 {
-    void *arrays[] = {t->bytes, t->made, t->last, t->live, t->slid, t->ran};
-
-    MPL_FREE_ALL(t->ctx, arrays);
+    mpl_free_each(t->ctx, t->bytes, t->made, t->last, t->live, t->slid, t->ran);
 }
 
 /* ---- removing repeats one by one ---- */
@@ -126,14 +122,7 @@ typedef struct heavy {
     mpl_op op;
 } heavy;
 
-static int by_work(const void *a, const void *b)
-{
-    const heavy *x = a, *y = b;
-
-    if (x->work != y->work)
-        return x->work > y->work ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
+MPL_ORDER_BY(by_work, heavy, MPL_FALLING(work) MPL_RISING(op))
 
 /* The run without the last repeat of op, and without the repeats that nothing then reads. *without:
  * its length; n if op has no repeat. */
@@ -185,8 +174,7 @@ static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, m
         }
     }
 out:
-    mpl_free(t->ctx, list);
-    mpl_free(t->ctx, other);
+    mpl_free_each(t->ctx, list, other);
     return st;
 }
 

@@ -224,8 +224,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
         MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' (%s) must not run again", g->op_name[op],
                  mpl_op_table[g->op_kind[op]].name);
     MPL_TRY(mpl_new(r->ctx, in, (size_t)mpl_op_n_in(g, op) + 1 + count_waits(r, op)));
-    MPL_TRY(mpl_new(r->ctx, out, n_out));
-    MPL_TRY(mpl_new(r->ctx, name, n_out));
+    MPL_TRY(mpl_new_each(r->ctx, n_out, out, name));
     MPL_TRY(mpl_new(r->ctx, text, k > 0 ? n_out : 0));
     MPL_TRY(mpl_copy_attrs(r->ctx, g, op, &n_attr, &attr));
     MPL_TRY(gather_in(r, op, k, in, &n_in));
@@ -239,11 +238,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
         MPL_TRY(note_readers(r, op, k, out[any]));
     note_outputs(r, op, k, out);
 out:
-    mpl_free(r->ctx, in);
-    mpl_free(r->ctx, out);
-    mpl_free(r->ctx, name);
-    mpl_free(r->ctx, text);
-    mpl_free(r->ctx, attr);
+    mpl_free_each(r->ctx, in, out, name, text, attr);
     return st;
 }
 
@@ -274,12 +269,9 @@ static mpl_status allocate(replay *r)
 {
     const mpl_graph *g = r->g;
 
-    MPL_PASS(mpl_new(r->ctx, r->now, g->n_values));
-    MPL_PASS(mpl_new(r->ctx, r->first, g->n_values));
-    MPL_PASS(mpl_new(r->ctx, r->shows, g->n_values));
+    MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->now, r->first, r->shows));
     MPL_PASS(mpl_new(r->ctx, r->n_runs, g->n_ops));
-    MPL_PASS(mpl_new(r->ctx, r->updated, g->n_values));
-    MPL_PASS(mpl_new(r->ctx, r->waits, g->n_values));
+    MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->updated, r->waits));
     memset(r->now, 0xff, g->n_values * sizeof *r->now);
     memset(r->first, 0xff, g->n_values * sizeof *r->first);
     memset(r->shows, 0xff, g->n_values * sizeof *r->shows);
@@ -352,8 +344,7 @@ static mpl_status replay_run(replay *r, uint32_t n, const mpl_op *run, mpl_graph
     *out = r->to, r->to = NULL;
 out:
     mpl_graph_free(r->ctx, r->to);
-    void *arrays[] = {r->now, r->first, r->shows, r->n_runs, r->updated, r->waits, r->wait};
-    MPL_FREE_ALL(r->ctx, arrays);
+    mpl_free_each(r->ctx, r->now, r->first, r->shows, r->n_runs, r->updated, r->waits, r->wait);
     return st;
 }
 
@@ -403,9 +394,7 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
             run[left++] = run[i];
     *n = left;
 out:
-    mpl_free(ctx, needed);
-    mpl_free(ctx, vain);
-    mpl_free(ctx, seen);
+    mpl_free_each(ctx, needed, vain, seen);
     return st;
 }
 

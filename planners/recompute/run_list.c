@@ -8,9 +8,7 @@ mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
 
     *list = (mpl_run_list){.ctx = ctx, .g = g};
     MPL_TRY(mpl_reserve(ctx, list->run, list->cap, g->n_ops));
-    MPL_TRY(mpl_new(ctx, list->root, g->n_values));
-    MPL_TRY(mpl_new(ctx, list->version, g->n_values));
-    MPL_TRY(mpl_new(ctx, list->shown, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, list->root, list->version, list->shown));
     MPL_TRY(mpl_new(ctx, list->ran, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
         list->root[v] = v;

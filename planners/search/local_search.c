@@ -368,13 +368,9 @@ static mpl_status repair_alloc(repair *s)
 
     for (uint32_t a = 0; a < q->n; a++)
         most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
-    MPL_PASS(mpl_new(ctx, s->in, q->n));
-    MPL_PASS(mpl_new(ctx, s->out, q->n));
-    MPL_PASS(mpl_new(ctx, s->weight, q->n));
-    MPL_PASS(mpl_new(ctx, s->wall, most));
-    MPL_PASS(mpl_new(ctx, s->end, most));
-    MPL_PASS(mpl_new(ctx, s->below, (size_t)most + 1));
-    MPL_PASS(mpl_new(ctx, s->before, (size_t)most + 1));
+    MPL_PASS(mpl_new_each(ctx, q->n, s->in, s->out, s->weight));
+    MPL_PASS(mpl_new_each(ctx, most, s->wall, s->end));
+    MPL_PASS(mpl_new_each(ctx, (size_t)most + 1, s->below, s->before));
     MPL_PASS(mpl_new(ctx, s->by_end, n_entries));
     if (q->wall != NULL)
         MPL_PASS(mpl_new(ctx, s->high, n_entries));
@@ -396,9 +392,9 @@ static mpl_status search(mpl_packing *q)
     MPL_TRY(try_orders(&s));
     descend(&s);
 out:;
-    void *arrays[] = {s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end, s.high};
 
-    MPL_FREE_ALL(q->run->ctx, arrays);
+    mpl_free_each(q->run->ctx, s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end,
+                  s.high);
     return st;
 }
 

@@ -162,9 +162,7 @@ static mpl_status make_parts(solver *v)
     uint32_t *up = NULL, n = 0;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(ctx, up, p->n));
-    MPL_TRY(mpl_new(ctx, key, p->n));
-    MPL_TRY(mpl_new(ctx, v->order, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, up, key, v->order));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == 0)
             v->order[n++] = b;
@@ -185,8 +183,7 @@ static mpl_status make_parts(solver *v)
         MPL_TRY(mpl_spill_part_init(&v->s, own, end - begin, &v->part[v->n_ready++]));
     }
 out:
-    mpl_free(ctx, up);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, up, key);
     return st;
 }
 
@@ -297,8 +294,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 out:
     for (uint32_t k = 0; k < v.n_ready; k++)
         mpl_spill_part_fini(&v.part[k]);
-    mpl_free(run->ctx, v.part);
-    mpl_free(run->ctx, v.order);
+    mpl_free_each(run->ctx, v.part, v.order);
     return st;
 }
 

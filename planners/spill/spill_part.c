@@ -157,9 +157,7 @@ static mpl_status cut_steps(mpl_spill_part *part)
             if (p->in_place_out[k] == part->buffer[i])
                 part->begin[i] = p->birth[part->buffer[i]] + 1;
     }
-    MPL_TRY(mpl_new(ctx, ends, (size_t)(last - first) + 1));
-    MPL_TRY(mpl_new(ctx, born, (size_t)(last - first) + 1));
-    MPL_TRY(mpl_new(ctx, rank, (size_t)(last - first) + 1));
+    MPL_TRY(mpl_new_each(ctx, (size_t)(last - first) + 1, ends, born, rank));
     for (uint32_t i = 0; i < part->n; i++)
         if (part->begin[i] < part->end[i])
             born[part->begin[i] - first] = ends[part->end[i] - first] = 1;
@@ -180,9 +178,7 @@ static mpl_status cut_steps(mpl_spill_part *part)
     }
     part->n_sections = n_kept;
 out:
-    mpl_free(ctx, ends);
-    mpl_free(ctx, born);
-    mpl_free(ctx, rank);
+    mpl_free_each(ctx, ends, born, rank);
     return st;
 }
 
@@ -197,9 +193,7 @@ static mpl_status cut_cliques(mpl_spill_part *part)
     uint8_t *chosen = NULL;
     uint64_t bytes, weight;
 
-    MPL_TRY(mpl_new(ctx, buffer, part->n));
-    MPL_TRY(mpl_new(ctx, member, part->n));
-    MPL_TRY(mpl_new(ctx, chosen, part->n));
+    MPL_TRY(mpl_new_each(ctx, part->n, buffer, member, chosen));
     for (uint32_t k = 0; k < part->n; k++) {
         member[n] = part->by_id[k];
         buffer[n++] = part->buffer[part->by_id[k]];
@@ -230,9 +224,7 @@ static mpl_status cut_cliques(mpl_spill_part *part)
     }
 out:
     mpl_problem_free(ctx, rest);
-    mpl_free(ctx, buffer);
-    mpl_free(ctx, member);
-    mpl_free(ctx, chosen);
+    mpl_free_each(ctx, buffer, member, chosen);
     return st;
 }
 
@@ -243,8 +235,7 @@ static mpl_status fill_sections(mpl_spill_part *part)
     uint32_t *order = NULL;
     uint64_t *key = NULL, n = 0;
 
-    MPL_TRY(mpl_new(ctx, order, part->n));
-    MPL_TRY(mpl_new(ctx, key, part->n));
+    MPL_TRY(mpl_new_each(ctx, part->n, order, key));
     MPL_TRY(mpl_new(ctx, part->section_begin, (size_t)part->n_sections + 1));
     for (uint32_t i = 0; i < part->n; i++) {
         key[i] = UINT64_MAX - part->end[i];
@@ -263,8 +254,7 @@ static mpl_status fill_sections(mpl_spill_part *part)
                 i; /* from the back; load is a counter here */
     memset(part->load, 0, part->n_sections * sizeof *part->load);
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, order, key);
     return st;
 }
 
@@ -337,19 +327,10 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
         return MPL_ERROR(ctx, MPL_ELIMIT,
                          "planner spill: %u buffers depend on each other; %u are possible", n,
                          MPL_SPILL_MEMBERS);
-    MPL_PASS(mpl_new(ctx, part->bytes, n));
-    MPL_PASS(mpl_new(ctx, part->by_id, n));
-    MPL_PASS(mpl_new(ctx, part->least, n));
-    MPL_PASS(mpl_new(ctx, part->twin, n));
-    MPL_PASS(mpl_new(ctx, part->paired, n));
-    MPL_PASS(mpl_new(ctx, part->begin, n));
-    MPL_PASS(mpl_new(ctx, part->end, n));
-    MPL_PASS(mpl_new(ctx, part->memory, n));
-    MPL_PASS(mpl_new(ctx, part->offset, n));
-    MPL_PASS(mpl_new(ctx, part->spare, n));
-    MPL_PASS(mpl_new(ctx, part->met, n));
-    MPL_PASS(mpl_new(ctx, part->best_memory, n));
-    MPL_PASS(mpl_new(ctx, part->best_offset, n));
+    MPL_PASS(mpl_new_each(ctx, n, part->bytes, part->by_id, part->least, part->twin, part->paired,
+                          part->begin, part->end, part->memory));
+    MPL_PASS(mpl_new_each(ctx, n, part->offset, part->spare, part->met, part->best_memory,
+                          part->best_offset));
     MPL_PASS(mpl_new(ctx, part->wanted, part->n_words));
     MPL_PASS(sort_members(part));
     MPL_PASS(list_rivals(part));
@@ -502,9 +483,7 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
     mpl_problem *q = NULL;
     mpl_plan *plan = NULL;
 
-    MPL_TRY(mpl_new(ctx, buffer, part->n));
-    MPL_TRY(mpl_new(ctx, member, part->n));
-    MPL_TRY(mpl_new(ctx, key, part->n));
+    MPL_TRY(mpl_new_each(ctx, part->n, buffer, member, key));
     for (uint32_t m = 0; m < part->n; m++)
         if (part->by_id[m] == i || part->memory[part->by_id[m]] == k) {
             member[n] = part->by_id[m];
@@ -529,9 +508,7 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
 out:
     mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, q);
-    mpl_free(ctx, buffer);
-    mpl_free(ctx, member);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, buffer, member, key);
     return st;
 }
 

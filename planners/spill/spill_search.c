@@ -126,8 +126,7 @@ mpl_status mpl_spill_start(mpl_spill_part *part)
         part->finished = true;
         goto out;
     }
-    MPL_TRY(mpl_new(ctx, order, part->n));
-    MPL_TRY(mpl_new(ctx, key, part->n));
+    MPL_TRY(mpl_new_each(ctx, part->n, order, key));
     mpl_ids_ascending(part->n, order);
     MPL_TRY(dive(part, order));
     for (uint32_t i = 0; i < part->n; i++)
@@ -135,8 +134,7 @@ mpl_status mpl_spill_start(mpl_spill_part *part)
     MPL_TRY(mpl_sort_ids(ctx, part->n, order, key));
     MPL_TRY(dive(part, order));
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, order, key);
     return st;
 }
 

@@ -646,9 +646,7 @@ static mpl_status open_checker(mpl_ctx *ctx, const mpl_problem *p, const char *s
 {
     *c = (checker){.ctx = ctx, .p = p, .at = steps, .steps_left = most_steps(p, steps)};
     c->n_words = p->n / 64 + (p->n % 64 != 0);
-    MPL_PASS(mpl_new(ctx, c->item, p->n));
-    MPL_PASS(mpl_new(ctx, c->scratch, p->n));
-    MPL_PASS(mpl_new(ctx, c->member, p->n));
+    MPL_PASS(mpl_new_each(ctx, p->n, c->item, c->scratch, c->member));
     MPL_PASS(mpl_new(ctx, c->sum, MOST_SUMS / 64));
     return find_partners(c);
 }
@@ -656,13 +654,12 @@ static mpl_status open_checker(mpl_ctx *ctx, const mpl_problem *p, const char *s
 static void close_checker(checker *c)
 {
     list *lists[] = {&c->open, &c->numbered};
-    void *arrays[] = {c->open.at,       c->numbered.at, c->set,     c->joined, c->partner,
-                      c->partner_begin, c->item,        c->scratch, c->member, c->sum};
 
     for (int k = 0; k < 2; k++)
         while (lists[k]->n > 0)
             mpl_free(c->ctx, lists[k]->at[--lists[k]->n].item);
-    MPL_FREE_ALL(c->ctx, arrays);
+    mpl_free_each(c->ctx, c->open.at, c->numbered.at, c->set, c->joined, c->partner,
+                  c->partner_begin, c->item, c->scratch, c->member, c->sum);
 }
 
 static mpl_status check_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,

@@ -296,8 +296,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
     mpl_buffer *alive = NULL, reach = MPL_NONE;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new(c->ctx, candidate, p->n));
-    MPL_TRY(mpl_new(c->ctx, alive, p->n));
+    MPL_TRY(mpl_new_each(c->ctx, p->n, candidate, alive));
     /* by offset; `reach` is the one with the highest end so far */
     for (uint32_t i = 0; i < p->n; i++) {
         mpl_buffer b = c->by_offset[i].id;
@@ -321,8 +320,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
             }
     MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached */
 out:
-    mpl_free(c->ctx, candidate);
-    mpl_free(c->ctx, alive);
+    mpl_free_each(c->ctx, candidate, alive);
     return st;
 }
 
@@ -397,8 +395,7 @@ static mpl_status cut_lifetimes(check *c)
 static mpl_status check_serial(check *c)
 {
     MPL_PASS(cut_lifetimes(c));
-    MPL_PASS(mpl_new(c->ctx, c->by_birth, c->n_pieces));
-    MPL_PASS(mpl_new(c->ctx, c->by_death, c->n_pieces));
+    MPL_PASS(mpl_new_each(c->ctx, c->n_pieces, c->by_birth, c->by_death));
     MPL_PASS(mpl_new(c->ctx, c->overwritten, c->p->n));
     MPL_PASS(mpl_new(c->ctx, c->waiting, c->n_pieces));
     MPL_PASS(bitset_init(c->ctx, &c->live, c->p->n));
@@ -511,8 +508,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
 
     MPL_TRY(mpl_problem_check(ctx, p));
     MPL_TRY(check_whole(&c));
-    MPL_TRY(mpl_new(ctx, c.by_offset, p->n));
-    MPL_TRY(mpl_new(ctx, c.rank, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, c.by_offset, c.rank));
     for (mpl_buffer b = 0; b < p->n; b++)
         c.by_offset[b] = (key){plan->offset[b], c.home[b], b};
     qsort(c.by_offset, p->n, sizeof *c.by_offset, by_key);
@@ -526,8 +522,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
 out:
     for (uint32_t i = 0; i < c.live.n_levels; i++)
         mpl_free(ctx, c.live.word[i]);
-    void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,      c.piece,
-                      c.overwritten, c.waiting,  c.home,     c.home_bytes};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, c.by_offset, c.by_birth, c.by_death, c.rank, c.piece, c.overwritten,
+                  c.waiting, c.home, c.home_bytes);
     return st;
 }

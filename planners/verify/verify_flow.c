@@ -301,8 +301,7 @@ static mpl_status make_program(mpl_flow_run *f)
                      "operation '%.80s' is said to run at step %u, and runs at step %u",
                      g->op_name[op], step_of[op], f->program->op_step[op]);
 out:
-    mpl_free(f->ctx, at);
-    mpl_free(f->ctx, order);
+    mpl_free_each(f->ctx, at, order);
     return st;
 }
 
@@ -367,9 +366,7 @@ static mpl_status make_arrivals(mpl_flow_run *f)
 {
     uint32_t n_steps = f->program->n_steps;
 
-    MPL_PASS(mpl_new(f->ctx, f->given, f->g->n_values));
-    MPL_PASS(mpl_new(f->ctx, f->last_arrival, f->g->n_values));
-    MPL_PASS(mpl_new(f->ctx, f->comes, f->g->n_values));
+    MPL_PASS(mpl_new_each(f->ctx, f->g->n_values, f->given, f->last_arrival, f->comes));
     MPL_PASS(mpl_new(f->ctx, f->arrival_begin, (size_t)n_steps + 3));
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         bool outside = f->g->value_role[v] == MPL_INPUT || f->g->value_role[v] == MPL_WEIGHT;
@@ -426,9 +423,7 @@ static bool turns(const mpl_flow_run *f, mpl_value v)
 
 static mpl_status make_spots(mpl_flow_run *f)
 {
-    MPL_PASS(mpl_new(f->ctx, f->killer, f->g->n_values));
-    MPL_PASS(mpl_new(f->ctx, f->fixed, f->g->n_values));
-    MPL_PASS(mpl_new(f->ctx, f->moves, f->g->n_values));
+    MPL_PASS(mpl_new_each(f->ctx, f->g->n_values, f->killer, f->fixed, f->moves));
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         f->killer[v] = MPL_NONE;
         f->moves[v] = turns(f, v);
@@ -499,11 +494,9 @@ mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_m
 out:
     for (mpl_value v = 0; f.fixed != NULL && v < g->n_values; v++)
         mpl_free(ctx, f.fixed[v].at);
-    void *arrays[] = {f.node_begin,   f.first,         f.next,     f.node,     f.queued,
-                      f.state,        f.stack,         f.now,      f.after,    f.killer,
-                      f.fixed,        f.moves,         f.spots.at, f.other.at, f.given,
-                      f.last_arrival, f.arrival_begin, f.arrival,  f.comes};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, f.node_begin, f.first, f.next, f.node, f.queued, f.state, f.stack, f.now,
+                  f.after, f.killer, f.fixed, f.moves, f.spots.at, f.other.at, f.given,
+                  f.last_arrival, f.arrival_begin, f.arrival, f.comes);
     mpl_program_free(ctx, f.program);
     mpl_flow_map_fini(&f.map);
     return st;

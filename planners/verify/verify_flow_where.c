@@ -64,8 +64,7 @@ static mpl_status classify_rounds(mpl_flow_map *m)
 {
     uint32_t *at = NULL;
 
-    MPL_PASS(mpl_new(m->ctx, m->n_first, m->g->n_blocks));
-    MPL_PASS(mpl_new(m->ctx, m->period, m->g->n_blocks));
+    MPL_PASS(mpl_new_each(m->ctx, m->g->n_blocks, m->n_first, m->period));
     for (uint32_t b = 0; b < m->g->n_blocks; b++)
         m->n_first[b] = 2, m->period[b] = 1;
     for (uint32_t i = 0; i < m->map->places->n; i++) {
@@ -128,8 +127,7 @@ mpl_status mpl_flow_map_init(mpl_flow_map *m)
             return MPL_ERROR(m->ctx, MPL_EINVALID, "value '%.100s' is at place %u of %u",
                              m->g->value_name[v], places->value_place[v], places->n);
     MPL_PASS(classify_rounds(m));
-    MPL_PASS(mpl_new(m->ctx, m->rounds, m->g->n_ops));
-    MPL_PASS(mpl_new(m->ctx, m->most, m->g->n_ops));
+    MPL_PASS(mpl_new_each(m->ctx, m->g->n_ops, m->rounds, m->most));
     for (mpl_op op = 0; op < m->g->n_ops; op++)
         if (m->g->op_kind[op] == MPL_OP_while)
             count_rounds(m, op);
@@ -141,12 +139,7 @@ mpl_status mpl_flow_map_init(mpl_flow_map *m)
 
 void mpl_flow_map_fini(mpl_flow_map *m)
 {
-    mpl_free(m->ctx, m->n_first);
-    mpl_free(m->ctx, m->period);
-    mpl_free(m->ctx, m->rounds);
-    mpl_free(m->ctx, m->most);
-    mpl_free(m->ctx, m->round);
-    mpl_free(m->ctx, m->taken);
+    mpl_free_each(m->ctx, m->n_first, m->period, m->rounds, m->most, m->round, m->taken);
 }
 
 /* ---- values ---- */

@@ -211,8 +211,6 @@ mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_ma
     MPL_TRY(list_touches(&c));
     MPL_TRY(check_overlaps(&c));
 out:
-    mpl_free(ctx, c.later);
-    mpl_free(ctx, c.touch_begin);
-    mpl_free(ctx, c.touch);
+    mpl_free_each(ctx, c.later, c.touch_begin, c.touch);
     return st;
 }

@@ -245,9 +245,6 @@ mpl_status mpl_flow_units_apart(mpl_flow_map *m)
              k++)
             MPL_TRY(check_pair(&u, &u.touch[i], &u.touch[k]));
 out:
-    mpl_free(m->ctx, u.unit);
-    mpl_free(m->ctx, u.later);
-    mpl_free(m->ctx, u.touch);
-    mpl_free(m->ctx, u.spots.at);
+    mpl_free_each(m->ctx, u.unit, u.later, u.touch, u.spots.at);
     return st;
 }

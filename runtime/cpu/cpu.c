@@ -71,8 +71,7 @@ static void close_device(mpl_device *dev)
         if (dev->library->engine != NULL)
             dnnl_engine_destroy(dev->library->engine);
     }
-    mpl_free(dev->ctx, dev->library);
-    mpl_free(dev->ctx, dev);
+    mpl_free_each(dev->ctx, dev->library, dev);
 }
 
 static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
@@ -118,10 +117,7 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
         dnnl_memory_destroy(prepared->packed);
     mpl_chain_free(dev->ctx, prepared->chain);
     mpl_images_free(dev->ctx, prepared->images);
-    mpl_free(dev->ctx, prepared->step);
-    mpl_free(dev->ctx, prepared->arg);
-    mpl_free(dev->ctx, prepared->source);
-    mpl_free(dev->ctx, prepared);
+    mpl_free_each(dev->ctx, prepared->step, prepared->arg, prepared->source, prepared);
 }
 
 static void release(mpl_device *dev, mpl_prepared *prepared)
@@ -370,10 +366,7 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
 
 static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 {
-    mpl_free(dev->ctx, r->in);
-    mpl_free(dev->ctx, r->out);
-    mpl_free(dev->ctx, r->mds);
-    mpl_free(dev->ctx, r->image);
+    mpl_free_each(dev->ctx, r->in, r->out, r->mds, r->image);
 }
 
 /* Whether p has an implementation. */

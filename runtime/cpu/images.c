@@ -372,9 +372,7 @@ void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
 {
     if (m == NULL)
         return;
-    mpl_free(ctx, m->filter);
-    mpl_free(ctx, m->nothing);
-    mpl_free(ctx, m);
+    mpl_free_each(ctx, m->filter, m->nothing, m);
 }
 
 typedef struct job {

@@ -350,9 +350,7 @@ static void release(mpl_device *dev, mpl_prepared *p)
     if (p->dnn != NULL)
         dev->api->dnn_release(dev->ctx, dev->driver, p->dnn);
     mpl_cuda_host_free(dev->ctx, dev->api, dev->driver, p->host);
-    mpl_free(dev->ctx, p->part);
-    mpl_free(dev->ctx, p->kernel);
-    mpl_free(dev->ctx, p);
+    mpl_free_each(dev->ctx, p->part, p->kernel, p);
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,

@@ -44,8 +44,7 @@ mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c,
     MPL_TRY(mpl_new(ctx, h, 1));
     mpl_ctx_init(&h->ctx);
     h->failure = failure;
-    MPL_TRY(mpl_new(ctx, h->operand, (size_t)n_in + n_out));
-    MPL_TRY(mpl_new(ctx, h->bytes, (size_t)n_in + n_out));
+    MPL_TRY(mpl_new_each(ctx, (size_t)n_in + n_out, h->operand, h->bytes));
     h->call = (mpl_op_call){.graph = g,
                             .op = op,
                             .n_in = n_in,
@@ -67,9 +66,7 @@ void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, mpl_
         return;
     if (h->staging != NULL)
         api->host_free(c, h->staging);
-    mpl_free(ctx, h->operand);
-    mpl_free(ctx, h->bytes);
-    mpl_free(ctx, h);
+    mpl_free_each(ctx, h->operand, h->bytes, h);
 }
 
 /* Runs on a driver thread between the copies to the host and those back. */

@@ -129,8 +129,7 @@ mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
     MPL_TRY(mpl_new(ctx, s, 1));
     m.made = s;
     s->n_ops = g->n_ops;
-    MPL_TRY(mpl_new(ctx, s->stream, g->n_ops));
-    MPL_TRY(mpl_new(ctx, s->event, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, s->stream, s->event));
     MPL_TRY(mpl_new(ctx, s->wait_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, s->last, most));
     MPL_TRY(mpl_new(ctx, m.clock, (size_t)g->n_ops * most));
@@ -140,8 +139,7 @@ mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
     MPL_TRY(assign(ctx, &m, order, skipped));
     *out = s, s = NULL;
 out:
-    mpl_free(ctx, m.clock);
-    mpl_free(ctx, m.place);
+    mpl_free_each(ctx, m.clock, m.place);
     mpl_cuda_streams_free(ctx, s);
     return st;
 }
@@ -150,10 +148,5 @@ void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s)
 {
     if (s == NULL)
         return;
-    mpl_free(ctx, s->stream);
-    mpl_free(ctx, s->event);
-    mpl_free(ctx, s->wait_begin);
-    mpl_free(ctx, s->wait);
-    mpl_free(ctx, s->last);
-    mpl_free(ctx, s);
+    mpl_free_each(ctx, s->stream, s->event, s->wait_begin, s->wait, s->last, s);
 }

@@ -18,16 +18,8 @@ typedef struct moment {
 } moment;
 
 /* By step; in a step requests before releases; then by id. */
-static int compare(const void *x, const void *y)
-{
-    const moment *a = x, *b = y;
-
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    if (a->request.gives_back != b->request.gives_back)
-        return a->request.gives_back ? 1 : -1;
-    return (a->request.id > b->request.id) - (a->request.id < b->request.id);
-}
+MPL_ORDER_BY(compare, moment,
+             MPL_RISING(step) MPL_RISING(request.gives_back) MPL_RISING(request.id))
 
 mpl_status mpl_requests_make(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, mpl_request **out,
                              uint32_t *n)
@@ -54,8 +46,7 @@ mpl_status mpl_requests_make(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, 
     *out = request, request = NULL;
     *n = n_moments;
 out:
-    mpl_free(ctx, all);
-    mpl_free(ctx, request);
+    mpl_free_each(ctx, all, request);
     return st;
 }
 

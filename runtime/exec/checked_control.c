@@ -58,14 +58,10 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 
     MPL_PASS(mpl_new(exec->ctx, exec->witness, 1));
     w = exec->witness;
-    MPL_PASS(mpl_new(exec->ctx, w->stack_of, g->n_values));
-    MPL_PASS(mpl_new(exec->ctx, w->sum, g->n_values));
-    MPL_PASS(mpl_new(exec->ctx, w->sum_at, g->n_values));
-    MPL_PASS(mpl_new(exec->ctx, w->sum_epoch, g->n_values));
-    MPL_PASS(mpl_new(exec->ctx, w->made, g->n_values));
+    MPL_PASS(mpl_new_each(exec->ctx, g->n_values, w->stack_of, w->sum, w->sum_at, w->sum_epoch,
+                          w->made));
     w->n_pairs = p != NULL ? p->n_in_place : 0;
-    MPL_PASS(mpl_new(exec->ctx, w->pair_in, w->n_pairs));
-    MPL_PASS(mpl_new(exec->ctx, w->pair_out, w->n_pairs));
+    MPL_PASS(mpl_new_each(exec->ctx, w->n_pairs, w->pair_in, w->pair_out));
     for (uint32_t i = 0; i < w->n_pairs; i++) {
         w->pair_in[i] = p->in_place_in[i];
         w->pair_out[i] = p->in_place_out[i];
@@ -83,10 +79,9 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
 {
     if (w == NULL)
         return;
-    void *arrays[] = {w->stack_of, w->sum,       w->sum_at,   w->sum_epoch,  w->made, w->pair_in,
-                      w->pair_out, w->before.at, w->after.at, w->written.at, w};
 
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, w->stack_of, w->sum, w->sum_at, w->sum_epoch, w->made, w->pair_in,
+                  w->pair_out, w->before.at, w->after.at, w->written.at, w);
 }
 
 /* ---- where it lies ---- */
@@ -100,16 +95,7 @@ static mpl_status push(mpl_exec *exec, ranges *list, mpl_spot spot, uint64_t byt
     return MPL_OK;
 }
 
-static int compare_range(const void *x, const void *y)
-{
-    const range *a = x, *b = y;
-
-    if (a->slab != b->slab)
-        return a->slab < b->slab ? -1 : 1;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    return (a->value > b->value) - (a->value < b->value);
-}
+MPL_ORDER_BY(compare_range, range, MPL_RISING(slab) MPL_RISING(from) MPL_RISING(value))
 
 static void sort(ranges *list)
 {

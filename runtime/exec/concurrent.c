@@ -99,8 +99,7 @@ static mpl_status crew_init(crew *c, mpl_exec *exec)
 
     c->exec = exec;
     c->n_words = g->n_ops / 64 + 1;
-    MPL_PASS(mpl_new(exec->ctx, c->waiting, g->n_ops));
-    MPL_PASS(mpl_new(exec->ctx, c->step_of, g->n_ops));
+    MPL_PASS(mpl_new_each(exec->ctx, g->n_ops, c->waiting, c->step_of));
     MPL_PASS(mpl_new(exec->ctx, c->ready, c->n_words));
     for (uint32_t s = 0; s < g->n_ops; s++)
         c->step_of[exec->order[s]] = s;
@@ -156,8 +155,6 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 out:
     pthread_mutex_destroy(&c.lock);
     pthread_cond_destroy(&c.changed);
-    mpl_free(exec->ctx, c.waiting);
-    mpl_free(exec->ctx, c.step_of);
-    mpl_free(exec->ctx, c.ready);
+    mpl_free_each(exec->ctx, c.waiting, c.step_of, c.ready);
     return st;
 }

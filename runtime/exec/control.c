@@ -729,10 +729,7 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
     uint32_t n_steps = c->program->n_steps;
     uint32_t *arrival_of;
 
-    mpl_free(exec->ctx, c->arrival_begin);
-    mpl_free(exec->ctx, c->arrival);
-    mpl_free(exec->ctx, c->arrived);
-    mpl_free(exec->ctx, c->arrival_of);
+    mpl_free_each(exec->ctx, c->arrival_begin, c->arrival, c->arrived, c->arrival_of);
     c->arrival_begin = c->arrival = c->arrival_of = NULL, c->arrived = NULL;
     MPL_PASS(mpl_new(exec->ctx, c->arrival_of, g->n_values));
     arrival_of = c->arrival_of;

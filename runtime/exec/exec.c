@@ -177,11 +177,8 @@ static mpl_status prepare_all(mpl_exec *exec)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->op_skipped, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, exec->op_block, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, exec->op_workspace_bytes, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, exec->op_prepared, g->n_ops));
-    MPL_TRY(mpl_new(exec->ctx, exec->op_how, g->n_ops));
+    MPL_TRY(mpl_new_each(exec->ctx, g->n_ops, exec->op_skipped, exec->op_block,
+                         exec->op_workspace_bytes, exec->op_prepared, exec->op_how));
     for (mpl_op op = 0; op < g->n_ops; op++)
         MPL_TRY(prepare_op(exec, op));
 out:
@@ -251,8 +248,7 @@ static mpl_status make_arrivals(mpl_exec *exec)
 {
     const mpl_graph *g = exec->g;
 
-    MPL_PASS(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
-    MPL_PASS(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
+    MPL_PASS(mpl_new_each(exec->ctx, g->n_values, exec->arrival_value, exec->arrival_home));
     for (mpl_value v = 0; v < g->n_values; v++) {
         if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
             exec->value_slab[v] >= exec->n_pools)
@@ -443,32 +439,12 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
         mpl_free(ctx, exec->arrival_home[i]);
     mpl_control_free(ctx, exec->control);
     mpl_witness_free(ctx, exec->witness);
-    void *arrays[] = {exec->order,
-                      exec->slab,
-                      exec->block,
-                      exec->value_slab,
-                      exec->value_offset,
-                      exec->value_block,
-                      exec->value_blocks,
-                      exec->value_home,
-                      exec->value_lay,
-                      exec->staged,
-                      exec->op_staged,
-                      exec->op_block,
-                      exec->op_skipped,
-                      exec->op_workspace_bytes,
-                      exec->op_prepared,
-                      exec->op_how,
-                      exec->in,
-                      exec->out,
-                      exec->call,
-                      exec->arrival_value,
-                      exec->arrival_home,
-                      exec->value_state,
-                      exec->by_place,
-                      exec->stage,
-                      exec};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, exec->order, exec->slab, exec->block, exec->value_slab, exec->value_offset,
+                  exec->value_block, exec->value_blocks, exec->value_home, exec->value_lay,
+                  exec->staged, exec->op_staged, exec->op_block, exec->op_skipped,
+                  exec->op_workspace_bytes, exec->op_prepared, exec->op_how, exec->in, exec->out,
+                  exec->call, exec->arrival_value, exec->arrival_home, exec->value_state,
+                  exec->by_place, exec->stage, exec);
 }
 
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,

@@ -206,8 +206,7 @@ static mpl_status know_families(mpl_exec *exec, const mpl_value_map *map)
 
     if (map->value_buffers == NULL)
         return MPL_OK;
-    MPL_PASS(mpl_new(exec->ctx, exec->value_blocks, n));
-    MPL_PASS(mpl_new(exec->ctx, exec->value_home, n));
+    MPL_PASS(mpl_new_each(exec->ctx, n, exec->value_blocks, exec->value_home));
     for (mpl_value v = 0; v < n; v++) {
         mpl_value holder = mpl_exec_holder(map, v);
 
@@ -297,9 +296,8 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     MPL_PASS(mpl_new(ctx, exec->block,
                      (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks +
                          g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops]));
-    MPL_PASS(mpl_new(ctx, exec->value_slab, g->n_values));
-    MPL_PASS(mpl_new(ctx, exec->value_offset, g->n_values));
-    MPL_PASS(mpl_new(ctx, exec->value_block, g->n_values));
+    MPL_PASS(
+        mpl_new_each(ctx, g->n_values, exec->value_slab, exec->value_offset, exec->value_block));
     MPL_PASS(find_state(exec));
     if (exec->control != NULL)
         MPL_PASS(mpl_control_new(exec, map));

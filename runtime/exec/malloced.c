@@ -187,8 +187,7 @@ static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
     uint64_t live = 0;
     uint32_t born = 0, dead = 0;
 
-    MPL_PASS(mpl_new(ctx, m->by_birth, m->n_pieces));
-    MPL_PASS(mpl_new(ctx, m->by_death, m->n_pieces));
+    MPL_PASS(mpl_new_each(ctx, m->n_pieces, m->by_birth, m->by_death));
     for (uint32_t s = 0; s <= m->exec->g->n_ops; s++)
         for (uint32_t p = 0; p < m->n_pieces; p++) {
             if (m->piece[p].birth == s)
@@ -240,11 +239,7 @@ void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m)
 {
     if (m == NULL)
         return;
-    mpl_free(ctx, m->piece);
-    mpl_free(ctx, m->slot);
-    mpl_free(ctx, m->by_birth);
-    mpl_free(ctx, m->by_death);
-    mpl_free(ctx, m);
+    mpl_free_each(ctx, m->piece, m->slot, m->by_birth, m->by_death, m);
 }
 
 /* ---- running ---- */

@@ -216,8 +216,7 @@ mpl_status mpl_needs_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
         if (g->op_body_begin[op] < g->op_body_begin[op + 1])
             needs->entry[op] = n_points++;
     MPL_TRY(mpl_new(ctx, needs->row, (size_t)n_points * needs->words));
-    MPL_TRY(mpl_new(ctx, needs->now, needs->words));
-    MPL_TRY(mpl_new(ctx, needs->scratch, needs->words));
+    MPL_TRY(mpl_new_each(ctx, needs->words, needs->now, needs->scratch));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         need(needs, row_at(needs, program->n_steps), g->output[i]);
     while (flow_back(needs)) {
@@ -232,9 +231,5 @@ void mpl_needs_free(mpl_ctx *ctx, mpl_needs *needs)
 {
     if (needs == NULL)
         return;
-    mpl_free(ctx, needs->entry);
-    mpl_free(ctx, needs->row);
-    mpl_free(ctx, needs->now);
-    mpl_free(ctx, needs->scratch);
-    mpl_free(ctx, needs);
+    mpl_free_each(ctx, needs->entry, needs->row, needs->now, needs->scratch, needs);
 }

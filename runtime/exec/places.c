@@ -105,15 +105,10 @@ mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
                          exec->backend->name);
     MPL_PASS(mpl_new(ctx, c->nowhere, g->n_values));
     MPL_PASS(mpl_new(ctx, c->staging, g->n_blocks));
-    MPL_PASS(mpl_new(ctx, c->from, results));
-    MPL_PASS(mpl_new(ctx, c->to, results));
-    MPL_PASS(mpl_new(ctx, c->pending, results));
+    MPL_PASS(mpl_new_each(ctx, results, c->from, c->to, c->pending));
     MPL_PASS(mpl_new(ctx, c->open, g->n_ops));
-    MPL_PASS(mpl_new(ctx, c->round, g->n_blocks));
-    MPL_PASS(mpl_new(ctx, c->limit, g->n_blocks));
-    MPL_PASS(mpl_new(ctx, c->fewest, g->n_blocks));
-    MPL_PASS(mpl_new(ctx, c->branch, g->n_ops));
-    MPL_PASS(mpl_new(ctx, c->op_copied_bytes, g->n_ops));
+    MPL_PASS(mpl_new_each(ctx, g->n_blocks, c->round, c->limit, c->fewest));
+    MPL_PASS(mpl_new_each(ctx, g->n_ops, c->branch, c->op_copied_bytes));
     for (uint32_t b = 0; b < g->n_blocks; b++) {
         mpl_buffer staging = map != NULL ? map->places->staging[b] : MPL_NONE;
 
@@ -132,25 +127,14 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 {
     if (c == NULL)
         return;
-    void *arrays[] = {c->place,         c->item,
-                      c->known,         c->in_copied,
-                      c->result_copied, c->holder,
-                      c->value_place,   c->member_begin,
-                      c->member,        c->slot_begin,
-                      c->slot,          c->final_begin,
-                      c->final_item,    c->staging,
-                      c->from,          c->to,
-                      c->pending,       c->open,
-                      c->round,         c->limit,
-                      c->branch,        c->op_copied_bytes,
-                      c->block_work,    c->nowhere,
-                      c->arrival_of,    c->arrival_begin,
-                      c->arrival,       c->arrived,
-                      c->fewest,        c};
 
     mpl_program_free(ctx, c->program);
     mpl_needs_free(ctx, c->needs);
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, c->place, c->item, c->known, c->in_copied, c->result_copied, c->holder,
+                  c->value_place, c->member_begin, c->member, c->slot_begin, c->slot,
+                  c->final_begin, c->final_item, c->staging, c->from, c->to, c->pending, c->open,
+                  c->round, c->limit, c->branch, c->op_copied_bytes, c->block_work, c->nowhere,
+                  c->arrival_of, c->arrival_begin, c->arrival, c->arrived, c->fewest, c);
 }
 
 /* ---- operands to point at a value that moves ---- */
@@ -191,9 +175,7 @@ mpl_status mpl_control_bind_slots(mpl_exec *exec)
     MPL_TRY(
         mpl_lists_new(ctx, g->n_ops, c->n_places, of_place, NULL, &c->final_begin, &c->final_item));
 out:
-    mpl_free(ctx, of_slot);
-    mpl_free(ctx, of_value);
-    mpl_free(ctx, of_place);
+    mpl_free_each(ctx, of_slot, of_value, of_place);
     return st;
 }
 

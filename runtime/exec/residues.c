@@ -71,9 +71,7 @@ mpl_status mpl_residues_new(mpl_exec *exec)
         return MPL_OK;
     MPL_PASS(mpl_new(exec->ctx, r, 1));
     exec->residues = r;
-    MPL_PASS(mpl_new(exec->ctx, r->skipped, exec->g->n_blocks));
-    MPL_PASS(mpl_new(exec->ctx, r->n_of, exec->g->n_blocks));
-    MPL_PASS(mpl_new(exec->ctx, r->n_places, exec->g->n_blocks));
+    MPL_PASS(mpl_new_each(exec->ctx, exec->g->n_blocks, r->skipped, r->n_of, r->n_places));
     for (uint32_t b = 0; b < exec->g->n_blocks; b++) {
         if (is_plain(exec, b))
             MPL_PASS(add_block(exec, r, b));
@@ -94,12 +92,7 @@ void mpl_residues_free(mpl_exec *exec)
     }
     for (uint32_t b = 0; r->skipped != NULL && b < exec->g->n_blocks; b++)
         mpl_free(exec->ctx, r->skipped[b]);
-    mpl_free(exec->ctx, r->item);
-    mpl_free(exec->ctx, r->skipped);
-    mpl_free(exec->ctx, r->n_of);
-    mpl_free(exec->ctx, r->n_places);
-    mpl_free(exec->ctx, r->now);
-    mpl_free(exec->ctx, r);
+    mpl_free_each(exec->ctx, r->item, r->skipped, r->n_of, r->n_places, r->now, r);
     exec->residues = NULL;
 }
 

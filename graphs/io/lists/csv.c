@@ -297,8 +297,8 @@ mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint6
 out:
     for (uint32_t b = 0; b < r.n; b++)
         mpl_free(ctx, r.name[b]);
-    void *arrays[] = {r.name, r.lower, r.upper, r.size, r.offset, r.align, r.row_line, r.row, text};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, r.name, r.lower, r.upper, r.size, r.offset, r.align, r.row_line, r.row,
+                  text);
     return st;
 }
 
@@ -355,8 +355,7 @@ static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *
     MPL_TRY(mpl_csv_write(ctx, path, hull, at));
 out:
     mpl_problem_free(ctx, hull);
-    mpl_free(ctx, into);
-    mpl_free(ctx, at);
+    mpl_free_each(ctx, into, at);
     return st;
 }
 

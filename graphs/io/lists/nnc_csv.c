@@ -131,8 +131,7 @@ static mpl_status read_before(mpl_ctx *ctx, const char *path, uint32_t n, mpl_be
     MPL_TRY(mpl_before_from_arcs(ctx, n, n_arcs, from, to, out));
 out:
     close_table(&t);
-    mpl_free(ctx, from);
-    mpl_free(ctx, to);
+    mpl_free_each(ctx, from, to);
     return st;
 }
 
@@ -175,10 +174,7 @@ mpl_status mpl_nnc_read(mpl_ctx *ctx, const char *path, mpl_problem **out, mpl_n
     }
     *out = p, p = NULL;
 out:
-    mpl_free(ctx, t.bytes);
-    mpl_free(ctx, t.block);
-    mpl_free(ctx, t.offset);
-    mpl_free(ctx, beside);
+    mpl_free_each(ctx, t.bytes, t.block, t.offset, beside);
     mpl_before_free(ctx, before);
     mpl_problem_free(ctx, p);
     return st;
@@ -186,6 +182,5 @@ out:
 
 void mpl_nnc_record_fini(mpl_ctx *ctx, mpl_nnc_record *record)
 {
-    mpl_free(ctx, record->block);
-    mpl_free(ctx, record->offset);
+    mpl_free_each(ctx, record->block, record->offset);
 }

@@ -810,10 +810,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
         *out = r.g, r.g = NULL;
 out:
     mpl_graph_free(ctx, r.g);
-    mpl_free(ctx, r.bind);
-    mpl_free(ctx, r.unroll);
-    mpl_free(ctx, r.loop);
-    mpl_free(ctx, r.scratch);
+    mpl_free_each(ctx, r.bind, r.unroll, r.loop, r.scratch);
     return st;
 }
 

@@ -261,7 +261,6 @@ mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g,
 out:
     mpl_file_end(ctx, &file);
     free_parts(&w);
-    mpl_free(ctx, w.part);
-    mpl_free(ctx, w.named);
+    mpl_free_each(ctx, w.part, w.named);
     return st;
 }

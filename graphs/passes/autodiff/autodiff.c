@@ -161,8 +161,7 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
     const char **name = NULL;
     char(*text)[NAME_SIZE] = NULL;
 
-    MPL_TRY(mpl_new(d->ctx, name, n_out));
-    MPL_TRY(mpl_new(d->ctx, text, n_out));
+    MPL_TRY(mpl_new_each(d->ctx, n_out, name, text));
     for (uint32_t i = 0; i < n_out; i++)
         if (made[i] != MPL_NONE)
             name[i] = mpl_grad_copy_name(d, text[i], g->value_name[made[i]]);
@@ -175,8 +174,7 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
         MPL_TRY(
             mpl_copy_op_as(d->ctx, g, op, d->to, d->now, NULL, &(mpl_copy_as){.out_name = name}));
 out:
-    mpl_free(d->ctx, name);
-    mpl_free(d->ctx, text);
+    mpl_free_each(d->ctx, name, text);
     return st;
 }
 
@@ -525,8 +523,7 @@ static mpl_status waiting_init(mpl_grad *d, waiting *w)
 {
     const mpl_graph *to = d->to;
 
-    MPL_PASS(mpl_new(d->ctx, w->awaited, to->n_ops));
-    MPL_PASS(mpl_new(d->ctx, w->stack, to->n_ops));
+    MPL_PASS(mpl_new_each(d->ctx, to->n_ops, w->awaited, w->stack));
     MPL_PASS(mpl_new(d->ctx, w->shows, to->n_values));
     for (mpl_value v = 0; v < to->n_values; v++)
         w->shows[v] = to->value_op[v] == MPL_NONE ? v : MPL_NONE;
@@ -540,10 +537,7 @@ static mpl_status waiting_init(mpl_grad *d, waiting *w)
 
 static void waiting_fini(mpl_grad *d, waiting *w)
 {
-    mpl_free(d->ctx, w->awaited);
-    mpl_free(d->ctx, w->stack);
-    mpl_free(d->ctx, w->shows);
-    mpl_free(d->ctx, w->in);
+    mpl_free_each(d->ctx, w->awaited, w->stack, w->shows, w->in);
 }
 
 /* Adds all updates. Outputs are weights with their state, then the number of the run. */
@@ -604,13 +598,8 @@ static mpl_status allocate(mpl_grad *d)
     MPL_PASS(mpl_new(d->ctx, d->op_now, d->g->n_ops));
     MPL_PASS(mpl_new(d->ctx, d->varies, n));
     MPL_PASS(mpl_new(d->ctx, d->leads, d->g->n_ops));
-    MPL_PASS(mpl_new(d->ctx, d->slots, n));
-    MPL_PASS(mpl_new(d->ctx, d->waits, n));
-    MPL_PASS(mpl_new(d->ctx, d->n_parts, n));
-    MPL_PASS(mpl_new(d->ctx, d->last, n));
-    MPL_PASS(mpl_new(d->ctx, d->whole, n));
-    MPL_PASS(mpl_new(d->ctx, d->tape, n));
-    MPL_PASS(mpl_new(d->ctx, d->moved, n));
+    MPL_PASS(mpl_new_each(d->ctx, n, d->slots, d->waits, d->n_parts, d->last, d->whole, d->tape,
+                          d->moved));
     MPL_PASS(mpl_new(d->ctx, d->count, d->g->n_ops));
     memset(d->now, 0xff, n * sizeof *d->now);
     memset(d->last, 0xff, n * sizeof *d->last);
@@ -726,9 +715,7 @@ mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
     *out = d.to, d.to = NULL;
 out:
     mpl_graph_free(ctx, d.to);
-    void *arrays[] = {d.now,   d.op_now,     d.varies,    d.leads,   d.slots,
-                      d.waits, d.tape,       d.moved,     d.n_parts, d.last,
-                      d.whole, d.part_value, d.part_prev, d.piece,   d.count};
-    MPL_FREE_ALL(ctx, arrays);
+    mpl_free_each(ctx, d.now, d.op_now, d.varies, d.leads, d.slots, d.waits, d.tape, d.moved,
+                  d.n_parts, d.last, d.whole, d.part_value, d.part_prev, d.piece, d.count);
     return st;
 }

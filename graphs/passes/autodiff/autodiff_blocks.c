@@ -233,8 +233,7 @@ static uint32_t n_extras(const extras *e)
 
 static void extras_fini(mpl_grad *d, extras *e)
 {
-    mpl_free(d->ctx, e->moved.item);
-    mpl_free(d->ctx, e->before.item);
+    mpl_free_each(d->ctx, e->moved.item, e->before.item);
 }
 
 /* Lists the statistics, ascending; recomputed rounds move none. */
@@ -459,14 +458,7 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
     note_outputs(d, op, tape, &e, out);
 out:
     extras_fini(d, &e);
-    mpl_free(d->ctx, in.item);
-    mpl_free(d->ctx, block.item);
-    mpl_free(d->ctx, result.item);
-    mpl_free(d->ctx, attr);
-    mpl_free(d->ctx, flags);
-    mpl_free(d->ctx, text);
-    mpl_free(d->ctx, name);
-    mpl_free(d->ctx, out);
+    mpl_free_each(d->ctx, in.item, block.item, result.item, attr, flags, text, name, out);
     return st;
 }
 
@@ -499,11 +491,7 @@ static mpl_status enter(mpl_grad *d, uint32_t b, frame *old)
     d->block = b;
     d->slots = d->waits = d->n_parts = d->last = d->whole = NULL;
     d->n_pieces = 0, d->piece_cap = 0, d->piece = NULL;
-    MPL_PASS(mpl_new(d->ctx, d->slots, n));
-    MPL_PASS(mpl_new(d->ctx, d->waits, n));
-    MPL_PASS(mpl_new(d->ctx, d->n_parts, n));
-    MPL_PASS(mpl_new(d->ctx, d->last, n));
-    MPL_PASS(mpl_new(d->ctx, d->whole, n));
+    MPL_PASS(mpl_new_each(d->ctx, n, d->slots, d->waits, d->n_parts, d->last, d->whole));
     memset(d->last, 0xff, n * sizeof *d->last);
     memset(d->whole, 0xff, n * sizeof *d->whole);
     forget_values(d, b);
@@ -513,12 +501,7 @@ static mpl_status enter(mpl_grad *d, uint32_t b, frame *old)
 static void leave(mpl_grad *d, const frame *old)
 {
     forget_values(d, d->block);
-    mpl_free(d->ctx, d->slots);
-    mpl_free(d->ctx, d->waits);
-    mpl_free(d->ctx, d->n_parts);
-    mpl_free(d->ctx, d->last);
-    mpl_free(d->ctx, d->whole);
-    mpl_free(d->ctx, d->piece);
+    mpl_free_each(d->ctx, d->slots, d->waits, d->n_parts, d->last, d->whole, d->piece);
     d->block = old->block;
     d->op = old->op;
     d->slots = old->slots, d->waits = old->waits, d->n_parts = old->n_parts, d->last = old->last;
@@ -792,8 +775,7 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
     for (uint32_t i = 0; i < l->n_scans; i++)
         n_out += d->varies[mpl_param(g, l->b, 1 + l->n + i)];
     MPL_TRY(mpl_new(d->ctx, flags, (size_t)n_flags + 1));
-    MPL_TRY(mpl_new(d->ctx, name, (size_t)n_out + 1));
-    MPL_TRY(mpl_new(d->ctx, out, (size_t)n_out + 1));
+    MPL_TRY(mpl_new_each(d->ctx, (size_t)n_out + 1, name, out));
     if ((text = mpl_alloc(d->ctx, (size_t)n_out + 1, MPL_GRAD_NAME)) == NULL)
         MPL_TRY(MPL_EMEM);
     for (uint32_t i = 0; i < n_flags; i++)
@@ -818,10 +800,7 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
             mpl_grad_part(d, l->in[2 + l->n + i], out[at++]);
     st = d->st;
 out:
-    mpl_free(d->ctx, flags);
-    mpl_free(d->ctx, name);
-    mpl_free(d->ctx, out);
-    mpl_free(d->ctx, text);
+    mpl_free_each(d->ctx, flags, name, out, text);
     return st;
 }
 
@@ -876,9 +855,8 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
 out:
     if (inside)
         leave(d, &old);
-    void *arrays[] = {l.captured,  l.inputs.item, l.flags.item, l.scan.item, l.scan_now.item,
-                      l.seed.item, l.result.item, l.row.item,   carried.item};
-    MPL_FREE_ALL(d->ctx, arrays);
+    mpl_free_each(d->ctx, l.captured, l.inputs.item, l.flags.item, l.scan.item, l.scan_now.item,
+                  l.seed.item, l.result.item, l.row.item, carried.item);
     return st;
 }
 
@@ -952,8 +930,7 @@ static mpl_status back_case(mpl_grad *d, mpl_op op)
     }
     MPL_TRY(d->st);
     n = target.n;
-    MPL_TRY(mpl_new(d->ctx, name, (size_t)n + 1));
-    MPL_TRY(mpl_new(d->ctx, out, (size_t)n + 1));
+    MPL_TRY(mpl_new_each(d->ctx, (size_t)n + 1, name, out));
     if ((text = mpl_alloc(d->ctx, (size_t)n + 1, MPL_GRAD_NAME)) == NULL)
         MPL_TRY(MPL_EMEM);
     for (uint32_t i = 0; i < n; i++)
@@ -965,14 +942,7 @@ static mpl_status back_case(mpl_grad *d, mpl_op op)
         mpl_grad_part(d, target.item[i], out[i]);
     st = d->st;
 out:
-    mpl_free(d->ctx, in.item);
-    mpl_free(d->ctx, block.item);
-    mpl_free(d->ctx, seed.item);
-    mpl_free(d->ctx, target.item);
-    mpl_free(d->ctx, captured);
-    mpl_free(d->ctx, out);
-    mpl_free(d->ctx, text);
-    mpl_free(d->ctx, name);
+    mpl_free_each(d->ctx, in.item, block.item, seed.item, target.item, captured, out, text, name);
     return st;
 }
 

@@ -216,9 +216,7 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
     for (uint32_t i = 0; i < n && d->st == MPL_OK; i++)
         if (target[i] != MPL_NONE)
             mpl_grad_give(d, target[i], out[i]);
-    mpl_free(d->ctx, text);
-    mpl_free(d->ctx, name);
-    mpl_free(d->ctx, out);
+    mpl_free_each(d->ctx, text, name, out);
 }
 
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part)
@@ -294,8 +292,6 @@ mpl_status mpl_grad_now(mpl_grad *d, mpl_value v)
             MPL_TRY(mpl_grad_owns(g, op) ? mpl_grad_copy_control(d, op, d->leads[op])
                                          : mpl_grad_copy(d, op));
 out:
-    mpl_free(d->ctx, needed);
-    mpl_free(d->ctx, captured);
-    mpl_free(d->ctx, stack);
+    mpl_free_each(d->ctx, needed, captured, stack);
     return st;
 }

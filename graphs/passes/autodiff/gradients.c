@@ -512,8 +512,7 @@ void mpl_grad_of_concat(mpl_grad *d)
                           (const mpl_attr[]){MPL_INT(axis, axis), MPL_INTS(split, n, part)}, n,
                           target, 1);
     }
-    mpl_free(d->ctx, target);
-    mpl_free(d->ctx, part);
+    mpl_free_each(d->ctx, target, part);
 }
 
 /* The box of input 0 with n elements of `axis` from `start` on. */

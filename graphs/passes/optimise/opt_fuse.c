@@ -322,8 +322,7 @@ static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine 
     MPL_TRY(contents(m, factor, &data));
     a->n_channels = g->value_shape[out].dim[1];
     one = mpl_count(&g->value_shape[factor]) == 1;
-    MPL_TRY(mpl_new(m->ctx, a->times, (uint64_t)a->n_channels));
-    MPL_TRY(mpl_new(m->ctx, a->plus, (uint64_t)a->n_channels));
+    MPL_TRY(mpl_new_each(m->ctx, (uint64_t)a->n_channels, a->times, a->plus));
     for (int64_t c = 0; c < a->n_channels; c++) {
         affine_of(does, second, mpl_get(a->type, data, one ? 0 : c), &a->times[c], &a->plus[c]);
         finite = finite && isfinite(a->times[c]) && isfinite(a->plus[c]);
@@ -387,8 +386,7 @@ static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_ed
     edit->op_kind = kind;
     edit->from = a.maker;
 out:
-    mpl_free(m->ctx, a.times);
-    mpl_free(m->ctx, a.plus);
+    mpl_free_each(m->ctx, a.times, a.plus);
     return st;
 }
 

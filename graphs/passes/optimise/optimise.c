@@ -117,8 +117,7 @@ static mpl_status find(mpl_ctx *ctx, const mpl_graph *g, int pass, const mpl_pas
         *n_found += e->kind != MPL_EDIT_NONE;
     }
 out:
-    mpl_free(ctx, m.slot);
-    mpl_free(ctx, m.number);
+    mpl_free_each(ctx, m.slot, m.number);
     return st;
 }
 
@@ -250,8 +249,7 @@ static mpl_status apply(mpl_ctx *ctx, mpl_graph **g, const mpl_edit *edit)
     *g = r.to, r.to = NULL;
 out:
     mpl_graph_free(ctx, r.to);
-    mpl_free(ctx, r.map);
-    mpl_free(ctx, r.block);
+    mpl_free_each(ctx, r.map, r.block);
     return st;
 }
 

@@ -250,8 +250,7 @@ static mpl_status rewrite(mpl_ssa *s, mpl_ssa_level level)
     const mpl_graph *g = s->g;
     rewriter r = {.s = s, .level = level};
 
-    MPL_TRY(mpl_new(s->ctx, r.now, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, r.path, g->n_values));
+    MPL_TRY(mpl_new_each(s->ctx, g->n_values, r.now, r.path));
     for (mpl_value v = 0; v < g->n_values; v++) {
         r.now[v] = MPL_NONE;
         if (g->value_op[v] == MPL_NONE)
@@ -275,8 +274,7 @@ static mpl_status rewrite(mpl_ssa *s, mpl_ssa_level level)
     for (uint32_t i = 0; i < g->n_outputs; i++)
         MPL_TRY(read_value(&r, g->output[i], &s->output[i]));
 out:
-    mpl_free(s->ctx, r.now);
-    mpl_free(s->ctx, r.path);
+    mpl_free_each(s->ctx, r.now, r.path);
     return st;
 }
 
@@ -395,9 +393,7 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
     mpl_value *out = NULL;
 
     MPL_TRY(mpl_copy_attrs(s->ctx, g, node->from, &n_attr, &attr));
-    MPL_TRY(mpl_new(s->ctx, name, node->n_out));
-    MPL_TRY(mpl_new(s->ctx, store, node->n_out));
-    MPL_TRY(mpl_new(s->ctx, out, node->n_out));
+    MPL_TRY(mpl_new_each(s->ctx, node->n_out, name, store, out));
     for (uint32_t i = 0; i < node->n_out; i++) {
         uint32_t v = s->item[node->out + i];
 
@@ -417,10 +413,7 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
 out:
     for (uint32_t i = 0; i < node->n_out && store != NULL; i++)
         mpl_free(s->ctx, store[i]);
-    mpl_free(s->ctx, store);
-    mpl_free(s->ctx, attr);
-    mpl_free(s->ctx, name);
-    mpl_free(s->ctx, out);
+    mpl_free_each(s->ctx, store, attr, name, out);
     return st;
 }
 
@@ -470,9 +463,7 @@ static mpl_status emit(mpl_ssa *s, mpl_graph **out)
     *out = e.to, e.to = NULL;
 out:
     mpl_graph_free(s->ctx, e.to);
-    mpl_free(s->ctx, e.map);
-    mpl_free(s->ctx, e.versions);
-    mpl_free(s->ctx, e.name);
+    mpl_free_each(s->ctx, e.map, e.versions, e.name);
     return st;
 }
 
@@ -526,9 +517,6 @@ out:
     for (uint32_t i = 0; i < s.n_nodes; i++)
         mpl_free(ctx, s.node[i].fused);
     mpl_views_free(ctx, s.views);
-    mpl_free(ctx, s.node);
-    mpl_free(ctx, s.value);
-    mpl_free(ctx, s.item);
-    mpl_free(ctx, s.output);
+    mpl_free_each(ctx, s.node, s.value, s.item, s.output);
     return st;
 }
