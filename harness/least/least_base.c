@@ -100,8 +100,8 @@ out:
     return st;
 }
 
-mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options, uint64_t ticks,
-                               int64_t deadline_ns, bool concats)
+mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options,
+                               const char *planner, uint64_t ticks, bool concats)
 {
     mpl_status st = MPL_OK;
     mpl_plan_choices choices = {0};
@@ -113,9 +113,7 @@ mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options,
     mpl_run_init(&run, base->ctx);
     run.seed = options->seed;
     run.budget_ticks = mpl_min_u64(ticks, options->budget);
-    run.deadline_ns = deadline_ns;
-    run.watch = options->watch;
-    MPL_TRY(mpl_planner_run(mpl_planner_find("portfolio"), &run, base->job->problem, &plan));
+    MPL_TRY(mpl_planner_run(mpl_planner_find(planner), &run, base->job->problem, &plan));
     MPL_TRY(judge(base, options, &plan));
 out:
     mpl_plan_choices_fini(base->ctx, &choices);

@@ -27,6 +27,15 @@ static mpl_fall *add_fall(mpl_lowest *x, const char *step, uint64_t bytes)
 
 /* ---- the given order ---- */
 
+/* A step in the given order; a quick one where the time is over. */
+static mpl_status step_given(mpl_least_base *base, const mpl_options *options, int64_t deadline_ns,
+                             bool concats)
+{
+    const char *planner = is_late(options, deadline_ns) ? "greedy_size" : "portfolio";
+
+    return mpl_least_try_given(base, options, planner, STEP_TICKS, concats);
+}
+
 /* Nothing shared, lifetimes, in place, views and concats. */
 static mpl_status fall_given(mpl_lowest *x, mpl_least_base *base, const mpl_options *options,
                              int64_t deadline_ns)
@@ -35,17 +44,17 @@ static mpl_status fall_given(mpl_lowest *x, mpl_least_base *base, const mpl_opti
     mpl_options o = *options;
 
     o.in_place = o.views = false;
-    MPL_TRY(mpl_least_try_given(base, &o, STEP_TICKS, deadline_ns, false));
+    MPL_TRY(step_given(base, &o, deadline_ns, false));
     add_fall(x, "nothing shared", x->job.naive_bytes);
     add_fall(x, "lifetimes", base->plan->peak_bytes);
     if (options->in_place) {
         o.in_place = true;
-        MPL_TRY(mpl_least_try_given(base, &o, STEP_TICKS, deadline_ns, false));
+        MPL_TRY(step_given(base, &o, deadline_ns, false));
         add_fall(x, "in place", base->plan->peak_bytes);
     }
     if (options->views) {
         o.views = true;
-        MPL_TRY(mpl_least_try_given(base, &o, STEP_TICKS, deadline_ns, true));
+        MPL_TRY(step_given(base, &o, deadline_ns, true));
         add_fall(x, "views and concats", base->plan->peak_bytes);
     }
 out:
@@ -162,6 +171,18 @@ static int64_t share(int64_t deadline_ns, uint32_t n)
                                                           : now + (deadline_ns - now) / n;
 }
 
+/* The step of a freedom that there was no time for. */
+static void skip_freedom(const mpl_options *options, const mpl_freedom *freedom, mpl_lowest *x)
+{
+    mpl_fall *fall = add_fall(x, freedom->text, x->plan->peak_bytes);
+    bool by_caller = is_late(options, INT64_MAX);
+
+    fall->is_added = true;
+    snprintf(fall->why, sizeof fall->why, "the search ended before");
+    x->by_caller |= by_caller;
+    x->by_clock |= !by_caller;
+}
+
 mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                            mpl_lowest *out)
 {
@@ -175,15 +196,11 @@ mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char 
         end = begin + mpl_seconds_ns(options->time_limit);
     MPL_TRY(find_base(ctx, options, graph, share(end, out->n_freedoms + 1), out));
     for (uint32_t i = 0; i < out->n_freedoms; i++) {
-        if (is_late(options, end)) {
-            mpl_fall *fall = add_fall(out, out->freedom[i].text, out->plan->peak_bytes);
-
-            fall->is_added = true;
-            snprintf(fall->why, sizeof fall->why, "the search ended before");
-            continue;
-        }
-        MPL_TRY(try_freedom(ctx, graph, &out->freedom[i], out->text[i],
-                            share(end, out->n_freedoms - i), &with, out));
+        if (is_late(options, end))
+            skip_freedom(options, &out->freedom[i], out);
+        else
+            MPL_TRY(try_freedom(ctx, graph, &out->freedom[i], out->text[i],
+                                share(end, out->n_freedoms - i), &with, out));
     }
     out->ns = mpl_clock_ns() - begin;
 out:

@@ -90,10 +90,10 @@ typedef struct mpl_least_base {
 mpl_status mpl_least_base_open(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                mpl_job *job, mpl_least_base *out);
 void mpl_least_base_fini(mpl_least_base *base);
-/* Plans the given order under `options`, with `ticks` of work at most. concats: 1: decided as
- * --concat says, 0: copied. */
-mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options, uint64_t ticks,
-                               int64_t deadline_ns, bool concats);
+/* Plans the given order under `options` by the planner, with `ticks` of work at most and to its
+ * end, whatever the time. concats: 1: decided as --concat says, 0: copied. */
+mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options,
+                               const char *planner, uint64_t ticks, bool concats);
 /* Searches (planners/search/least.h) and adds the facts to *facts. */
 mpl_status mpl_least_try_search(mpl_least_base *base, const mpl_options *options,
                                 int64_t deadline_ns, mpl_lowest *facts);
