@@ -176,7 +176,6 @@ TEST(compositions_give_the_same_elements)
         char index[200];
         bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which always composes */
 
-        mpl_ctx_init(ctx);
         if (any) {
             inner = random_box(&rng, 2);
             inner.offset %= 8;

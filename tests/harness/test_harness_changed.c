@@ -232,7 +232,6 @@ TEST(out_of_memory)
     for (int64_t k = 0; st == MPL_EMEM; k++) {
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(ctx);
         assert_ok(
             ctx,
             mpl_zoo_build(
@@ -240,7 +239,6 @@ TEST(out_of_memory)
         ctx->fail_after = ctx->n_allocs + k;
         st = twice(ctx, "labels", &g, NULL);
         mpl_graph_free(ctx, g);
-        assert_int_equal(ctx->n_live, 0);
     }
     assert_int_equal(st, MPL_OK);
 }

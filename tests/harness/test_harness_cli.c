@@ -336,7 +336,6 @@ TEST(documents_are_up_to_date)
         owned_memory char *data = NULL;
         size_t size;
 
-        mpl_ctx_init(ctx);
         assert_int_equal(run("%s", table[i].what), 0);
         assert_ok(ctx, mpl_file_read(ctx, table[i].path, &data, &size));
         if (strcmp(data, out) != 0)

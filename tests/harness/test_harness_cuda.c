@@ -204,7 +204,6 @@ TEST(benches_hold_the_same)
         char arguments[1000], path[600];
         mpl_rows rows = {0};
 
-        mpl_ctx_init(ctx);
         snprintf(path, sizeof path, "%s/rows%d.jsonl", folder, i);
         snprintf(arguments, sizeof arguments,
                  "bench smoke --backends cuda --planners greedy_size,first_fit --repeat 2 --device "

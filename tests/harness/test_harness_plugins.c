@@ -376,7 +376,6 @@ static void read_rows(mpl_ctx *ctx, const char *name, mpl_rows *rows)
     char path[600];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    mpl_ctx_init(ctx);
     assert_ok(ctx, mpl_rows_read(ctx, path, rows));
 }
 

@@ -476,7 +476,6 @@ TEST(any_bit_flipped)
                 fail_msg("file %zu, bit %zu: status '%s': %s", k, bit, mpl_status_name(st),
                          ctx->message);
             mpl_free(ctx, t.data);
-            assert_int_equal(ctx->n_live, 0);
         }
 }
 
@@ -561,7 +560,6 @@ static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)
     mpl_tensor t = sample_tensor(&samples[0]);
     mpl_status st;
 
-    mpl_ctx_init(ctx);
     ctx->fail_after = fails;
     if (m.n == 0)
         return mpl_tensor_write(ctx, in_folder("failing.npy"), &t);

@@ -530,7 +530,6 @@ TEST(memory_may_run_out)
             mpl_problem *p;
             mpl_rng rng;
 
-            mpl_ctx_init(ctx);
             mpl_rng_init(&rng, 5 + what);
             p = random_problem(ctx, &rng, 12, what);
             for (int64_t k = 0; st == MPL_EMEM && takes(searches[i], p); k++) {
@@ -549,7 +548,6 @@ TEST(memory_may_run_out)
                 assert_int_equal(ctx->n_live, live);
             }
             mpl_problem_free(ctx, p);
-            assert_int_equal(ctx->n_live, 0);
         }
 }
 

@@ -247,7 +247,6 @@ TEST(chains_do_what_plain_loops_do)
         mpl_graph *g;
         uint64_t bytes;
 
-        mpl_ctx_init(ctx);
         snprintf(text, sizeof text, "graph t\n%soutput y\n", chains[i]);
         assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
         for (mpl_value v = 0; v < g->n_values; v++)
@@ -279,7 +278,6 @@ TEST(chains_do_what_plain_loops_do)
             free(keep[v]);
         }
         mpl_graph_free(ctx, g);
-        assert_int_equal(ctx->n_live, 0);
     }
 }
 

@@ -148,7 +148,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner
 /* Whether the world is usable: valid, and not too high. Computes its heights. */
 static bool judge(mpl_ctx *ctx, world *w)
 {
-    owned_problem *p = make_problem(ctx, w);
+    mpl_problem *p = make_problem(ctx, w);
     bool sane = mpl_problem_check(ctx, p) == MPL_OK;
 
     if (sane && is_plain(w)) {
@@ -158,12 +158,14 @@ static bool judge(mpl_ctx *ctx, world *w)
                 ;
         }
     } else if (sane) {
-        owned_plan *plan = planned(ctx, p, "exact", NULL, NULL);
+        mpl_plan *plan = planned(ctx, p, "exact", NULL, NULL);
 
         sane = plan != NULL && plan->claim != MPL_INFEASIBLE;
         for (uint32_t k = 0; k < w->n_pools && sane; k++)
             w->height[k] = (uint32_t)plan->pool_bytes[k];
+        mpl_plan_free(ctx, plan);
     }
+    mpl_problem_free(ctx, p);
     return sane;
 }
 
