@@ -338,3 +338,33 @@ loop tagged_loop_of(const machine *m, mpl_op op)
     l.result_copied = m->map->places->result_copied + g->block_result_begin[l.body];
     return l;
 }
+
+/* Values that have, or are declared to have, their own memory. */
+static bool is_pinned(const machine *m, mpl_value v)
+{
+    bool pinned = m->map->value_buffer[v] == MPL_NONE &&
+                  m->map->places->value_place[v] == MPL_NONE && m->map->value_root[v] == v;
+
+    for (uint32_t i = 0; i < m->map->places->n; i++)
+        pinned = pinned || (place_of(m, i)->kind == MPL_PLACE_PINNED && place_of(m, i)->of == v);
+    return pinned;
+}
+
+void tagged_lay_out(machine *m)
+{
+    for (mpl_buffer b = 0; b < m->p->n; b++) {
+        uint64_t *end = &m->slab_begin[mpl_plan_arena(m->p, m->plan, b) + 1];
+
+        /* room for overruns */
+        *end = mpl_max_u64(*end, m->plan->offset[b] + m->p->bytes[b] + MOST_BYTES);
+    }
+    for (uint32_t s = 0; s < m->n_slabs; s++) {
+        mpl_value v = s - m->n_arenas;
+
+        m->slab_begin[s + 1] += m->slab_begin[s];
+        if (s >= m->n_arenas && is_pinned(m, v))
+            m->slab_begin[s + 1] += m->g->value_bytes[v] + MOST_BYTES;
+    }
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        m->truth_begin[v + 1] = m->truth_begin[v] + m->g->value_bytes[v];
+}

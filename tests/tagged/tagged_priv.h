@@ -123,6 +123,7 @@ static inline const char *name_of(const machine *m, mpl_value v)
     return v != MPL_NONE ? m->g->value_name[v] : "nothing";
 }
 
+void tagged_lay_out(machine *m); /* sizes of memory and truth */
 void tagged_make_new(machine *m, int what, mpl_value v);
 way tagged_wrong(machine *m, const char *what, const char *who, const char *whose);
 uint64_t tagged_slice_number(const machine *m, uint32_t block, bool reversed);

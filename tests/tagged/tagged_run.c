@@ -21,12 +21,13 @@ static way show(machine *m, mpl_op op)
 
         TRY(tagged_bind(m, out));
         m->lost[out] = 0;
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            m->lost[out] |= tagged_is_lost(m, g->op_in[i]);
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1];
-             at += bytes_of(m, g->op_in[i++]))
-            memcpy(truth_of(m, out) + at, truth_of(m, g->op_in[i]),
-                   bytes_of(m, g->op_in[i]) * sizeof at);
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+            mpl_value part = g->op_in[i];
+
+            m->lost[out] |= tagged_is_lost(m, part);
+            memcpy(truth_of(m, out) + at, truth_of(m, part), bytes_of(m, part) * sizeof at);
+            at += bytes_of(m, part);
+        }
         m->made[out] = 1;
         return GO;
     }
@@ -735,36 +736,6 @@ static void run_all(machine *m)
     }
 }
 
-/* Values that have, or are declared to have, their own memory. */
-static bool is_pinned(const machine *m, mpl_value v)
-{
-    bool pinned = m->map->value_buffer[v] == MPL_NONE &&
-                  m->map->places->value_place[v] == MPL_NONE && m->map->value_root[v] == v;
-
-    for (uint32_t i = 0; i < m->map->places->n; i++)
-        pinned = pinned || (place_of(m, i)->kind == MPL_PLACE_PINNED && place_of(m, i)->of == v);
-    return pinned;
-}
-
-static void lay_out(machine *m)
-{
-    for (mpl_buffer b = 0; b < m->p->n; b++) {
-        uint64_t *end = &m->slab_begin[mpl_plan_arena(m->p, m->plan, b) + 1];
-
-        /* room for overruns */
-        *end = mpl_max_u64(*end, m->plan->offset[b] + m->p->bytes[b] + MOST_BYTES);
-    }
-    for (uint32_t s = 0; s < m->n_slabs; s++) {
-        mpl_value v = s - m->n_arenas;
-
-        m->slab_begin[s + 1] += m->slab_begin[s];
-        if (s >= m->n_arenas && is_pinned(m, v))
-            m->slab_begin[s + 1] += m->g->value_bytes[v] + MOST_BYTES;
-    }
-    for (mpl_value v = 0; v < m->g->n_values; v++)
-        m->truth_begin[v + 1] = m->truth_begin[v] + m->g->value_bytes[v];
-}
-
 tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                           const mpl_problem *p, const mpl_plan *plan)
 {
@@ -774,7 +745,7 @@ tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
     m.n_slabs = m.n_arenas + g->n_values;
     assert_ok(ctx, mpl_new(ctx, m.slab_begin, m.n_slabs + 1));
     assert_ok(ctx, mpl_new(ctx, m.truth_begin, g->n_values + 1));
-    lay_out(&m);
+    tagged_lay_out(&m);
     assert_ok(ctx, mpl_new(ctx, m.memory, m.slab_begin[m.n_slabs]));
     assert_ok(ctx, mpl_new(ctx, m.truth, m.truth_begin[g->n_values]));
     assert_ok(ctx, mpl_new(ctx, m.made, g->n_values));
