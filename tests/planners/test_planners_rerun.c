@@ -2,12 +2,11 @@
  * when; the reported work; operations that must not repeat; the least peak of chains. Fault: a
  * repeat that reads another copy, an update that does not wait, statistics updated twice,
  * miscounted work. */
-#include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "graphs/orders/work.h"
 #include "graphs/core/rng.h"
 #include "planners/recompute/recompute_priv.h"
-#include "runtime/exec.h"
 
 /* Segments within the budget. */
 static mpl_status segments(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -37,51 +36,20 @@ static mpl_graph *zoo(mpl_ctx *ctx, const char *spec)
 }
 
 /* All outputs of the third planned run on `ref`, concatenated. Weights carry over between runs. */
-static char *outputs(mpl_ctx *ctx, const mpl_graph *g, uint64_t *bytes)
+static char *outputs(mpl_ctx *ctx, const mpl_graph *g)
 {
-    const mpl_backend *backend = mpl_backend_find("ref");
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_exec_options exec_options = {.weight_seed = 1, .iterate = true};
-    mpl_device *dev = NULL;
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_plan *plan = NULL;
-    mpl_exec *exec = NULL;
-    mpl_op *order = malloc((g->n_ops + 1) * sizeof *order);
-    mpl_run run;
+    bound b;
     char *out;
 
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
-    mpl_run_init(&run, ctx);
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
-    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        void *data = calloc(1, g->value_bytes[g->input[i]] + 8);
-
-        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
-        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
-        free(data);
-    }
+    bind_device(ctx, mpl_backend_find("ref"), g, "given", &(mpl_device_options){.n_threads = 1},
+                &b);
+    bind_problem(&b, &options, "greedy_size");
+    bind_exec(&b, &(mpl_exec_options){.weight_seed = 1, .iterate = true}, 7);
     for (int i = 0; i < 3; i++)
-        assert_ok(ctx, mpl_exec_run(exec, NULL));
-    *bytes = 0;
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        *bytes += g->value_bytes[g->output[i]];
-    out = calloc(1, *bytes + 1);
-    *bytes = 0;
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        assert_ok(ctx, mpl_exec_output(exec, i, out + *bytes));
-        *bytes += g->value_bytes[g->output[i]];
-    }
-    mpl_exec_free(ctx, exec);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
-    backend->close(dev);
-    free(order);
+        assert_ok(ctx, mpl_exec_run(b.exec, NULL));
+    out = outputs_of(ctx, g, b.exec);
+    unbind(&b);
     return out;
 }
 
@@ -124,14 +92,14 @@ TEST(any_run_gives_the_same_bits)
 {
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_graph *g, *made = NULL;
-        uint64_t bytes, made_bytes, peak = 0;
+        uint64_t peak = 0;
         char *want, *got;
         mpl_op *run;
         mpl_rng rng;
 
         mpl_rng_init(&rng, i);
         g = zoo(ctx, specs[i]);
-        want = outputs(ctx, g, &bytes);
+        want = outputs(ctx, g);
         run = malloc(3 * (size_t)g->n_ops * sizeof *run);
         for (int round = 0; round < 6; round++) {
             mpl_problem_options options = mpl_problem_options_default();
@@ -156,16 +124,16 @@ TEST(any_run_gives_the_same_bits)
                 assert_ok(ctx, mpl_rerun(ctx, g, trimmed, run, &made, &facts));
                 assert_true(peak <= before && facts.extra_work < work);
             }
-            got = outputs(ctx, made, &made_bytes);
-            assert_int_equal(bytes, made_bytes);
-            if (memcmp(want, got, bytes) != 0)
+            got = outputs(ctx, made);
+            assert_int_equal(output_bytes(made), output_bytes(g));
+            if (memcmp(want, got, output_bytes(g)) != 0)
                 fail_msg("%s: run %d gives other outputs", specs[i], round);
-            free(got);
+            mpl_free(ctx, got);
             mpl_graph_free(ctx, made);
             made = NULL;
         }
         free(run);
-        free(want);
+        mpl_free(ctx, want);
         mpl_graph_free(ctx, g);
     }
 }
@@ -177,11 +145,11 @@ TEST(segments_give_the_same_bits)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mpl_problem_options options = mpl_problem_options_default();
         mpl_graph *g, *made = NULL;
-        uint64_t bytes, made_bytes, before, least = UINT64_MAX;
+        uint64_t before, least = UINT64_MAX;
         char *want, *got;
 
         g = zoo(ctx, specs[i]);
-        want = outputs(ctx, g, &bytes);
+        want = outputs(ctx, g);
         for (int k = 0; k < 3; k++) {
             uint32_t n, *times = calloc(g->n_ops, sizeof *times);
             mpl_op *run = NULL;
@@ -204,16 +172,16 @@ TEST(segments_give_the_same_bits)
             assert_true(peak <= budget && peak <= before && facts.extra_work <= facts.forward_work);
             least = mpl_min_u64(least, peak);
             assert_ok(ctx, mpl_rerun(ctx, g, n, run, &made, NULL));
-            got = outputs(ctx, made, &made_bytes);
-            assert_int_equal(bytes, made_bytes);
-            assert_memory_equal(want, got, bytes);
-            free(got);
+            got = outputs(ctx, made);
+            assert_int_equal(output_bytes(made), output_bytes(g));
+            assert_memory_equal(want, got, output_bytes(g));
+            mpl_free(ctx, got);
             free(times);
             mpl_free(ctx, run);
             mpl_graph_free(ctx, made);
             made = NULL;
         }
-        free(want);
+        mpl_free(ctx, want);
         mpl_graph_free(ctx, g);
     }
 }

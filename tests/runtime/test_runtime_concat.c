@@ -1,6 +1,7 @@
 /* Operands of concats inside their results, and parts inside their wholes: outputs as without
  * sharing, fewer bytes moved, and no more memory than copying needs. */
 #include "graphs/problem/bounds/bounds.h"
+#include "tests/runtime/bound_graph.h"
 #include "tests/support/random_rows.h"
 
 #include "graphs/core/rng.h"
@@ -93,52 +94,39 @@ static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *
                      const mpl_planner *planner, const mpl_problem_options *options, bool checked)
 {
     result r = {.hash = MPL_HASH_SEED};
-    mpl_exec_options how = {.checked = checked, .weight_seed = 5};
-    mpl_device *dev = NULL;
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_plan *plan = NULL;
-    mpl_exec *exec = NULL;
     mpl_exec_facts facts;
     mpl_run call;
-    mpl_op order[64];
     float data[512];
+    bound b;
 
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    bind_device(ctx, backend, g, "given", &(mpl_device_options){.n_threads = 1}, &b);
     if (planner != NULL) {
-        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, options, &p, &map));
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, b.order, options, &b.p, &b.map));
         mpl_run_init(&call, ctx);
         call.budget_ticks = 2000000;
-        assert_ok(ctx, mpl_planner_run(planner, &call, p, &plan));
-        assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &r.bound, NULL));
+        assert_ok(ctx, mpl_planner_run(planner, &call, b.p, &b.plan));
+        assert_ok(ctx, mpl_lower_bound(ctx, b.p, 0, &r.bound, NULL));
         if (options->parallel)
-            assert_ok(ctx, mpl_verify_graph(ctx, g, map, p, plan));
-        r.planned = plan->pool_bytes[0];
+            assert_ok(ctx, mpl_verify_graph(ctx, g, b.map, b.p, b.plan));
+        r.planned = b.plan->pool_bytes[0];
     }
-    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &how, &exec));
-    r.n_rooms = check_rooms(exec);
-    assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 3, data));
-    assert_ok(ctx, mpl_exec_set_input(exec, 0, data));
+    bind_exec(&b, &(mpl_exec_options){.checked = checked, .weight_seed = 5}, 3);
+    r.n_rooms = check_rooms(b.exec);
     for (uint32_t round = 0; round < (options != NULL && options->parallel ? 6u : 2u); round++) {
         if (options != NULL && options->parallel && round > 1) {
-            assert_ok(ctx, mpl_order_random(ctx, g, round, order));
-            assert_ok(ctx, mpl_exec_set_order(exec, order));
+            assert_ok(ctx, mpl_order_random(ctx, g, round, b.order));
+            assert_ok(ctx, mpl_exec_set_order(b.exec, b.order));
         }
-        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        assert_ok(ctx, mpl_exec_run(b.exec, NULL));
         for (uint32_t i = 0; i < g->n_outputs; i++) {
-            assert_ok(ctx, mpl_exec_output(exec, i, data));
+            assert_ok(ctx, mpl_exec_output(b.exec, i, data));
             if (round == 0)
                 r.hash = mpl_hash(r.hash, data, g->value_bytes[g->output[i]]);
         }
     }
-    assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
+    assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
     r.copied = facts.copied_bytes;
-    mpl_exec_free(ctx, exec);
-    mpl_plan_free(ctx, plan);
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
-    backend->close(dev);
+    unbind(&b);
     return r;
 }
 
@@ -317,43 +305,28 @@ TEST(images_need_no_copies)
         skip_without("the backend cpu");
     for (size_t i = 0; i < 2 * (sizeof networks / sizeof *networks); i++) {
         mpl_problem_options o = mpl_problem_options_default();
-        owned_problem *p = NULL;
-        owned_map *map = NULL;
-        owned_memory mpl_op *order = NULL;
-        uint64_t hash[2] = {MPL_HASH_SEED, MPL_HASH_SEED}, copied = 0;
         owned_graph *g = zoo_graph(ctx, networks[i / 2]);
+        uint64_t hash[2], copied = 0;
 
         if (i % 2 == 1)
             assert_ok(ctx, mpl_graph_channels_last(ctx, &g));
-        order = order_by(ctx, g, "given");
         o.concat = MPL_CONCAT_SHARE;
-        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (int shared = 0; shared < 2; shared++) {
-            mpl_exec_options how = {.checked = false, .weight_seed = 5};
-            mpl_device *dev = NULL;
-            mpl_plan *plan = NULL;
-            mpl_exec *exec = NULL;
             mpl_exec_facts facts;
-            uint64_t bytes = g->value_bytes[g->input[0]], out = g->value_bytes[g->output[0]];
-            void *data = mpl_alloc(ctx, bytes > out ? bytes : out, 1);
-            mpl_run call;
+            char *out;
+            bound b;
 
-            mpl_run_init(&call, ctx);
-            assert_ok(ctx, cpu->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
-            assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &call, p, &plan));
-            assert_ok(ctx, mpl_exec_new(ctx, cpu, dev, g, order, shared ? p : NULL,
-                                        shared ? map : NULL, shared ? plan : NULL, &how, &exec));
-            assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 3, data));
-            assert_ok(ctx, mpl_exec_set_input(exec, 0, data));
-            assert_ok(ctx, mpl_exec_run(exec, NULL));
-            assert_ok(ctx, mpl_exec_output(exec, 0, data));
-            hash[shared] = mpl_hash(hash[shared], data, out);
-            assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
+            bind_device(ctx, cpu, g, "given", &(mpl_device_options){.n_threads = 2}, &b);
+            if (shared)
+                bind_problem(&b, &o, "greedy_size");
+            bind_exec(&b, &(mpl_exec_options){.weight_seed = 5}, 3);
+            assert_ok(ctx, mpl_exec_run(b.exec, NULL));
+            out = outputs_of(ctx, g, b.exec);
+            hash[shared] = mpl_hash(MPL_HASH_SEED, out, output_bytes(g));
+            assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
             copied = facts.copied_bytes;
-            mpl_free(ctx, data);
-            mpl_exec_free(ctx, exec);
-            mpl_plan_free(ctx, plan);
-            cpu->close(dev);
+            mpl_free(ctx, out);
+            unbind(&b);
         }
         if (hash[0] != hash[1] || copied != 0)
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
@@ -499,48 +472,33 @@ TEST(wrong_places_are_refused)
             "softplus(c)\noutput y\n",
             "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
             "softplus(c)\noutput y\n");
-    const mpl_backend *ref = mpl_backend_find("ref");
 
     for (int fault = 0; fault < 6; fault++) { /* 0, 1: none */
         mpl_problem_options o = mpl_problem_options_default();
-        mpl_exec_options how = {.weight_seed = 5};
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
-        mpl_device *dev = NULL;
-        mpl_plan *plan = NULL;
-        mpl_exec *exec = NULL;
-        mpl_graph *g = NULL;
+        owned_graph *g = text_graph(ctx, text[fault % 2]);
         mpl_buffer part;
-        mpl_op order[64];
-        mpl_value b;
+        mpl_value v = mpl_graph_find(g, "b");
+        bound b;
 
         o.concat = MPL_CONCAT_SHARE;
         o.in_place = false;
-        assert_ok(ctx,
-                  mpl_text_read_memory(ctx, "wrong", text[fault % 2], strlen(text[fault % 2]), &g));
-        assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
-        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        plan = planned_by(ctx, "none", p);
-        b = mpl_graph_find(g, "b");
-        part = map->value_buffer[b];
+        bind_device(ctx, mpl_backend_find("ref"), g, "given", &(mpl_device_options){.n_threads = 1},
+                    &b);
+        bind_problem(&b, &o, "none");
+        part = b.map->value_buffer[v];
         if (fault == 2)
-            map->value_box[b].offset++; /* it ends one element past the result */
+            b.map->value_box[v].offset++; /* it ends one element past the result */
         if (fault == 3)
-            plan->offset[part] -= 64, p->bytes[part] += 64; /* over the part before it */
+            b.plan->offset[part] -= 64, b.p->bytes[part] += 64; /* over the part before it */
         if (fault == 4)
-            map->value_box[b].stride[0]++;
+            b.map->value_box[v].stride[0]++;
         if (fault == 5)
-            p->bytes[part] -= 64;
-        assert_ok(ctx, ref->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
-        if (mpl_exec_new(ctx, ref, dev, g, order, p, map, plan, &how, &exec) !=
-            (fault < 2 ? MPL_OK : MPL_EINVALID))
+            b.p->bytes[part] -= 64;
+        if (mpl_exec_new(ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
+                         &(mpl_exec_options){.weight_seed = 5},
+                         &b.exec) != (fault < 2 ? MPL_OK : MPL_EINVALID))
             fail_msg("fault %d: %s", fault, fault < 2 ? ctx->message : "taken");
-        mpl_exec_free(ctx, exec);
-        ref->close(dev);
-        mpl_plan_free(ctx, plan);
-        mpl_value_map_free(ctx, map);
-        mpl_problem_free(ctx, p);
-        mpl_graph_free(ctx, g);
+        unbind(&b);
     }
 }
 

@@ -3,10 +3,9 @@
  * Fault: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong
  * plans and kernels that --checked must name, pages touched beyond the plan, memory allocated while
  * running, leaks. */
-#include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 #include "runtime/machine.h"
 
 #include <math.h>
@@ -157,97 +156,32 @@ static const char *const way_planner[] = {"first_fit", "greedy_size", "none"};
 
 /* ---- running ---- */
 
-typedef struct bound { /* a graph on a device, planned or not */
-    mpl_ctx *ctx;
-    const mpl_backend *backend;
-    const mpl_graph *g;
-    mpl_device *dev;
-    mpl_op *order;
-    mpl_problem *p;
-    mpl_value_map *map;
-    mpl_plan *plan;
-    mpl_exec *exec;
-} bound;
-
-static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
-                        const char *order, bound *b)
-{
-    *b = (bound){.ctx = ctx, .backend = backend, .g = g};
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &b->dev));
-    b->order = order_by(ctx, g, order);
-}
-
 static void bind_plan(bound *b, mpl_problem_options options, bool workspaces, int way)
 {
-    uint64_t *bytes = mpl_alloc(b->ctx, b->g->n_ops, sizeof *bytes);
+    owned_memory uint64_t *bytes = mpl_alloc(b->ctx, b->g->n_ops, sizeof *bytes);
 
     assert_non_null(bytes);
     assert_ok(b->ctx, mpl_exec_workspaces(b->ctx, b->backend, b->dev, b->g, bytes));
     options.op_workspace_bytes = workspaces ? bytes : NULL;
-    assert_ok(b->ctx, mpl_problem_from_graph(b->ctx, b->g, b->order, &options, &b->p, &b->map));
-    b->plan = planned_by(b->ctx, way_planner[way], b->p);
+    bind_problem(b, &options, way_planner[way]);
     b->plan->claim = MPL_FEASIBLE; /* tests move buffers */
     b->plan->bound_bytes = b->plan->n_witness = 0;
     assert_ok(b->ctx, mpl_verify(b->ctx, b->p, b->plan));
-    mpl_free(b->ctx, bytes);
 }
 
-static void bind_exec(bound *b, bool checked)
-{
-    mpl_exec_options options = {.checked = checked, .weight_seed = 5};
-
-    assert_ok(b->ctx, mpl_exec_new(b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map,
-                                   b->plan, &options, &b->exec));
-    for (uint32_t i = 0; i < b->g->n_inputs; i++) {
-        void *data = mpl_alloc(b->ctx, b->g->value_bytes[b->g->input[i]], 1);
-
-        assert_non_null(data);
-        assert_ok(b->ctx, mpl_exec_make_input(b->ctx, b->g, i, 3, data));
-        assert_ok(b->ctx, mpl_exec_set_input(b->exec, i, data));
-        mpl_free(b->ctx, data);
-    }
-}
-
-static void unbind(bound *b)
-{
-    mpl_exec_free(b->ctx, b->exec);
-    mpl_plan_free(b->ctx, b->plan);
-    mpl_value_map_free(b->ctx, b->map);
-    mpl_problem_free(b->ctx, b->p);
-    mpl_free(b->ctx, b->order);
-    b->backend->close(b->dev);
-}
-
-static uint64_t output_bytes(const mpl_graph *g)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        bytes += g->value_bytes[g->output[i]];
-    return bytes;
-}
-
-static char *outputs_of(bound *b)
-{
-    char *all = mpl_alloc(b->ctx, output_bytes(b->g), 1), *at = all;
-
-    assert_non_null(all);
-    for (uint32_t i = 0; i < b->g->n_outputs; i++) {
-        assert_ok(b->ctx, mpl_exec_output(b->exec, i, at));
-        at += b->g->value_bytes[b->g->output[i]];
-    }
-    return all;
-}
+static const mpl_device_options two_threads = {.n_threads = 2};
+static const mpl_exec_options plain = {.weight_seed = 5},
+                              with_checks = {.checked = true, .weight_seed = 5};
 
 static char *unshared_outputs(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g)
 {
     bound b;
     char *all;
 
-    bind_device(ctx, backend, g, "given", &b);
-    bind_exec(&b, false);
+    bind_device(ctx, backend, g, "given", &two_threads, &b);
+    bind_exec(&b, &plain, 3);
     assert_ok(ctx, mpl_exec_run(b.exec, NULL));
-    all = outputs_of(&b);
+    all = outputs_of(ctx, g, b.exec);
     unbind(&b);
     return all;
 }
@@ -276,12 +210,12 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
 
             if (large && way != (checked ? BY_SIZE : BY_BIRTH))
                 continue;
-            bind_device(ctx, backend, g, mpl_orders[o]->name, &b);
+            bind_device(ctx, backend, g, mpl_orders[o]->name, &two_threads, &b);
             bind_plan(&b, mpl_problem_options_default(), true, way);
-            bind_exec(&b, checked);
+            bind_exec(&b, checked ? &with_checks : &plain, 3);
             for (int repeat = 0; repeat < 2; repeat++) {
                 assert_ok(ctx, mpl_exec_run(b.exec, NULL));
-                got = outputs_of(&b);
+                got = outputs_of(ctx, g, b.exec);
                 if (memcmp(got, want, output_bytes(g)) != 0)
                     fail_msg("%s on %s, order %s, way %d, run %d: outputs differ from those of the "
                              "unshared run",
@@ -329,12 +263,12 @@ TEST(options_do_not_change_outputs)
             o.pin_inputs = !(mask & 8);
             o.pin_outputs = !(mask & 16);
             o.plan_workspaces = mask & 32;
-            bind_device(ctx, mpl_backends[k], g, "given", &b);
+            bind_device(ctx, mpl_backends[k], g, "given", &two_threads, &b);
             bind_plan(&b, o, !(mask & 64), BY_SIZE);
-            bind_exec(&b, true);
+            bind_exec(&b, &with_checks, 3);
             assert_ok(ctx, mpl_exec_run(b.exec, NULL));
             assert_ok(ctx, mpl_exec_run(b.exec, NULL));
-            got = outputs_of(&b);
+            got = outputs_of(ctx, g, b.exec);
             if (memcmp(got, want, output_bytes(g)) != 0)
                 fail_msg("options %#x on %s: outputs differ from those of the unshared run", mask,
                          mpl_backends[k]->name);
@@ -382,12 +316,12 @@ static void check_wrong_plan(mpl_ctx *ctx, const mpl_backend *backend, const mpl
     mpl_buffer victim;
 
     o.views = false; /* each value has its own buffer */
-    bind_device(ctx, backend, g, "given", &b);
+    bind_device(ctx, backend, g, "given", &two_threads, &b);
     bind_plan(&b, o, true, APART);
     victim = buffer_of(&b, overlaps[i].victim);
     b.plan->offset[buffer_of(&b, overlaps[i].intruder)] =
         b.plan->offset[victim] + overlaps[i].shift;
-    bind_exec(&b, true);
+    bind_exec(&b, &with_checks, 3);
     assert_status(ctx, mpl_exec_run(b.exec, NULL), MPL_EINVALID);
     if (strstr(ctx->message, overlaps[i].victim) == NULL ||
         strstr(ctx->message, overlaps[i].intruder) == NULL)
@@ -418,7 +352,7 @@ TEST(plans_outside_of_their_arena_are_refused)
     mpl_exec *exec;
     owned_graph *g = small_graph(ctx);
 
-    bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
+    bind_device(ctx, mpl_backend_find("ref"), g, "given", &two_threads, &b);
     bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
     for (mpl_buffer i = 0; i < b.p->n; i++) {
         uint64_t offset = b.plan->offset[i];
@@ -471,7 +405,7 @@ TEST(orders_are_compared_with_the_plan)
         bound b;
 
         assert_ok(ctx, mpl_text_read_memory(ctx, "test", c->text, strlen(c->text), &g));
-        bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
+        bind_device(ctx, mpl_backend_find("ref"), g, "given", &two_threads, &b);
         options.parallel = c->parallel;
         bind_plan(&b, options, false, c->parallel ? APART : BY_BIRTH);
         assert_status(ctx,
@@ -545,9 +479,9 @@ TEST(wild_kernels_are_caught)
         wild.value = rows[i].value != NULL ? mpl_graph_find(g, rows[i].value) : MPL_NONE;
         wild.shift = rows[i].shift;
         wild.base = NULL;
-        bind_device(ctx, &backend, g, "given", &b);
+        bind_device(ctx, &backend, g, "given", &two_threads, &b);
         bind_plan(&b, mpl_problem_options_default(), true, APART);
-        bind_exec(&b, true);
+        bind_exec(&b, &with_checks, 3);
         if (mpl_exec_run(b.exec, NULL) != MPL_EINVALID)
             fail_msg("row %zu: '%s' wrote astray and nobody saw it", i, rows[i].op);
         if (strstr(ctx->message, rows[i].op) == NULL && strstr(ctx->message, "weight") == NULL)
@@ -574,12 +508,12 @@ TEST(only_planned_pages_become_resident)
         const uint64_t hole = way == BY_SIZE ? 16 << 20 : 0; /* uncovered pages stay untouched */
         bound b;
 
-        bind_device(ctx, mpl_backend_find("cpu"), g, "given", &b);
+        bind_device(ctx, mpl_backend_find("cpu"), g, "given", &two_threads, &b);
         bind_plan(&b, mpl_problem_options_default(), true, way);
         for (mpl_buffer i = 0; i < b.p->n; i++)
             b.plan->offset[i] += b.p->pool[i] == 0 ? hole : 0;
         assert_ok(ctx, mpl_verify(ctx, b.p, b.plan));
-        bind_exec(&b, false);
+        bind_exec(&b, &plain, 3);
         assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_int_equal(facts.arena_bytes, b.plan->peak_bytes);
         assert_int_equal(facts.measured_bytes, 0);
@@ -609,9 +543,9 @@ TEST(copies_are_counted)
         o.views = views;
         o.in_place = false;
         o.concat = MPL_CONCAT_COPY;
-        bind_device(ctx, mpl_backend_find("ref"), g, "given", &b);
+        bind_device(ctx, mpl_backend_find("ref"), g, "given", &two_threads, &b);
         bind_plan(&b, o, true, BY_SIZE);
-        bind_exec(&b, false);
+        bind_exec(&b, &plain, 3);
         assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_int_equal(facts.copied_bytes, both + (views ? 0 : halves + flat + again));
         unbind(&b);
@@ -637,9 +571,9 @@ TEST(nothing_is_allocated_while_running)
             if (mpl_backend_absent(mpl_backends[k]) != NULL || (is_ref && i > 3) ||
                 strcmp(mpl_backends[k]->name, "cuda") == 0)
                 continue;
-            bind_device(ctx, mpl_backends[k], g, "given", &b);
+            bind_device(ctx, mpl_backends[k], g, "given", &two_threads, &b);
             bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
-            bind_exec(&b, false);
+            bind_exec(&b, &plain, 3);
             assert_ok(ctx, mpl_exec_run(b.exec, NULL));
             asked = ctx->n_allocs, live = ctx->n_live;
             n_taken = largest_taken = 0;
@@ -674,7 +608,7 @@ TEST(failing_allocations_leave_nothing)
         assert_ok(ctx, st);
         mpl_backends[k]->close(b.dev);
         st = MPL_EMEM;
-        bind_device(ctx, mpl_backends[k], g, "given", &b);
+        bind_device(ctx, mpl_backends[k], g, "given", &two_threads, &b);
         bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);
         for (int64_t at = 0; st == MPL_EMEM; at++) {
             int64_t live = ctx->n_live;

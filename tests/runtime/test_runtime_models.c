@@ -6,9 +6,7 @@
  * logits of `cpu` are compared with those of `ref`: |a - b| <= 1e-4 of the largest |logit|.
  *
  * Fault: a network read, planned or executed wrongly although each operator alone is right. */
-#include "tests/support/test.h"
-
-#include "runtime/exec.h"
+#include "tests/runtime/bound_graph.h"
 
 #include <math.h>
 
@@ -77,15 +75,6 @@ static void end(session *s)
     s->backend->close(s->dev);
 }
 
-static uint64_t output_bytes(const session *s)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < s->g->n_outputs; i++)
-        bytes += s->g->value_bytes[s->g->output[i]];
-    return bytes;
-}
-
 /* All outputs, concatenated; the last one is the logits. */
 static float *run(const session *s, const mpl_plan *plan, bool random, bool checked)
 {
@@ -95,19 +84,13 @@ static float *run(const session *s, const mpl_plan *plan, bool random, bool chec
     uint64_t n_cuts = shared && plan->spread.n > 0 ? plan->spread.n - 1 : 0;
     mpl_exec *exec;
     mpl_exec_facts facts;
-    char *all = mpl_alloc(s->ctx, output_bytes(s), 1), *at = all;
-    void *data = mpl_alloc(s->ctx, s->g->value_bytes[s->g->input[0]], 1);
+    char *all;
 
-    assert_true(all != NULL && data != NULL);
     assert_ok(s->ctx, mpl_exec_new(s->ctx, s->backend, s->dev, s->g, s->order, shared ? s->p : NULL,
                                    shared ? s->map : NULL, plan, &options, &exec));
-    assert_ok(s->ctx, mpl_exec_make_input(s->ctx, s->g, 0, 0, data));
-    assert_ok(s->ctx, mpl_exec_set_input(exec, 0, data));
+    give_inputs(s->ctx, s->g, exec, 0);
     assert_ok(s->ctx, mpl_exec_run(exec, NULL));
-    for (uint32_t i = 0; i < s->g->n_outputs; i++) {
-        assert_ok(s->ctx, mpl_exec_output(exec, i, at));
-        at += s->g->value_bytes[s->g->output[i]];
-    }
+    all = outputs_of(s->ctx, s->g, exec);
     assert_ok(s->ctx, mpl_exec_facts_get(exec, &facts));
     if (shared) {
         assert_int_equal(facts.arena_bytes, plan->peak_bytes);
@@ -116,7 +99,6 @@ static float *run(const session *s, const mpl_plan *plan, bool random, bool chec
                         (facts.arena_bytes + 4095) / 4096 * 4096 + n_cuts * 4096);
     }
     mpl_exec_free(s->ctx, exec);
-    mpl_free(s->ctx, data);
     return (float *)(void *)all;
 }
 
@@ -161,7 +143,7 @@ static void check_planner(session *s, const char *model, const mpl_planner *plan
         return;
     assert_ok(s->ctx, st);
     got = run(s, plan, random, false);
-    if (memcmp(got, want, output_bytes(s)) != 0)
+    if (memcmp(got, want, output_bytes(s->g)) != 0)
         fail_msg("%s on %s by %s: outputs differ from those of the unshared run", model,
                  s->backend->name, planner->name);
     mpl_free(s->ctx, got);
@@ -199,7 +181,7 @@ TEST(checked_runs_find_nothing)
         plan = planned_by(ctx, "greedy_size", s.p);
         want = run(&s, NULL, true, false);
         got = run(&s, plan, true, true);
-        assert_memory_equal(got, want, output_bytes(&s));
+        assert_memory_equal(got, want, output_bytes(s.g));
         mpl_free(ctx, want);
         mpl_free(ctx, got);
         mpl_plan_free(ctx, plan);
@@ -219,7 +201,7 @@ TEST(cpu_agrees_with_ref)
         begin(ctx, i, "ref", &ref);
         want = run(&ref, NULL, true, false);
         got = run(&cpu, NULL, true, false);
-        n = output_bytes(&ref) / sizeof *want;
+        n = output_bytes(ref.g) / sizeof *want;
         first = n - ref.g->value_bytes[ref.g->output[ref.g->n_outputs - 1]] / sizeof *want;
         for (uint64_t k = first; k < n; k++) {
             far = fmaxf(far, fabsf(got[k] - want[k]));

@@ -8,11 +8,11 @@
  * Fault: a wrong layout, axis, pad, group or scale in a backend; too coarse an approximation; a
  * silent fallback to loops. */
 #include "graphs/ir/counts.h"
+#include "tests/runtime/bound_graph.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/file.h"
 #include "harness/job/measure.h"
-#include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/device/cudnn_host.h"
 
@@ -350,7 +350,7 @@ static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, c
     static const mpl_op order[] = {0};
     mpl_device *dev;
     mpl_exec *exec;
-    char *all, *at;
+    char *all;
 
     assert_ok(ctx, backend->open(
                        ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
@@ -366,15 +366,8 @@ static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, c
     set_inputs(ctx, exec, g, scale);
     assert_ok(ctx, mpl_exec_run(exec, NULL));
     snprintf(how, 64, "%s", mpl_exec_how(exec, 0));
-    *bytes = 0;
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        *bytes += g->value_bytes[g->output[i]];
-    at = all = mpl_alloc(ctx, *bytes, 1);
-    assert_non_null(all);
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        assert_ok(ctx, mpl_exec_output(exec, i, at));
-        at += g->value_bytes[g->output[i]];
-    }
+    *bytes = output_bytes(g);
+    all = outputs_of(ctx, g, exec);
     mpl_exec_free(ctx, exec);
     backend->close(dev);
     return all;

@@ -1,12 +1,11 @@
 /* Training graphs on every backend that supports them: planned equal to unshared bit for bit, cpu
  * near ref, state that starts anew or carries over. Fault: a weight updated too early or in the
  * wrong place, a wrong primitive, state that leaks between runs. */
-#include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff.h"
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/device/cudnn_host.h"
 
@@ -73,55 +72,30 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
                        const char *planner, bool parallel, bool checked, bool iterate, uint32_t n,
                        unsigned own_pools, bool pin)
 {
-    mpl_device *dev = NULL;
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_exec_options exec_options = {.checked = checked, .weight_seed = 1, .iterate = iterate};
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_plan *plan = NULL;
-    mpl_exec *exec = NULL;
-    mpl_op *order = malloc((g->n_ops + 1) * sizeof *order);
     uint64_t bytes = 0;
     char *out;
+    bound b;
 
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
-    assert_ok(ctx, backend->open(
-                       ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
+    bind_device(ctx, backend, g, "given",
+                &(mpl_device_options){.n_threads = 2, .params = device_params}, &b);
     options.parallel = parallel;
     options.own_pools = own_pools;
     options.pin_weights = options.pin_outputs = pin;
-    if (planner != NULL) {
-        mpl_run run;
-
-        mpl_run_init(&run, ctx);
-        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
-        if (parallel)
-            assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, map, p,
-                                                                                    plan));
-    }
-    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        void *data = calloc(1, g->value_bytes[g->input[i]] + 8);
-
-        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
-        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
-        free(data);
-    }
+    if (planner != NULL)
+        bind_problem(&b, &options, planner);
+    if (planner != NULL && parallel)
+        assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, b.map, b.p,
+                                                                                b.plan));
+    bind_exec(&b, &(mpl_exec_options){.checked = checked, .weight_seed = 1, .iterate = iterate}, 7);
     for (uint32_t i = 0; i < n; i++)
-        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        assert_ok(ctx, mpl_exec_run(b.exec, NULL));
     out = calloc(1, outputs_bytes(g) + 1);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        assert_ok(ctx, mpl_exec_output(exec, i, out + bytes));
+        assert_ok(ctx, mpl_exec_output(b.exec, i, out + bytes));
         bytes += slot(g, i);
     }
-    mpl_exec_free(ctx, exec);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
-    backend->close(dev);
-    free(order);
+    unbind(&b);
     return out;
 }
 
