@@ -25,7 +25,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
-.PHONY: certificates certificates-planted
+.PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -247,6 +247,10 @@ views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 	$(Q)scripts/plant-views.sh $O $(PROGRAMS)
 concats-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-concat.sh $O
+
+# What memplan explain suggests, applied by its own command lines: hundreds of suggestions of every kind, and its time.
+explain-promises: deps-test $O/memplan $O/tests/test_harness_explain
+	$(Q)MPL_PROMISES=all MEMPLAN=$O/memplan $O/tests/test_harness_explain
 
 # Plans changed in 100,000 ways, of problems and of graphs: the verifiers' word is that of brute force over all pairs of bytes; of
 # graphs with loops and branches, over all executions.

@@ -130,6 +130,21 @@ void mpl_put_tsv(FILE *to, const char *text)
     put_escaped(to, text, as_it_is);
 }
 
+void mpl_put_shell(FILE *to, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-.,:/=+@%";
+
+    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
+        fputs(text, to);
+        return;
+    }
+    fputc('\'', to);
+    for (const char *c = text; *c != '\0'; c++)
+        fputs(*c == '\'' ? "'\\''" : (char[]){*c, '\0'}, to);
+    fputc('\'', to);
+}
+
 const char *mpl_file_name(const char *text, uint32_t id, char name[MPL_FILE_NAME])
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";

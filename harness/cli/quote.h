@@ -23,6 +23,8 @@ uint32_t mpl_markdown_width(const char *text);
 /* A cell of a tab-separated table. An apostrophe precedes text that a spreadsheet would read as a
  * formula. */
 void mpl_put_tsv(FILE *to, const char *text);
+/* One word of a POSIX shell's command line, byte for byte: invisible characters stay. */
+void mpl_put_shell(FILE *to, const char *text);
 /* A file name for the id-th of several texts; different texts get different names. Any byte except
  * letters, digits, '_', '-' and '.' becomes "%XX", as in URLs, and so does a leading '.'. A result
  * longer than 200 bytes is cut and ends in "%" and the id. */

@@ -314,7 +314,7 @@ static mpl_status write_page(mpl_ctx *ctx, const mpl_job *job, const mpl_record 
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     figures_of(job, row, plan, figures);
     snprintf(title, sizeof title, "%.150s, %s", job->text, figures);
-    MPL_TRY(mpl_viewer_write(ctx, file.stream, title, planner_of(row), job, plan));
+    MPL_TRY(mpl_viewer_write(ctx, file.stream, title, planner_of(row), job, plan, NULL));
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
     mpl_file_end(ctx, &file);

@@ -166,8 +166,35 @@ static void put_relations(FILE *to, const mpl_problem *p)
     fputs(p->before == NULL ? "null" : p->n > 0 ? "]" : "[]", to);
 }
 
+static void put_after(FILE *to, const mpl_viewer_after *after)
+{
+    fputs("{kind: ", to);
+    mpl_put_script(to, after->kind);
+    fputs(", command: ", to);
+    mpl_put_script(to, after->command);
+    fputs(", what: ", to);
+    mpl_put_script(to, after->what);
+    fprintf(to, ", planned: %" PRIu64 ", steps: %" PRIu32 ", box: [", after->planned_bytes,
+            after->n_steps);
+    for (uint32_t i = 0; i < after->n; i++)
+        fprintf(to, "%s%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64, i > 0 ? "," : "",
+                after->box[i].from, after->box[i].to, after->box[i].offset, after->box[i].bytes);
+    fputs("]}", to);
+}
+
+static void put_extra(FILE *to, const mpl_viewer_extra *extra)
+{
+    put_u32s(to, "peak", extra->n_peak, extra->peak);
+    fputs(",\nafterwards: [", to);
+    for (uint32_t i = 0; i < extra->n_after; i++) {
+        fputs(i > 0 ? ",\n" : "", to);
+        put_after(to, &extra->after[i]);
+    }
+    fputc(']', to);
+}
+
 static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mpl_job *job,
-                           const mpl_plan *plan)
+                           const mpl_plan *plan, const mpl_viewer_extra *extra)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
@@ -191,6 +218,7 @@ static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mp
     put_u64s(to, "offset", p->n, plan->offset);
     put_u32s(to, "from", p->n, across.from);
     put_u32s(to, "to", p->n, across.to);
+    put_u32s(to, "align", p->n, p->align);
     put_u32s(to, "pool", p->n, p->pool);
     if (plan->block != NULL)
         put_u32s(to, "block", p->n, plan->block);
@@ -199,6 +227,7 @@ static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mp
     put_u64s(to, "live", n_live, live);
     put_names(to, p);
     put_relations(to, p);
+    put_extra(to, extra != NULL ? extra : &(mpl_viewer_extra){0});
     fputs("\n}", to);
 out:
     mpl_free(ctx, live);
@@ -207,7 +236,7 @@ out:
 }
 
 mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const char *planner,
-                            const mpl_job *job, const mpl_plan *plan)
+                            const mpl_job *job, const mpl_plan *plan, const mpl_viewer_extra *extra)
 {
     static const char title_mark[] = "@TITLE@", data_mark[] = "@DATA@";
     mpl_status st = MPL_OK;
@@ -217,7 +246,7 @@ mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const cha
             mpl_put_markup(to, title);
             at += strlen(title_mark);
         } else if (strncmp(at, data_mark, strlen(data_mark)) == 0) {
-            MPL_TRY(put_data(ctx, to, planner, job, plan));
+            MPL_TRY(put_data(ctx, to, planner, job, plan, extra));
             at += strlen(data_mark);
         } else {
             fputc(*at++, to);

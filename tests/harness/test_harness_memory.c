@@ -41,6 +41,8 @@ static const char *const commands[] = {
     "show @/net.onnx",
     "plot " NET " --planner best_fit -o @/plan.svg",
     "plot " NET " --planner best_fit -o @/plan.html",
+    "explain " NET " --time-limit 0 --json",
+    "explain @/plan.json --time-limit 0 --safety parallel -o @/explained.html",
     "list planners --json",
 };
 

@@ -14,16 +14,22 @@
 #include "tests/support/random_problem.h"
 
 /* The page of a plan, which the caller frees. */
-static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, size_t *size)
+static char *page_with(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                       const mpl_viewer_extra *extra, size_t *size)
 {
     mpl_job job = {.text = "list", .problem = p, .bound_bytes = 1};
     char *text = NULL;
     FILE *f = open_memstream(&text, size);
 
     assert_non_null(f);
-    assert_ok(ctx, mpl_viewer_write(ctx, f, "a & b <c>", "greedy_size", &job, plan));
+    assert_ok(ctx, mpl_viewer_write(ctx, f, "a & b <c>", "greedy_size", &job, plan, extra));
     assert_int_equal(fclose(f), 0);
     return text;
+}
+
+static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, size_t *size)
+{
+    return page_with(ctx, p, plan, NULL, size);
 }
 
 static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p)
@@ -228,6 +234,89 @@ TEST(test_conflicts)
     unlink(file);
 }
 
+/* Bytes of pool 0 that buffers alive at a step cover, counted one by one; *top: the last is. */
+static uint64_t covered(const mpl_problem *p, const mpl_plan *plan, uint32_t step, bool *top)
+{
+    uint64_t sum = 0, end = plan->peak_bytes;
+    uint8_t *byte = calloc(end + 1, 1);
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && p->birth[b] <= step && step < p->death[b])
+            memset(byte + plan->offset[b], 1, p->bytes[b]);
+    for (uint64_t k = 0; k < end; k++)
+        sum += byte[k];
+    *top = end > 0 && byte[end - 1] != 0;
+    free(byte);
+    return sum;
+}
+
+/* Reads the steps that the page's script prints. */
+static void check_steps(FILE *f, const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t most = 0;
+    uint32_t best = 0, step;
+    unsigned long long sum, whole, used;
+    bool top;
+
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        uint64_t want = covered(p, plan, s, &top);
+
+        assert_int_equal(fscanf(f, "%u %llu %llu %llu ", &step, &sum, &whole, &used), 4);
+        assert_int_equal(step, s);
+        assert_int_equal(sum, plan->peak_bytes);
+        assert_int_equal(whole, plan->peak_bytes);
+        assert_int_equal(used, want);
+        if (top && want > most) {
+            most = want;
+            best = s;
+        }
+    }
+    assert_int_equal(fscanf(f, "highest %u ", &step), 1);
+    assert_int_equal(step, best);
+}
+
+/* A click below the axis lists the parts of the arena at that step, which add up to it; the pointer
+ * on a suggestion shows the plan before and after. */
+TEST(test_parts)
+{
+    static const mpl_viewer_box boxes[] = {{0, 2, 0, 512}, {1, 3, 512, 512}};
+    static const mpl_viewer_after after = {"order", "memplan plan x --order dfs", "", 1024, 3, 2,
+                                           boxes};
+    mpl_viewer_extra extra = {.n_after = 1, .after = &after};
+    mpl_rng rng;
+    char file[300], command[400], line[400];
+    int fd = mkstemp(temporary(file, sizeof file, "page"));
+
+    skip_without("/usr/bin/node");
+    assert_true(fd >= 0);
+    snprintf(command, sizeof command, "node tests/data/viewer.js %s parts", file);
+    mpl_rng_init(&rng, 9);
+    for (unsigned round = 0; round < 8; round++) {
+        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS);
+        mpl_plan *plan = plan_of(ctx, p);
+        size_t size;
+        char *page = page_with(ctx, p, plan, &extra, &size);
+        FILE *f;
+
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, page, size, 0), size);
+        f = popen(command, "r");
+        assert_non_null(f);
+        check_steps(f, p, plan);
+        assert_non_null(fgets(line, sizeof line, f));
+        assert_non_null(strstr(line, "now: "));
+        assert_non_null(strstr(line, "after: 1.00 KiB"));
+        assert_non_null(fgets(line, sizeof line, f));
+        assert_string_equal(line, "-1\n");
+        assert_int_equal(pclose(f), 0);
+        free(page);
+        mpl_plan_free(ctx, plan);
+        mpl_problem_free(ctx, p);
+    }
+    close(fd);
+    unlink(file);
+}
+
 static json_int_t number_of(const json_t *event, const char *key)
 {
     return json_integer_value(json_object_get(event, key));
@@ -312,7 +401,7 @@ TEST(test_memory_runs_out)
         assert_non_null(f);
         ctx->fail_after = k;
         ctx->n_allocs = 0;
-        st = mpl_viewer_write(ctx, f, "t", "p", &job, plan);
+        st = mpl_viewer_write(ctx, f, "t", "p", &job, plan, NULL);
         fclose(f);
         assert_int_equal(ctx->n_live, live);
         if (st == MPL_OK)
@@ -373,4 +462,5 @@ TEST(test_unrolled)
 }
 
 TESTS(test_ten_thousand, test_alone_and_safe, test_long_names, test_across_chains,
-      test_longest_chain, test_conflicts, test_trace, test_memory_runs_out, test_unrolled)
+      test_longest_chain, test_conflicts, test_parts, test_trace, test_memory_runs_out,
+      test_unrolled)

@@ -1,0 +1,305 @@
+/* changes.c -- the changes of options that may lower a plan. See explain.h. */
+#include <stdlib.h>
+
+#include "graphs/source.h"
+#include "harness/explain/explain.h"
+
+/* Options to set, one to five; a later row of a kind is tried after an earlier one. */
+typedef struct row {
+    mpl_advice_kind kind;
+    bool list;    /* also of a list of buffers */
+    uint8_t late; /* of mpl_change */
+    mpl_option_id id;
+    const char *value;
+    const char *in_place, *views, *order, *planner; /* NULL: as they are */
+} row;
+
+#define ONE(kind, list, late, id, value)                                                           \
+    {                                                                                              \
+        MPL_ADVICE_##kind, list, late, MPL_OPT_##id, value, NULL, NULL, NULL, NULL                 \
+    }
+
+static const row rows[] = {
+    ONE(safety, true, 0, safety, "serial"),
+    ONE(sharing, false, 0, views, "on"),
+    ONE(sharing, true, 0, in_place, "on"),
+    ONE(sharing, false, 0, concat, "auto"),
+    ONE(sharing, false, 0, concat, "share"),
+    ONE(sharing, false, 0, loop, "view"),
+    ONE(sharing, false, 0, ssa, "full"),
+    ONE(sharing, false, 0, rnn, "while"),
+    {MPL_ADVICE_sharing, false, 0, MPL_OPT_concat, "auto", "on", "on", NULL, NULL},
+    {MPL_ADVICE_sharing, false, 0, MPL_OPT_concat, "share", "on", "on", NULL, NULL},
+    ONE(order, false, 0, order, "given"),
+    ONE(order, false, 0, order, "dfs"),
+    ONE(order, false, 0, order, "bfs"),
+    ONE(order, false, 0, order, "greedy"),
+    ONE(pin, false, 0, pin, "weights,inputs,outputs"),
+    ONE(pin, false, 0, pin, "weights,outputs"),
+    ONE(pin, false, 0, pin, "weights,inputs"),
+    ONE(pin, false, 0, pin, "weights"),
+    ONE(workspaces, false, 0, workspaces, "pool"),
+    ONE(workspaces, false, 0, algorithms, "least"),
+    ONE(layout, false, 0, layout, "auto"),
+    ONE(layout, false, 0, layout, "plain"),
+    ONE(order, false, 1, order, "least_peak"),
+    ONE(recompute, false, 1, recompute, "sqrt"),
+    ONE(recompute, false, 1, recompute, "budget:90%"),
+    ONE(recompute, false, 1, recompute, "budget:75%"),
+    ONE(recompute, false, 1, recompute, "budget:50%"),
+    ONE(recompute, false, 1, recompute, "pebble"),
+    ONE(safety, true, 1, safety, "parallel"), /* for its price: what it asks for more */
+    ONE(order, false, 1, order, "joint"),
+    {MPL_ADVICE_together, false, 2, MPL_OPT_concat, "auto", "on", "on", "least_peak", "portfolio"},
+    {MPL_ADVICE_together, false, 2, MPL_OPT_optimise, "all", "on", "on", "least_peak", "portfolio"},
+    ONE(recompute, false, 1, recompute, "round:75%"),
+    ONE(recompute, false, 1, recompute, "round:50%"),
+    ONE(pin, false, 1, pin, "inputs,outputs"),
+    ONE(pin, false, 1, pin, "outputs"),
+    ONE(pin, false, 1, pin, "inputs"),
+    ONE(pin, false, 1, pin, "none"),
+};
+
+/* Planners worth a try where a plan is not known to be the lowest. */
+static const char *const quick_planners[] = {"greedy_size", "best_fit", "first_fit", "nnc_arena"};
+static const char *const slow_planners[] = {"portfolio", "local_search", "beam", "hill_climb"};
+
+enum { LATEST = 3 };      /* of mpl_change.late */
+enum { HALVES = 4 };      /* of the batch that are tried */
+enum { PIN_WEIGHTS = 1 }; /* the first word of --pin */
+
+/* The options that are common to all changes of one list. */
+typedef struct lister {
+    mpl_ctx *ctx;
+    const mpl_options *present;
+    const mpl_job *job;
+    mpl_changes *to;
+} lister;
+
+/* Adds an unchanged copy of the present options. */
+static mpl_status begin(lister *l, mpl_advice_kind kind, uint8_t late, mpl_change **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_changes *to = l->to;
+
+    MPL_TRY(mpl_reserve(l->ctx, to->change, to->cap, (size_t)to->n + 1));
+    *out = &to->change[to->n++];
+    **out = (mpl_change){.kind = kind,
+                         .late = late,
+                         .options = *l->present,
+                         .graph = l->job->text,
+                         .pass = MPL_N_PASSES};
+out:
+    return st;
+}
+
+/* Sets an option, which the command line may have given. */
+static mpl_status set(lister *l, mpl_change *c, mpl_option_id id, const char *value)
+{
+    if (value == NULL)
+        return MPL_OK;
+    c->options.given[id] = false;
+    return mpl_options_default(l->ctx, MPL_CMD_plan, mpl_option_table[id].name, value, &c->options);
+}
+
+/* Drops the last change if it is what the present options say, or plans weights that are pinned:
+ * these need memory all the time. */
+static mpl_status drop_vain(lister *l)
+{
+    mpl_status st = MPL_OK;
+    const mpl_change *c = &l->to->change[l->to->n - 1];
+    char *now = NULL, *then = NULL;
+
+    MPL_TRY(mpl_command_line(l->ctx, MPL_CMD_plan, l->job->text, l->present, &now));
+    MPL_TRY(mpl_command_line(l->ctx, MPL_CMD_plan, c->graph, &c->options, &then));
+    if (strcmp(now, then) == 0 || (l->present->pin & ~c->options.pin & PIN_WEIGHTS) != 0)
+        l->to->n--;
+out:
+    mpl_free(l->ctx, now);
+    mpl_free(l->ctx, then);
+    return st;
+}
+
+/* Of graphs only: workspaces that are planned, by a backend that may have a choice. */
+static bool applies(const lister *l, const row *r)
+{
+    if (l->job->source.graph == NULL)
+        return r->list;
+    if (r->kind == MPL_ADVICE_workspaces)
+        return l->present->workspaces == MPL_workspaces_plan;
+    if (r->id == MPL_OPT_loop)
+        return mpl_graph_has_loop(l->job->source.graph);
+    return r->id != MPL_OPT_ssa || l->job->is_program;
+}
+
+static mpl_status add_rows(lister *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_change *c;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const row *r = &rows[i];
+
+        if (!applies(l, r))
+            continue;
+        MPL_TRY(begin(l, r->kind, r->late, &c));
+        MPL_TRY(set(l, c, r->id, r->value));
+        if ((l->present->pin & ~c->options.pin) != 0) /* to plan more seldom lowers a plan */
+            c->late = LATEST;
+        MPL_TRY(set(l, c, MPL_OPT_in_place, r->in_place));
+        MPL_TRY(set(l, c, MPL_OPT_views, r->views));
+        MPL_TRY(set(l, c, MPL_OPT_order, r->order));
+        MPL_TRY(set(l, c, MPL_OPT_planner, r->planner));
+        MPL_TRY(drop_vain(l));
+    }
+out:
+    return st;
+}
+
+/* ---- fusion: all passes, and each pass alone ---- */
+
+static mpl_status add_passes(lister *l, const char *names, uint8_t late, mpl_pass_id pass)
+{
+    mpl_status st = MPL_OK;
+    const char *now = l->present->optimise;
+    size_t room = strlen(now) + strlen(names) + 2;
+    bool none = strcmp(now, "none") == 0;
+    mpl_change *c;
+
+    MPL_TRY(begin(l, MPL_ADVICE_fusion, late, &c));
+    c->pass = pass;
+    MPL_TRY((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(c->store, room, "%s%s%s", none ? "" : now, none ? "" : ",", names);
+    c->options.optimise = c->store;
+out:
+    return st;
+}
+
+/* Passes that compute with weights are tried with all others only: they take as long alone. */
+static mpl_status add_fusions(lister *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_pass_set now, all;
+    bool some = false;
+
+    MPL_TRY(mpl_pass_set_parse(l->ctx, l->present->optimise, &now));
+    MPL_TRY(mpl_pass_set_parse(l->ctx, "all", &all));
+    for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++)
+        some |= all.on[k] && !now.on[k];
+    if (some)
+        MPL_TRY(add_passes(l, "all", 1, MPL_N_PASSES));
+    for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++) {
+        mpl_pass_set alone = {.on = {false}};
+
+        alone.on[k] = true;
+        if (!now.on[k] && (!mpl_pass_set_reads_weights(&alone) || k == MPL_PASS_bn_fma))
+            MPL_TRY(add_passes(l, mpl_pass_table[k].name, 1, k));
+    }
+out:
+    return st;
+}
+
+/* ---- a smaller batch ---- */
+
+/* The value of `key` in a GRAPH of the zoo: *at is where its digits begin in text, or the end. */
+static bool find_number(const char *text, const char *key, size_t *at, size_t *n)
+{
+    size_t length = strlen(key);
+
+    for (const char *c = strpbrk(text, ":"); c != NULL; c = strpbrk(c + 1, ","))
+        if (strncmp(c + 1, key, length) == 0 && c[1 + length] == '=') {
+            *at = (size_t)(c - text) + length + 2;
+            *n = strspn(text + *at, "0123456789");
+            return true;
+        }
+    *at = strlen(text);
+    *n = 0;
+    return false;
+}
+
+static mpl_status add_batch(lister *l, uint64_t batch)
+{
+    mpl_status st = MPL_OK;
+    const char *text = l->job->text;
+    size_t at, n, room = strlen(text) + 40;
+    bool given = find_number(text, "batch", &at, &n);
+    mpl_change *c;
+
+    MPL_TRY(begin(l, MPL_ADVICE_batch, 0, &c));
+    MPL_TRY((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(c->store, room, "%.*s%s%" PRIu64 "%s", (int)at, text,
+             given                       ? ""
+             : strchr(text, ':') != NULL ? ",batch="
+                                         : ":batch=",
+             batch, text + at + n);
+    c->graph = c->store;
+out:
+    return st;
+}
+
+static mpl_status add_batches(lister *l)
+{
+    mpl_status st = MPL_OK;
+    const char *text = l->job->text;
+    const mpl_zoo_entry *entry = mpl_zoo_find(text, strcspn(text, ":"));
+    size_t at, n;
+    uint64_t batch = 1;
+
+    if (l->job->source.file_bytes > 0 || l->job->source.graph == NULL || entry == NULL)
+        goto out;
+    for (const mpl_zoo_param *p = entry->params; p->key != NULL; p++)
+        batch = strcmp(p->key, "batch") == 0 ? (uint64_t)p->otherwise : batch;
+    if (find_number(text, "batch", &at, &n) && n > 0)
+        batch = strtoull(text + at, NULL, 10);
+    for (int k = 0; k < HALVES && batch > 1; k++)
+        MPL_TRY(add_batch(l, batch /= 2));
+out:
+    return st;
+}
+
+/* ---- another planner ---- */
+
+static mpl_status add_planners(lister *l, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    const char *now = l->present->planner != NULL ? l->present->planner : "portfolio";
+    mpl_change *c;
+
+    if (plan->claim == MPL_OPTIMAL || plan->peak_bytes == l->job->bound_bytes)
+        goto out;
+    for (int slow = 0; slow <= 1; slow++)
+        for (int i = 0; i < 4; i++) {
+            const char *name = (slow ? slow_planners : quick_planners)[i];
+
+            if (strcmp(name, now) == 0)
+                continue;
+            MPL_TRY(begin(l, MPL_ADVICE_planner, (uint8_t)slow, &c));
+            c->options.planner = name;
+        }
+out:
+    return st;
+}
+
+mpl_status mpl_changes_list(mpl_ctx *ctx, const mpl_options *present, const mpl_job *job,
+                            const mpl_plan *plan, mpl_changes *out)
+{
+    mpl_status st = MPL_OK;
+    lister l = {ctx, present, job, out};
+
+    *out = (mpl_changes){.present_bytes = plan->peak_bytes};
+    MPL_TRY(add_rows(&l));
+    MPL_TRY(add_planners(&l, plan));
+    MPL_TRY(add_batches(&l));
+    if (job->source.graph != NULL)
+        MPL_TRY(add_fusions(&l));
+out:
+    return st;
+}
+
+void mpl_changes_fini(mpl_ctx *ctx, mpl_changes *changes)
+{
+    for (uint32_t i = 0; i < changes->n; i++)
+        mpl_free(ctx, changes->change[i].store);
+    mpl_free(ctx, changes->change);
+    *changes = (mpl_changes){0};
+}

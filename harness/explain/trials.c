@@ -1,0 +1,261 @@
+/* trials.c -- plans changed options, in a process of its own that ends with the time. See
+ * explain.h. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "harness/cli/isolate.h"
+#include "graphs/core/text.h"
+#include "harness/explain/explain.h"
+#include "harness/view/viewer.h"
+
+enum { NAMED = 6 };                             /* operations that a text names */
+static const int64_t LEAST_TURN_NS = 450000000; /* of the processor that a change may take */
+
+/* What the parent and the process share. */
+typedef struct board {
+    int64_t spent_ns; /* of the processor, in all processes before and up to this change */
+    int64_t turn_ns;  /* that the present change may take of the processor */
+    uint32_t next;    /* index in `turn` of the change that is tried */
+    bool no_training; /* recomputation is for training graphs, and this is none */
+    bool fused;       /* places of all passes are known */
+    uint32_t places[MPL_N_PASSES];
+} board;
+
+typedef struct task {
+    const mpl_changes *changes;
+    const uint32_t *turn; /* [n] the changes in the order in which they are tried */
+    mpl_trial *trial;
+    mpl_viewer_box *box;
+    const mpl_trial_limit *limit;
+    board *board;
+} task;
+
+/* ---- what a change does, in words ---- */
+
+/* Names the operations whose results are made again. */
+static void tell_again(const mpl_job *job, char *what)
+{
+    const mpl_graph *g = job->source.graph;
+    uint32_t n = job->recomputed.facts.n_again, named = 0;
+    int at = snprintf(what, MPL_ADVICE_WHAT,
+                      "%" PRIu32 " operations run again, %.3f of a forward part more%s", n,
+                      (double)job->recomputed.facts.extra_work /
+                          (double)mpl_max_u64(job->recomputed.facts.forward_work, 1),
+                      n > 0 ? ": " : "");
+
+    for (mpl_op op = 0; op < g->n_ops && named < NAMED; op++) {
+        mpl_value v = mpl_op_output(g, op, 0);
+
+        if (v != MPL_NONE && strstr(g->value_name[v], ".again") != NULL)
+            at += snprintf(what + at, (size_t)(MPL_ADVICE_WHAT - at), "%s%.40s",
+                           named++ > 0 ? ", " : "", g->op_name[op]);
+    }
+    if (n > named && named > 0)
+        snprintf(what + at, (size_t)(MPL_ADVICE_WHAT - at), ", ..");
+    mpl_text_clean(what);
+}
+
+static void tell_passes(const mpl_job *job, char *what)
+{
+    int at = 0;
+    const char *between = "";
+
+    for (int k = 0; k < MPL_N_PASSES && at < MPL_ADVICE_WHAT - 60; k++)
+        if (job->passes[k].places > 0) {
+            at += snprintf(what + at, (size_t)(MPL_ADVICE_WHAT - at), "%s%s at %" PRIu32 " places",
+                           between, mpl_pass_table[k].name, job->passes[k].places);
+            between = ", ";
+        }
+}
+
+static void tell(const mpl_change *c, const mpl_made *made, mpl_trial *t)
+{
+    const mpl_job *job = &made->job;
+
+    if (c->kind == MPL_ADVICE_recompute)
+        tell_again(job, t->what);
+    else if (c->kind == MPL_ADVICE_fusion)
+        tell_passes(job, t->what);
+    else if (c->kind == MPL_ADVICE_order && job->order_found.ns > 0)
+        snprintf(t->what, sizeof t->what, "%s over %s", mpl_order_proof(job),
+                 job->order_found.scope);
+    else if (c->kind == MPL_ADVICE_pin)
+        snprintf(t->what, sizeof t->what, "%" PRIu64 " bytes are pinned then", t->pinned_bytes);
+    else if (c->kind == MPL_ADVICE_safety && c->options.safety == MPL_safety_serial)
+        snprintf(t->what, sizeof t->what, "right for this order only");
+}
+
+/* ---- in the process ---- */
+
+/* Keeps the rectangles of pool 0. */
+static void keep_boxes(mpl_ctx *ctx, const mpl_made *made, mpl_trial *t, mpl_viewer_box *box)
+{
+    const mpl_problem *p = made->job.problem;
+    mpl_spans_across across = {0};
+
+    if (mpl_across(ctx, p, &across) == MPL_OK) {
+        t->n_steps = across.n_steps;
+        for (mpl_buffer b = 0; b < p->n && t->n_boxes < MPL_AFTER_MOST; b++)
+            if (p->pool[b] == 0)
+                box[t->n_boxes++] = (mpl_viewer_box){across.from[b], across.to[b],
+                                                     made->plan->offset[b], p->bytes[b]};
+    }
+    mpl_across_fini(ctx, &across);
+}
+
+/* Whether changes of two kinds that `together` joins lower the plan, each alone. */
+static bool is_joined(const task *t)
+{
+    uint32_t kinds = 0;
+
+    for (uint32_t i = 0; i < t->changes->n; i++)
+        if (t->trial[i].state == MPL_TRIAL_PLANNED &&
+            t->trial[i].planned_bytes < t->changes->present_bytes)
+            kinds |= 1u << t->changes->change[i].kind;
+    kinds &= 1u << MPL_ADVICE_order | 1u << MPL_ADVICE_sharing | 1u << MPL_ADVICE_fusion |
+             1u << MPL_ADVICE_planner;
+    return (kinds & (kinds - 1)) != 0;
+}
+
+/* Whether what is known of earlier trials says that this one gives nothing. */
+static bool is_vain(const task *t, const mpl_change *c)
+{
+    const board *b = t->board;
+
+    return (c->kind == MPL_ADVICE_recompute && b->no_training) ||
+           (c->kind == MPL_ADVICE_together && !is_joined(t)) ||
+           (c->pass < MPL_N_PASSES && b->fused && c->pass != MPL_PASS_bn_fma &&
+            b->places[c->pass] == 0);
+}
+
+static void learn(board *b, const mpl_change *c, mpl_status st, const mpl_made *made)
+{
+    if (c->kind == MPL_ADVICE_recompute && st == MPL_EINPUT &&
+        strcmp(c->options.recompute, "sqrt") == 0)
+        b->no_training = true;
+    if (c->kind != MPL_ADVICE_fusion || c->pass != MPL_N_PASSES || st != MPL_OK)
+        return;
+    b->fused = true;
+    for (int k = 0; k < MPL_N_PASSES; k++)
+        b->places[k] = made->job.passes[k].places;
+}
+
+static void try_one(const task *t, uint32_t i)
+{
+    const mpl_change *c = &t->changes->change[i];
+    mpl_options options = c->options;
+    mpl_trial *trial = &t->trial[i];
+    mpl_made made = {0};
+    mpl_status st;
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    st = mpl_make(&ctx, &options, c->graph, MPL_TO_PLAN, &made);
+    learn(t->board, c, st, &made);
+    if (st == MPL_OK) {
+        trial->planned_bytes = made.plan->peak_bytes;
+        trial->pinned_bytes = made.job.map != NULL ? made.job.map->pinned_bytes : 0;
+        tell(c, &made, trial);
+        if (t->box != NULL)
+            keep_boxes(&ctx, &made, trial, t->box + (size_t)i * MPL_AFTER_MOST);
+    }
+    trial->state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
+    mpl_made_fini(&ctx, &made);
+}
+
+static int64_t processor_ns(void)
+{
+    struct timespec used = {0};
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+/* Lets a signal end this process once half of what is left of the processor's time is used, so
+ * that one long search leaves time for other changes. Load of the machine thus cuts nothing. */
+static void limit_turn(board *b, int64_t left_ns)
+{
+    struct itimerval turn = {0};
+
+    b->turn_ns = left_ns / 2 > LEAST_TURN_NS ? left_ns / 2 : LEAST_TURN_NS;
+    turn.it_value.tv_sec = b->turn_ns / 1000000000;
+    turn.it_value.tv_usec = b->turn_ns % 1000000000 / 1000 + 1;
+    signal(SIGPROF, SIG_DFL);
+    setitimer(ITIMER_PROF, &turn, NULL);
+}
+
+static void try_all(void *arg)
+{
+    const task *t = arg;
+    board *b = t->board;
+    int64_t before = b->spent_ns;
+
+    for (; b->next < t->changes->n; b->next++) {
+        uint32_t i = t->turn[b->next];
+
+        b->spent_ns = before + processor_ns();
+        if (b->spent_ns >= t->limit->processor_ns)
+            return;
+        limit_turn(b, t->limit->processor_ns - b->spent_ns);
+        if (is_vain(t, &t->changes->change[i]))
+            t->trial[i].state = MPL_TRIAL_NONE;
+        else
+            try_one(t, i);
+    }
+}
+
+/* ---- in the parent ---- */
+
+/* Those that are quick come first. */
+static void order_turns(const mpl_changes *changes, uint32_t *turn)
+{
+    uint32_t n = 0;
+
+    for (uint8_t late = 0; late <= 3; late++)
+        for (uint32_t i = 0; i < changes->n; i++)
+            if (changes->change[i].late == late)
+                turn[n++] = i;
+}
+
+/* Goes on after the change in whose turn the process died, which may have been its limit. */
+static void pass_over(task *t, const mpl_ending *ending)
+{
+    board *b = t->board;
+
+    if (b->next == t->changes->n || b->spent_ns >= t->limit->processor_ns)
+        return;
+    t->trial[t->turn[b->next++]].state =
+        ending->signal == SIGPROF ? MPL_TRIAL_OPEN : MPL_TRIAL_NONE;
+    b->spent_ns += b->turn_ns;
+}
+
+mpl_status mpl_changes_try(mpl_ctx *ctx, const mpl_changes *changes, const mpl_trial_limit *limit,
+                           mpl_trial *trial, mpl_viewer_box *box)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *turn = NULL;
+    mpl_ending ending = {0};
+    task t = {.changes = changes, .trial = trial, .box = box, .limit = limit};
+    board *b = NULL;
+
+    MPL_TRY(mpl_new(ctx, turn, changes->n));
+    order_turns(changes, turn);
+    t.turn = turn;
+    if ((t.board = b = mpl_share(sizeof *b)) == NULL)
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory to share with a process");
+    while (b->next < changes->n && b->spent_ns < limit->processor_ns &&
+           mpl_clock_ns() < limit->deadline_ns) {
+        MPL_TRY(mpl_isolate(ctx, try_all, &t, limit->deadline_ns, &ending));
+        if (ending.timed_out || ending.interrupted != 0)
+            break;
+        pass_over(&t, &ending);
+    }
+out:
+    if (b != NULL)
+        munmap(b, sizeof *b);
+    mpl_free(ctx, turn);
+    return st;
+}

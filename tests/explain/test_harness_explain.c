@@ -1,0 +1,463 @@
+/* test_harness_explain.c -- memplan explain: its parts add up to the arena and are what is alive
+ * there, and each of its suggestions gives the bytes that it promised.
+ *
+ *  MPL_PROMISES=all  every row of promises (make explain-promises); else the first few
+ */
+#include "tests/harness/run_program.h"
+
+#include <jansson.h>
+
+#include "graphs/problem/before.h"
+#include "graphs/source.h"
+#include "harness/explain/explain.h"
+#include "planners/plan/plan.h"
+#include "planners/verify/verify.h"
+
+static bool every;
+
+static int begin(void)
+{
+    every = getenv("MPL_PROMISES") != NULL;
+    return program_begin("explain");
+}
+
+static json_int_t number(const json_t *of, const char *key)
+{
+    return json_integer_value(json_object_get(of, key));
+}
+
+static const char *text(const json_t *of, const char *key)
+{
+    return json_string_value(json_object_get(of, key));
+}
+
+/* The last line of `out` may follow others: the object begins where a line begins with a brace. */
+static json_t *object_of(const char *words)
+{
+    const char *at = out[0] == '{' ? out : strstr(out, "\n{");
+    json_t *made = at != NULL ? json_loads(at, 0, NULL) : NULL;
+
+    if (made == NULL)
+        fail_msg("memplan %s: no object in '%s' '%s'", words, out, err);
+    return made;
+}
+
+static void write_file(const char *name, const char *contents)
+{
+    FILE *f = fopen(in_folder(name), "w");
+
+    assert_non_null(f);
+    fputs(contents, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* ---- parts ---- */
+
+/* Portions follow one another from the base of each memory to its end. Returns their sum. */
+static json_int_t check_parts(const json_t *of, const char *what)
+{
+    json_int_t sum = 0, at = 0, memory = -1;
+    const json_t *part;
+    size_t i;
+
+    json_array_foreach(json_object_get(of, "parts"), i, part)
+    {
+        if (memory != number(part, "memory"))
+            at = 0;
+        memory = number(part, "memory");
+        if (number(part, "offset") != at || number(part, "bytes") <= 0)
+            fail_msg("%s: part %zu of %lld bytes at %lld, not at %lld", what, i,
+                     (long long)number(part, "bytes"), (long long)number(part, "offset"),
+                     (long long)at);
+        at += number(part, "bytes");
+        sum += number(part, "bytes");
+    }
+    if (sum != number(of, "arena_bytes"))
+        fail_msg("%s: parts of %lld bytes, an arena of %lld", what, (long long)sum,
+                 (long long)number(of, "arena_bytes"));
+    return sum;
+}
+
+/* Explains without suggestions, and plans: the same arena and the same pools. */
+static void check_sums(const char *graph, const char *options)
+{
+    json_t *explained, *planned;
+    const json_t *pool, *bytes;
+    char words[400];
+    size_t i;
+
+    snprintf(words, sizeof words, "explain '%s' %s --time-limit 0 --json", graph, options);
+    assert_int_equal(run("%s", words), 0);
+    explained = object_of(words);
+    assert_int_equal(run("plan '%s' %s --json", graph, options), 0);
+    planned = object_of("plan");
+    assert_int_equal(check_parts(explained, words), number(planned, "planned_bytes"));
+    bytes = json_object_get(planned, "pool_bytes");
+    json_array_foreach(json_object_get(explained, "pools"), i, pool)
+    {
+        check_parts(pool, words);
+        (void)bytes;
+    }
+    json_decref(explained);
+    json_decref(planned);
+}
+
+TEST(test_parts_of_the_zoo)
+{
+    for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
+        check_sums((*z)->name, "--planner greedy_size");
+        if (every || (strncmp((*z)->name, "incep", 5) != 0 && strcmp((*z)->name, "mask_rcnn") != 0))
+            check_sums((*z)->name, "--planner nnc_2019 --safety parallel");
+    }
+}
+
+TEST(test_parts_of_others)
+{
+    static const char *const rows[][2] = {
+        {"mlp:mode=train,update=adam", "--pools weights,gradients,state --planner best_fit"},
+        {"mlp:mode=train,update=adam", "--pools state --safety parallel --planner best_fit"},
+        {"mlp:mode=train,update=momentum", "--pin none --planner best_fit"},
+        {"lstm:form=while", "--planner exact"},
+        {"lstm:form=while", "--safety parallel --loop copy"},
+        {"resnet18", "--planner owl"},
+        {"resnet18", "--planner pool"},
+        {"resnet18", "--planner none"},
+        {"resnet18", "--backend ref --workspaces plan"},
+        {"mlp:layers=5", "--planner spill:capacities=4096/2048/1MiB,cost=1/2/3"},
+        {"tests/data/six.csv", ""},
+        {"tests/data/six.csv", "--safety parallel"},
+        {"guillotine:n=40", ""},
+        {"synthetic:n=200,alive=20", "--planner first_fit"},
+        {"synthetic:n=100,alive=10", "--planner first_fit --safety parallel"},
+        {"tests/data/control.graph", ""},
+        {"tests/data/loops/shift_3.graph", "--planner greedy_size"},
+        {"densenet121", "--concat share --planner first_fit"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_sums(rows[i][0], rows[i][1]);
+}
+
+/* ---- against the plan file ---- */
+
+static mpl_buffer buffer_named(const mpl_problem *p, const char *name)
+{
+    mpl_buffer b = 0;
+    char label[24];
+
+    while (b < p->n && strcmp(mpl_buffer_label(p, b, label), name) != 0)
+        b++;
+    assert_true(b < p->n);
+    return b;
+}
+
+/* Bytes of pool 0 that buffers needed at `step` cover, counted one by one; *top: the last is. */
+static uint64_t covered(const mpl_problem *p, const mpl_plan *plan, uint32_t step, bool *top)
+{
+    uint64_t sum = 0;
+    uint8_t *byte = calloc(plan->peak_bytes + 1, 1);
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && mpl_needed_at(p, b, step))
+            memset(byte + plan->offset[b], 1, p->bytes[b]);
+    for (uint64_t k = 0; k < plan->peak_bytes; k++)
+        sum += byte[k];
+    *top = plan->peak_bytes > 0 && byte[plan->peak_bytes - 1] != 0;
+    free(byte);
+    return sum;
+}
+
+/* Sum of the parts that buffers have; each is where its buffer lies. */
+static uint64_t used_bytes(const json_t *explained, const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t sum = 0;
+    const json_t *part;
+    size_t i;
+
+    json_array_foreach(json_object_get(explained, "parts"), i, part)
+    {
+        uint64_t from = (uint64_t)number(part, "offset"), bytes = (uint64_t)number(part, "bytes");
+        mpl_buffer b;
+
+        if (strcmp(text(part, "kind"), "hole") == 0 || strcmp(text(part, "kind"), "alignment") == 0)
+            continue;
+        b = buffer_named(p, text(part, "name"));
+        assert_true(from >= plan->offset[b] && from + bytes <= plan->offset[b] + p->bytes[b]);
+        sum += bytes;
+    }
+    return sum;
+}
+
+static void check_serial(const json_t *explained, const mpl_problem *p, const mpl_plan *plan)
+{
+    uint32_t step = (uint32_t)number(explained, "step");
+    uint64_t used = used_bytes(explained, p, plan);
+    bool top;
+
+    assert_int_equal(covered(p, plan, step, &top), used);
+    assert_true(top);
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        uint64_t other = covered(p, plan, k, &top);
+
+        if (top && (other > used || (other == used && k < step)))
+            fail_msg("step %u has %llu bytes, step %u has %llu", k, (unsigned long long)other, step,
+                     (unsigned long long)used);
+    }
+}
+
+/* Any two of the parts conflict, in-place pairs included. */
+static void check_parallel(const json_t *explained, const mpl_problem *p, const mpl_plan *plan)
+{
+    const json_t *parts = json_object_get(explained, "parts");
+    mpl_buffer set[400];
+    uint32_t n = 0;
+    bool top = false;
+
+    for (size_t i = 0; i < json_array_size(parts); i++)
+        if (json_object_get(json_array_get(parts, i), "made_by") != NULL)
+            set[n++] = buffer_named(p, text(json_array_get(parts, i), "name"));
+    for (uint32_t a = 0; a < n; a++) {
+        top |= plan->offset[set[a]] + p->bytes[set[a]] == plan->peak_bytes;
+        for (uint32_t b = 0; b < a; b++)
+            assert_true(mpl_verify_conflict(p, set[a], set[b]));
+    }
+    assert_true(top);
+}
+
+/* What forces the height: buffers that conflict, with the bytes of the arena or a chain below. */
+static void check_height(const json_t *explained, const mpl_problem *p, const mpl_plan *plan)
+{
+    const json_t *height = json_object_get(explained, "height");
+    const json_t *names = json_object_get(height, "buffers");
+    bool proved = strcmp(text(height, "by"), "conflicts") == 0;
+    size_t n = json_array_size(names);
+    uint64_t sum = 0;
+
+    assert_true(n > 0);
+    for (size_t i = 0; i < n; i++) {
+        mpl_buffer a = buffer_named(p, json_string_value(json_array_get(names, i)));
+
+        sum += p->bytes[a];
+        for (size_t k = proved ? 0 : i; k < (proved ? i : i + 1 < n ? i + 1 : i); k++) {
+            size_t other = proved ? k : i + 1;
+            mpl_buffer b = buffer_named(p, json_string_value(json_array_get(names, other)));
+
+            assert_true(mpl_verify_conflict(p, a, b));
+            assert_true(proved || plan->offset[b] + p->bytes[b] <= plan->offset[a]);
+        }
+    }
+    assert_int_equal(sum, number(height, "bytes"));
+    if (proved)
+        assert_true(sum <= plan->peak_bytes && sum + 64 * n > plan->peak_bytes);
+}
+
+TEST(test_against_plan_files)
+{
+    static const char *const rows[] = {
+        "mlp:layers=6,input=50,hidden=30 --planner first_fit --in-place off",
+        "mlp:layers=4,mode=train,input=50,hidden=30 --planner greedy_breadth",
+        "mlp:layers=4,mode=train,input=50,hidden=30 --planner exact",
+        "mlp:layers=4,mode=train,input=50,hidden=30 --planner none",
+        "lstm:hidden=8,steps=4,batch=1 --planner first_fit --order bfs",
+        "lstm:hidden=8,steps=4,batch=1,form=while --planner first_fit",
+        "lstm:hidden=8,steps=4,batch=1 --planner best_fit --safety parallel",
+        "randwire:image=32,channels=4,stages=1 --planner nnc_2018 --safety parallel",
+        "randwire:image=32,channels=4,stages=1 --planner owl",
+        "randwire:image=32,channels=4,stages=1 --planner nnc_2018 --views off",
+        "squeezenet:image=47,classes=3 --planner first_fit --concat share",
+        "tests/data/six.csv --planner none",
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_plan_file file = {0};
+        json_t *explained;
+
+        assert_int_equal(run("plan %s -q -o @/plan.json", rows[i]), 0);
+        assert_int_equal(run("explain @/plan.json --time-limit 0 --json"), 0);
+        explained = object_of(rows[i]);
+        check_parts(explained, rows[i]);
+        assert_ok(ctx, mpl_plan_read(ctx, in_folder("plan.json"), &file));
+        assert_ok(ctx, mpl_verify(ctx, file.problem, file.plan));
+        assert_int_equal(number(explained, "arena_bytes"), file.plan->peak_bytes);
+        if (file.problem->before == NULL)
+            check_serial(explained, file.problem, file.plan);
+        else
+            check_parallel(explained, file.problem, file.plan);
+        check_height(explained, file.problem, file.plan);
+        json_decref(explained);
+        mpl_plan_file_fini(ctx, &file);
+    }
+}
+
+/* By hand: b, then a above it, then c, which is too large for the hole that b leaves. */
+TEST(test_by_hand)
+{
+    json_t *explained;
+    const json_t *part;
+    size_t i;
+    static const struct {
+        const char *kind, *name;
+        json_int_t bytes, offset;
+    } want[] = {
+        {"hole", "below a", 256, 0},
+        {"value", "a", 100, 256},
+        {"alignment", "below c", 28, 356},
+        {"value", "c", 300, 384},
+    };
+
+    write_file("hand.csv", "id,lower,upper,size,alignment\n"
+                           "a,0,3,100,64\nb,0,1,200,64\nc,1,2,300,64\n");
+    assert_int_equal(run("explain @/hand.csv --planner best_fit --time-limit 0 --json"), 0);
+    explained = object_of("hand");
+    assert_int_equal(number(explained, "arena_bytes"), 684);
+    assert_int_equal(number(explained, "step"), 1);
+    assert_int_equal(json_array_size(json_object_get(explained, "parts")), 4);
+    json_array_foreach(json_object_get(explained, "parts"), i, part)
+    {
+        assert_string_equal(text(part, "kind"), want[i].kind);
+        assert_string_equal(text(part, "name"), want[i].name);
+        assert_int_equal(number(part, "bytes"), want[i].bytes);
+        assert_int_equal(number(part, "offset"), want[i].offset);
+    }
+    json_decref(explained);
+}
+
+/* ---- promises ---- */
+
+static uint32_t n_kept[MPL_N_ADVICE]; /* promises kept, by kind */
+
+static int kind_named(const char *name)
+{
+    int k = 0;
+
+    while (k < MPL_N_ADVICE && strcmp(mpl_advice_name[k], name) != 0)
+        k++;
+    assert_true(k < MPL_N_ADVICE);
+    return k;
+}
+
+/* Runs each command as it stands, `memplan` being the program that is tested. */
+static void check_promises(const json_t *explained, const char *what)
+{
+    json_int_t now = number(explained, "arena_bytes"), last = 0;
+    const json_t *advice;
+    char command[4000];
+    size_t i;
+
+    json_array_foreach(json_object_get(explained, "suggestions"), i, advice)
+    {
+        json_int_t promised = number(advice, "planned_bytes");
+        json_t *row;
+
+        if (promised >= now || promised < last)
+            fail_msg("%s: %lld bytes promised after %lld, now %lld", what, (long long)promised,
+                     (long long)last, (long long)now);
+        last = promised;
+        snprintf(command, sizeof command, "memplan() { '%s' \"$@\"; }; %s --json >%s/out", program,
+                 text(advice, "command"), folder);
+        if (system(command) != 0)
+            fail_msg("%s: fails", text(advice, "command"));
+        folder_read("out", out, sizeof out);
+        row = object_of(text(advice, "command"));
+        if (number(row, "planned_bytes") != promised)
+            fail_msg("%s: %lld bytes, %lld promised", text(advice, "command"),
+                     (long long)number(row, "planned_bytes"), (long long)promised);
+        n_kept[kind_named(text(advice, "kind"))]++;
+        json_decref(row);
+    }
+}
+
+static void check_graph(const char *graph, const char *options)
+{
+    char words[600];
+    json_t *explained;
+
+    snprintf(words, sizeof words, "explain '%s' %s --time-limit %d --json", graph, options,
+             every ? 60 : 5);
+    assert_int_equal(run("%s", words), 0);
+    explained = object_of(words);
+    check_parts(explained, words);
+    check_promises(explained, words);
+    json_decref(explained);
+}
+
+#define LSTM "lstm:hidden=32,steps=6,batch=16"
+#define GRU  "gru:hidden=32,steps=6,batch=16"
+
+/* Settings that leave room, and graphs under each of them. The first `few` are checked always. */
+static const struct {
+    const char *options;
+    uint32_t few;
+    const char *graph[24];
+} promises[] = {
+    {"--in-place off --views off --concat copy --planner first_fit --safety parallel --pin weights "
+     "--order bfs",
+     3,
+     {LSTM,
+      GRU,
+      "squeezenet:batch=2,image=64",
+      "mlp:layers=4,batch=16",
+      "shufflenet_v2:batch=4",
+      "mobilenet_v1:batch=4,image=64",
+      "mobilenet_v2:batch=4,image=64",
+      "resnet18:batch=4,image=64",
+      "resnet50:batch=4,image=64",
+      "inception_v1:batch=2",
+      "inception_v3",
+      "randwire:batch=2",
+      "densenet121:image=64",
+      "mnist_conv",
+      "ssd_boxes",
+      "offset2bbox",
+      "cart_pole",
+      "yolo_boxes:batch=4",
+      "delay:batch=4",
+      "nested_loop:batch=4",
+      "pingpong:batch=4",
+      "lstm:form=while",
+      "gru:form=while",
+      "mlp:mode=train,update=adam,batch=8"}},
+    {"--planner none",
+     3,
+     {LSTM, "mlp:layers=4,batch=16", "squeezenet:batch=2,image=64", GRU, "shufflenet_v2:batch=4",
+      "mobilenet_v1:batch=4,image=64", "mobilenet_v2:batch=4,image=64", "resnet18:batch=4,image=64",
+      "inception_v1:batch=2", "inception_v3", "randwire:batch=2", "mnist_conv", "ssd_boxes",
+      "offset2bbox", "cart_pole", "yolo_boxes:batch=4", "mlp:mode=train,update=adam,batch=8"}},
+    {"--planner pool --order bfs",
+     1,
+     {GRU, LSTM, "squeezenet:batch=2,image=64", "shufflenet_v2:batch=4", "inception_v1:batch=2",
+      "randwire:batch=2"}},
+    {"--planner greedy_size --order bfs --pin none",
+     2,
+     {LSTM, "mlp:layers=4,batch=16", GRU, "lstm:hidden=64,steps=4,batch=32", "gru:batch=64",
+      "lstm:layers=1,batch=64", "mlp:layers=9,batch=64", "delay:batch=4", "nested_loop:batch=4"}},
+    {"--planner greedy_breadth",
+     1,
+     {"mlp:layers=8,hidden=64,batch=512,mode=train", "mlp:layers=16,hidden=64,batch=512,mode=train",
+      "mlp:layers=24,hidden=64,batch=256,mode=train",
+      "mlp:layers=12,hidden=32,batch=900,mode=train",
+      "mlp:layers=10,hidden=96,batch=512,mode=train", "resnet18:image=32,batch=8,mode=train",
+      "mobilenet_v1:image=32,batch=8,mode=train", "mnist_conv:mode=train,batch=400"}},
+    {"--safety parallel", 1, {"tests/data/six.csv", "randwire", LSTM}},
+};
+
+TEST(test_promises)
+{
+    uint32_t sum = 0, n_kinds = 0;
+
+    for (size_t i = 0; i < sizeof promises / sizeof *promises; i++)
+        for (uint32_t k = 0; k < 24 && promises[i].graph[k] != NULL; k++)
+            if (every || k < promises[i].few)
+                check_graph(promises[i].graph[k], promises[i].options);
+    for (int k = 0; k < MPL_N_ADVICE; k++) {
+        sum += n_kept[k];
+        n_kinds += n_kept[k] >= (every ? 20 : 1);
+        printf("%-10s %5u promises kept\n", mpl_advice_name[k], n_kept[k]);
+    }
+    printf("%-10s %5u\n", "all", sum);
+    assert_true(n_kinds >= 6);
+    assert_true(sum >= (every ? 300 : 30));
+}
+
+TESTS_WITHIN(begin, folder_remove, test_parts_of_the_zoo, test_parts_of_others,
+             test_against_plan_files, test_by_hand, test_promises)
