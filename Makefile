@@ -27,7 +27,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check peers
+.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check least-55 peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -320,6 +320,9 @@ claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/te
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact
 	$(Q)scripts/paper.sh $O/memplan $O/tests/bench_speed $O/tests/bench_exact
+# memplan least on 55 cases: the rows of results/paper/least.suite alone.
+least-55: all
+	$(Q)ONLY=least scripts/paper.sh $O/memplan - -
 # Other toolkits beside memplan, where PYTHON has them (scripts/peers/README.md): make peers PYTHON=peers/bin/python
 PYTHON ?= python3
 peers: $O/memplan

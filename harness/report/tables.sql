@@ -384,6 +384,31 @@ SELECT graph, mib(before) AS "program MiB", mib(after) AS "searched MiB",
   mib(least) AS "least over orders with concats copied MiB", by, percent(less, 1) AS less,
   ms(ns) AS "~search ms" FROM lines ORDER BY line;
 
+-- table least planner: a line a graph of memplan least: planned memory in the order given, in one of
+--   the least peak, and over all that was free, with the bound over that
+-- The first two are the least of any planner. Rows of --free stand behind those without.
+WITH found AS (
+  SELECT *, row_number() OVER (ORDER BY id) AS place FROM rows WHERE planner = 'least'
+    AND status = 'ok'),
+other AS (
+  SELECT graph, safety, "order", min(planned_bytes) AS bytes FROM rows
+  WHERE planner <> 'least' AND "order" IN ('given', 'least_peak') GROUP BY 1, 2, 3),
+lines AS (
+  SELECT f.place AS line, f.graph_name || iif(f.safety = 'parallel', ' parallel', '') AS graph,
+    g.bytes AS given, p.bytes AS peak, f.planned_bytes AS planned, f.bound_bytes AS bound,
+    iif(f.claim = 'optimal', 'yes', 'no') AS optimal,
+    1 - ratio(f.planned_bytes, min(g.bytes, p.bytes)) AS less, f.plan_ns AS ns
+  FROM found f LEFT JOIN other g ON g.graph IS f.graph AND g.safety IS f.safety
+    AND g."order" = 'given'
+  LEFT JOIN other p ON p.graph IS f.graph AND p.safety IS f.safety AND p."order" = 'least_peak'
+  UNION ALL SELECT 1e9, 'all', NULL, NULL, NULL, NULL,
+    sum(claim = 'optimal') || ' of ' || count(*), NULL, sum(plan_ns) FROM found GROUP BY NULL
+  HAVING count(*) > 1)
+SELECT graph, mib(given) AS "given MiB", mib(peak) AS "least peak MiB", mib(planned) AS "least MiB",
+  mib(bound) AS "bound MiB", gap(planned, bound) AS gap, optimal,
+  percent(less, 1) AS "less than both", fixed(ns / 1e9, 1) AS "~search s"
+FROM lines ORDER BY line;
+
 -- table ablation any: a line for each engine or rule that a search did without (without=RULE): on
 --   how many graphs that was worse, better, no more proved, took more ticks
 -- Compares a row without a rule (of an order, a recomputation or a planner) with the first row of

@@ -369,12 +369,25 @@ TEST(test_touched_picture)
 #define ORDERED(graph, order, planned)                                                             \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                           \
     "\",\"safety\":\"serial\",\"order\":\"" order                                                  \
-    "\",\"order_bound_bytes\":1048576,\"order_proof\":\"cut\",\"planner\":\"p\",\"planned_"        \
-    "bytes\":" planned "}\n"
+    "\",\"order_bound_bytes\":1048576,\"order_proof\":\"cut\",\"order_scope\":\"all orders with "  \
+    "concats copied\",\"planner\":\"p\",\"planned_bytes\":" planned "}\n"
+
+#define LEAST(graph, order, planner, planned, rest)                                                \
+    "{\"status\":\"ok\",\"graph\":\"" graph "\",\"safety\":\"serial\",\"order\":\"" order          \
+    "\",\"planner\":\"" planner "\",\"planned_bytes\":" planned rest "}\n"
 
 static const struct {
     const char *kind, *rows, *tsv;
 } tables[] = {
+    ROW("least",
+        LEAST("g", "given", "p", "4194304", "") LEAST("g", "given", "q", "3145728", "")
+            LEAST("g", "least_peak", "p", "2097152", "") LEAST("h", "given", "p", "1048576", "")
+                LEAST("g", "least", "least", "1048576",
+                      ",\"bound_bytes\":1048576,\"claim\":\"optimal\"")
+                    LEAST("h", "least", "least", "1048576", ",\"claim\":\"feasible\""),
+        "graph\tgiven MiB\tleast peak MiB\tleast MiB\tbound MiB\tgap\toptimal\tless than "
+        "both\t~search s\ng\t3.000\t2.000\t1.000\t1.000\t0\tyes\t50.0 %\t-\n"
+        "h\t1.000\t-\t1.000\t-\t-\tno\t-\t-\nall\t-\t-\t-\t-\t-\t1 of 2\t-\t-\n"),
     ROW("orders",
         ORDERED("g:batch=1", "given", "2097152") ORDERED("g:batch=1", "best", "1048576")
             ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
