@@ -2,9 +2,6 @@
 #include "planners/place/placement.h"
 #include "planners/verify/verify.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 /* Splits "a<separator>b..": the next item and its length; false at the end. */
 static bool next_item(const char **rest, char separator, const char **item, size_t *length)
 {

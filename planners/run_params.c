@@ -1,6 +1,5 @@
 /* run_params.c -- what planners read of their run: parameters, limits, claims. See planner.h. */
-#include "planners/place/placement.h"
-#include "planners/verify/verify.h"
+#include "planners/planner.h"
 
 #include <errno.h>
 #include <stdlib.h>

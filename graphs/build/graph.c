@@ -30,9 +30,8 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
         return;
     for (uint32_t i = 0; i < g->n_ops; i++)
         mpl_free(ctx, g->op_name[i]);
-    for (uint32_t i = 0; i < g->n_values; i++) {
+    for (uint32_t i = 0; i < g->n_values; i++)
         mpl_free_each(ctx, g->value_name[i], g->value_data[i]);
-    }
     for (uint32_t i = 0; i < g->n_bound; i++)
         mpl_free(ctx, g->bound_input[i]);
     for (uint32_t i = 0; i < g->n_blocks; i++)

@@ -1,8 +1,6 @@
 /* graph_values.c -- names, sizes and storage of values during building. See graph_priv.h. */
 #include "graphs/build/graph_priv.h"
 
-#include "graphs/build/views.h"
-
 static uint32_t slot_of(const mpl_graph *g, const char *name)
 {
     uint32_t mask = g->caps->n_slots - 1;

@@ -59,10 +59,11 @@ mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
     return mpl_check_same_type(ctx, call, 0, 1);
 }
 
-void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
+mpl_status mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
 {
     call->out_shape[i] = *call->in_shape[0];
     call->out_type[i] = type;
+    return MPL_OK;
 }
 
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out)

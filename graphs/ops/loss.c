@@ -25,15 +25,13 @@ mpl_status mpl_shape_cross_entropy(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(check_rows(ctx, call));
     call->out_shape[0] = (mpl_shape){0, {0}};
     call->out_type[0] = call->in_type[0];
-    mpl_like_input(call, 1, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 1, call->in_type[0]);
 }
 
 mpl_status mpl_shape_cross_entropy_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     MPL_PASS(check_rows(ctx, call));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 static mpl_status check_labels(mpl_ctx *ctx, const mpl_tensor *labels, int64_t classes)

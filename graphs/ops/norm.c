@@ -19,8 +19,7 @@ static mpl_status shape_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint3
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_PASS(mpl_check_rank(ctx, call, 0, least, MPL_MAX_RANK));
     MPL_PASS(mpl_check_channels(ctx, call, 1));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_batch_norm(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -36,13 +35,12 @@ mpl_status mpl_shape_lrn(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
     if (size < 1)
         return MPL_REFUSE(ctx, "attribute 'size' is %" PRId64 "; it must be at least 1", size);
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 /* Scale and bias broadcast to the input; optional outputs mean and inverse deviation are f32, one
  * per row. */
-static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
+mpl_status mpl_shape_norm_rows(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     const mpl_shape *in = call->in_shape[0];
     uint32_t axis = 0;
@@ -63,16 +61,6 @@ static mpl_status shape_rows(mpl_ctx *ctx, const mpl_shape_call *call)
     return MPL_OK;
 }
 
-mpl_status mpl_shape_layer_norm(mpl_ctx *ctx, const mpl_shape_call *call)
-{
-    return shape_rows(ctx, call);
-}
-
-mpl_status mpl_shape_rms_norm(mpl_ctx *ctx, const mpl_shape_call *call)
-{
-    return shape_rows(ctx, call);
-}
-
 mpl_status mpl_shape_instance_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     return shape_channels(ctx, call, 3);
@@ -89,8 +77,7 @@ mpl_status mpl_shape_group_norm(mpl_ctx *ctx, const mpl_shape_call *call)
             ctx, "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels",
             groups, call->in_shape[0]->dim[1]);
     MPL_PASS(mpl_check_channels(ctx, call, 1));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_lp_norm(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -102,8 +89,7 @@ mpl_status mpl_shape_lp_norm(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (p != 1 && p != 2)
         return MPL_REFUSE(ctx, "attribute 'p' is %" PRId64 "; it must be 1 or 2", p);
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 /* Default: all axes but the channels of an image; a tensor of fewer dims must name its axes. */
@@ -125,8 +111,7 @@ mpl_status mpl_shape_mean_variance_norm(mpl_ctx *ctx, const mpl_shape_call *call
 
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_PASS(mean_variance_axes(ctx, call->graph, call->op, call->in_shape[0]->rank, &set));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 /* ---- affine maps of contiguous runs ---- */

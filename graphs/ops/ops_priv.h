@@ -60,8 +60,8 @@ mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
                               mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call));
 
-/* Gives output i the dims of input 0 and the given type. */
-void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
+/* Gives output i the dims of input 0 and the given type. Returns MPL_OK: many a rule ends so. */
+mpl_status mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 
 /* First index that a slice takes along each axis of `in`; *steps: some step is not 1. MPL_EINPUT as
  * the shape rule. */

@@ -31,8 +31,7 @@ mpl_status mpl_shape_cumsum(mpl_ctx *ctx, const mpl_shape_call *call)
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_axis, &attr))
         return MPL_REFUSE(ctx, "attribute 'axis' is missing");
     MPL_PASS(mpl_axis(ctx, attr.ints[0], call->in_shape[0]->rank, &axis));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_top_k(mpl_ctx *ctx, const mpl_shape_call *call)

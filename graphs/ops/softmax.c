@@ -9,8 +9,7 @@ mpl_status mpl_shape_softmax(mpl_ctx *ctx, const mpl_shape_call *call)
 
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 /* m adjacent lanes; the first begins at `base`. */

@@ -30,15 +30,13 @@ mpl_status mpl_shape_unary(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_type(ctx, call, 0, unary_types(kind)));
     if (kind == MPL_OP_gelu && strcmp(text, "none") != 0 && strcmp(text, "tanh") != 0)
         return MPL_REFUSE(ctx, "approximate is '%s'; it must be 'none' or 'tanh'", text);
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 static mpl_status same_of(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, set));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_unary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -54,8 +52,7 @@ mpl_status mpl_shape_unary_int(mpl_ctx *ctx, const mpl_shape_call *call)
 mpl_status mpl_shape_predicate(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    mpl_like_input(call, 0, MPL_TYPE_bool);
-    return MPL_OK;
+    return mpl_like_input(call, 0, MPL_TYPE_bool);
 }
 
 mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -67,8 +64,7 @@ mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "attribute 'to' is missing; it names the type to cast to");
     if (!mpl_type_find(to, &type))
         return MPL_REFUSE(ctx, "attribute 'to' is '%s', which is no type", to);
-    mpl_like_input(call, 0, type);
-    return MPL_OK;
+    return mpl_like_input(call, 0, type);
 }
 
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
@@ -90,8 +86,7 @@ mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
     MPL_PASS(mpl_check_clip_bounds(ctx, call, 1));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 /* ---- functions ---- */

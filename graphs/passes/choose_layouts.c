@@ -3,7 +3,6 @@
 #include "graphs/ir/layout.h"
 
 #include "graphs/ops/matrix/conv.h"
-#include "graphs/ops/ops_priv.h"
 #include "graphs/passes/copy.h"
 #include "graphs/passes/passes.h"
 

@@ -132,9 +132,8 @@ static mpl_status plan_in_turns(const group *g, unit *u)
     uint32_t repeat = b->repeat;
     int64_t median = 0;
 
-    for (uint32_t i = 0; i < b->n_specs; i++) {
+    for (uint32_t i = 0; i < b->n_specs; i++)
         MPL_PASS(mpl_new_each(b->ctx, repeat, u->cells[i].plan_ns, u->cells[i].self_ns));
-    }
     for (uint32_t r = 0; r < repeat; r++)
         for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
             cell *c = &u->cells[i];

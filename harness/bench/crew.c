@@ -9,8 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/cli/interrupt.h"
@@ -37,7 +35,7 @@ typedef struct state {
 
 /* ---- a worker ---- */
 
-static void work(const state *s, uint32_t index, int fd, pid_t parent)
+static void work(const state *s, uint32_t index, int fd)
 {
     mpl_ctx ctx;
     mpl_status st = MPL_OK;
@@ -45,8 +43,7 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
     unsigned u;
 
     mpl_ctx_init(&ctx);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (to == NULL || getppid() != parent)
+    if (to == NULL)
         _exit(1);
     mpl_scratch_tell(s->member[index].scratch);
     mpl_bind_cores(index, s->crew->n_workers);
@@ -68,21 +65,19 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
 static mpl_status hire(state *s, uint32_t index)
 {
     member *m = &s->member[index];
+    mpl_status st;
     int ends[2];
-    pid_t self = getpid();
 
     if (pipe(ends) != 0)
         return MPL_ERROR(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    fflush(NULL);
-    if ((m->pid = fork()) < 0) {
-        m->pid = 0;
+    if ((st = mpl_fork(s->ctx, "no worker", &m->pid)) != MPL_OK) {
         close(ends[0]);
         close(ends[1]);
-        return MPL_ERROR(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+        return st;
     }
     if (m->pid == 0) {
         close(ends[0]);
-        work(s, index, ends[1], self);
+        work(s, index, ends[1]);
     }
     close(ends[1]);
     m->fd = ends[0];
@@ -131,30 +126,28 @@ static mpl_status listen_to(state *s, member *m, bool *ended)
     return MPL_OK;
 }
 
-/* Reaps a worker that ended or is about to, and removes its folder; *how as of waitpid. */
-static void reap(member *m, int *how)
+/* Reaps a worker that ended or is about to, and removes its folder; returns waitpid's status. */
+static int reap(member *m)
 {
-    while (waitpid(m->pid, how, 0) < 0 && errno == EINTR)
-        ;
+    int how = mpl_reap(m->pid);
+
     m->pid = 0;
     mpl_scratch_remove(m->scratch);
+    return how;
 }
 
 /* Handles the end of a worker; the unit under way ends with it. */
 static mpl_status bury(state *s, member *m)
 {
-    int how = 0;
+    int how;
 
     close(m->fd);
     m->fd = -1;
-    reap(m, &how);
+    how = reap(m);
     if (m->unit == MPL_NONE || mpl_interrupted())
         return MPL_OK;
-    if (m->why[0] == '\0' && WIFSIGNALED(how))
-        snprintf(m->why, sizeof m->why, "the worker ended by signal %d (%s)", WTERMSIG(how),
-                 strsignal(WTERMSIG(how)));
-    else if (m->why[0] == '\0')
-        snprintf(m->why, sizeof m->why, "the worker ended with exit status %d", WEXITSTATUS(how));
+    if (m->why[0] == '\0')
+        mpl_ended_text("the worker", how, sizeof m->why, m->why);
     MPL_PASS(s->crew->over(s->ctx, s->crew->arg, m->unit, m->why));
     m->unit = MPL_NONE;
     return MPL_OK;
@@ -192,7 +185,6 @@ mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew)
     struct pollfd *wait = NULL;
     uint32_t left = crew->n_workers;
     size_t shared = sizeof *s.next + (size_t)crew->n_workers * MPL_SCRATCH_ROOM;
-    int how;
 
     MPL_TRY(mpl_new(ctx, s.member, crew->n_workers));
     for (uint32_t i = 0; i < crew->n_workers; i++)
@@ -210,7 +202,7 @@ out:
     for (uint32_t i = 0; s.member != NULL && i < crew->n_workers; i++) {
         if (s.member[i].pid > 0) {
             kill(s.member[i].pid, SIGKILL);
-            reap(&s.member[i], &how);
+            reap(&s.member[i]);
         }
         if (s.member[i].fd >= 0)
             close(s.member[i].fd);

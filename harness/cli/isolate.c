@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +20,41 @@ void *mpl_share(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+mpl_status mpl_fork(mpl_ctx *ctx, const char *what, pid_t *pid)
+{
+    pid_t parent = getpid();
+
+    fflush(NULL);
+    if ((*pid = fork()) < 0) {
+        *pid = 0;
+        return MPL_ERROR(ctx, MPL_EMEM, "%s: %s", what, strerror(errno));
+    }
+    if (*pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+    }
+    return MPL_OK;
+}
+
+int mpl_reap(pid_t pid)
+{
+    int how = 0;
+
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    return how;
+}
+
+void mpl_ended_text(const char *who, int how, size_t n, char *text)
+{
+    if (WIFSIGNALED(how))
+        snprintf(text, n, "%s ended by signal %d (%s)", who, WTERMSIG(how),
+                 strsignal(WTERMSIG(how)));
+    else
+        snprintf(text, n, "%s ended with exit status %d", who, WEXITSTATUS(how));
+}
+
 /* Makes this process the first to be killed when memory runs out. */
 static void offer_to_oom_killer(void)
 {
@@ -32,7 +66,7 @@ static void offer_to_oom_killer(void)
         close(fd);
 }
 
-static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid_t parent)
+static void __attribute__((noreturn)) child(void (*body)(void *), void *arg)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD, SIGSEGV,
                                   /* handlers of sanitizers too */
@@ -41,9 +75,6 @@ static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid
     int null;
 
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], SIG_DFL);
     sigemptyset(&none);
@@ -89,26 +120,23 @@ mpl_status mpl_isolate(mpl_ctx *ctx, void (*body)(void *arg), void *arg, int64_t
     mpl_status st = MPL_OK;
     struct sigaction old_int, old_term;
     int64_t begin;
-    pid_t self = getpid(), pid;
-    int how = 0;
+    pid_t pid;
+    int how;
 
     memset(ending, 0, sizeof *ending);
     sigaction(SIGINT, NULL, &old_int);
     sigaction(SIGTERM, NULL, &old_term);
     mpl_interrupt_catch();
-    fflush(NULL);
-    if ((pid = fork()) < 0)
-        MPL_FAIL(ctx, MPL_EMEM, "no process: %s", strerror(errno));
+    MPL_TRY(mpl_fork(ctx, "no process", &pid));
     if (pid == 0)
-        child(body, arg, self);
+        child(body, arg);
     begin = mpl_clock_ns(); /* exclude fork(), whose time depends on memplan's size */
     setpgid(pid, pid);      /* also in the parent: it must precede the kill of the group */
     await(pid, deadline_ns, ending);
     ending->wall_ns = mpl_clock_ns() - begin;
     kill(-pid, SIGKILL); /* before reaping, after which the group's number may be reused */
     kill(pid, SIGKILL);
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
-        ;
+    how = mpl_reap(pid);
     ending->signal = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
     ending->exit_status = WIFEXITED(how) ? WEXITSTATUS(how) : 0;
 out:

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "harness/cli/command.h"
-#include "harness/foreign/foreign.h"
 #include "harness/gate/gate.h"
 #include "harness/bench/suite.h"
 

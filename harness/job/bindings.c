@@ -50,9 +50,8 @@ out:
 
 void mpl_bindings_fini(mpl_ctx *ctx, mpl_bindings *bindings)
 {
-    for (uint32_t i = 0; i < bindings->n; i++) {
+    for (uint32_t i = 0; i < bindings->n; i++)
         mpl_free_each(ctx, bindings->item[i].name, bindings->item[i].tensor.data);
-    }
     mpl_free(ctx, bindings->item);
     memset(bindings, 0, sizeof *bindings);
 }

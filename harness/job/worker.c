@@ -7,9 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,13 +37,10 @@ struct mpl_worker {
 
 /* ---- the worker ---- */
 
-static void begin_child(pid_t parent)
+static void begin_child(void)
 {
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all processes; the parent decides */
     signal(SIGTERM, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
 }
 
 static void say(int fd, const mpl_ctx *ctx, mpl_status st, report *out)
@@ -132,16 +127,11 @@ failed(mpl_worker *w, const char *status, const char *format, ...)
 /* Records that the process ended without an answer. */
 static void bury(mpl_worker *w)
 {
-    int how = 0;
+    int how = mpl_reap(w->pid);
 
-    while (waitpid(w->pid, &how, 0) < 0 && errno == EINTR)
-        ;
     w->pid = 0;
-    if (WIFSIGNALED(how))
-        failed(w, "crash", "the process that ran it ended by signal %d (%s)", WTERMSIG(how),
-               strsignal(WTERMSIG(how)));
-    else
-        failed(w, "crash", "the process that ran it ended with exit status %d", WEXITSTATUS(how));
+    w->status = "crash";
+    mpl_ended_text("the process that ran it", how, sizeof w->reason, w->reason);
 }
 
 /* Waits for the current step. */
@@ -174,7 +164,6 @@ mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worke
     mpl_status st = MPL_OK;
     mpl_worker *w = NULL;
     int pair[2] = {-1, -1};
-    pid_t self = getpid();
 
     MPL_TRY(mpl_new(ctx, w, 1));
     w->task = *task;
@@ -183,13 +172,9 @@ mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worke
     if ((w->shared = mpl_share(w->shared_bytes)) == NULL ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    fflush(NULL);
-    if ((w->pid = fork()) < 0) {
-        w->pid = 0;
-        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    }
+    MPL_TRY(mpl_fork(ctx, "no worker", &w->pid));
     if (w->pid == 0) {
-        begin_child(self);
+        begin_child();
         close(pair[0]);
         child(&w->task, w->shared, pair[1]);
     }
@@ -228,8 +213,7 @@ void mpl_worker_free(mpl_ctx *ctx, mpl_worker *w)
         return;
     if (w->pid > 0) {
         kill(w->pid, SIGKILL);
-        while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        mpl_reap(w->pid);
     }
     if (w->fd >= 0)
         close(w->fd);
@@ -284,23 +268,20 @@ mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options,
            room = REPORT_ROOM + n * sizeof(uint64_t);
     report *shared = NULL;
     uint64_t *bytes = NULL;
-    pid_t pid, self = getpid();
-    int how = 0;
+    pid_t pid;
+    int how;
 
     *workspace_bytes = NULL;
     if (backend == NULL || job->source.graph == NULL)
         goto out;
     if ((shared = mpl_share(room)) == NULL)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    fflush(NULL);
-    if ((pid = fork()) < 0)
-        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    MPL_TRY(mpl_fork(ctx, "no worker", &pid));
     if (pid == 0) {
-        begin_child(self);
+        begin_child();
         ask_child(options, backend, job, shared);
     }
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
-        ;
+    how = mpl_reap(pid);
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
         MPL_FAIL(ctx, MPL_EMEM, "backend %s crashed while it prepared %s", backend->name,
                  job->text);

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 
 const mpl_field_info mpl_field_table[MPL_N_FIELDS] = {
 #define FIELD(name, kind, key, help) {#name, MPL_KIND_##kind, key, help},

@@ -18,8 +18,6 @@
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
-#include <stdlib.h>
-
 #define MAX_PAIRS       20000
 #define REPAIR_PATIENCE 50 /* successive placements without progress */
 

@@ -12,8 +12,6 @@
  * Ticks    Members of cliques examined, rivals examined. */
 #include "planners/exact/exact_general.h"
 
-#include <stdlib.h>
-
 #define NEVER       UINT64_MAX
 #define PLACED      (-1)              /* in the trail */
 #define CLOCK_TICKS UINT64_C(1000000) /* between two readings of the clock */

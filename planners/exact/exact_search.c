@@ -8,8 +8,6 @@
 
 #include "graphs/core/rng.h"
 
-#include <stdlib.h>
-
 #define MEMO_SLOTS     (UINT64_C(1) << 6) /* grows with failures, so small problems pay little */
 #define MEMO_MAX_SLOTS (UINT64_C(1) << 22)
 

@@ -8,7 +8,6 @@
 #include "graphs/core/file.h"
 #include "mpl_config.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>

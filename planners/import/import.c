@@ -1,10 +1,7 @@
 /* import.c -- detects the format of a production allocator's plan. See import.h. */
 #include "planners/import/import_priv.h"
 
-#include <stdlib.h>
-
 #include "graphs/core/file.h"
-#include "graphs/core/text.h"
 
 const mpl_import_format mpl_import_formats[] = {
 #define IMPORT(name, about) {#name, about, mpl_import_is_##name, mpl_import_read_##name},

@@ -1,9 +1,6 @@
 /* import_common.c -- helpers of the readers: lines, names, lists of buffers. See import_priv.h. */
 #include "planners/import/import_priv.h"
 
-#include <stdlib.h>
-
-#include "graphs/core/file.h"
 #include "graphs/core/text.h"
 
 static bool is_blank(char c)

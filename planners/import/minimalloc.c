@@ -2,8 +2,6 @@
 #include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
-#include "graphs/problem/problem.h"
-
 /* Whether the header line names the column. */
 static bool has_column(const mpl_import_in *in, const char *name)
 {

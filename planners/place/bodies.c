@@ -2,7 +2,6 @@
 #include "planners/place/bodies.h"
 
 #include "graphs/problem/before.h"
-#include "planners/place/placement.h"
 
 #define MAX_LENGTH (UINT64_C(1) << 60)
 

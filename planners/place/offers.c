@@ -1,6 +1,5 @@
 /* offers.c -- shared by the structures that know the free bytes. See placement.h. */
 #include "planners/place/placement.h"
-#include "planners/place/sort.h"
 
 uint64_t mpl_placement_end(const mpl_placement *s, mpl_buffer b, uint64_t offset)
 {

@@ -9,8 +9,6 @@
 #include "graphs/problem/before.h"
 #include "graphs/problem/fold_pairs.h"
 
-#include <stdlib.h>
-
 #define MAX_BUFFERS 65536
 
 static void graph_free(mpl_nnc_graph *g)

@@ -391,8 +391,7 @@ static mpl_status search(mpl_packing *q)
     MPL_TRY(repair_alloc(&s));
     MPL_TRY(try_orders(&s));
     descend(&s);
-out:;
-
+out:
     mpl_free_each(q->run->ctx, s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end,
                   s.high);
     return st;

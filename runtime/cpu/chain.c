@@ -6,8 +6,6 @@
 #include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cpu/chain_priv.h"
 
-#include <stdlib.h>
-
 #define INLINE static inline __attribute__((always_inline))
 
 enum {

@@ -14,7 +14,6 @@
 #include "runtime/machine.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 void omp_set_num_threads(int n); /* of libgomp, which oneDNN uses; its header may be absent */
 

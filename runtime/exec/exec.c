@@ -1,8 +1,6 @@
 /* exec.c -- binds a graph to a device inside a plan's arenas, and runs it. See exec.h. */
 #include "runtime/exec/exec_priv.h"
 
-#include <stdlib.h>
-
 /* ---- binding ---- */
 
 static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s,

@@ -13,8 +13,6 @@
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
-#include <stdlib.h>
-
 enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, N_COLS };
 
 static const struct {

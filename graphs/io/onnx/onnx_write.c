@@ -8,7 +8,6 @@
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
-#include "graphs/ops/matrix/conv.h"
 
 /* oldest written: the first with all inputs that rules turn into attributes */
 #define OLDEST_OPSET 18

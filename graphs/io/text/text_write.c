@@ -4,8 +4,6 @@
 #include "graphs/io/text/text_priv.h"
 #include "graphs/source.h"
 
-#include <stdarg.h>
-
 /* Growing text; ignores additions after a failure. */
 typedef struct writer {
     mpl_ctx *ctx;

@@ -23,8 +23,7 @@ static mpl_status check_batch(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(check_channels(ctx, call, 1));
     if (mpl_count(call->in_shape[0]) == 0)
         return MPL_REFUSE(ctx, "a batch without elements has no mean");
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_batch_norm_train(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -206,8 +205,7 @@ mpl_status mpl_shape_lrn_grad(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "gradient and input must have the same dims");
     if (mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 0) < 1)
         return MPL_REFUSE(ctx, "attribute 'size' must be at least 1");
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 static int64_t from(int64_t c, int64_t below)
@@ -278,8 +276,7 @@ mpl_status mpl_shape_softmax_grad(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_axis_attr(ctx, call, -1, call->in_shape[0]->rank, &axis));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
         return MPL_REFUSE(ctx, "gradient and result must have the same dims");
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 MPL_INLINE void softmax_lane(mpl_type type, const mpl_op_call *call, int64_t base, mpl_lanes l)

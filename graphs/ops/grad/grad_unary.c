@@ -14,8 +14,7 @@ mpl_status mpl_shape_grad_alike(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "the gradient has dims %s, what it belongs to %s",
                           mpl_shape_text(call->in_shape[0], text),
                           mpl_shape_text(call->in_shape[1], other));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_clip_grad(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -96,8 +95,7 @@ mpl_status mpl_shape_dropout_train(mpl_ctx *ctx, const mpl_shape_call *call)
             return MPL_REFUSE(ctx, "the number of the run is one element");
     }
     mpl_like_input(call, 0, call->in_type[0]);
-    mpl_like_input(call, 1, MPL_TYPE_bool);
-    return MPL_OK;
+    return mpl_like_input(call, 1, MPL_TYPE_bool);
 }
 
 mpl_status mpl_shape_dropout_grad(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -109,8 +107,7 @@ mpl_status mpl_shape_dropout_grad(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
     if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
         return MPL_REFUSE(ctx, "gradient and mask must have the same dims");
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, const uint8_t *mask,

@@ -214,8 +214,7 @@ static mpl_status check_scatter(mpl_ctx *ctx, const mpl_shape_call *call)
                           mpl_attr_text(call->graph, call->op, MPL_ATTR_reduction, ""));
     if (how != PUT && call->in_type[0] == MPL_TYPE_bool)
         return MPL_REFUSE(ctx, "type bool has no reduction");
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_scatter_elements(mpl_ctx *ctx, const mpl_shape_call *call)

@@ -526,8 +526,7 @@ mpl_status mpl_shape_reverse_sequence(mpl_ctx *ctx, const mpl_shape_call *call)
     if (call->in_shape[1]->dim[0] != call->in_shape[0]->dim[batch])
         return MPL_REFUSE(ctx, "%" PRId64 " lengths for a batch of %" PRId64,
                           call->in_shape[1]->dim[0], call->in_shape[0]->dim[batch]);
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_eval_reverse_sequence(mpl_ctx *ctx, const mpl_op_call *call)

@@ -82,8 +82,7 @@ mpl_status mpl_shape_assign(mpl_ctx *ctx, const mpl_shape_call *call)
     if (!mpl_strided_distinct(&box))
         return MPL_REFUSE(ctx, "the box has an element twice: which value would it get?");
     MPL_PASS(mpl_check_broadcast_to(ctx, "what is assigned", call->in_shape[1], &box.shape));
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_eval_assign(mpl_ctx *ctx, const mpl_op_call *call)

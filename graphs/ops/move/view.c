@@ -4,8 +4,7 @@
 mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     (void)ctx;
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_reorder(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -16,8 +15,7 @@ mpl_status mpl_shape_reorder(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_rank(ctx, call, 0, 4, 4));
     if (strcmp(mode, "channels_last") != 0 && strcmp(mode, "plain") != 0)
         return MPL_REFUSE(ctx, "mode is '%.40s'; it must be 'channels_last' or 'plain'", mode);
-    mpl_like_input(call, 0, call->in_type[0]);
-    return MPL_OK;
+    return mpl_like_input(call, 0, call->in_type[0]);
 }
 
 mpl_status mpl_shape_dropout(mpl_ctx *ctx, const mpl_shape_call *call)

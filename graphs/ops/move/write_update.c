@@ -43,8 +43,7 @@ mpl_status mpl_shape_adam_update(mpl_ctx *ctx, const mpl_shape_call *call)
 mpl_status mpl_shape_step_update(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET(i64)));
-    mpl_like_input(call, 0, MPL_TYPE_i64);
-    return MPL_OK;
+    return mpl_like_input(call, 0, MPL_TYPE_i64);
 }
 
 /* Numeric attributes of an optimiser. */

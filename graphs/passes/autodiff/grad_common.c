@@ -1,7 +1,6 @@
 /* grad_common.c -- the functions that gradient rules call. See gradients_priv.h. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
-#include "graphs/passes/copy.h"
 
 enum { NAME_SIZE = MPL_GRAD_NAME };
 

@@ -12,8 +12,6 @@
  *          would take one per piece. */
 #include "graphs/passes/autodiff/gradients_priv.h"
 
-#include <stdlib.h>
-
 void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box)
 {
     mpl_value v = d->g->op_in[d->g->op_in_begin[d->op] + i];

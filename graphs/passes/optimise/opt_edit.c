@@ -1,9 +1,6 @@
 /* opt_edit.c -- queries and edits for rewriting rules. See optimise_priv.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
-#include "graphs/passes/copy.h"
-#include "graphs/passes/passes.h"
-
 bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x)
 {
     size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);

@@ -1,8 +1,6 @@
 /* tensor_ssa_values.c -- operations on the list of nodes. See tensor_ssa_priv.h. */
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
-#include "graphs/passes/copy.h"
-
 uint32_t mpl_ssa_find(const mpl_ssa *s, uint32_t v)
 {
     while (v != MPL_NONE && s->value[v].forward != MPL_NONE)
