@@ -85,6 +85,7 @@ static mpl_status begin(lister *l, mpl_advice_kind kind, uint8_t late, mpl_chang
     MPL_TRY(mpl_reserve(l->ctx, to->change, to->cap, (size_t)to->n + 1));
     *out = &to->change[to->n++];
     **out = (mpl_change){.kind = kind,
+                         .command = MPL_CMD_plan,
                          .late = late,
                          .options = *l->present,
                          .graph = l->job->text,
@@ -111,7 +112,7 @@ static mpl_status drop_vain(lister *l)
     char *now = NULL, *then = NULL;
 
     MPL_TRY(mpl_command_line(l->ctx, MPL_CMD_plan, l->job->text, l->present, &now));
-    MPL_TRY(mpl_command_line(l->ctx, MPL_CMD_plan, c->graph, &c->options, &then));
+    MPL_TRY(mpl_command_line(l->ctx, c->command, c->graph, &c->options, &then));
     if (strcmp(now, then) == 0 || (l->present->pin & ~c->options.pin & PIN_WEIGHTS) != 0)
         l->to->n--;
 out:
@@ -280,6 +281,23 @@ out:
     return st;
 }
 
+/* The least memory over all orders, sharing and placement, and over passes too. */
+static mpl_status add_least(lister *l, const char *freedoms, uint8_t late)
+{
+    mpl_status st = MPL_OK;
+    const mpl_option_id chosen[] = {MPL_OPT_in_place, MPL_OPT_views, MPL_OPT_concat, MPL_OPT_loop};
+    mpl_change *c;
+
+    MPL_TRY(begin(l, MPL_ADVICE_least, late, &c));
+    c->command = MPL_CMD_least;
+    mpl_options_for(MPL_CMD_least, l->present, &c->options);
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+        mpl_options_reset(l->ctx, chosen[i], &c->options);
+    c->options.free = freedoms;
+out:
+    return st;
+}
+
 mpl_status mpl_changes_list(mpl_ctx *ctx, const mpl_options *present, const mpl_job *job,
                             const mpl_plan *plan, mpl_changes *out)
 {
@@ -290,8 +308,12 @@ mpl_status mpl_changes_list(mpl_ctx *ctx, const mpl_options *present, const mpl_
     MPL_TRY(add_rows(&l));
     MPL_TRY(add_planners(&l, plan));
     MPL_TRY(add_batches(&l));
-    if (job->source.graph != NULL)
-        MPL_TRY(add_fusions(&l));
+    if (job->source.graph == NULL)
+        goto out;
+    MPL_TRY(add_fusions(&l));
+    MPL_TRY(add_least(&l, NULL, 1));
+    if (strcmp(present->optimise, "none") == 0)
+        MPL_TRY(add_least(&l, "+optimise", 2));
 out:
     return st;
 }

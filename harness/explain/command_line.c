@@ -128,3 +128,13 @@ out:
     free(line);
     return st;
 }
+
+void mpl_options_for(mpl_command_id command, const mpl_options *from, mpl_options *to)
+{
+    mpl_options_init(to);
+    for (mpl_option_id id = 0; id < MPL_N_OPTIONS; id++)
+        if ((mpl_option_table[id].commands >> command & 1) != 0) {
+            memcpy((char *)to + member[id].at, (const char *)from + member[id].at, member[id].size);
+            to->given[id] = from->given[id];
+        }
+}

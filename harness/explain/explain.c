@@ -253,7 +253,7 @@ static mpl_status command_of(mpl_ctx *ctx, const mpl_explained *e, uint32_t i, c
 {
     const mpl_change *c = &e->changes.change[i];
 
-    return mpl_command_line(ctx, MPL_CMD_plan, c->graph, &c->options, out);
+    return mpl_command_line(ctx, c->command, c->graph, &c->options, out);
 }
 
 static mpl_status rank(mpl_ctx *ctx, mpl_explained *e)

@@ -77,7 +77,8 @@ mpl_status mpl_height_find(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
 /* clang-format off */
 #define MPL_ADVICE_KINDS(KIND)                                                                     \
     KIND(order) KIND(sharing) KIND(fusion) KIND(layout) KIND(recompute) KIND(batch) KIND(safety)   \
-    KIND(pin) KIND(planner) KIND(workspaces) KIND(together)
+    KIND(pin) KIND(planner) KIND(workspaces) KIND(together)      \
+    KIND(least)
 /* clang-format on */
 typedef enum mpl_advice_kind {
 #define KIND(name) MPL_ADVICE_##name,
@@ -92,6 +93,7 @@ enum { MPL_ADVICE_WHAT = 400 }; /* of what a change does, as text [byte] */
 /* A change of options. */
 typedef struct mpl_change {
     mpl_advice_kind kind;
+    mpl_command_id command; /* plan, or least */
     uint8_t late;        /* 0: quick; 1 to 3: tried after those, as they take longer or help less */
     mpl_options options; /* texts are borrowed, from the options it is made of or from store */
     const char *graph;   /* GRAPH, or from store */
@@ -190,6 +192,10 @@ mpl_status mpl_explained_json(mpl_ctx *ctx, const mpl_explained *explained, char
 void mpl_explained_print(FILE *to, const mpl_explained *explained);
 /* Writes the viewer's page with the suggestions: their plans are shown beside the present one. */
 mpl_status mpl_explained_page(mpl_ctx *ctx, const mpl_explained *explained, const char *path);
+
+/* Copies the options that `command` takes; the others get their defaults. Lists and texts are
+ * borrowed. */
+void mpl_options_for(mpl_command_id command, const mpl_options *from, mpl_options *to);
 
 /* Writes "memplan COMMAND GRAPH --option value .." with each option of the command that differs
  * from its default, quoted for a shell; leaves out those that only say where results go. The caller

@@ -9,6 +9,7 @@
 #include "harness/cli/isolate.h"
 #include "graphs/core/text.h"
 #include "harness/explain/explain.h"
+#include "harness/least/least_job.h"
 #include "harness/view/viewer.h"
 
 enum { NAMED = 6 };                             /* operations that a text names */
@@ -71,10 +72,8 @@ static void tell_passes(const mpl_job *job, char *what)
         }
 }
 
-static void tell(const mpl_change *c, const mpl_made *made, mpl_trial *t)
+static void tell(const mpl_change *c, const mpl_job *job, mpl_trial *t)
 {
-    const mpl_job *job = &made->job;
-
     if (c->kind == MPL_ADVICE_recompute)
         tell_again(job, t->what);
     else if (c->kind == MPL_ADVICE_fusion)
@@ -91,17 +90,18 @@ static void tell(const mpl_change *c, const mpl_made *made, mpl_trial *t)
 /* ---- in the process ---- */
 
 /* Keeps the rectangles of pool 0. */
-static void keep_boxes(mpl_ctx *ctx, const mpl_made *made, mpl_trial *t, mpl_viewer_box *box)
+static void keep_boxes(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_trial *t,
+                       mpl_viewer_box *box)
 {
-    const mpl_problem *p = made->job.problem;
+    const mpl_problem *p = job->problem;
     mpl_spans_across across = {0};
 
     if (mpl_across(ctx, p, &across) == MPL_OK) {
         t->n_steps = across.n_steps;
         for (mpl_buffer b = 0; b < p->n && t->n_boxes < MPL_AFTER_MOST; b++)
             if (p->pool[b] == 0)
-                box[t->n_boxes++] = (mpl_viewer_box){across.from[b], across.to[b],
-                                                     made->plan->offset[b], p->bytes[b]};
+                box[t->n_boxes++] =
+                    (mpl_viewer_box){across.from[b], across.to[b], plan->offset[b], p->bytes[b]};
     }
     mpl_across_fini(ctx, &across);
 }
@@ -131,7 +131,7 @@ static bool is_vain(const task *t, const mpl_change *c)
             b->places[c->pass] == 0);
 }
 
-static void learn(board *b, const mpl_change *c, mpl_status st, const mpl_made *made)
+static void learn(board *b, const mpl_change *c, mpl_status st, const mpl_job *job)
 {
     if (c->kind == MPL_ADVICE_recompute && st == MPL_EINPUT &&
         strcmp(c->options.recompute, "sqrt") == 0)
@@ -140,30 +140,56 @@ static void learn(board *b, const mpl_change *c, mpl_status st, const mpl_made *
         return;
     b->fused = true;
     for (int k = 0; k < MPL_N_PASSES; k++)
-        b->places[k] = made->job.passes[k].places;
+        b->places[k] = job->passes[k].places;
+}
+
+/* Keeps what the plan after change i comes to. */
+static void keep(mpl_ctx *ctx, const task *t, uint32_t i, const mpl_job *job, const mpl_plan *plan)
+{
+    mpl_trial *trial = &t->trial[i];
+
+    trial->planned_bytes = plan->peak_bytes;
+    trial->pinned_bytes = job->map != NULL ? job->map->pinned_bytes : 0;
+    tell(&t->changes->change[i], job, trial);
+    if (t->box != NULL)
+        keep_boxes(ctx, job, plan, trial, t->box + (size_t)i * MPL_AFTER_MOST);
+}
+
+static mpl_status try_plan(mpl_ctx *ctx, const task *t, uint32_t i)
+{
+    const mpl_change *c = &t->changes->change[i];
+    mpl_options options = c->options;
+    mpl_made made = {0};
+    mpl_status st = mpl_make(ctx, &options, c->graph, MPL_TO_PLAN, &made);
+
+    learn(t->board, c, st, &made.job);
+    if (st == MPL_OK)
+        keep(ctx, t, i, &made.job, made.plan);
+    mpl_made_fini(ctx, &made);
+    return st;
+}
+
+static mpl_status try_least(mpl_ctx *ctx, const task *t, uint32_t i)
+{
+    const mpl_change *c = &t->changes->change[i];
+    mpl_lowest lowest = {0};
+    mpl_status st = mpl_lowest_find(ctx, &c->options, c->graph, &lowest);
+
+    if (st == MPL_OK)
+        keep(ctx, t, i, &lowest.job, lowest.plan);
+    mpl_lowest_fini(ctx, &lowest);
+    return st;
 }
 
 static void try_one(const task *t, uint32_t i)
 {
-    const mpl_change *c = &t->changes->change[i];
-    mpl_options options = c->options;
-    mpl_trial *trial = &t->trial[i];
-    mpl_made made = {0};
+    bool least = t->changes->change[i].command == MPL_CMD_least;
     mpl_status st;
     mpl_ctx ctx;
 
     mpl_ctx_init(&ctx);
-    st = mpl_make(&ctx, &options, c->graph, MPL_TO_PLAN, &made);
-    learn(t->board, c, st, &made);
-    if (st == MPL_OK) {
-        trial->planned_bytes = made.plan->peak_bytes;
-        trial->pinned_bytes = made.job.map != NULL ? made.job.map->pinned_bytes : 0;
-        tell(c, &made, trial);
-        if (t->box != NULL)
-            keep_boxes(&ctx, &made, trial, t->box + (size_t)i * MPL_AFTER_MOST);
-    }
-    trial->state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
-    mpl_made_fini(&ctx, &made);
+    st = least ? try_least(&ctx, t, i) : try_plan(&ctx, t, i);
+    t->trial[i].state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
 }
 
 static int64_t processor_ns(void)

@@ -459,5 +459,153 @@ TEST(test_promises)
     assert_true(sum >= (every ? 300 : 30));
 }
 
+/* ---- plans, lists, time, wrong input ---- */
+
+/* The explanation of a plan file is that of its GRAPH under its options, suggestions included. */
+TEST(test_plan_files)
+{
+    static const char words[] = LSTM " --planner pool --order bfs --safety serial --in-place off";
+    json_t *of_graph, *of_plan;
+
+    assert_int_equal(run("explain %s --time-limit 20 --json", words), 0);
+    of_graph = object_of(words);
+    assert_int_equal(run("plan %s -q -o @/named.json", words), 0);
+    assert_int_equal(run("explain @/named.json --time-limit 20 --json"), 0);
+    of_plan = object_of("@/named.json");
+    assert_true(json_array_size(json_object_get(of_graph, "suggestions")) > 4);
+    assert_true(json_equal(of_graph, of_plan));
+    json_decref(of_plan);
+    assert_int_equal(run("explain " LSTM " --plan @/named.json --time-limit 20 --json"), 0);
+    of_plan = object_of("--plan");
+    assert_true(json_equal(of_graph, of_plan));
+    json_decref(of_graph);
+    json_decref(of_plan);
+}
+
+/* A plan whose graph is gone still has its parts; nothing is suggested, and that is said. */
+TEST(test_plan_alone)
+{
+    json_t *explained;
+
+    write_file("gone.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\nc,2,4,6\n");
+    assert_int_equal(run("plan @/gone.csv --planner none -q -o @/gone.json"), 0);
+    assert_int_equal(unlink(in_folder("gone.csv")), 0);
+    assert_int_equal(run("explain @/gone.json --json"), 0);
+    explained = object_of("gone");
+    assert_int_equal(check_parts(explained, "gone"), 18);
+    assert_int_equal(json_array_size(json_object_get(explained, "suggestions")), 0);
+    assert_int_equal(json_array_size(json_object_get(explained, "missing")), MPL_N_ADVICE);
+    json_decref(explained);
+    assert_int_equal(run("explain @/gone.json"), 0);
+    assert_non_null(strstr(out, "missing  what would lower it: "));
+    assert_non_null(strstr(out, "gone.csv: neither a file"));
+}
+
+/* Without time every kind that applies is missing; a list has few. */
+TEST(test_missing)
+{
+    json_t *explained;
+
+    assert_int_equal(run("explain mnist_conv --time-limit 0 --json"), 0);
+    explained = object_of("no time");
+    assert_int_equal(json_array_size(json_object_get(explained, "suggestions")), 0);
+    assert_int_equal(json_array_size(json_object_get(explained, "missing")), 10);
+    json_decref(explained);
+    assert_int_equal(run("explain tests/data/six.csv --planner none --time-limit 0"), 0);
+    assert_non_null(strstr(out, "missing  not worked out within the time: safety, planner\n"));
+    assert_int_equal(run("explain tests/data/six.csv --planner none --time-limit 20"), 0);
+    assert_null(strstr(out, "missing"));
+    assert_non_null(strstr(out, "memplan plan tests/data/six.csv --planner nnc_arena"));
+}
+
+TEST(test_same_twice)
+{
+    static char first[sizeof out];
+
+    assert_int_equal(run("explain " GRU " --safety parallel --time-limit 30 --json"), 0);
+    memcpy(first, out, sizeof out);
+    assert_int_equal(run("explain " GRU " --safety parallel --time-limit 30 --json"), 0);
+    assert_string_equal(out, first);
+}
+
+TEST(test_page)
+{
+    char *page;
+    size_t size;
+
+    assert_int_equal(run("explain " LSTM " --planner none -q --time-limit 20 -o @/page.html"), 0);
+    assert_string_equal(out, "");
+    assert_ok(ctx, mpl_file_read(ctx, in_folder("page.html"), &page, &size));
+    assert_non_null(strstr(page, "{kind: \"planner\", command: \"memplan plan " LSTM));
+    assert_non_null(strstr(page, "explained: 0.490 MiB</title>"));
+    mpl_free(ctx, page);
+}
+
+TEST(test_wrong_input)
+{
+    static const struct {
+        const char *words, *part;
+    } rows[] = {
+        {"explain", "an argument is missing"},
+        {"explain nosuch", "neither a file nor a network of the zoo"},
+        {"explain mlp -o @/x.svg", "explain: -o takes FILE.html, not '"},
+        {"explain mlp -o @/no/x.html", "No such file or directory"},
+        {"explain @/broken.json", "broken.json"},
+        {"explain tests/data/serial.plan.json --plan x", "is a plan; --plan FILE is for a GRAPH"},
+        {"explain mlp --plan tests/data/serial.plan.json", "a plan for another problem"},
+        {"explain mlp --time-limit soon", "'soon' is no number of at least 0"},
+        {"explain mlp --format csv", "no option '--format' here"},
+    };
+
+    write_file("broken.json", "{\"offsets\": [1, 2");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(run("%s", rows[i].words), 2);
+        check_error(rows[i].words);
+        if (strstr(err, rows[i].part) == NULL)
+            fail_msg("memplan %s: '%s' is not in: %s", rows[i].words, rows[i].part, err);
+    }
+    assert_int_equal(run("explain mlp --capacity 100"), 1);
+}
+
+/* ---- command lines ---- */
+
+/* Options of `memplan plan`, and the line that says them: shorter, since defaults are left out. */
+TEST(test_command_lines)
+{
+    static const struct {
+        const char *words[12];
+        const char *line;
+    } rows[] = {
+        {{"plan", "g"}, "memplan plan g"},
+        {{"plan", "it's", "--order", "given", "--in-place", "off"},
+         "memplan plan 'it'\\''s' --in-place off"},
+        {{"plan", "g", "--pin", "none", "--pools", "weights,state", "--capacity", "2KiB"},
+         "memplan plan g --pin none --pools weights,state --capacity 2048"},
+        {{"plan", "g", "--dim", "a=1", "--dim", "b c=2", "--json", "-o", "x", "--time-limit", "3"},
+         "memplan plan g --dim a=1 --dim 'b c=2'"},
+        {{"plan", "--seed", "3", "--planner", "exec:a {in} {out}", "--", "-g"},
+         "memplan plan ./-g --planner 'exec:a {in} {out}' --seed 3"},
+        {{"least", "g", "--free", "+optimise", "--concat", "copy", "--safety", "parallel"},
+         "memplan least g --safety parallel --concat copy --free +optimise"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_command_id command = rows[i].words[0][0] == 'p' ? MPL_CMD_plan : MPL_CMD_least;
+        char *argv[13] = {NULL}, *line = NULL;
+        mpl_options options;
+        int n = 0;
+
+        for (; n < 12 && rows[i].words[n] != NULL; n++)
+            argv[n] = (char *)(uintptr_t)rows[i].words[n];
+        mpl_options_init(&options);
+        assert_ok(ctx, mpl_options_parse(ctx, command, n, argv, &options));
+        assert_ok(ctx, mpl_command_line(ctx, command, options.args.item[0], &options, &line));
+        assert_string_equal(line, rows[i].line);
+        mpl_free(ctx, line);
+        mpl_options_fini(ctx, &options);
+    }
+}
+
 TESTS_WITHIN(begin, folder_remove, test_parts_of_the_zoo, test_parts_of_others,
-             test_against_plan_files, test_by_hand, test_promises)
+             test_against_plan_files, test_by_hand, test_promises, test_plan_files, test_plan_alone,
+             test_missing, test_same_twice, test_page, test_wrong_input, test_command_lines)
