@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check least-55 peers
@@ -67,7 +67,8 @@ $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
 TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
-$(addprefix $O/tests/test_,runtime_random_control runtime_blocks graphs_units planners_loops planners_where planners_units runtime_cuda_loops): \
+$(addprefix $O/tests/test_,runtime_random_control runtime_blocks graphs_units planners_loops planners_where planners_units runtime_cuda_loops \
+    harness_audit_walk): \
     $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
@@ -225,6 +226,10 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 # The least memory of 10,000 small graphs against every order, choice of sharing and placement; and as many under parallel safety.
 least-oracle: deps-test $O/tests/test_planners_least
 	$(Q)MPL_LEAST=$${MPL_LEAST-10000} MPL_LEAST_MOST=$${MPL_LEAST_MOST-20000} $O/tests/test_planners_least
+
+# Rows of graphs planned under random options, audited: AUDIT_WALK combinations and their neighbours for each of 30 graphs.
+audit-walk: deps-test $O/tests/test_harness_audit_walk
+	$(Q)AUDIT_WALK=$${AUDIT_WALK-30} $O/tests/test_harness_audit_walk
 
 # Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
 control-oracle: deps-test $O/tests/test_runtime_random_control

@@ -28,17 +28,20 @@ bool mpl_scope_contains(const mpl_scope *scope, const mpl_scope *other)
 
 const char *mpl_scope_text(const mpl_scope *scope, char *text, size_t size)
 {
-    static const char *const name[] = {"orders", "concats that share", "splits that copy",
-                                       "in-place pairs"};
+    static const char *const name[] = {"other orders",   "shared concats", "copied splits",
+                                       "in-place pairs", "views",          "copied views"};
     int n = snprintf(text, size, "%s", scope->subject);
+    const char *before = "; with";
 
     if (scope->align == 0)
         return text;
     for (size_t i = 0; i < sizeof name / sizeof *name && n < (int)size; i++)
-        if ((scope->free >> i & 1) != 0)
-            n += snprintf(text + n, size - (size_t)n, ", any %s", name[i]);
+        if ((scope->free >> i & 1) != 0) {
+            n += snprintf(text + n, size - (size_t)n, "%s %s", before, name[i]);
+            before = ",";
+        }
     if (n < (int)size)
-        snprintf(text + n, size - (size_t)n, ", %s, aligned to %" PRIu32,
+        snprintf(text + n, size - (size_t)n, "; %s, aligned to %" PRIu32,
                  (scope->free & MPL_FREE_SERIAL) != 0 ? "serial" : "parallel", scope->align);
     return text;
 }

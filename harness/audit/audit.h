@@ -12,7 +12,9 @@ enum {
     MPL_FREE_SHARE = 2,    /* concats whose operands lie inside the result */
     MPL_FREE_SPLIT = 4,    /* splits and slices whose pieces are copies */
     MPL_FREE_IN_PLACE = 8, /* outputs over inputs */
-    MPL_FREE_SERIAL = 16,  /* right for its order alone, not for every execution */
+    MPL_FREE_VIEWS = 16,   /* views that take no memory */
+    MPL_FREE_COPIES = 32,  /* views that are copies; a scope has one of the two, or both */
+    MPL_FREE_SERIAL = 64,  /* right for its order alone, not for every execution */
 };
 
 /* Plans that keep to the same things. */

@@ -15,7 +15,10 @@ typedef struct reading {
     unsigned sure; /* freedoms that its claims surely cover */
     bool copies;   /* no concat shares; false: unknown */
     uint32_t align;
+    bool boxes; /* concats may share strided boxes */
 } reading;
+
+#define VIEWED (unsigned)(MPL_FREE_VIEWS | MPL_FREE_COPIES)
 
 /* ---- texts ---- */
 
@@ -181,74 +184,161 @@ out:
     return st;
 }
 
-/* What an order that was searched for proves of all orders; concats are copied then. */
-static mpl_status of_orders(reading *r, const char *held)
+/* What each text of order_scope leaves open beside the order. */
+static const struct {
+    const char *text;
+    unsigned free;
+    bool shared; /* of plans whose concats share, all that can */
+} order_scopes[] = {
+    {"all orders", 0, false},
+    {"all orders with concats copied", 0, false},
+    {"all orders with concats shared", 0, true},
+    {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_SPLIT, false},
+};
+
+/* What an order that was searched for proves of all orders. */
+static mpl_status of_orders(reading *r, const char *held, const char *held_shared)
 {
     mpl_status st = MPL_OK;
     bool joint = is_joint(r);
-    uint32_t align = mpl_problem_options_default().align; /* whatever the backend's */
-    unsigned kept = r->sure & MPL_FREE_IN_PLACE;
-    mpl_statement s = {.what = "bound of all orders", .unit = "bytes"};
+    mpl_statement s = {.what = "bound of all orders", .unit = "bytes"}, found;
+    size_t k = 0, n = sizeof order_scopes / sizeof *order_scopes;
 
-    s.scope.align = align;
-    s.scope.free = kept | MPL_FREE_ORDER | MPL_FREE_SERIAL;
-    if (!mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders") &&
-        !mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders with concats copied"))
+    while (k < n && !mpl_record_is(r->row, MPL_FIELD_order_scope, order_scopes[k].text))
+        k++;
+    if (k == n)
         return MPL_OK;
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s", held));
-    s.slot = joint ? 1 : align;
+    s.scope.subject = order_scopes[k].shared ? held_shared : held;
+    s.scope.align = mpl_problem_options_default().align; /* whatever the backend's */
+    s.scope.free = order_scopes[k].free | MPL_FREE_ORDER | MPL_FREE_SERIAL;
+    found = s;
+    s.scope.free |= r->sure & (MPL_FREE_IN_PLACE | VIEWED);
+    found.scope.free |= r->may & (MPL_FREE_IN_PLACE | VIEWED);
+    s.slot = joint ? 1 : s.scope.align;
     MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
-    s.scope.free |= r->may & MPL_FREE_IN_PLACE;
     if (joint)
-        return add_plan(r, MPL_FIELD_order_live_bytes, "planned with its order", s);
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "live bytes of %s", held));
-    MPL_TRY(add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", s));
-    s.scope.free = kept | MPL_FREE_ORDER | MPL_FREE_SERIAL;
+        return add_plan(r, MPL_FIELD_order_live_bytes, "planned with its order", found);
+    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "live bytes of %s", s.scope.subject));
+    found.scope.subject = s.scope.subject;
     MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
+    MPL_TRY(add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", found));
 out:
     return st;
 }
 
-/* The alignment of the row's buffers; false: of a backend that is not known here. */
-static bool alignment(reading *r)
+/* What memplan least proves over all that it was free to choose. */
+static mpl_status of_least(reading *r, mpl_statement s)
+{
+    static const struct {
+        const char *word;
+        unsigned free;
+    } freedom[] = {
+        {"order", MPL_FREE_ORDER},  {"concats", MPL_FREE_SHARE},
+        {"splits", MPL_FREE_SPLIT}, {"in-place pairs", MPL_FREE_IN_PLACE},
+        {"views", VIEWED},
+    };
+    bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
+
+    s.scope.free = r->sure & MPL_FREE_SERIAL;
+    for (size_t i = 0; i < sizeof freedom / sizeof *freedom; i++)
+        if (mpl_record_has_item(r->row, MPL_FIELD_free, freedom[i].word))
+            s.scope.free |= freedom[i].free;
+    if ((s.scope.free & VIEWED) == 0) /* held as they are */
+        s.scope.free |= r->sure & VIEWED;
+    s.what = "bound of all that is free";
+    return add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s);
+}
+
+/* The backend's part in the scope; false: of a backend that is not known here. */
+static bool read_backend(reading *r)
 {
     const char *name = mpl_record_get_text(r->row, MPL_FIELD_backend);
     const mpl_backend *backend = name != NULL ? mpl_backend_find(name) : NULL;
 
     r->align = mpl_problem_options_default().align;
+    r->boxes = backend == NULL || backend->strided;
     if (backend != NULL)
         r->align = (uint32_t)mpl_max_u64(r->align, backend->align);
     return name == NULL || backend != NULL;
 }
 
-static mpl_status of_graph(reading *r)
+/* The row's plan and what is proved of it, in its order. */
+static mpl_status of_order(reading *r, mpl_statement s)
 {
     mpl_status st = MPL_OK;
-    mpl_statement s = {.what = "bound", .unit = "bytes", .if_copied = !r->copies};
-    const char *hash = text_of(r, MPL_FIELD_graph_hash);
-    bool searched = mpl_record_is(r->row, MPL_FIELD_order_kept, "searched");
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
-    char views[SHOWN], loop[SHOWN], pinned[SHOWN], pools[SHOWN];
+    bool searched = mpl_record_is(r->row, MPL_FIELD_order_kept, "searched");
+    /* workspaces are the backend's, and an order that was searched for is another in each row */
+    bool claims =
+        (r->may & MPL_FREE_ORDER) == 0 && !mpl_record_is(r->row, MPL_FIELD_workspaces, "plan");
 
-    if (hash[0] == '\0' || mpl_record_is_null(r->row, MPL_FIELD_order) || !alignment(r) ||
-        !show(r, MPL_FIELD_views, views) || !show(r, MPL_FIELD_loop, loop) ||
-        !show(r, MPL_FIELD_pinned, pinned) || !show(r, MPL_FIELD_own_pools, pools))
-        return MPL_OK;
-    MPL_TRY(note_copies(r));
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject,
-                 "graph %s, views %s, loop %s, pinned %s, own pools %s", hash, views, loop, pinned,
-                 pools));
-    MPL_TRY(of_orders(r, s.scope.subject));
-    s.scope.align = r->align;
     s.scope.free = r->sure;
-    /* an order that was searched for is another one in each row; workspaces are the backend's */
-    if ((r->may & MPL_FREE_ORDER) == 0 && !mpl_record_is(r->row, MPL_FIELD_workspaces, "plan"))
+    if (claims)
         MPL_TRY(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
     s.scope.free = r->may;
     MPL_TRY(add_arenas(r, s));
     /* the plan that was not kept is of the other order */
     s.scope.free = (r->may & ~(unsigned)MPL_FREE_ORDER) | (searched ? 0 : MPL_FREE_ORDER);
     MPL_TRY(add_plan(r, MPL_FIELD_order_other_bytes, "planned, not kept,", s));
+out:
+    return st;
+}
+
+/* What is held of the graph; false: nothing that can be compared. Under `serial` an input or weight
+ * that nobody reads is there for the first step, under `parallel` for none: where it is planned,
+ * the two are apart. */
+static mpl_status name_held(reading *r, const char *safety, const char **held)
+{
+    mpl_status st = MPL_OK;
+    const char *hash = text_of(r, MPL_FIELD_graph_hash);
+    bool apart = !mpl_record_has_item(r->row, MPL_FIELD_pinned, "inputs") ||
+                 !mpl_record_has_item(r->row, MPL_FIELD_pinned, "weights");
+    char loop[SHOWN], pinned[SHOWN], pools[SHOWN];
+
+    *held = NULL;
+    if (hash[0] == '\0' || !show(r, MPL_FIELD_loop, loop) || !show(r, MPL_FIELD_pinned, pinned) ||
+        !show(r, MPL_FIELD_own_pools, pools))
+        goto out;
+    MPL_TRY(keep(r->ctx, r->audit, held, "graph %s, loop %s, pinned %s, own pools %s%s%s", hash,
+                 loop, pinned, pools, apart ? ", " : "", apart ? safety : ""));
+out:
+    return st;
+}
+
+/* The same, of plans in which all concats share that can. */
+static mpl_status name_shared(reading *r, const char *held, const char **shared)
+{
+    return keep(r->ctx, r->audit, shared, "%s, concats shared%s", held,
+                r->boxes ? "" : " but for boxes");
+}
+
+static mpl_status of_graph(reading *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_statement s = {.what = "bound", .unit = "bytes", .if_copied = !r->copies};
+    const char *serial, *shared;
+    bool shares = mpl_record_is(r->row, MPL_FIELD_concat, "share");
+    bool workspaces = mpl_record_is(r->row, MPL_FIELD_workspaces, "plan");
+
+    if (mpl_record_is_null(r->row, MPL_FIELD_order) || !read_backend(r))
+        return MPL_OK;
+    MPL_TRY(name_held(r, "serial", &serial));
+    MPL_TRY(name_held(r, text_of(r, MPL_FIELD_safety), &s.scope.subject));
+    if (serial == NULL || s.scope.subject == NULL)
+        goto out;
+    MPL_TRY(note_copies(r));
+    MPL_TRY(name_shared(r, serial, &shared));
+    MPL_TRY(of_orders(r, serial, shared));
+    s.scope.align = r->align;
+    if (!mpl_record_is_null(r->row, MPL_FIELD_free) && !workspaces && !shares)
+        MPL_TRY(of_least(r, (mpl_statement){.scope = s.scope, .unit = "bytes"}));
+    MPL_TRY(of_order(r, s));
+    if (!shares)
+        goto out;
+    r->may &= ~(unsigned)MPL_FREE_SHARE; /* what is shared is held there */
+    MPL_TRY(name_shared(r, s.scope.subject, &s.scope.subject));
+    s.if_copied = false;
+    MPL_TRY(of_order(r, s));
 out:
     return st;
 }
@@ -321,17 +411,20 @@ out:
 
 static void read_freedoms(reading *r)
 {
-    bool in_place, known = mpl_record_get_bool(r->row, MPL_FIELD_in_place, &in_place);
-    const char *safety = text_of(r, MPL_FIELD_safety);
+    bool pairs = true, views = true;
+    bool pairs_known = mpl_record_get_bool(r->row, MPL_FIELD_in_place, &pairs);
+    bool views_known = mpl_record_get_bool(r->row, MPL_FIELD_views, &views);
+    unsigned viewed = !views_known ? VIEWED : views ? MPL_FREE_VIEWS : MPL_FREE_COPIES;
     bool given = mpl_record_is(r->row, MPL_FIELD_order, "given") ||
                  mpl_record_is(r->row, MPL_FIELD_order_kept, "given");
 
     r->copies = mpl_record_is(r->row, MPL_FIELD_concat, "copy");
-    r->may = (given ? 0 : MPL_FREE_ORDER) | (r->copies ? 0 : MPL_FREE_SHARE) |
-             (known && !in_place ? 0 : MPL_FREE_IN_PLACE) |
-             (strcmp(safety, "parallel") == 0 ? 0 : MPL_FREE_SERIAL);
-    r->sure = (known && in_place ? MPL_FREE_IN_PLACE : 0) |
-              (strcmp(safety, "serial") == 0 ? MPL_FREE_SERIAL : 0);
+    r->may = viewed | (mpl_record_is_null(r->row, MPL_FIELD_free) ? 0 : MPL_FREE_SPLIT) |
+             (given ? 0 : MPL_FREE_ORDER) | (r->copies ? 0 : MPL_FREE_SHARE) |
+             (pairs ? MPL_FREE_IN_PLACE : 0) |
+             (mpl_record_is(r->row, MPL_FIELD_safety, "parallel") ? 0 : MPL_FREE_SERIAL);
+    r->sure = (views_known ? viewed : 0) | (pairs_known && pairs ? MPL_FREE_IN_PLACE : 0) |
+              (mpl_record_is(r->row, MPL_FIELD_safety, "serial") ? MPL_FREE_SERIAL : 0);
 }
 
 static mpl_status name_row(reading *r, const char *file, uint32_t line)

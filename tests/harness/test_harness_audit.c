@@ -75,6 +75,8 @@ static const struct {
      OK G HELD COPY GIVEN PARALLEL ON Q PLANNED(100), 1, 1},
     {"parallel, below by serial", OK G HELD COPY GIVEN PARALLEL ON P BOUND(101),
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
+    {"serial with inputs that may be unread", OK G PIN COPY GIVEN SERIAL ON P BOUND(101),
+     OK G PIN COPY GIVEN PARALLEL ON Q PLANNED(100), 0, 0},
     {"other pins", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
      OK G PIN COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
     {"another order", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
@@ -221,8 +223,8 @@ static void add_drawn(mpl_ctx *ctx, mpl_audit *audit, uint32_t line, const drawn
                  ", \"order_scope\": \"all orders%s\", ",
                  d->live, d->all_orders, d->whole ? "" : " with concats copied");
     snprintf(text, sizeof text,
-             OK "\"problem_hash\": \"p%u\", \"graph_hash\": \"g%u\", %s%s%s%s%s%s"
-                "\"claim\": \"%s\", \"planned_bytes\": %" PRIu64 ", \"bound_bytes\": %" PRIu64,
+             OK HELD "\"problem_hash\": \"p%u\", \"graph_hash\": \"g%u\", %s%s%s%s%s%s"
+                     "\"claim\": \"%s\", \"planned_bytes\": %" PRIu64 ", \"bound_bytes\": %" PRIu64,
              d->problem, d->graph, searched, d->given ? GIVEN : FOUND, d->in_place ? ON : OFF,
              d->serial ? SERIAL : PARALLEL, d->copy ? COPY : AUTO,
              d->cuda ? "\"backend\": \"cuda\", " : "", d->optimal ? "optimal" : "feasible",
