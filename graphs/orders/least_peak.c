@@ -499,7 +499,8 @@ out:
 static const char *scope_of(const planner *x, const mpl_graph *g)
 {
     if (x->m->relaxed)
-        return "all orders and shared concats";
+        return x->run->copy_splits ? "all orders, shared concats and splits"
+                                   : "all orders and shared concats";
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_concat)
             return x->options.concat == MPL_CONCAT_SHARE ? "all orders with concats shared"
@@ -524,7 +525,9 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
     MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
     x.effort.deadline_ns = run->deadline_ns;
-    MPL_TRY(mpl_order_model_new(run->ctx, g, run->options, &m));
+    x.effort.stop = run->stop;
+    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                             : mpl_order_model_new(run->ctx, g, run->options, &m));
     MPL_TRY(search_model(&x, m, g));
     if (m->relaxed)
         MPL_TRY(decide_concats(&x, g));

@@ -19,6 +19,7 @@ typedef struct mpl_least {
      * fewer bytes. The plan is optimal over all of them if it is as low. [byte] */
     uint64_t bound_bytes;
     const char *method; /* how the bound was proved: "cut", "search", "orders", "antichain" */
+    const char *scope;  /* over what: "all orders and shared concats", .. (order.h) */
     bool stopped_by_clock;
     bool stopped_by_caller; /* the progress callback said so */
     uint64_t ticks;
@@ -36,6 +37,10 @@ typedef bool mpl_least_progress(void *arg, uint64_t planned_bytes, uint64_t boun
  * proved. `progress` may be NULL. */
 mpl_status mpl_least_new(mpl_order_run *run, const mpl_graph *g, mpl_least_progress *progress,
                          void *arg, mpl_least **out);
+/* The same; splits and slices copy only if copy_splits. The run's parameters ticks and rounds (of
+ * moves, where not all orders are listed) limit it. */
+mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_splits,
+                            mpl_least_progress *progress, void *arg, mpl_least **out);
 void mpl_least_free(mpl_ctx *ctx, mpl_least *least);
 
 #endif
