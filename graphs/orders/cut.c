@@ -352,16 +352,14 @@ static void cutter_fini(cutter *c)
     MPL_FREE_ALL(c->ctx, arrays);
 }
 
-mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
-                               uint64_t known, mpl_effort *effort, uint64_t *bound)
+/* The cost of each operation in `order`, highest first. The caller frees *out. */
+static mpl_status costs_of(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                           costly **out)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .m = m, .effort = effort};
     mpl_order_walk walk = {0};
     costly *at = NULL;
 
-    *bound = known;
-    MPL_TRY(cutter_init(&c));
     MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
     MPL_TRY(mpl_new(ctx, at, m->n));
     for (uint32_t i = 0; i < m->n; i++) {
@@ -369,11 +367,111 @@ mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uin
         mpl_order_walk_run(&walk, order[i]);
     }
     qsort(at, m->n, sizeof *at, by_cost);
+    *out = at, at = NULL;
+out:
+    mpl_order_walk_fini(ctx, &walk);
+    mpl_free(ctx, at);
+    return st;
+}
+
+mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                               uint64_t known, mpl_effort *effort, uint64_t *bound)
+{
+    mpl_status st = MPL_OK;
+    cutter c = {.ctx = ctx, .m = m, .effort = effort};
+    costly *at = NULL;
+
+    *bound = known;
+    MPL_TRY(cutter_init(&c));
+    MPL_TRY(costs_of(ctx, m, order, &at));
     for (uint32_t i = 0; i < m->n && at[i].cost > *bound && !mpl_effort_spent(effort); i++)
         *bound = mpl_max_u64(*bound, least_cost(&c, at[i].v, at[i].cost, COST));
 out:
     cutter_fini(&c);
-    mpl_order_walk_fini(ctx, &walk);
+    mpl_free(ctx, at);
+    return st;
+}
+
+/* ---- arenas ---- */
+
+enum { MOST_TESTED = 16 }; /* operations that are tried to prove an arena */
+
+/* Whether b, which has one maker at most, may be live while an operation runs whose ancestors are
+ * done (c->side). Marks what must be done for it. */
+static bool make_live(cutter *c, uint32_t b)
+{
+    const mpl_order_model *m = c->m;
+    bool open = m->kept[b];
+
+    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
+        open = open || c->side[m->users.item[i]] != 1;
+    return open && (m->from_start[b] || mark(c, m->makers.item[m->makers.begin[b]], &m->before, 1));
+}
+
+/* Whether b is one of the buffers that v makes, or may write over. */
+static bool is_at(const mpl_order_model *m, uint32_t v, uint32_t b)
+{
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        if (m->makes.item[i] == b)
+            return true;
+    for (uint32_t i = m->ways.begin[v]; i < m->ways.begin[v + 1]; i++)
+        for (uint32_t k = m->under.begin[m->ways.item[i]]; k < m->under.begin[m->ways.item[i] + 1];
+             k++)
+            if (m->under.item[k] == b)
+                return true;
+    return false;
+}
+
+/* Whether an arena with b on top at v's step is never below `goal`; `least` is v's least cost. */
+static bool holds_under(cutter *c, uint32_t v, uint32_t b, uint64_t least, uint64_t goal)
+{
+    const mpl_order_model *m = c->m;
+    uint64_t own = m->base + m->extra[v] + m->bytes[b], cost;
+
+    if (least - mpl_min_u64(least, m->rest[b]) >= goal)
+        return true;
+    if (is_at(m, v, b) || m->makers.begin[b + 1] - m->makers.begin[b] > 1)
+        return false;
+    if (!pose(c, v) || !make_live(c, b))
+        return true;
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        own += m->bytes[m->makes.item[i]];
+    c->net.capacity[c->live_arc[b]] = 0; /* it is live, so it counts in `own` */
+    count_made(c, v, false);
+    cost = least_of_ways(c, v, own, UINT64_MAX, COST);
+    count_made(c, v, true);
+    c->net.capacity[c->live_arc[b]] = m->bytes[b];
+    return cost - m->rest[b] >= goal;
+}
+
+/* Whether no arena is below `goal` at v's step, whichever buffer is on top then. */
+static bool holds_at(cutter *c, uint32_t v, uint64_t goal)
+{
+    const mpl_order_model *m = c->m;
+    uint64_t least = least_cost(c, v, UINT64_MAX, COST);
+
+    if (least < goal || least - mpl_min_u64(least, m->extra_rest[v]) < goal)
+        return false;
+    for (uint32_t b = 0; b < m->n_buffers; b++)
+        if (m->rest[b] > 0 && (mpl_effort_spent(c->effort) || !holds_under(c, v, b, least, goal)))
+            return false;
+    return true;
+}
+
+mpl_status mpl_order_arena_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                                 uint64_t goal, mpl_effort *effort, bool *proved)
+{
+    mpl_status st = MPL_OK;
+    cutter c = {.ctx = ctx, .m = m, .effort = effort};
+    costly *at = NULL;
+
+    *proved = false;
+    MPL_TRY(cutter_init(&c));
+    MPL_TRY(costs_of(ctx, m, order, &at));
+    for (uint32_t i = 0; i < m->n && i < MOST_TESTED && at[i].cost >= goal && !*proved; i++)
+        *proved = holds_at(&c, at[i].v, goal);
+out:
+    cutter_fini(&c);
     mpl_free(ctx, at);
     return st;
 }

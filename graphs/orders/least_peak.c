@@ -1,6 +1,7 @@
 /* least_peak.c -- orders of the least peak, with a bound. The graph is cut into pieces at
  * operations that have the same step in every order; the piece with the highest peak is improved
  * first. The best order and bound remain when the budget ends. See ORDERS.md. */
+#include "graphs/orders/orders.h"
 #include "graphs/orders/orders_priv.h"
 
 #include "graphs/core/names.h"
@@ -537,6 +538,24 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     run->scope = scope_of(&x, g);
     run->ticks = x.effort.ticks;
     run->stopped_by_clock = x.effort.late;
+out:
+    mpl_order_model_free(run->ctx, m);
+    return st;
+}
+
+mpl_status mpl_order_arena_holds(mpl_order_run *run, const mpl_graph *g, const mpl_op *order,
+                                 uint64_t goal, bool *proved)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *m = NULL;
+    mpl_effort effort = {
+        .budget = run->budget_ticks, .deadline_ns = run->deadline_ns, .stop = run->stop};
+
+    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                             : mpl_order_model_new(run->ctx, g, run->options, &m));
+    MPL_TRY(mpl_order_arena_bound(run->ctx, m, order, goal, &effort, proved));
+    run->ticks = effort.ticks;
+    run->stopped_by_clock = effort.late;
 out:
     mpl_order_model_free(run->ctx, m);
     return st;

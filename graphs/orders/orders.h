@@ -2,10 +2,17 @@
 #ifndef MPL_ORDERS_H
 #define MPL_ORDERS_H
 
+#include "graphs/orders/order.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
 
 enum { MPL_ORDER_LIST_MOST = 64 }; /* operations */
+
+/* Tries to prove that no plan of pool 0 ends below `goal`: of no order, no choice of concats that
+ * share and, with run->copy_splits, of splits that copy (serial safety). `order` is one of the
+ * least live bytes in whole slots. Heeds and writes run as mpl_order_make does. */
+mpl_status mpl_order_arena_holds(mpl_order_run *run, const mpl_graph *g, const mpl_op *order,
+                                 uint64_t goal, bool *proved);
 
 typedef struct mpl_order_list mpl_order_list;
 

@@ -37,6 +37,12 @@ bool mpl_effort_spent(mpl_effort *effort);
 mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
                                uint64_t known, mpl_effort *effort, uint64_t *bound);
 
+/* cut.c: tries to prove that no plan of any order ends below `goal` (m: of a graph). Live bytes
+ * count whole slots, while an arena ends where the buffer on top ends: it is proved for each buffer
+ * that may be on top while an operation costs that much. O(operations tried * buffers * flow). */
+mpl_status mpl_order_arena_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                                 uint64_t goal, mpl_effort *effort, bool *proved);
+
 /* cut.c: repeatedly moves the costliest operation to a set where it costs least (the smallest or
  * largest such set), while that may help. Only improves order and *peak. Forward models only. */
 mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, bool largest,

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 /* in all; of one placement, unless more is left */
-static const uint64_t DEFAULT_TICKS = 2000000000, TURN = 20000000;
+static const uint64_t DEFAULT_TICKS = 1000000000, TURN = 20000000;
 enum {
     MOST_CHOICES = 10
 }; /* concats and splits of a small graph, all choices of which are tried */
@@ -402,9 +402,31 @@ static void raise_bound(searcher *s, uint64_t bound, const char *method)
     s->method = method;
 }
 
+/* Tries to prove the best plan the least, where only the last slot's unused bytes are in question.
+ */
+static mpl_status prove_rest(searcher *s, const mpl_op *order, uint64_t slots)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_run run = *s->run;
+    bool proved;
+
+    if (s->best == NULL || best_arena(s) > slots || is_over(s))
+        goto out;
+    run.options = &s->options;
+    run.budget_ticks = s->budget / 4 + 1;
+    run.copy_splits = s->copy_splits;
+    MPL_TRY(mpl_order_arena_holds(&run, s->g, order, best_arena(s), &proved));
+    s->ticks += run.ticks;
+    if (proved)
+        raise_bound(s, best_arena(s), "cut");
+out:
+    return st;
+}
+
 /* Searches for the least peak of the relaxed model, where values take whole multiples of `align`.
- * order[n_ops]: of that peak, or the best found. */
-static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_op *order)
+ * order[n_ops]: of that peak, or the best found. *slots: its bound, in multiples of `align`. */
+static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_op *order,
+                             uint64_t *slots)
 {
     mpl_status st = MPL_OK;
     mpl_order_run peak = *s->run;
@@ -421,6 +443,7 @@ static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_o
     s->late = s->late || peak.stopped_by_clock;
     s->scope = peak.scope;
     raise_bound(s, peak.bound_bytes > rest ? peak.bound_bytes - rest : 0, peak.method);
+    *slots = peak.bound_bytes;
 out:
     return st;
 }
@@ -453,11 +476,15 @@ static mpl_status search_serial(searcher *s, uint64_t rounds)
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
 
+    uint64_t slots, bytes;
+
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
-    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order));
+    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
     MPL_TRY(place_order(s, order, s->options.concat));
+    if (s->g->n_blocks == 1)
+        MPL_TRY(prove_rest(s, order, slots));
     if (!is_over(s) && s->rest > 0 && s->g->n_blocks == 1)
-        MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order));
+        MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
     if (!is_over(s))
         MPL_TRY(place_plain(s));
     if (s->g->n_blocks != 1 || is_over(s))
@@ -474,6 +501,7 @@ static mpl_status search_parallel(searcher *s)
 {
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
+    uint64_t slots;
 
     MPL_TRY(place_plain(s));
     if (s->g->n_blocks != 1)
@@ -484,7 +512,7 @@ static mpl_status search_parallel(searcher *s)
     }
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
     s->options.parallel = false; /* a plan for all executions is one for each order */
-    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order));
+    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
     s->options.parallel = true;
     if (!is_over(s))
         MPL_TRY(try_choices(s));

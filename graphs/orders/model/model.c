@@ -70,6 +70,8 @@ mpl_status mpl_order_model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order
     MPL_TRY(mpl_new(ctx, m->op, n));
     MPL_TRY(mpl_new(ctx, m->extra, n));
     MPL_TRY(mpl_new(ctx, m->saves, n));
+    MPL_TRY(mpl_new(ctx, m->extra_rest, n));
+    MPL_TRY(mpl_new(ctx, m->rest, k));
     MPL_TRY(mpl_new(ctx, m->bytes, k));
     MPL_TRY(mpl_new(ctx, m->from_start, k));
     MPL_TRY(mpl_new(ctx, m->kept, k));
@@ -85,7 +87,8 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
         return;
     mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads,
                                 &m->makers, &m->users, &m->ways,  &m->under};
-    void *const arrays[] = {m->op, m->extra, m->saves, m->bytes, m->from_start, m->kept};
+    void *const arrays[] = {m->op,    m->extra, m->rest,       m->extra_rest,
+                            m->saves, m->bytes, m->from_start, m->kept};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         lists_fini(ctx, lists[i]);

@@ -27,6 +27,9 @@ typedef struct mpl_order_model {
     uint8_t *from_start, *kept; /* [n_buffers] live before every step; live after every step */
     uint64_t *bytes;            /* [n_buffers] whole slots */
     uint64_t *extra;            /* [n] bytes for its step alone: workspaces, unread outputs */
+    /* Bytes that the last slot of a buffer leaves unused; the most of an operation's extra. Only in
+     * a model of a graph. */
+    uint64_t *rest, *extra_rest; /* [n_buffers], [n] */
     /* Ways to write in place: over the buffers of one operand, as far as they end at the step. An
      * operation saves the best of its ways, and at most `saves`. */
     uint32_t n_ways;

@@ -27,10 +27,11 @@ typedef struct source {
     uint32_t *begin, *count; /* [n_values] into item: the parts that a value lies in */
     size_t n_items, cap;
     uint32_t *item;
-    uint8_t *how;    /* [cuts.n] READ: an operation reads it; KEPT: it stays to the end */
-    uint8_t *pinned; /* [n_values] of a root: takes no planned memory */
-    uint8_t *tight;  /* [n_values] of a root: it may lie in a box, without padding */
-    uint32_t *id;    /* [cuts.n] buffer of a part, or MPL_NONE */
+    uint64_t *piece_rest; /* [cuts.n] of the values that end in a part [byte] */
+    uint8_t *how;         /* [cuts.n] READ: an operation reads it; KEPT: it stays to the end */
+    uint8_t *pinned;      /* [n_values] of a root: takes no planned memory */
+    uint8_t *tight;       /* [n_values] of a root: it may lie in a box, without padding */
+    uint32_t *id;         /* [cuts.n] buffer of a part, or MPL_NONE */
     mpl_order_arcs arcs;
 } source;
 
@@ -42,6 +43,22 @@ static uint64_t slots(const source *s, uint64_t bytes)
 static uint64_t part_bytes(const source *s, uint32_t part)
 {
     return s->tight[s->cuts.root[part]] ? s->cuts.bytes[part] : slots(s, s->cuts.bytes[part]);
+}
+
+/* What a part leaves unused of its last slot. A piece that is copied ends where it ends. */
+static uint64_t part_rest(const source *s, uint32_t part)
+{
+    return mpl_max_u64(part_bytes(s, part) - s->cuts.bytes[part], s->piece_rest[part]);
+}
+
+static void find_rests(source *s)
+{
+    for (mpl_value v = 0; v < s->g->n_values; v++)
+        for (uint32_t k = 0; k < s->count[v] && s->alias.root[v] != v; k++) {
+            uint64_t *rest = &s->piece_rest[s->item[s->begin[v] + k]];
+
+            *rest = mpl_max_u64(*rest, slots(s, s->g->value_bytes[v]) - s->g->value_bytes[v]);
+        }
 }
 
 /* ---- storage ---- */
@@ -257,6 +274,7 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
             continue;
         s->id[i] = m->n_buffers;
         m->bytes[m->n_buffers] = part_bytes(s, i);
+        m->rest[m->n_buffers] = part_rest(s, i);
         m->kept[m->n_buffers] = s->how[i] == KEPT;
         m->from_start[m->n_buffers] = from_start;
         m->n_buffers++;
@@ -277,6 +295,7 @@ static mpl_status add_workspaces(source *s, mpl_order_model *m)
         MPL_TRY(
             add_bytes(s, "workspaces", bytes[op] > MOST ? MOST + 1 : slots(s, bytes[op]), &sum));
         m->extra[op] += slots(s, bytes[op]);
+        m->extra_rest[op] = mpl_max_u64(m->extra_rest[op], slots(s, bytes[op]) - bytes[op]);
     }
 out:
     return st;
@@ -292,10 +311,12 @@ static mpl_status add_result(source *s, mpl_order_model *m, mpl_op op, mpl_value
 
         if (s->pinned[s->cuts.root[part]])
             continue;
-        if (s->how[part] == 0)
+        if (s->how[part] == 0) {
             m->extra[op] += part_bytes(s, part);
-        else if (b != MPL_NONE && !m->from_start[b])
+            m->extra_rest[op] = mpl_max_u64(m->extra_rest[op], part_rest(s, part));
+        } else if (b != MPL_NONE && !m->from_start[b]) {
             MPL_TRY(mpl_order_add(s->ctx, &s->arcs.makers, b, op));
+        }
     }
 out:
     return st;
@@ -429,7 +450,8 @@ out:
 
 static void source_fini(source *s)
 {
-    void *const arrays[] = {s->begin, s->count, s->item, s->how, s->pinned, s->tight, s->id};
+    void *const arrays[] = {s->begin,  s->count, s->item, s->how,
+                            s->pinned, s->tight, s->id,   s->piece_rest};
 
     mpl_concats_free(s->ctx, s->concats);
     mpl_alias_free(s->ctx, &s->alias);
@@ -457,10 +479,12 @@ static mpl_status make_model(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     MPL_TRY(mpl_new(ctx, s.begin, g->n_values));
     MPL_TRY(mpl_new(ctx, s.count, g->n_values));
     MPL_TRY(mpl_new(ctx, s.how, s.cuts.n));
+    MPL_TRY(mpl_new(ctx, s.piece_rest, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
     MPL_TRY(mpl_new(ctx, s.tight, g->n_values));
     MPL_TRY(mpl_new(ctx, s.id, s.cuts.n));
     MPL_TRY(find_all_parts(&s));
+    find_rests(&s);
     MPL_TRY(mark_roots(&s));
     MPL_TRY(mpl_order_model_alloc(ctx, g->n_ops, s.cuts.n, &m));
     m->relaxed = s.relaxed;
