@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 /* in all; of one placement, unless more is left */
-static const uint64_t DEFAULT_TICKS = 1000000000, TURN = 20000000;
+static const uint64_t DEFAULT_TICKS = 2000000000, TURN = 20000000;
 enum {
     MOST_CHOICES = 10
 }; /* concats and splits of a small graph, all choices of which are tried */
@@ -129,12 +129,13 @@ out:
     return st;
 }
 
+/* The first placement, of an order of the least peak, gets half of the budget. */
 static void run_init(const searcher *s, mpl_run *run)
 {
     uint64_t left = s->budget > s->ticks ? s->budget - s->ticks : 0;
 
     mpl_run_init(run, s->ctx);
-    run->budget_ticks = mpl_max_u64(left / 8 + 1, mpl_min_u64(TURN, left));
+    run->budget_ticks = mpl_max_u64(left / (s->best == NULL ? 2 : 16) + 1, mpl_min_u64(TURN, left));
     run->seed = s->run->seed;
     run->deadline_ns = s->run->deadline_ns;
     run->watch = &s->watch;
