@@ -14,6 +14,7 @@ typedef struct cutter {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_alias *alias;
+    mpl_cuts_what what;
     uint32_t align;
     uint8_t *needed; /* [n_values] some operation writes or reads it */
     uint8_t *whole;  /* [n_values] a root that is not split */
@@ -55,7 +56,7 @@ static void find_whole(cutter *c)
     const mpl_graph *g = c->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        c->whole[v] = g->value_op[v] == MPL_NONE || g->n_blocks > 1;
+        c->whole[v] = (c->what != MPL_CUT_ALL && g->value_op[v] == MPL_NONE) || g->n_blocks > 1;
     for (mpl_value v = 0; v < g->n_values; v++)
         if (mpl_alias_strided(c->alias, v))
             c->whole[c->alias->root[v]] = 1;
@@ -170,11 +171,11 @@ out:
     return st;
 }
 
-mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool in_place,
-                        uint32_t align, mpl_cuts *out)
+mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias,
+                        mpl_cuts_what what, uint32_t align, mpl_cuts *out)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .g = g, .alias = alias, .align = align};
+    cutter c = {.ctx = ctx, .g = g, .alias = alias, .what = what, .align = align};
     bool again = false;
 
     MPL_TRY(parts_alloc(&c));
@@ -183,7 +184,7 @@ mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias
     do {
         set_marks(&c);
         fill_parts(&c);
-        if (in_place)
+        if (what == MPL_CUT_NOT_WRITTEN)
             find_overwritten(&c, &again);
     } while (again);
     *out = c.parts, c.parts = (mpl_cuts){0};

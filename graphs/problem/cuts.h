@@ -17,11 +17,13 @@ typedef struct mpl_cuts {
     uint32_t *count; /* [n_values] number of parts that it spans */
 } mpl_cuts;
 
-/* Parts begin at multiples of `align`. Splits only storage that an operation produces. With
- * in_place, does not split it if a value spanning several parts may be overwritten in place, since
- * that would be lost. O(size log size). */
-mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool in_place,
-                        uint32_t align, mpl_cuts *out);
+/* What is split: all storage without boxes; of it, what an operation produces; of that, what no
+ * operation may overwrite in place across several parts, which would be lost. */
+typedef enum mpl_cuts_what { MPL_CUT_ALL, MPL_CUT_MADE, MPL_CUT_NOT_WRITTEN } mpl_cuts_what;
+
+/* Parts begin at multiples of `align`. A graph with control flow is not split. O(size log size). */
+mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias,
+                        mpl_cuts_what what, uint32_t align, mpl_cuts *out);
 void mpl_cuts_free(mpl_ctx *ctx, mpl_cuts *parts);
 
 /* Whether the storage that v lies in is split. */

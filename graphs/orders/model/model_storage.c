@@ -19,10 +19,10 @@ typedef struct source {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    bool relaxed;
-    mpl_concats *concats; /* shared[op]: it shares; relaxed: it may */
-    mpl_alias alias;      /* relaxed: with all concats copied */
-    mpl_alias apart;      /* relaxed: with all splits copied, too */
+    bool relaxed, copy_splits; /* copy_splits: relaxed over splits that copy, too */
+    mpl_concats *concats;      /* shared[op]: it shares; relaxed: it may */
+    mpl_alias alias;           /* relaxed: with all concats copied */
+    mpl_alias apart;           /* relaxed: with all splits copied, too */
     mpl_cuts cuts;
     uint32_t *begin, *count; /* [n_values] into item: the parts that a value lies in */
     size_t n_items, cap;
@@ -69,6 +69,45 @@ static bool is_open(const source *s, mpl_op op)
     return s->relaxed && op != MPL_NONE && s->concats->shared[op];
 }
 
+/* Whether the concat `op` may share under some choice of splits that copy: its operands are made by
+ * operations, are different, and nothing is an output. How they lie in the result does not matter.
+ */
+static bool may_share(const source *s, mpl_op op, const uint8_t *is_output)
+{
+    const mpl_graph *g = s->g;
+    mpl_value out = mpl_op_output(g, op, 0);
+
+    if (g->op_kind[op] != MPL_OP_concat || out == MPL_NONE || is_output[s->apart.root[out]])
+        return false;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value root = s->apart.root[g->op_in[i]];
+
+        if (g->value_op[root] == MPL_NONE || is_output[root])
+            return false;
+        for (uint32_t k = g->op_in_begin[op]; k < i; k++)
+            if (s->apart.root[g->op_in[k]] == root)
+                return false;
+    }
+    return true;
+}
+
+/* Which concats may share depends on the splits that copy: takes those that share under any. */
+static mpl_status open_concats(source *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint8_t *is_output = NULL;
+
+    MPL_TRY(mpl_new(s->ctx, is_output, g->n_values));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_output[s->apart.root[g->output[i]]] = 1;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        s->concats->shared[op] = s->concats->shared[op] || may_share(s, op, is_output);
+out:
+    mpl_free(s->ctx, is_output);
+    return st;
+}
+
 static mpl_status find_storage(source *s)
 {
     mpl_status st = MPL_OK;
@@ -84,11 +123,17 @@ static mpl_status find_storage(source *s)
         how.copied = all;
         MPL_TRY(mpl_alias_new(s->ctx, g, &how, &s->apart));
         how.copied = NULL;
+        if (s->copy_splits && o->concat != MPL_CONCAT_COPY && o->views && g->n_blocks == 1)
+            MPL_TRY(open_concats(s));
     } else if (s->concats->n > 0) {
         how.shared = s->concats->shared;
     }
     MPL_TRY(mpl_alias_new(s->ctx, g, &how, &s->alias));
-    MPL_TRY(mpl_cuts_new(s->ctx, g, &s->alias, o->in_place && !s->relaxed, o->align, &s->cuts));
+    MPL_TRY(mpl_cuts_new(s->ctx, g, &s->alias,
+                         s->relaxed    ? MPL_CUT_ALL
+                         : o->in_place ? MPL_CUT_NOT_WRITTEN
+                                       : MPL_CUT_MADE,
+                         o->align, &s->cuts));
 out:
     mpl_free(s->ctx, all);
     return st;
@@ -474,6 +519,7 @@ static mpl_status make_model(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     if (undecided)
         o.concat = MPL_CONCAT_SHARE;
     MPL_TRY(mpl_concats_new(ctx, g, NULL, &o, &s.concats));
+    s.copy_splits = relaxed;
     s.relaxed = relaxed || (undecided && s.concats->n > 0);
     MPL_TRY(find_storage(&s));
     MPL_TRY(mpl_new(ctx, s.begin, g->n_values));

@@ -277,7 +277,9 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
         m.is_output[m.ranges->alias.root[g->output[i]]] = 1;
     MPL_TRY(find_parts(&m));
     MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
-    MPL_TRY(mpl_cuts_new(ctx, g, &m.ranges->alias, options->in_place, options->align, &m.cuts));
+    MPL_TRY(mpl_cuts_new(ctx, g, &m.ranges->alias,
+                         options->in_place ? MPL_CUT_NOT_WRITTEN : MPL_CUT_MADE, options->align,
+                         &m.cuts));
     MPL_TRY(find_lives(&m));
     if (g->n_blocks > 1)
         MPL_TRY(assign_storage(&m));
